@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
-.PHONY: help install demo format lint types imports static test-fast test test-all coverage check lock audit wheel sbom bench patterns faults
+.PHONY: help install demo format lint types imports static test-fast test test-all coverage check lock audit wheel chart docs sbom bench patterns faults
 
 help:  ## print these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -73,6 +73,12 @@ audit: install  ## ask the package index for vulnerable and yanked releases of t
 wheel: install  ## build the wheel into dist/
 	$(BIN)/python -m hatchling build -t wheel
 
+chart: install  ## write the Helm chart into dist/chart
+	$(BIN)/python -m deploy.generate.chart dist/chart/refdesk
+
+docs: install  ## build the site of the documentation into dist/site
+	$(BIN)/python -m deploy.generate.site
+
 sbom: install  ## write the bill of materials of the image into dist/
 	$(BIN)/python -m deploy.supply_chain.sbom
 
@@ -80,7 +86,7 @@ bench: install  ## measure the broker beside others, in one run; writes docs/mea
 	$(INSTALL) --require-hashes --requirement requirements/bench.txt
 	$(BIN)/python -m benchmarks.speed --full --write
 
-patterns: install  ## measure every regular expression again, and record those that are linear
+patterns: install  ## measure the regular expressions that are new, and record them if they are linear
 	$(BIN)/python -m tests.patterns.record
 
 faults: install  ## kill processes for half an hour and count what was lost, into docs/measurements/faults.md

@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from pydantic import BaseModel
 
 from envelope.outcome import HopOutcome
 from envelope.role import Role
-from envelope.sources import AnswerDraft
+from envelope.run import OUTSIDE, Run
 from envelope.texts import Texts
 
 if TYPE_CHECKING:
@@ -16,9 +17,10 @@ if TYPE_CHECKING:
     from knowledge.language.port import Detector
     from knowledge.library.library import Library, NamedInText
     from knowledge.port import Searcher
-    from knowledge.search.early_embedding import EarlyEmbedding
+    from knowledge.search.question_vectors import EarlyEmbedding
     from llm.port import Model
     from memory.learned_outcomes import LoggedOutcome
+    from memory.work_store import RedisWorkStore
     from tools.catalog import ToolCatalog
     from tools.effects import ToolReceipts
     from tools.executor import ToolBudget
@@ -26,26 +28,6 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=BaseModel)
 W = TypeVar("W", bound=BaseModel)
 S = TypeVar("S", covariant=True)
-
-
-class DraftPublisher(Protocol):
-    """Shows an answer while it is written. It raises no errors and does not delay the agent."""
-
-    async def publish(self, draft: AnswerDraft) -> None:
-        """Show the checked beginning of an answer; it replaces the one shown before."""
-        ...
-
-
-class WorkStore(Protocol):
-    """Stores values that are too large for an envelope, with the conversation of the question."""
-
-    async def put(self, value: bytes) -> str:
-        """Store a value and return its reference; raises `ValueError` for one that is too large."""
-        ...
-
-    async def get(self, reference: str) -> bytes:
-        """Return a stored value; raises `LookupError` if there is none any more."""
-        ...
 
 
 class AgentParts(Protocol[S]):
@@ -90,8 +72,8 @@ class AgentParts(Protocol[S]):
         ...
 
     @property
-    def work(self) -> WorkStore:
-        """Stores interim results of the running question."""
+    def work(self) -> "RedisWorkStore":
+        """Stores values that are too large for an envelope, with the conversation of a question."""
         ...
 
     @property
@@ -137,18 +119,19 @@ class AgentParts(Protocol[S]):
     def texts(self) -> Texts: ...
 
     @property
-    def tool_budget(self) -> "ToolBudget | None":
-        """The budget of a question's tool calls, for a `ToolExecutor`; None without a limit."""
+    def open_budget(self) -> "Callable[[Run], ToolBudget] | None":
+        """Returns the budget of a run's tool calls, for a `ToolExecutor`; None without a limit."""
         ...
 
     @property
-    def tool_receipts(self) -> "ToolReceipts | None":
-        """The receipts of calls with effects, for a `ToolExecutor`; without them none is made."""
+    def open_receipts(self) -> "Callable[[Run], ToolReceipts] | None":
+        """Returns the receipts of a run's calls with effects, for a `ToolExecutor`; without them
+        none is made."""
         ...
 
     @property
-    def drafts(self) -> DraftPublisher | None:
-        """Shows an answer while it is written; None if nothing is shown before the approval."""
+    def shows_drafts(self) -> bool:
+        """Whether an answer is shown while it is written, and not only after its approval."""
         ...
 
 
@@ -156,19 +139,28 @@ class Agent(ABC, Generic[R, W]):
     """Does the work of one role on the payload of one envelope.
 
     An agent never holds the envelope. It returns `Wrote`, `RetryAfter` or `GaveUp`; an exception
-    is a failure, never a success. One instance serves many envelopes at once and keeps nothing
-    between them. `agents/roster.py` lists the agents with the facts that the rest of the program
+    is a failure, never a success. An instance works on one envelope, in its `run`, or is the one
+    from which those are made (`in_run`); it keeps nothing between
+    envelopes. `agents/roster.py` lists the agents with the facts that the rest of the program
     needs.
     """
 
     role: ClassVar[Role]
     reads: type[R]
     writes: type[W]
+    run: Run = OUTSIDE
+    """The run in which this instance works; models, tools and stores receive it with each call."""
 
     @classmethod
     def make(cls, parts: AgentParts[Any]) -> Self:
         """Return the agent, built from the `parts` that it needs; by default from none."""
         return cls()
+
+    def in_run(self, run: Run) -> Self:
+        """Return the agent for one run; it shares everything else with this one."""
+        own = copy(self)
+        own.run = run
+        return own
 
     @abstractmethod
     async def work(self, reads: R) -> HopOutcome[W]:

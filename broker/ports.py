@@ -181,6 +181,10 @@ class ReplyReader(Protocol):
         """Return the events after the entry `after`; wait up to `block_seconds` for the first."""
         ...
 
+    async def read_journals(self, questions: Sequence[Question]) -> list[Sequence[JournalEntry]]:
+        """Return the events of several questions, in one round trip."""
+        ...
+
 
 class Admin(Protocol):
     """Reports the state of the queues, and manages dead letters."""

@@ -2,12 +2,14 @@
 
 import base64
 import binascii
+import re
 from typing import Literal
 
 from pydantic import BaseModel, Field, SecretStr, field_validator
 
 from config.http_settings import WEB_ADDRESS
 
+_MAILBOX = re.compile(r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,253}", re.ASCII)
 _PREFIX = "whsec_"
 _SHORTEST_SECRET = 24
 EventKind = Literal["message.ended", "message.rated", "gap.found", "source.failed"]
@@ -52,7 +54,7 @@ class WebhookEndpoint(BaseModel, frozen=True, extra="forbid"):
 
 
 class NotificationSettings(BaseModel):
-    """Webhooks; a part of `Settings`."""
+    """Webhooks, and hand-over to a person; a part of `Settings`."""
 
     webhooks: dict[str, WebhookEndpoint] = Field(
         {},
@@ -61,12 +63,47 @@ class NotificationSettings(BaseModel):
         "(`tenant/assistant`) and `private` (true: the host may be in this network)",
     )
 
+    handover_email: str | None = Field(
+        None, description="the mailbox of people who take over a conversation; needs `SMTP_HOST`"
+    )
+    handover_slack_url: SecretStr | None = Field(
+        None, description="the address of an incoming webhook of Slack, which posts to a channel"
+    )
+    handover_webhook: WebhookEndpoint | None = Field(
+        None, description="an endpoint for conversations, as JSON: `url`, `secret`, `private`"
+    )
+    smtp_host: str | None = Field(None, description="the server that sends e-mail")
+    smtp_port: int = Field(587, ge=1, le=65_535)
+    smtp_security: Literal["starttls", "tls", "none"] = Field(
+        "starttls", description="how the connection is encrypted"
+    )
+    smtp_user: str = Field("", description="empty: the server asks for no name")
+    smtp_password: SecretStr | None = None
+    smtp_from: str = Field("", description="the sender; empty: `HANDOVER_EMAIL`")
+
+    @field_validator("handover_email", "smtp_from")
+    @classmethod
+    def _is_mailbox(cls, value: str | None) -> str | None:
+        if value and _MAILBOX.fullmatch(value) is None:
+            raise ValueError("expected one address such as desk@acme.com")
+        return value or (None if value is None else "")
+
+    @field_validator("handover_slack_url")
+    @classmethod
+    def _is_secret_address(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and WEB_ADDRESS.fullmatch(value.get_secret_value()) is None:
+            raise ValueError("expected an address such as https://hooks.slack.com/services/...")
+        return value
+
     @property
     def webhook_secrets(self) -> set[str]:
         """The secrets, which no line of the log may contain."""
+        endpoints = [*self.webhooks.values()]
+        if self.handover_webhook is not None:
+            endpoints.append(self.handover_webhook)
         given = (
             secret
-            for endpoint in self.webhooks.values()
+            for endpoint in endpoints
             for secret in (endpoint.secret, endpoint.earlier_secret)
         )
         return {secret.get_secret_value() for secret in given if secret is not None}

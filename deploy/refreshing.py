@@ -25,8 +25,8 @@ CHECK_SECONDS = 10.0
 
 
 @asynccontextmanager
-async def refresh(runtime: Runtime, every_seconds: float) -> AsyncIterator[None]:
-    """Ingest each recorded source again when its last time is `every_seconds` ago.
+async def refresh(runtime: Runtime, every_seconds: float | None) -> AsyncIterator[None]:
+    """Ingest each recorded source by its schedule, others `every_seconds` after their last time.
 
     Of several processes with this data folder, one does it at a time.
     """
@@ -42,7 +42,9 @@ async def refresh(runtime: Runtime, every_seconds: float) -> AsyncIterator[None]
         await client.aclose()
 
 
-async def _refresh_repeatedly(runtime: Runtime, duty: RedisDuty, every_seconds: float) -> None:
+async def _refresh_repeatedly(
+    runtime: Runtime, duty: RedisDuty, every_seconds: float | None
+) -> None:
     while True:
         try:
             if await duty.keep(LEASE_SECONDS):
@@ -54,7 +56,7 @@ async def _refresh_repeatedly(runtime: Runtime, duty: RedisDuty, every_seconds: 
             log.warning("refresh_lease_unavailable", error=str(group.exceptions[0]))
         except* CommandError as group:
             log.warning("source_list_unreadable", error=str(group.exceptions[0]))
-        await asyncio.sleep(min(every_seconds, CHECK_SECONDS))
+        await asyncio.sleep(min(every_seconds or CHECK_SECONDS, CHECK_SECONDS))
 
 
 async def _renew(duty: RedisDuty) -> None:
@@ -63,12 +65,13 @@ async def _renew(duty: RedisDuty) -> None:
         await duty.keep(LEASE_SECONDS)
 
 
-async def refresh_due_sources(runtime: Runtime, every_seconds: float) -> None:
+async def refresh_due_sources(runtime: Runtime, every_seconds: float | None) -> None:
     """Ingest the sources that are due, one after the other; log and record the failures."""
     listed = SourceRegistry(runtime.settings).read()
     for source in sorted(listed.sources, key=lambda one: one.read_at):
         settings = _find_settings(runtime.settings, source)
-        if settings is not None and time.time() - source.read_at >= every_seconds:
+        due = source.next_at(every_seconds) if source.read_at or not source.schedule else 0.0
+        if settings is not None and due is not None and time.time() >= due:
             await refresh_source(runtime, settings, source)
 
 

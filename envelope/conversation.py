@@ -5,6 +5,13 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+PERSON_REPLY = "person reply"
+"""The command by which a person's answer enters a conversation; its arguments are the language and
+the text. Nobody can type it: the commands of messages have no blanks."""
+HANDED_OVER = "handed over"
+"""The command that tells whether a person was asked; its arguments are the language, and `sent` or
+`failed`. Nobody can type it either."""
+
 
 class Turn(BaseModel, frozen=True, extra="forbid"):
     """One message or one answer of a conversation.
@@ -68,6 +75,8 @@ class ConversationAct(StrEnum):
     EXIT = "exit"
     """Gives up what the desk asked or works on."""
     CAPABILITIES = "capabilities"
+    PERSON = "person"
+    """Asks for a human being."""
     STRAY_CHOICE = "stray_choice"
     NO_ANSWER_YET = "no_answer_yet"
     WHY = "why"

@@ -301,8 +301,8 @@ class FindingList(BaseModel, frozen=True, extra="forbid"):
 class ReportReference(BaseModel, frozen=True, extra="forbid"):
     """The final report: the report itself if it is small, else where it is stored.
 
-    `report` is a `agents.review.report.report.ReviewReport` as JSON (`report_json`). `reference`
-    is a name for `WorkStore`; it is set in any case.
+    `report` is a `agents.review.report.report.ReviewReport` as JSON. `reference`
+    names it in `RedisWorkStore`; it is set in any case.
     """
 
     title: str

@@ -35,10 +35,11 @@ class Scope(StrEnum):
     FEEDBACK = "feedback"
     METRICS = "metrics"
     DOCUMENTS = "documents"
+    WRITE = "write"
 
 
 _GROUP_FIELDS = ("groups", "person_groups", "person_secret")
-OPERATOR_SCOPES = frozenset({Scope.METRICS, Scope.DOCUMENTS})
+OPERATOR_SCOPES = frozenset({Scope.METRICS, Scope.DOCUMENTS, Scope.WRITE})
 """Scopes that only secret keys have, if requested."""
 DEFAULT_SCOPES = frozenset(Scope) - OPERATOR_SCOPES
 

@@ -138,6 +138,19 @@ class CatalogMove:
     refused: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class CatalogUpload:
+    """The result of a file that was written into an index; `failures` name what was not read.
+
+    `written` counts new and changed documents. `refused` says why nothing was stored.
+    """
+
+    written: int = 0
+    unchanged: int = 0
+    failures: tuple[tuple[str, str], ...] = ()
+    refused: str = ""
+
+
 class DocumentCatalog(Protocol):
     """Lists, moves and removes the documents of the assistants, for operators."""
 
@@ -164,6 +177,14 @@ class DocumentCatalog(Protocol):
 
         `old` is the id of a document, a file or a folder; `new` is a file or a folder.
         """
+        ...
+
+
+class DocumentWriter(DocumentCatalog, Protocol):
+    """A catalog that also takes in files."""
+
+    async def write(self, tenant: str, assistant: str, name: str, data: bytes) -> CatalogUpload:
+        """Keep a file under a name with folders, in place of an earlier one, and index it."""
         ...
 
 
@@ -236,6 +257,40 @@ class SearchableLibrary(Protocol):
         self, tenant: str, assistant: str, *, groups: Sequence[str], after: str, limit: int
     ) -> Sequence[LibraryDocument]:
         """Return documents without their text whose id is greater than `after`, by id."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCase:
+    """A conversation that waits for a person: what was said, oldest first."""
+
+    turns: tuple[tuple[str, str], ...]
+
+
+class HandOver(Protocol):
+    """Hands conversations over to people, and brings their answers back."""
+
+    def hands_over(self, tenant: str, assistant: str) -> bool:
+        """Return whether the conversations of an assistant can be handed over."""
+        ...
+
+    async def request(self, question: Question, *, note: str, language: str, address: str) -> bool:
+        """Send the question's conversation to a person; return whether it was accepted.
+
+        `note` is what the visitor says to the person, `address` that of this server.
+        """
+        ...
+
+    def is_ticket(self, ticket: str) -> bool:
+        """Return whether a ticket was signed here and has not expired."""
+        ...
+
+    async def read(self, ticket: str) -> OpenCase | None:
+        """Return the conversation of a ticket; None: it has none that is still kept."""
+        ...
+
+    async def reply(self, ticket: str, text: str) -> bool:
+        """Show a person's answer in the conversation; return whether it was accepted."""
         ...
 
 

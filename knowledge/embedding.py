@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from envelope.run import OUTSIDE, Run
 from knowledge.embedding_forms import NO_FORMS, TextForms, VectorIdentity, find_forms
 from knowledge.errors import EmbeddingFailed
 
@@ -59,7 +60,9 @@ class Embedder(Protocol):
 
     async def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
 
-    async def embed_questions(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
+    async def embed_questions(
+        self, texts: Sequence[str], run: Run = OUTSIDE
+    ) -> Sequence[Sequence[float]]: ...
 
 
 class UnavailableEmbedder:
@@ -72,7 +75,9 @@ class UnavailableEmbedder:
     async def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         raise EmbeddingFailed(self._reason)
 
-    async def embed_questions(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+    async def embed_questions(
+        self, texts: Sequence[str], run: Run = OUTSIDE
+    ) -> Sequence[Sequence[float]]:
         raise EmbeddingFailed(self._reason)
 
 
@@ -97,7 +102,7 @@ class LocalEmbedder:
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
         return await asyncio.to_thread(self._embed, self._forms.make_documents(texts))
 
-    async def embed_questions(self, texts: Sequence[str]) -> list[list[float]]:
+    async def embed_questions(self, texts: Sequence[str], run: Run = OUTSIDE) -> list[list[float]]:
         return await asyncio.to_thread(self._embed, self._forms.make_questions(texts))
 
     def warm(self) -> None:

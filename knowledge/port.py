@@ -3,6 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from envelope.conversation import ClarificationReason
+from envelope.run import OUTSIDE, Run
+
 Quality = Literal["excellent", "good", "poor"]
 ANSWER_CHARACTERS = 500
 """How much of the last answer a search of a follow-up takes into account."""
@@ -22,7 +25,8 @@ class SearchRequest:
     the context that the findings have; 0: they have none. `groups` are those of the person who
     asks: only documents that they may read take part in the search. `limit` is that of the hits,
     and of the sections of the context.
-    `by_words` searches without a vector. `reranked` has the best chunks ordered by the reranker, if
+    `run` is the run for which a vendor embeds; it changes nothing in what is found. `by_words`
+    searches without a vector. `reranked` has the best chunks ordered by the reranker, if
     there is one: for a search from which a question is answered.
     """
 
@@ -40,6 +44,7 @@ class SearchRequest:
     groups: tuple[str, ...] = ()
     by_words: bool = False
     reranked: bool = False
+    run: Run = field(default=OUTSIDE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,20 +92,24 @@ class ContextSection:
 
 @dataclass(frozen=True, slots=True)
 class CandidatePlace:
-    """A part of the documents that may be the subject of an ambiguous question."""
+    """A part of the documents that may be the subject of an ambiguous question.
+
+    `word_fit` is the best BM25 score of its chunks, as a share of the best one of the search.
+    """
 
     label: str
     crumbs: tuple[str, ...]
     document_id: str
     url: str | None
     score: float
+    word_fit: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
     """The result of a search, best hits first.
 
-    `context` has what a reader needs to answer: see `knowledge.search.context.composer`.
+    `context` has what a reader needs to answer: see `knowledge.search.composer`.
     `answerability`, `coverage` and `ambiguity` are calibrated probabilities, 0 to 1: that the
     documents contain an answer, that they cover the topic of the question, and that the question is
     ambiguous. `fallbacks` names levels that failed, the search ran without them;
@@ -135,3 +144,18 @@ class Searcher(Protocol):
     """Looks a question up; raises `knowledge.errors.IndexUnavailable` when there is no index."""
 
     async def search(self, request: SearchRequest) -> Findings: ...
+
+
+def find_refusal_reason(
+    findings: Findings, *, language: str, text: str, text_eng: str
+) -> ClarificationReason | None:
+    """Return why nothing could be found; None where the documents can be asked in this language.
+
+    A text that nobody translated cannot be compared with documents in other languages.
+    """
+    if findings.documents == 0:
+        return ClarificationReason.NO_DOCUMENTS
+    is_foreign = bool(language and findings.languages) and language not in findings.languages
+    if is_foreign and text_eng in ("", text):
+        return ClarificationReason.NO_TRANSLATION
+    return None

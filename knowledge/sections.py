@@ -15,6 +15,9 @@ from knowledge.index.port import ReadableIndex
 LONGEST_OVERLAP = 1_000
 """Characters; an overlap has at most 30 words, each of at most 15 characters."""
 _BETWEEN = "\n\n"
+BYTES_PER_TOKEN = 4
+"""About right for English prose and code; a letter of another script counts for more, as it costs
+a model more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +142,8 @@ def count_table_header(before: str, after: str) -> int:
 def _section(path: tuple[str, ...], anchor: str | None, chunks: Sequence[Chunk]) -> Section:
     text = join_texts([chunk.text for chunk in chunks]).text
     return Section(path, anchor, text, frozenset(chunk.chunk_id for chunk in chunks))
+
+
+def count_tokens(text: str) -> int:
+    """Return the estimated number of tokens of a text, without a model's own tokenizer."""
+    return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
-from llm.call_scope import CallAllowance, allow, remaining_seconds
+from envelope.run import OUTSIDE, Run
 from llm.circuit_breaker import CircuitBreaker
 from llm.conversation import ConversationModel, ModelStep, ToolConversation
 from llm.errors import (
@@ -24,8 +24,9 @@ from llm.errors import (
     UnknownModel,
     UnreadableOutput,
 )
-from llm.partial_answers import find_listener
 from llm.port import I, Model, ModelAnswer, ModelCall, O, Task, Usage, record
+from llm.text_listener import TextListener
+from llm.vendors.model_transport import remaining_seconds
 
 A = TypeVar("A", bound="ModelAnswer[Any] | ModelStep")
 
@@ -51,6 +52,19 @@ class ChainLink:
         return self.breaker is not None and not self.breaker.is_open()
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a chain is asked, for which run, and who listens to the answer."""
+
+    task_name: str
+    run: Run
+    listener: TextListener | None = None
+
+
+AskOne = Callable[[Model, Run], Awaitable[A]]
+"""Asks one model of a chain for a run that is restricted to it."""
+
+
 class FallbackChain:
     """Models that are asked one after the other, until one answers.
 
@@ -73,23 +87,33 @@ class FallbackChain:
         self._last_start = (vendors or len(self._links)) - 1
         self.name = ",".join(link.model.name for link in links)
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
-        async def ask_one(model: Model) -> ModelAnswer[O]:
-            return await model.ask(task, inputs)
+    async def ask(
+        self,
+        task: Task[I, O],
+        inputs: I,
+        run: Run = OUTSIDE,
+        *,
+        skip: int = 0,
+        listener: TextListener | None = None,
+    ) -> ModelAnswer[O]:
+        async def ask_one(model: Model, run: Run) -> ModelAnswer[O]:
+            return await model.ask(task, inputs, run, listener=listener)
 
-        return await self._race(task.name, ask_one, skip)
+        return await self._race(Asked(task.name, run, listener), ask_one, skip)
 
-    async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
-        async def ask_one(model: Model) -> ModelStep:
+    async def converse(
+        self, conversation: ToolConversation, run: Run = OUTSIDE, *, skip: int = 0
+    ) -> ModelStep:
+        async def ask_one(model: Model, run: Run) -> ModelStep:
             if not isinstance(model, ConversationModel):
                 raise RejectedRequest(f"expected a model that calls tools, found {model.name!r}")
-            return await model.converse(conversation)
+            return await model.converse(conversation, run)
 
-        return await self._race(conversation.task, ask_one, skip)
+        return await self._race(Asked(conversation.task, run), ask_one, skip)
 
-    async def _race(self, task_name: str, ask: Callable[[Model], Awaitable[A]], skip: int) -> A:
+    async def _race(self, asked: Asked, ask: AskOne[A], skip: int) -> A:
         links = self._links[min(skip, self._last_start) :]
-        return await _Race(links, task_name, ask, self._patience_seconds).run()
+        return await _Race(links, asked, ask, self._patience_seconds).run()
 
     def __repr__(self) -> str:
         return f"FallbackChain({self.name!r})"
@@ -101,12 +125,12 @@ class _Race(Generic[A]):
     def __init__(
         self,
         links: Sequence[ChainLink],
-        task_name: str,
-        ask: Callable[[Model], Awaitable[A]],
+        asked: Asked,
+        ask: AskOne[A],
         patience_seconds: float,
     ) -> None:
         self._links = links
-        self._task_name = task_name
+        self._asked = asked
         self._ask = ask
         self._patience_seconds = patience_seconds
         self._waiting = deque(links)
@@ -134,7 +158,10 @@ class _Race(Generic[A]):
     async def _wait(self, group: asyncio.TaskGroup) -> A | None:
         """Return an answer, or None after something else happened."""
         has_next = self._has_next()
-        patience = min(self._patience_seconds, remaining_seconds(2 * self._patience_seconds) / 2)
+        patience = min(
+            self._patience_seconds,
+            remaining_seconds(self._asked.run, 2 * self._patience_seconds) / 2,
+        )
         ended, _ = await asyncio.wait(
             self._running,
             timeout=patience if has_next else None,
@@ -149,7 +176,7 @@ class _Race(Generic[A]):
 
     def _is_being_written(self) -> bool:
         """Return whether more of an answer has come since the last look: its model is not late."""
-        listener = find_listener(self._task_name)
+        listener = self._asked.listener
         before, self._characters = self._characters, listener.characters if listener else 0
         return self._characters > before
 
@@ -171,13 +198,13 @@ class _Race(Generic[A]):
                     link.breaker.enter()
             except ModelError as error:
                 self._errors.append(error)
-                _record_omission(self._task_name, link, error)
+                _record_omission(self._asked.task_name, link, error)
                 continue
-            allowance = CallAllowance(
+            restricted = self._asked.run.restrict(
                 reserve_seconds=RESERVE_SECONDS if self._waiting else 0.0,
-                retries=not any(later.may_be_asked() for later in self._waiting),
+                may_retry=not any(later.may_be_asked() for later in self._waiting),
             )
-            task = group.create_task(_ask_link(link, self._ask, allowance))
+            task = group.create_task(_ask_link(link, self._ask, restricted))
             self._running[task] = (link, asyncio.get_running_loop().time())
             return
 
@@ -225,15 +252,12 @@ class _Race(Generic[A]):
             self._blame(link, started, slow)
 
 
-async def _ask_link(
-    link: ChainLink, ask: Callable[[Model], Awaitable[A]], allowance: CallAllowance
-) -> A | Exception:
+async def _ask_link(link: ChainLink, ask: AskOne[A], run: Run) -> A | Exception:
     """Return the answer, or the error: an error that leaves would end the other models' tasks."""
-    with allow(allowance):
-        try:
-            return await ask(link.model)
-        except Exception as error:  # noqa: BLE001 - raised again outside of the group
-            return error
+    try:
+        return await ask(link.model, run)
+    except Exception as error:  # noqa: BLE001 - raised again outside of the group
+        return error
 
 
 def _record_omission(task_name: str, link: ChainLink, error: ModelError) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, Field, JsonValue, SerializeAsAny
 
+from envelope.run import OUTSIDE, Run
 from llm.port import Usage
 
 
@@ -126,7 +127,9 @@ class ConversationModel(Protocol):
 
     name: str
 
-    async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
+    async def converse(
+        self, conversation: ToolConversation, run: Run = OUTSIDE, *, skip: int = 0
+    ) -> ModelStep:
         """Return the next message, or raise an error of `llm.errors`.
 
         The calls in it are not checked: their names and arguments are whatever the model wrote.

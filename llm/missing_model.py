@@ -1,8 +1,10 @@
 """Stands where no model is configured (`GEN_MODEL=offline`): every task raises `NoModel`."""
 
+from envelope.run import OUTSIDE, Run
 from llm.conversation import ModelStep, ToolConversation
 from llm.errors import NoModel
 from llm.port import OFFLINE, I, ModelAnswer, O, Task
+from llm.text_listener import TextListener
 
 
 class MissingModel:
@@ -10,10 +12,20 @@ class MissingModel:
 
     name = OFFLINE
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
+    async def ask(
+        self,
+        task: Task[I, O],
+        inputs: I,
+        run: Run = OUTSIDE,
+        *,
+        skip: int = 0,
+        listener: TextListener | None = None,
+    ) -> ModelAnswer[O]:
         raise _make_error(task.name)
 
-    async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
+    async def converse(
+        self, conversation: ToolConversation, run: Run = OUTSIDE, *, skip: int = 0
+    ) -> ModelStep:
         raise _make_error(conversation.task)
 
 

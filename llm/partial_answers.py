@@ -1,15 +1,8 @@
-"""Reads an answer while a model writes it, and passes on what is finished.
-
-An answer may take several attempts: a repeated request, a repair, a further model of a chain while
-a slow one goes on. One attempt at a time is listened to: the first that writes something, until it
-ends. The text of another attempt starts from the beginning.
-"""
+"""Follows an answer while a model writes it, and reads what is finished of it."""
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -17,109 +10,7 @@ import structlog
 from pydantic_core import from_json
 
 from llm.answer_checks.draft_check import select_finished
-
-
-@dataclass(frozen=True, slots=True)
-class PartialText:
-    """What an attempt has written so far; `attempt` counts from 1."""
-
-    attempt: int
-    text: str
-
-
-class TextListener:
-    """Receives the text of one task. Passing text on never waits: no model waits for its reader."""
-
-    def __init__(self, task_name: str) -> None:
-        self.task_name = task_name
-        self.characters = 0
-        """How much was received; grows as long as an answer is being written."""
-        self.is_unstreamed = False
-        """Whether a model answered that cannot pass its text on while it writes."""
-        self.attempts = 0
-        """How many attempts were listened to."""
-        self._leader: AttemptText | None = None
-        self._changed = asyncio.Event()
-        self._closed = False
-
-    @contextmanager
-    def attempt(self) -> Iterator["AttemptText"]:
-        """Receive the text of one attempt, until it ends: another one may follow to repair it."""
-        writing = AttemptText(self)
-        try:
-            yield writing
-        finally:
-            if self._leader is writing:
-                self._leader = None
-
-    def note_progress(self, writing: "AttemptText", characters: int) -> None:
-        """Note that an attempt has written more; it is listened to unless another one is."""
-        self.characters += characters
-        if self._leader is None:
-            self.attempts += 1
-            self._leader = writing
-            writing.number = self.attempts
-        if self._leader is writing:
-            self._changed.set()
-
-    async def wait_for_text(self) -> PartialText | None:
-        """Return the text of the present attempt when it has changed; None after `close`."""
-        while not self._closed:
-            await self._changed.wait()
-            self._changed.clear()
-            leader = self._leader
-            if leader is not None:
-                return PartialText(leader.number, leader.text)
-        return None
-
-    async def has_begun_within(self, seconds: float) -> bool:
-        """Return whether text has come, or the listening has ended, after at most so long."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._changed.wait()
-        except TimeoutError:
-            return False
-        return True
-
-    def close(self) -> None:
-        """End the listening, also for a caller that waits for text."""
-        self._closed = True
-        self._changed.set()
-
-
-@dataclass(slots=True)
-class AttemptText:
-    """One attempt at an answer, as its model writes it."""
-
-    _listener: TextListener
-    number: int = 0
-    text: str = ""
-
-    def add(self, text: str) -> None:
-        """Append the next piece of text."""
-        if text:
-            self.text += text
-            self._listener.note_progress(self, len(text))
-
-
-_present: ContextVar[TextListener | None] = ContextVar("text_listener", default=None)
-
-
-@contextmanager
-def listen(listener: TextListener) -> Iterator[None]:
-    """Have the models that are asked inside pass on their text."""
-    token = _present.set(listener)
-    try:
-        yield
-    finally:
-        _present.reset(token)
-
-
-def find_listener(task_name: str) -> TextListener | None:
-    """Return who listens to the answers of a task around this point, if anybody does."""
-    listener = _present.get()
-    return listener if listener is not None and listener.task_name == task_name else None
-
+from llm.text_listener import PartialText, TextListener
 
 T = TypeVar("T")
 OnText = Callable[[PartialText], Awaitable[None]]
@@ -136,11 +27,11 @@ class Silence:
 
 async def ask_and_follow(
     listener: TextListener,
-    ask: Callable[[], Awaitable[T]],
+    ask: Callable[[TextListener], Awaitable[T]],
     on_text: OnText,
     silence: Silence | None = None,
 ) -> T:
-    """Return what `ask` returns, and call `on_text` with the newest text meanwhile.
+    """Return what `ask` returns for a listener, and call `on_text` with the newest text meanwhile.
 
     One call of `on_text` runs at a time, and texts that were overtaken are left out. Its failure
     ends the following and is logged: it costs the reader the draft, never the answer.
@@ -149,8 +40,7 @@ async def ask_and_follow(
     async with asyncio.TaskGroup() as group:
         group.create_task(_follow(listener, on_text, silence))
         try:
-            with listen(listener):
-                outcome = await ask()
+            outcome = await ask(listener)
         except Exception as error:  # noqa: BLE001 - raised again outside of the group
             outcome = error
         finally:

@@ -13,6 +13,9 @@ from typing import Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
+from envelope.run import OUTSIDE, Run
+from llm.text_listener import TextListener
+
 I = TypeVar("I", bound=BaseModel)  # noqa: E741 - the pair I and O is the usual one
 O = TypeVar("O", bound=BaseModel)  # noqa: E741
 
@@ -85,11 +88,19 @@ class Model(Protocol):
 
     name: str
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
+    async def ask(
+        self,
+        task: Task[I, O],
+        inputs: I,
+        run: Run = OUTSIDE,
+        *,
+        skip: int = 0,
+        listener: TextListener | None = None,
+    ) -> ModelAnswer[O]:
         """Return the answer, or raise an error of `llm.errors`.
 
         `skip` starts that many models further down a fallback chain (a chain shorter than that
-        starts at its last model).
+        starts at its last model). `listener` receives the text while it is written.
         """
         ...
 
@@ -114,7 +125,7 @@ class VectorModel(Protocol):
     forms: str
 
     async def embed(
-        self, texts: Sequence[str], *, are_questions: bool = False
+        self, texts: Sequence[str], run: Run = OUTSIDE, *, are_questions: bool = False
     ) -> Sequence[Sequence[float]]: ...
 
 
@@ -123,7 +134,9 @@ class ScoreModel(Protocol):
 
     name: str
 
-    async def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
+    async def score(
+        self, question: str, texts: Sequence[str], run: Run = OUTSIDE
+    ) -> Sequence[float]:
         """Return a score for each text, in their order, or raise an error of `llm.errors`."""
         ...
 

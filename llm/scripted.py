@@ -8,9 +8,11 @@ from decimal import Decimal
 
 from pydantic import BaseModel
 
+from envelope.run import OUTSIDE, Run
 from llm.conversation import ModelMessage, ModelStep, StopReason, ToolConversation
 from llm.errors import ModelError, ScriptError
 from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage, record
+from llm.text_listener import TextListener
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,15 @@ class ScriptedModel:
         )
         self._in_order: deque[Scripted] = deque() if isinstance(script, Mapping) else deque(script)
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
+    async def ask(
+        self,
+        task: Task[I, O],
+        inputs: I,
+        run: Run = OUTSIDE,
+        *,
+        skip: int = 0,
+        listener: TextListener | None = None,
+    ) -> ModelAnswer[O]:
         self.calls.append(RecordedPrompt(task.name, inputs, skip))
         try:
             output = _check_type(task, await self._play(inputs, self._next(task.name)))
@@ -76,7 +86,9 @@ class ScriptedModel:
         record(self._call(task.name, None))
         return ModelAnswer(output, self.name, self._usage, self._cost_usd, 0.0)
 
-    async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
+    async def converse(
+        self, conversation: ToolConversation, run: Run = OUTSIDE, *, skip: int = 0
+    ) -> ModelStep:
         self.calls.append(RecordedPrompt(conversation.task, conversation, skip))
         try:
             message = await self._play(conversation, self._next(conversation.task))

@@ -7,7 +7,7 @@ import asyncio
 import hashlib
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -18,11 +18,12 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from envelope.question import Question
-from llm.call_scope import CallScope, current_scope
+from envelope.run import OUTSIDE, Run
 from llm.conversation import ConversationModel, ModelStep, ToolConversation
 from llm.errors import ChainExhausted, ModelError, ModelTimeout, RejectedRequest
 from llm.port import OFFLINE, I, Model, ModelAnswer, ModelCall, O, Task, Usage, record, record_calls
 from llm.prompts import Prompts
+from llm.text_listener import TextListener
 
 _FINAL_MARKS = " .?!\uff1f\u3002\uff01\u061f"
 
@@ -184,7 +185,7 @@ class StoredModel:
     recorded with `from_cache`. In one process the same thing is asked once at a time. A further
     attempt wants another answer than the one that was rejected, and does not look there.
 
-    Outside of a `call_scope` the question is unknown, and nothing is looked up or stored.
+    Outside of a question nothing is looked up or stored.
     """
 
     def __init__(
@@ -201,26 +202,39 @@ class StoredModel:
         self._cache = cache
         self._prompts = prompts
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
-        scope = current_scope()
-        if scope is None:
-            return await self._model.ask(task, inputs, skip=skip)
+    async def ask(
+        self,
+        task: Task[I, O],
+        inputs: I,
+        run: Run = OUTSIDE,
+        *,
+        skip: int = 0,
+        listener: TextListener | None = None,
+    ) -> ModelAnswer[O]:
+        if run.question is None:
+            return await self._model.ask(task, inputs, run, skip=skip, listener=listener)
+
+        async def ask_model() -> ModelAnswer[O]:
+            return await self._model.ask(task, inputs, run, skip=skip, listener=listener)
+
         asked = f"{self.name}+{skip}"
         content_hash = fingerprint(task, inputs, asked=asked, prompts=self._prompts)
         if self._calls is None:
-            return await self._ask_shared(scope, content_hash, task, inputs, skip)
-        key = CallKey(scope.question, scope.place, scope.attempt, content_hash)
+            return await self._ask_shared(run, content_hash, task, ask_model)
+        key = CallKey(run.question, run.place, run.attempt, content_hash)
         frame = await self._calls.get(key)
         found = decode(frame, task.output) if frame is not None else None
         if found is not None:
             return _replay(*found)
-        async with self._in_time(scope, self._calls):
+        async with self._in_time(run.question, self._calls):
             with record_calls() as calls:
-                answer = await self._ask_shared(scope, content_hash, task, inputs, skip)
+                answer = await self._ask_shared(run, content_hash, task, ask_model)
         await self._calls.put(key, encode(answer, calls))
         return answer
 
-    async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
+    async def converse(
+        self, conversation: ToolConversation, run: Run = OUTSIDE, *, skip: int = 0
+    ) -> ModelStep:
         """Return the next message; a redelivered hop finds it in the store.
 
         Two equal conversations in one hop are two calls: each is stored with its number. A step of
@@ -230,28 +244,27 @@ class StoredModel:
         """
         if not isinstance(self._model, ConversationModel):
             raise RejectedRequest(f"expected a model that calls tools, found {self.name!r}")
-        scope = current_scope()
-        if scope is None or self._calls is None:
-            return await self._model.converse(conversation, skip=skip)
+        if run.question is None or self._calls is None:
+            return await self._model.converse(conversation, run, skip=skip)
         content_hash = digest(f"{self.name}+{skip}", conversation.model_dump_json())
-        number = scope.count_equal(content_hash)
-        key = CallKey(scope.question, scope.place, scope.attempt, f"{content_hash}-{number}")
+        number = run.count_equal(content_hash)
+        key = CallKey(run.question, run.place, run.attempt, f"{content_hash}-{number}")
         frame = await self._calls.get(key)
         found = decode_step(frame) if frame is not None else None
         if found is not None:
             for call in found[1]:
                 record(replace(call, from_cache=False))
             return found[0]
-        async with self._in_time(scope, self._calls):
+        async with self._in_time(run.question, self._calls):
             with record_calls() as calls:
-                step = await self._step_shared(scope, conversation, skip, is_first=not number)
+                step = await self._step_shared(run, conversation, skip, is_first=not number)
         await self._calls.put(key, encode_step(step, calls))
         return step
 
     @asynccontextmanager
-    async def _in_time(self, scope: CallScope, calls: CallStore) -> AsyncIterator[None]:
+    async def _in_time(self, question: Question, calls: CallStore) -> AsyncIterator[None]:
         """Count when the model runs out of time, in whatever process, and then ask it no more."""
-        key = CallKey(scope.question, _TIMEOUTS, 0, self.name)
+        key = CallKey(question, _TIMEOUTS, 0, self.name)
         count = int(await calls.get(key) or 0)
         if count >= MOST_TIMEOUTS:
             raise ModelTimeout(
@@ -266,18 +279,18 @@ class StoredModel:
             raise
 
     async def _step_shared(
-        self, scope: CallScope, conversation: ToolConversation, skip: int, *, is_first: bool
+        self, run: Run, conversation: ToolConversation, skip: int, *, is_first: bool
     ) -> ModelStep:
         model = self._model
         if not isinstance(model, ConversationModel):
             raise RejectedRequest(f"expected a model that calls tools, found {self.name!r}")
         cache = self._cache
-        may_share = conversation.sharing is not None and is_first and not scope.attempt
+        may_share = conversation.sharing is not None and is_first and not run.attempt
         # The rules cost less than a look into the cache.
         if cache is None or not may_share or self.name == OFFLINE:
-            return await model.converse(conversation, skip=skip)
+            return await model.converse(conversation, run, skip=skip)
         asked = fingerprint_conversation(conversation, asked=f"{self.name}+{skip}")
-        question = scope.question
+        question = run.find_question()
         key = CacheKey(question.tenant, question.assistant, asked, question)
         async with cache.lock(key):
             frame = await cache.get(key)
@@ -287,17 +300,21 @@ class StoredModel:
                 _record_hit(cache, key, conversation.task, step.model, step.cost_usd)
                 return replace(step, usage=Usage(), cost_usd=Decimal(0), milliseconds=0.0)
             cache.counts.misses += 1
-            step = await model.converse(conversation, skip=skip)
+            step = await model.converse(conversation, run, skip=skip)
             if step.model != OFFLINE:
                 await cache.put(key, encode_step(step))
             return step
 
     async def _ask_shared(
-        self, scope: CallScope, content_hash: str, task: Task[I, O], inputs: I, skip: int
+        self,
+        run: Run,
+        content_hash: str,
+        task: Task[I, O],
+        ask: Callable[[], Awaitable[ModelAnswer[O]]],
     ) -> ModelAnswer[O]:
-        if self._cache is None or scope.attempt > 0:
-            return await self._model.ask(task, inputs, skip=skip)
-        question = scope.question
+        if self._cache is None or run.attempt > 0:
+            return await ask()
+        question = run.find_question()
         key = CacheKey(question.tenant, question.assistant, content_hash, question)
         async with self._cache.lock(key):
             frame = await self._cache.get(key)
@@ -305,7 +322,7 @@ class StoredModel:
             if found is not None:
                 return self._hit(self._cache, key, task, found[0])
             self._cache.counts.misses += 1
-            answer = await self._model.ask(task, inputs, skip=skip)
+            answer = await ask()
             if answer.model != OFFLINE or self.name == OFFLINE:
                 # The rules answer while vendors are away; nobody else has to wait for those then.
                 await self._cache.put(key, encode(answer))

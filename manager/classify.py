@@ -237,6 +237,7 @@ ACT_EVENTS: dict[str, StageEvent] = {
             ConversationAct.FAREWELL,
             ConversationAct.ACKNOWLEDGEMENT,
             ConversationAct.EXIT,
+            ConversationAct.PERSON,
         ),
         StageEvent.COURTESY,
     ),

@@ -90,6 +90,7 @@ _TEXTS = {
     ConversationAct.ACKNOWLEDGEMENT: "act_acknowledgement",
     ConversationAct.EXIT: "act_acknowledgement",
     ConversationAct.CAPABILITIES: "act_capabilities",
+    ConversationAct.PERSON: "act_person",
     ConversationAct.STRAY_CHOICE: "push_expired",
     ConversationAct.NO_ANSWER_YET: "act_no_answer",
 }
@@ -150,6 +151,8 @@ def end_reply(
     elif end.ending is Ending.ACT:
         text = act_text(payload, texts, language_of(payload), topic)
         reply = {"outcome": "answered", "text": text}
+        if find_act(payload) is ConversationAct.PERSON:
+            reply["asks_for_person"] = True
     elif end.ending in PAUSE_ENDINGS:
         reply = end_with_pause(end.ending, payload, texts, language_of(payload))
     elif end.ending is Ending.EXIT:

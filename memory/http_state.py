@@ -11,6 +11,7 @@ from envelope.question import Question
 from memory.key_names import (
     api_keys_key,
     conversation_keys,
+    handover_secret_key,
     key_uses_key,
     link_secret_key,
     rate_key,
@@ -122,8 +123,15 @@ class RedisApiKeys:
 
     async def link_secret(self, new: bytes) -> bytes:
         """Return the secret that signs links in all processes; store `new` if there is none."""
-        await await_answer(self._client.set(link_secret_key(), new, nx=True))
-        found: bytes = await await_answer(self._client.get(link_secret_key()))
+        return await self._share(link_secret_key(), new)
+
+    async def handover_secret(self, new: bytes) -> bytes:
+        """Return the secret that signs where people answer; store `new` if there is none."""
+        return await self._share(handover_secret_key(), new)
+
+    async def _share(self, key: str, new: bytes) -> bytes:
+        await await_answer(self._client.set(key, new, nx=True))
+        found: bytes = await await_answer(self._client.get(key))
         return found
 
 

@@ -21,6 +21,7 @@
 | rd:thread:<tenant>/<assistant>:<hash>      | str  | gateway | gateway | ttl      |
 | rd:keys                                    | hash | keys    | gateway | never    |
 | rd:keys:links                              | str  | gateway | gateway | never    |
+| rd:keys:handover                           | str  | gateway | gateway | never    |
 | rd:keys:uses                               | hash | gateway | console | never    |
 | rd:verified:<tenant>/<assistant>           | str  | gateway | agents  | never    |
 | rd:{console}:code:<hash>                   | str  | console | gateway | minutes  |
@@ -167,6 +168,11 @@ def key_uses_key() -> str:
 def link_secret_key() -> str:
     """Return the Redis key of the secret that signs source links."""
     return "rd:keys:links"
+
+
+def handover_secret_key() -> str:
+    """Return the Redis key of the secret that signs where people answer conversations."""
+    return "rd:keys:handover"
 
 
 def rate_key(owner: str, name: str) -> str:

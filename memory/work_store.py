@@ -68,12 +68,14 @@ class RedisWorkStore:
             raise ValueError(f"expected at most {MOST_VALUES:,} stored values, found one more")
         return reference
 
-    async def get(self, question: Question, reference: str) -> bytes | None:
-        """Return a value of the question's conversation; None: there is none, or it expired."""
+    async def get(self, question: Question, reference: str) -> bytes:
+        """Return a value of the question's conversation; raises `LookupError` if it expired."""
         found: bytes | None = await await_answer(
             self._client.hget(self._find_key(question), reference)
         )
-        return None if found is None else zlib.decompress(found)
+        if found is None:
+            raise LookupError(f"expected the stored result {reference!r}, found none")
+        return zlib.decompress(found)
 
     def _find_key(self, question: Question) -> str:
         return conversation_keys(question, self._shards).work

@@ -10,7 +10,7 @@ import structlog
 
 from broker.errors import BrokerUnavailableError
 from broker.ports import EndedReader, ReplyReader
-from broker.values import EndedMessage
+from broker.values import EndedMessage, JournalEntry
 from envelope.question import Question
 from memory.errors import MemoryUnavailableError
 from records.record import Record, Redact, make_record
@@ -19,6 +19,9 @@ from records.store import RecordRefusedError, RecordStore, RecordsUnavailableErr
 log = structlog.get_logger("records")
 
 AT_ONCE = 50
+JOURNALS_AT_ONCE = 10
+"""Journals in memory: that of a swarm may have megabytes."""
+GATHER_SECONDS = 0.25
 BLOCK_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 30.0
 DAY_SECONDS = 86_400
@@ -95,9 +98,12 @@ class Recorder:
                 if not is_prepared:
                     await asyncio.to_thread(self._store.prepare)
                     is_prepared = True
-                await self.record_next(block_seconds=BLOCK_SECONDS)
+                taken = await self.record_next(block_seconds=BLOCK_SECONDS)
                 await self._delete_old()
                 pause, self.delayed = 0.0, ""
+                if 0 < taken < AT_ONCE:
+                    # Nobody waits for a record, and several together cost Redis less.
+                    await asyncio.sleep(GATHER_SECONDS)
             except UNAVAILABLE as error:
                 pause = min(max(self._pause_seconds, pause * 2), LONGEST_PAUSE_SECONDS)
                 self.delayed = str(error)
@@ -109,8 +115,9 @@ class Recorder:
         taken = await self._ended.take(count=AT_ONCE, block_seconds=block_seconds)
         kept = [message for message in taken if self._rules.keeps(message.question)]
         finished = [message for message in kept if message.event == "ended"]
-        records = [await self._read(message) for message in finished]
-        await asyncio.to_thread(self._write, [record for record in records if record is not None])
+        for at in range(0, len(finished), JOURNALS_AT_ONCE):
+            records = await self._read(finished[at : at + JOURNALS_AT_ONCE])
+            await asyncio.to_thread(self._write, records)
         for message in taken:
             if message.event == "forgotten":
                 await self._forget(message.question, message.at)
@@ -123,8 +130,17 @@ class Recorder:
             await self._ended.acknowledge(taken)
         return len(taken)
 
-    async def _read(self, message: EndedMessage) -> Record | None:
-        entries = await self._replies.read_journal(message.question)
+    async def _read(self, messages: Sequence[EndedMessage]) -> list[Record]:
+        journals = await self._replies.read_journals([message.question for message in messages])
+        made = [
+            await self._make_record(message, entries)
+            for message, entries in zip(messages, journals, strict=True)
+        ]
+        return [record for record in made if record is not None]
+
+    async def _make_record(
+        self, message: EndedMessage, entries: Sequence[JournalEntry]
+    ) -> Record | None:
         if entries and entries[-1].fields.get("forgot"):
             await self._forget(message.question, entries[-1].at)
         try:

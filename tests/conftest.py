@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 import structlog
 
@@ -51,6 +52,9 @@ def start_redis(path: Path, *options: str) -> "subprocess.Popen[bytes]":
 
 
 forbid_real_requests()
+# How long an example takes depends on what else the machine does.
+hypothesis.settings.register_profile("refdesk", deadline=None)
+hypothesis.settings.load_profile("refdesk")
 # What fails in a helper is shown with its values, as in a test.
 pytest.register_assert_rewrite("tests.recordings", "tests.support")
 

@@ -1,8 +1,11 @@
 """The values around a call of a tool: the call, its caller, its result and its record."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from pydantic import BaseModel, Field, JsonValue
+
+from envelope.run import OUTSIDE, Run
 
 LONGEST_NAME = 200
 """Characters of a tool's name that are kept; models invent names of any length."""
@@ -52,12 +55,14 @@ class ToolCall(BaseModel, frozen=True, extra="forbid"):
     depends_on: tuple[str, ...] = ()
 
 
-class ToolCaller(BaseModel, frozen=True, extra="forbid"):
+@dataclass(frozen=True, slots=True)
+class ToolCaller:
     """The agent that calls, and the person for whom it works.
 
     `allowed` are the names of the tools that the agent may use; None: all. `groups` are those of
     the person: a tool reads only documents that they may read. `approved` has the ids of
-    approvals (`effects.approvals.make_approval_id`) that a person has given.
+    approvals (`tools.effects.make_approval_id`) that a person has given. `run` is the run in which
+    the agent calls.
     """
 
     agent: str
@@ -65,6 +70,7 @@ class ToolCaller(BaseModel, frozen=True, extra="forbid"):
     groups: tuple[str, ...] = ()
     language: str = "en"
     approved: frozenset[str] = frozenset()
+    run: Run = OUTSIDE
 
 
 class CitedPassage(BaseModel, frozen=True, extra="forbid"):

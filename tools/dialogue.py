@@ -15,6 +15,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from pydantic import JsonValue
 
+from envelope.run import OUTSIDE, Run
 from llm.conversation import (
     ConversationModel,
     ModelMessage,
@@ -96,7 +97,7 @@ class Dialogue:
     limits: DialogueLimits = DialogueLimits()
     remarks: tuple[UserMessage, ...] = ()
 
-    async def take_step(self, model: ConversationModel) -> DialogueStep:
+    async def take_step(self, model: ConversationModel, run: Run = OUTSIDE) -> DialogueStep:
         """Return the next message; raises an error of `llm.errors`.
 
         Its calls are fresh and numbered. Nothing else about them is checked: a call of an unknown
@@ -104,11 +105,11 @@ class Dialogue:
         """
         end = self.find_end()
         if end is None:
-            step = await model.converse(self._converse(model.name))
+            step = await model.converse(self._converse(model.name), run)
             if not step.message.calls and self._must_look():
                 looking = {"tool_choice": ToolChoice.REQUIRED}
                 again = self._converse(model.name).model_copy(update=looking)
-                step = await model.converse(again)
+                step = await model.converse(again, run)
             fresh = self.number(step.message.calls)
             if fresh:
                 return DialogueStep(
@@ -120,7 +121,7 @@ class Dialogue:
         if not self.limits.writes_last or not self.messages:
             return DialogueStep(ModelMessage(text=self.last_text), end)
         closing = self._converse(model.name).model_copy(update={"tool_choice": ToolChoice.NONE})
-        last = await model.converse(closing)
+        last = await model.converse(closing, run)
         text = last.message.text or self.last_text
         return DialogueStep(ModelMessage(text=text), end, last.model)
 
@@ -290,7 +291,7 @@ async def run_dialogue(
     Raises what the model raises: results of tools never do.
     """
     while True:
-        step = await dialogue.take_step(model)
+        step = await dialogue.take_step(model, caller.run)
         if step.end is not None:
             return dialogue, step
         calls = [

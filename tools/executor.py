@@ -18,7 +18,7 @@ import structlog
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from envelope.encoding import remove_hidden_characters
-from knowledge.search.context.token_count import count_tokens
+from knowledge.sections import count_tokens
 from tools.calls import (
     CHANGES,
     LONGEST_NAME,

@@ -21,6 +21,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from envelope.run import OUTSIDE, Run
 from knowledge.documents.stated_version import find_numbers
 from knowledge.index.graph.called_names import split_words
 from knowledge.index.terms import terms
@@ -85,6 +86,7 @@ class Walk:
     language: str = "en"
     groups: tuple[str, ...] = ()
     version: str = ""
+    run: Run = OUTSIDE
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,7 @@ class GraphWalker:
             language=walk.language or None,
             limit=_CANDIDATES,
             groups=walk.groups,
+            run=walk.run,
         )
         findings = await self._searcher.search(request)
         graph = await self._library.open_graph(walk.groups)
@@ -192,9 +195,7 @@ class GraphWalker:
 
     async def _add_withdrawn(self, graph: PassageGraph, pool: CandidatePool, walk: Walk) -> None:
         """Add a page whose content is elsewhere now, if the version before it fits the query."""
-        found = await find_withdrawn(
-            self._searcher, self._library, graph, walk.query, walk.language, walk.groups
-        )
+        found = await find_withdrawn(self._searcher, self._library, graph, walk)
         if found is None:
             return
         pool.add_passage(found)
@@ -231,7 +232,7 @@ class GraphWalker:
     async def _read_attached(self, wanted: Sequence[str], walk: Walk) -> dict[str, _Start]:
         """Return the starts in documents of the conversation, which have no written edges."""
         ids = [one for one in wanted if is_attached_id(document_of(one))]
-        found = await self._library.read([document_of(one) for one in ids], walk.groups)
+        found = await self._library.read([document_of(one) for one in ids], walk.groups, walk.run)
         starts: dict[str, _Start] = {}
         for document in found:
             record = DocumentRecord(document.listed, document.crumbs, "")
@@ -433,22 +434,25 @@ async def find_withdrawn(
     searcher: Searcher,
     library: Library,
     graph: PassageGraph,
-    query: str,
-    language: str,
-    groups: Sequence[str],
+    walk: Walk,
 ) -> ConnectedPassage | None:
     """Return the notice in the newest version of the page of the one before it that fits best.
 
     None: there are no two versions, the query names one, or that page was not withdrawn.
     """
-    versions = sorted(await library.list_versions(groups), key=find_numbers)
-    if len(versions) < 2 or (await library.find_named(query, groups)).versions:
+    versions = sorted(await library.list_versions(walk.groups), key=find_numbers)
+    if len(versions) < 2 or (await library.find_named(walk.query, walk.groups)).versions:
         return None
     before, newest = versions[-2:]
     number = ".".join(map(str, find_numbers(before)))
-    text = f"{query[:_QUERY_CHARACTERS]} version {number}"
+    text = f"{walk.query[:_QUERY_CHARACTERS]} version {number}"
     request = SearchRequest(
-        question=text, text=text, language=language or None, limit=1, groups=tuple(groups)
+        question=text,
+        text=text,
+        language=walk.language or None,
+        limit=1,
+        groups=walk.groups,
+        run=walk.run,
     )
     found = await searcher.search(request)
     ids = [one.document_id for one in found.hits[:1] if one.document_id.count(before) == 1]

@@ -56,6 +56,7 @@ def make_request(
         limit=inputs.limit,
         exclude=inputs.exclude,
         groups=caller.groups,
+        run=caller.run,
         by_words=by_words,
     )
 

@@ -34,7 +34,7 @@ class ToolParts(Protocol):
 
     @property
     def search_level(self) -> Callable[[str], Searcher]:
-        """Returns the search on one level of `knowledge.search.levels`."""
+        """Returns the search on one level of `knowledge.search.ranking`."""
         ...
 
     @property
@@ -117,7 +117,7 @@ class LibraryTool(Tool[I, O]):
 
     async def _read_document(self, document_id: str, caller: ToolCaller) -> WholeDocument:
         """Return a document; raises `InvalidInput` if the caller cannot read one of this id."""
-        documents = await self._library.read([document_id], caller.groups)
+        documents = await self._library.read([document_id], caller.groups, caller.run)
         if not documents:
             raise InvalidInput(f"expected the id of a document, found {document_id!r}")
         return documents[0]

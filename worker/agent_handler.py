@@ -35,9 +35,9 @@ from envelope.outcome import GaveUp, RetryAfter, Wrote
 from envelope.payload import CATALOGUE, MERGE_RULES
 from envelope.question import Question
 from envelope.role import Role
+from envelope.run import DraftPublisher, Run
 from manager.evidence import EVIDENCE, MOST_RECORDS, record_hop
 from memory.errors import MemoryUnavailableError, QuestionEndedError
-from worker.drafts import draft_for
 from worker.errors import HandlerTimeoutError, RunFailedError
 from worker.model_usage import add_model_usage, find_exhausted_budget
 
@@ -60,8 +60,8 @@ UNSERVED: object = GaveUp(
 """The outcome for an assistant whose documents this process does not have."""
 
 Calls = Callable[[], tuple[JournalEvent, ...]]
-CallRecorder = Callable[[Envelope, str, int, float], AbstractContextManager[Calls]]
-"""Collects the model calls inside the block; receives envelope, stage, attempt, seconds left."""
+CallRecorder = Callable[[Run], AbstractContextManager[Calls]]
+"""Collects the model calls that are made inside the block for a run."""
 
 
 def no_events() -> tuple[JournalEvent, ...]:
@@ -72,9 +72,7 @@ def no_events() -> tuple[JournalEvent, ...]:
 _NO_CALLS = nullcontext[Calls](no_events)
 
 
-def no_calls(
-    _envelope: Envelope, _stage: str, _attempt: int, _seconds: float
-) -> AbstractContextManager[Calls]:
+def no_calls(_run: Run) -> AbstractContextManager[Calls]:
     """Collect nothing: for agents that ask no model."""
     return _NO_CALLS
 
@@ -91,11 +89,16 @@ ReadIndexVersion = Callable[[Assistant], Awaitable[str]]
 """Returns the version of the index of an assistant; "" if there is none."""
 
 
+OpenDrafts = Callable[[Delivery], DraftPublisher]
+"""Returns the publisher of drafts for one run."""
+
+
 class AgentHandler:
     """The handler of one role; `limit_seconds` bounds one run of its agent.
 
     `assistants` holds the agent of each assistant that this process serves; None: `agent` works
-    for every assistant. `read_index` is for a role whose index version is evidence. A run always
+    for every assistant. `read_index` is for a role whose index version is evidence. Without
+    `open_drafts` nothing is shown while an agent works. A run always
     returns over the stream of the manager, which alone decides the next role.
     """
 
@@ -108,6 +111,7 @@ class AgentHandler:
         recorded: CallRecorder = no_calls,
         on_written: OnWritten = ignore_writes,
         read_index: ReadIndexVersion | None = None,
+        open_drafts: OpenDrafts | None = None,
     ) -> None:
         self.role = agent.role
         self._name = agent.role.value
@@ -120,6 +124,7 @@ class AgentHandler:
         self._reads = frozenset(agent.reads.model_fields) - self._system_reads
         self._evidence = find_evidence_names(self._reads)
         self._read_index = read_index
+        self._open_drafts = open_drafts
         self._may_write = frozenset(
             attribute.name for attribute in CATALOGUE if agent.role in attribute.written_by
         )
@@ -169,11 +174,18 @@ class AgentHandler:
         limit = min(
             self._limit_seconds, max(delivery.remaining_seconds - RESERVE_SECONDS, LEAST_SECONDS)
         )
-        recorded = self._recorded(envelope, self._name, attempt, limit)
-        with recorded as calls, draft_for(delivery):
+        run = Run(
+            delivery.question,
+            self._name,
+            attempt,
+            envelope.branch,
+            deadline=asyncio.get_running_loop().time() + limit,
+            drafts=None if self._open_drafts is None else self._open_drafts(delivery),
+        )
+        with self._recorded(run) as calls:
             try:
                 async with asyncio.timeout(limit):
-                    return await agent.work(reads), calls
+                    return await agent.in_run(run).work(reads), calls
             except (MemoryUnavailableError, QuestionEndedError):
                 # No failure of the agent: the worker waits for Redis, or drops an ended question.
                 raise

@@ -7,8 +7,8 @@ from decimal import ROUND_CEILING, Decimal
 
 import structlog
 
+from envelope.run import BudgetRefusal, Run
 from llm.call_budget import CallCost
-from llm.call_scope import BudgetRefusal, CallScope, current_scope
 from memory.budgets import Amounts, Exhausted, RedisBudgets
 from memory.errors import MemoryUnavailableError
 from tools.calls import ToolCall
@@ -59,12 +59,10 @@ class ModelCallBudget:
         self._clock = clock
         self._unpriced: set[str] = set()
 
-    async def reserve(
-        self, scope: CallScope, reservation: str, most: CallCost
-    ) -> BudgetRefusal | None:
+    async def reserve(self, run: Run, reservation: str, most: CallCost) -> BudgetRefusal | None:
         """Reserve a call in the question's budget, then in that of its tenant's day."""
         self._check_price(most)
-        question = scope.question
+        question = run.find_question()
         amounts = _list_amounts(most)
         if self._limits.question:
             asked = Amounts(amounts, self._limits.question)
@@ -76,7 +74,7 @@ class ModelCallBudget:
         spent = Amounts(
             {_MICRO_USD: amounts[_MICRO_USD]}, {_MICRO_USD: self._limits.tenant_micro_usd}
         )
-        name = _name_in_tenant(scope, reservation)
+        name = _name_in_tenant(run, reservation)
         [today, _] = self._list_days()
         refused = await self._budgets.reserve_of_tenant(question.tenant, today, name, spent)
         if refused is None:
@@ -85,15 +83,15 @@ class ModelCallBudget:
             await self._budgets.settle(question, reservation, {})
         return _describe(refused, TENANT_USD)
 
-    async def settle(self, scope: CallScope, reservation: str, cost: CallCost) -> None:
+    async def settle(self, run: Run, reservation: str, cost: CallCost) -> None:
         """Settle a call in both budgets; without Redis it stays counted as it was reserved."""
         amounts = _list_amounts(cost)
-        question = scope.question
+        question = run.find_question()
         try:
             if self._limits.question:
                 await self._budgets.settle(question, reservation, amounts)
             if self._limits.tenant_micro_usd is not None:
-                name = _name_in_tenant(scope, reservation)
+                name = _name_in_tenant(run, reservation)
                 spent = {_MICRO_USD: amounts[_MICRO_USD]}
                 for day in self._list_days():
                     if await self._budgets.settle_of_tenant(question.tenant, day, name, spent):
@@ -116,23 +114,24 @@ class ModelCallBudget:
 
 
 class ToolCallBudget:
-    """Reserves calls of tools for the running hop; see `tools.executor.ToolBudget`."""
+    """Reserves calls of tools for one run; see `tools.executor.ToolBudget`."""
 
-    def __init__(self, budgets: RedisBudgets, most_calls: int) -> None:
+    def __init__(self, budgets: RedisBudgets, most_calls: int, run: Run) -> None:
         self._budgets = budgets
+        self._run = run
         self._limits = {TOOL_CALLS: most_calls}
 
     async def reserve(self, call: ToolCall) -> bool:
-        """Reserve one call; a redelivered hop reserves its calls once. Without a hop: True."""
-        scope = current_scope()
-        if scope is None:
+        """Reserve one call; a redelivered envelope reserves its calls once."""
+        run = self._run
+        if run.question is None:
             return True
-        number = scope.count_equal(f"tool/{call.call_id}")
-        name = f"{scope.place}/{scope.attempt}/tool/{call.call_id}/{number}"
+        number = run.count_equal(f"tool/{call.call_id}")
+        name = f"{run.place}/{run.attempt}/tool/{call.call_id}/{number}"
         asked = Amounts({TOOL_CALLS: 1}, self._limits)
-        refused = await self._budgets.reserve(scope.question, name, asked)
+        refused = await self._budgets.reserve(run.question, name, asked)
         if refused is not None:
-            scope.refusals.append(_describe(refused, USD))
+            run.refusals.append(_describe(refused, USD))
         return refused is None
 
 
@@ -145,8 +144,8 @@ def _count_micro(usd: Decimal) -> int:
     return int((usd * _MICRO).to_integral_value(ROUND_CEILING))
 
 
-def _name_in_tenant(scope: CallScope, reservation: str) -> str:
-    question = scope.question
+def _name_in_tenant(run: Run, reservation: str) -> str:
+    question = run.find_question()
     return f"{question.assistant}/{question.conversation_id}/{question.message_id}/{reservation}"
 
 

@@ -11,14 +11,12 @@ from pydantic import JsonValue
 
 from broker.values import Fields, JournalEntry, Settlement
 from envelope.encoding import escape_surrogates
-from envelope.envelope import Envelope
+from envelope.run import BudgetRefusal, Run
 from knowledge.port import CALIBRATION, RERANKING
-from llm.call_scope import BudgetRefusal, call_scope, current_scope
 from llm.port import ModelCall, record_calls
 from manager.evidence_checks import is_same_model
 from tools.calls import ToolErrorType
 from worker.agent_handler import Calls
-from worker.hop_stores import receipt_scope
 
 if TYPE_CHECKING:
     from worker.metrics import PrometheusMeter
@@ -41,28 +39,18 @@ class HopCalls:
         self._aliases = model_aliases
 
     @contextmanager
-    def __call__(
-        self, envelope: Envelope, stage: str, attempt: int, seconds: float
-    ) -> Iterator[Calls]:
-        """Record the model calls inside the block for this hop."""
-        entered = call_scope(
-            envelope.question,
-            stage=stage,
-            attempt=attempt,
-            remaining_seconds=seconds,
-            branch=envelope.branch,
-        )
-        receipts = receipt_scope(envelope.question, envelope.branch)
-        with record_calls() as calls, entered as scope, receipts:
+    def __call__(self, run: Run) -> Iterator[Calls]:
+        """Record the model calls inside the block for this run."""
+        with record_calls() as calls:
             try:
                 yield lambda: _mark_branch(
-                    envelope.branch,
+                    run.branch,
                     *(encode_model_call(call, self._aliases) for call in calls),
-                    *_encode_refusals(scope.refusals),
+                    *_encode_refusals(run.refusals),
                 )
             finally:
-                self._count(stage, calls)
-                self._count_refusals(stage, scope.refusals)
+                self._count(run.stage, calls)
+                self._count_refusals(run.stage, run.refusals)
 
     def count_fallbacks(self, role: str, writes: Fields) -> None:
         """Count the fallbacks of a role; see `worker.agent_handler.AgentHandler`."""
@@ -89,11 +77,10 @@ class HopCalls:
         for one in _list_objects(writes.get("errors")):
             self._meter.count_specialist_error(role, str(one.get("severity")))
 
-    def count_search(self, is_hit: bool) -> None:
-        """Count a search of the running hop; `is_hit`: it was found in the cache."""
-        scope = current_scope()
-        if self._meter is not None and scope is not None:
-            self._meter.count_search(scope.stage, "cache" if is_hit else "index")
+    def count_search(self, run: Run, is_hit: bool) -> None:
+        """Count a search of a run; `is_hit`: it was found in the cache."""
+        if self._meter is not None and run.question is not None:
+            self._meter.count_search(run.stage, "cache" if is_hit else "index")
 
     def count_isolated_calls(self, role: str, settlement: Settlement) -> None:
         """Count the model calls in the journal of a hop that ran in another process."""

@@ -125,7 +125,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         if self._model is None:
             return inputs.fixed_text, self._note_language(reads.language)
         try:
-            text = clean_text((await self._model.ask(TASK, inputs)).output.text).strip()
+            text = clean_text((await self._model.ask(TASK, inputs, self.run)).output.text).strip()
         except ModelError as error:
             return inputs.fixed_text, f"{type(error).__name__}: {error}"
         fault = find_fault(text, inputs)

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from agents.agent import Agent, AgentParts
 from citations.links import plain_line
-from envelope.conversation import Preferences
+from envelope.conversation import HANDED_OVER, PERSON_REPLY, Preferences
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.texts import Texts
@@ -78,7 +78,16 @@ class CommandAgent(Agent[Reads, Writes]):
                 return Wrote(Writes(response=self._statistics(reads.statistics, language)))
             case "help":
                 return Wrote(Writes(response=self._help(language)))
+            case _ if command in (PERSON_REPLY, HANDED_OVER) and len(reads.arguments) == 2:
+                return Wrote(Writes(response=self._write_of_person(command, *reads.arguments)))
         return Wrote(Writes(response=self._unknown(reads.command or "", language)))
+
+    def _write_of_person(self, command: str, language: str, given: str) -> str:
+        """Return the answer of a person, or whether one was asked."""
+        if command == HANDED_OVER:
+            key = "handover_sent" if given == "sent" else "handover_failed"
+            return self._texts.text(key, language)
+        return f"{self._texts.text('person_answered', language)}\n\n{given}"
 
     def _language_set(self, named: str, language: str) -> Writes:
         spelling = named.strip().casefold()

@@ -119,7 +119,7 @@ class EssenceAgent(Agent[Reads, Writes]):
         if self._model is None:
             return Wrote(_keep_as_typed(reads))
         try:
-            found = (await self._model.ask(TASK, _make_inputs(reads))).output
+            found = (await self._model.ask(TASK, _make_inputs(reads), self.run)).output
         except ModelError as error:
             writes = _keep_as_typed(reads)
             note = {"model_error": f"{type(error).__name__}: {error}"}

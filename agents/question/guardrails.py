@@ -31,8 +31,7 @@ from envelope.texts import Texts
 from envelope.tool_loop import WayName
 from envelope.verified import VerifiedAnswer
 from knowledge.errors import KnowledgeError
-from knowledge.port import Findings, Hit, Searcher, SearchRequest
-from knowledge.search.refusals import find_refusal_reason
+from knowledge.port import Findings, Hit, Searcher, SearchRequest, find_refusal_reason
 from llm.attacks.injection import BUDGET_SECONDS, inspect_within
 from llm.errors import ModelError
 from llm.port import Model, find_model
@@ -41,7 +40,7 @@ from llm.tasks.scope import TASK, Inputs, Output, Strictness
 
 if TYPE_CHECKING:
     from knowledge.library.library import NamedInText
-    from knowledge.search.early_embedding import EarlyEmbedding
+    from knowledge.search.question_vectors import EarlyEmbedding
 
 MOST_QUESTIONS = 3
 """The number of questions of one message that are answered together."""
@@ -269,7 +268,8 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             return await self._judge_by_coverage(reads, findings)
         nearest = [_make_place(hit) for hit in findings.hits]
         try:
-            found = (await self._model.ask(TASK, self._inputs(reads, nearest, signs))).output
+            inputs = self._inputs(reads, nearest, signs)
+            found = (await self._model.ask(TASK, inputs, self.run)).output
         except ModelError as error:
             writes = await self._judge_by_coverage(reads, findings)
             note = {"model_error": f"{type(error).__name__}: {error}"}
@@ -328,6 +328,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
 
     def _request(self, reads: Reads) -> SearchRequest:
         return SearchRequest(
+            run=self.run,
             question=reads.canonical_question,
             text=reads.text,
             text_eng=reads.text_eng,

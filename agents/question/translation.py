@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from pydantic import BaseModel, Field
@@ -20,6 +19,7 @@ from envelope.conversation import (
 )
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
+from envelope.run import Run
 from envelope.specialists import ReviewScope
 from envelope.tool_loop import WayName
 from knowledge.errors import KnowledgeError
@@ -28,15 +28,16 @@ from knowledge.port import ANSWER_CHARACTERS, Hit, Searcher, SearchRequest
 from knowledge.search.query import ENGLISH
 from llm.attacks.injection import BUDGET_SECONDS, inspect_within
 from llm.errors import ModelError
-from llm.partial_answers import QuestionReader, TextListener, ask_and_follow
+from llm.partial_answers import QuestionReader, ask_and_follow
 from llm.port import Model, find_model
 from llm.tasks import understand
 from llm.tasks.essence import list_earlier
 from llm.tasks.scope import Strictness
 from llm.tasks.translate import TASK, Inputs, Output
+from llm.text_listener import TextListener
 
 if TYPE_CHECKING:
-    from knowledge.search.early_embedding import EarlyEmbedding
+    from knowledge.search.question_vectors import EarlyEmbedding
 
 EarlyResult = Literal["", "kept", "discarded"]
 NEAREST = 8
@@ -172,7 +173,7 @@ class TranslationAgent(Agent[Reads, Writes]):
                 return Wrote(await self._understand(self._combined, reads, protected))
             if self._model is not None:
                 inputs = Inputs(text=protected.text, language=reads.language)
-                found = (await self._model.ask(TASK, inputs)).output
+                found = (await self._model.ask(TASK, inputs, self.run)).output
                 return Wrote(_restore(reads, protected, found))
         except ModelError as error:
             return Wrote(_keep_typed(reads, f"{type(error).__name__}: {error}"))
@@ -181,7 +182,7 @@ class TranslationAgent(Agent[Reads, Writes]):
     async def _understand(
         self, combined: CombinedCall, reads: Reads, protected: Protected
     ) -> Writes:
-        places = await _find_places(combined, reads)
+        places = await _find_places(combined, reads, self.run)
         if places is None:
             return _keep_typed(reads)
         inspection = await inspect_within(combined.inspection_seconds, reads.text)
@@ -198,31 +199,37 @@ class TranslationAgent(Agent[Reads, Writes]):
             signs=inspection.kinds,
             reviews_documents=combined.reviews_documents,
         )
-        found, early = await _ask(combined, reads, protected, inputs)
+        found, early = await _ask(combined, reads, protected, inputs, self.run)
         writes = _take(reads, protected, found, places, inspection.kinds)
         return writes.model_copy(update={"early_embedding": early}) if early else writes
 
 
 async def _ask(
-    combined: CombinedCall, reads: Reads, protected: Protected, inputs: understand.Inputs
+    combined: CombinedCall, reads: Reads, protected: Protected, inputs: understand.Inputs, run: Run
 ) -> tuple[understand.Output, EarlyResult]:
     """Return the output, and what became of the question that was embedded meanwhile."""
-    ask = partial(combined.model.ask, understand.TASK, inputs)
     embedding = combined.early_embedding
     if embedding is None:
-        return (await ask()).output, ""
+        return (await combined.model.ask(understand.TASK, inputs, run)).output, ""
 
     async def embed(question: str) -> None:
-        await embedding.embed(_predict_search(reads, protected, question))
+        await embedding.embed(_predict_search(reads, protected, question, run))
 
     reader = QuestionReader(embed)
-    output = (await ask_and_follow(TextListener(understand.TASK.name), ask, reader.read)).output
+    given = await ask_and_follow(
+        TextListener(understand.TASK.name),
+        lambda listener: combined.model.ask(understand.TASK, inputs, run, listener=listener),
+        reader.read,
+    )
+    output = given.output
     if reader.question is None:
         return output, ""
     return output, "kept" if reader.question == output.canonical_question else "discarded"
 
 
-async def _find_places(combined: CombinedCall, reads: Reads) -> list[ClarificationOption] | None:
+async def _find_places(
+    combined: CombinedCall, reads: Reads, run: Run
+) -> list[ClarificationOption] | None:
     """Return the places of the documents that come nearest to the turn, best first.
 
     None: there are no documents, so that nothing can be answered.
@@ -232,6 +239,7 @@ async def _find_places(combined: CombinedCall, reads: Reads) -> list[Clarificati
     """
     earlier = list_earlier(reads.history)
     request = SearchRequest(
+        run=run,
         question=reads.text,
         text=reads.text,
         text_eng=reads.text if reads.language == ENGLISH else "",
@@ -276,10 +284,11 @@ def _keep_typed(reads: Reads, model_error: str = "", *, confidence: float | None
     )
 
 
-def _predict_search(reads: Reads, protected: Protected, question: str) -> SearchRequest:
+def _predict_search(reads: Reads, protected: Protected, question: str, run: Run) -> SearchRequest:
     """Return the search of a question that leans on the newest turn, if there is one."""
     answers = [turn.text for turn in reads.history if turn.speaker == "assistant"]
     return SearchRequest(
+        run=run,
         question=(protected.restore_some(question).strip() or reads.text).strip(),
         related=list_earlier(reads.history)[:1],
         previous_answer=answers[-1][:ANSWER_CHARACTERS] if answers else "",

@@ -1,11 +1,9 @@
 """Checks citations: those of the reviewed documents, and the places that verdicts name."""
 
 from collections.abc import Sequence
-from typing import Self
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts
 from agents.review.audit import (
     AuditedCitation,
     CitablePassage,
@@ -23,8 +21,7 @@ from agents.review.rule_units import cut_document
 from agents.review.specialist import (
     LoopTurns,
     NoOutput,
-    TeamSettings,
-    Toolbox,
+    SpecialistAgent,
     add_focus,
 )
 from agents.review.verdicts import ReviewResult
@@ -32,7 +29,7 @@ from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.specialists import Extracted, FindingList, SpecialistError, StoredVerdicts
-from llm.tasks.specialists.citation_auditor import TASK, CheckedStatement, CitedStatement, Inputs
+from llm.tasks.citation_auditor import TASK, CheckedStatement, CitedStatement, Inputs
 
 _MOST_STATEMENTS = 60
 _MOST_SUMMARY = 5
@@ -63,7 +60,7 @@ class Writes(BaseModel, frozen=True):
     plan_messages: tuple[dict[str, JsonValue], ...] = ()
 
 
-class CitationAuditorAgent(Agent[Reads, Writes]):
+class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
     """Looks up each cited source in the documents that the person may read.
 
     Code proves that a source exists and has the numbers of the claim; a model judges whether it
@@ -75,31 +72,24 @@ class CitationAuditorAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, toolbox: Toolbox) -> None:
-        self._toolbox = toolbox
-
-    @classmethod
-    def make(cls, parts: AgentParts[TeamSettings]) -> Self:
-        return cls(Toolbox.make(parts, TASK.name))
-
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         found = reads.extracted if reads.extracted is not None else Extracted()
         names = [one.document_id for one in found.documents]
-        documents = await self._toolbox.library.read(names, reads.groups)
+        documents = await self.toolbox.read_documents(names, reads.groups)
         if not documents:
             text = "expected a document whose citations are checked, found none"
-            return Wrote(Writes(errors=(self._toolbox.make_error(text),)))
+            return Wrote(Writes(errors=(self.toolbox.make_error(text),)))
         claims = [claim for one in documents for claim in read_citations(one.text).claims]
         proved = await self._prove(claims[:_MOST_STATEMENTS], reads.groups)
         decided_by, errors = "", tuple[SpecialistError, ...]()
-        if proved and not self._toolbox.is_offline:
+        if proved and not self.toolbox.is_offline:
             turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
             inputs = Inputs(
                 question=add_focus(reads.canonical_question, reads.round_focus),
                 language=reads.language,
                 statements=tuple(_make_statement(at, *one) for at, one in enumerate(proved)),
             )
-            given = await self._toolbox.consult(TASK, inputs, turns, reads)
+            given = await self.toolbox.consult(TASK, inputs, turns, reads)
             if isinstance(given, NoOutput) and given.calls:
                 return Wrote(
                     Writes(
@@ -119,7 +109,7 @@ class CitationAuditorAgent(Agent[Reads, Writes]):
         return Wrote(
             Writes(
                 citation_audit=FindingList(
-                    reference=await self._toolbox.store(CitationAudit(citations=tuple(audited))),
+                    reference=await self.toolbox.store(CitationAudit(citations=tuple(audited))),
                     items=len(audited),
                     summary=tuple(
                         f"{one.label}: {'; '.join(one.problems)}" for one in wrong[:_MOST_SUMMARY]
@@ -135,8 +125,8 @@ class CitationAuditorAgent(Agent[Reads, Writes]):
     ) -> list[tuple[AuditedCitation, CitablePassage | None]]:
         """Return what code proves about each claim, and the passage that is most about it."""
         wanted = {normalise_name(name) for one in claims for name in one.names}
-        listed = await self._toolbox.library.list_documents(groups) if wanted else []
-        read = await self._toolbox.library.read(find_cited_documents(listed, wanted), groups)
+        listed = await self.toolbox.library.list_documents(groups) if wanted else []
+        read = await self.toolbox.read_documents(find_cited_documents(listed, wanted), groups)
         by_name: dict[str, list[CitablePassage]] = {}
         for passage in (one for document in read for one in list_citable_passages(document)):
             for name in passage.names:
@@ -151,10 +141,10 @@ class CitationAuditorAgent(Agent[Reads, Writes]):
         """Return whether the text of each piece of evidence stands at its place."""
         if reads.verdicts is None:
             return []
-        review = await self._toolbox.load(reads.verdicts.reference, ReviewResult)
+        review = await self.toolbox.load(reads.verdicts.reference, ReviewResult)
         evidence = [(one.requirement_id, read) for one in review.verdicts for read in one.evidence]
         names = {read.place.document_id for _, read in evidence}
-        read = await self._toolbox.library.read(sorted(names), reads.groups)
+        read = await self.toolbox.read_documents(sorted(names), reads.groups)
         texts = {unit.unit_id: unit.text for one in read for unit in cut_document(one).units}
         titles = {one.listed.id: one.listed.title for one in read}
         found = []

@@ -1,18 +1,20 @@
 """Classifies the documents of a review in five dimensions."""
 
-from typing import Self
-
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts
-from agents.review.specialist import LoopTurns, NoOutput, TeamSettings, Toolbox, add_focus
+from agents.review.specialist import (
+    LoopTurns,
+    NoOutput,
+    SpecialistAgent,
+    add_focus,
+)
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.specialists import Extracted, SpecialistError
 from knowledge.library.library import WholeDocument
-from llm.tasks.specialists.classifier import TASK, Inputs
-from llm.tasks.specialists.material import TextUnit
+from llm.tasks.classifier import TASK, Inputs
+from llm.tasks.specialist_material import TextUnit
 
 _CHARACTERS = 12_000
 _MOST_DOCUMENTS = 8
@@ -41,7 +43,7 @@ class Writes(BaseModel, frozen=True):
     plan_messages: tuple[dict[str, JsonValue], ...] = ()
 
 
-class ClassifierAgent(Agent[Reads, Writes]):
+class ClassifierAgent(SpecialistAgent[Reads, Writes]):
     """Reads the beginning of each document; of a question without one, of the passages' ones.
 
     Without a model there is only the language, as the index detected it.
@@ -51,21 +53,14 @@ class ClassifierAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, toolbox: Toolbox) -> None:
-        self._toolbox = toolbox
-
-    @classmethod
-    def make(cls, parts: AgentParts[TeamSettings]) -> Self:
-        return cls(Toolbox.make(parts, TASK.name))
-
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         found = reads.extracted if reads.extracted is not None else Extracted()
         named = [one.document_id for one in (*found.documents, *found.against)]
         named = named or [one.document_id for one in found.chunks_data]
-        documents = await self._toolbox.library.read(named[:_MOST_DOCUMENTS], reads.groups)
+        documents = await self.toolbox.read_documents(named[:_MOST_DOCUMENTS], reads.groups)
         if not documents:
-            return Wrote(Writes(errors=(self._toolbox.make_error("no document to classify"),)))
-        if self._toolbox.is_offline:
+            return Wrote(Writes(errors=(self.toolbox.make_error("no document to classify"),)))
+        if self.toolbox.is_offline:
             return Wrote(Writes(classification=tuple(map(_name_language, documents))))
         inputs = Inputs(
             question=add_focus(reads.canonical_question, reads.round_focus),
@@ -81,7 +76,7 @@ class ClassifierAgent(Agent[Reads, Writes]):
             ),
         )
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
-        given = await self._toolbox.consult(TASK, inputs, turns, reads)
+        given = await self.toolbox.consult(TASK, inputs, turns, reads)
         if isinstance(given, NoOutput):
             return Wrote(
                 Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)

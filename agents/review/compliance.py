@@ -5,11 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import Self
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts
 from agents.named_documents import identify_frameworks
 from agents.review.context import compress_requirements
 from agents.review.measures import compare_measures
@@ -32,8 +30,7 @@ from agents.review.specialist import (
     GivenOutput,
     LoopTurns,
     NoOutput,
-    TeamSettings,
-    Toolbox,
+    SpecialistAgent,
     add_focus,
 )
 from agents.review.verdicts import (
@@ -56,7 +53,7 @@ from envelope.specialists import (
     StoredPart,
     StoredVerdicts,
 )
-from llm.tasks.specialists.compliance import (
+from llm.tasks.compliance import (
     TASK,
     ClauseReading,
     ComparedMeasures,
@@ -64,7 +61,7 @@ from llm.tasks.specialists.compliance import (
     Output,
     RequirementVerdict,
 )
-from llm.tasks.specialists.material import TextUnit
+from llm.tasks.specialist_material import TextUnit
 
 _CLAUSE_ROUNDS, _ROUNDS = 2, 4
 """Parts without a result are tried once more: the clauses first, then the requirements."""
@@ -162,7 +159,7 @@ def _read_subject(place: TextPlace) -> str:
     return " ".join(one for one in words if one.isalpha())
 
 
-class ComplianceAgent(Agent[Reads, Writes]):
+class ComplianceAgent(SpecialistAgent[Reads, Writes]):
     """A model reads both ways: each clause against the requirements, then each requirement.
 
     The verdict knows what the clauses said, and how the numbers of both compare. Evidence is a
@@ -174,22 +171,15 @@ class ComplianceAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, toolbox: Toolbox) -> None:
-        self._toolbox = toolbox
-
-    @classmethod
-    def make(cls, parts: AgentParts[TeamSettings]) -> Self:
-        return cls(Toolbox.make(parts, TASK.name))
-
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         problem = _find_problem(reads)
         if problem or reads.checklist is None:
-            return Wrote(Writes(errors=(self._toolbox.make_error(problem),)))
+            return Wrote(Writes(errors=(self.toolbox.make_error(problem),)))
         material = await self._collect(reads, reads.checklist)
         if not material.passages:
             text = "expected a document with text to review, found an empty one"
-            return Wrote(Writes(errors=(self._toolbox.make_error(text),)))
-        if self._toolbox.is_offline:
+            return Wrote(Writes(errors=(self.toolbox.make_error(text),)))
+        if self.toolbox.is_offline:
             result = await asyncio.to_thread(_show_closest, material)
             return Wrote(Writes(verdicts=await self._store(result, material, reads, ())))
         if reads.part is not None:
@@ -201,9 +191,9 @@ class ComplianceAgent(Agent[Reads, Writes]):
     async def _collect(self, reads: Reads, checklist: StoredChecklist) -> _Material:
         found = reads.extracted if reads.extracted is not None else Extracted()
         names = [one.document_id for one in found.documents]
-        read = await self._toolbox.library.read(names, reads.groups)
+        read = await self.toolbox.read_documents(names, reads.groups)
         documents = tuple(map(cut_document, read))
-        extraction = await self._toolbox.load(checklist.reference, Extraction)
+        extraction = await self.toolbox.load(checklist.reference, Extraction)
         languages = {one.document_id: one.language for one in found.against}
         passages = cut_passages(list_units(documents))
         return _Material(extraction.rules, documents, passages, languages)
@@ -219,7 +209,7 @@ class ComplianceAgent(Agent[Reads, Writes]):
         if not missing or reads.part_round >= _ROUNDS:
             return None
         readings, notes = await self._load_readings(reads)
-        reference = await self._toolbox.store(ReadClauses(readings=readings, notes=notes))
+        reference = await self.toolbox.store(ReadClauses(readings=readings, notes=notes))
         return Writes(
             part_plan=tuple(one.model_copy(update={"reference": reference}) for one in missing),
             part_round=reads.part_round + 1,
@@ -230,7 +220,7 @@ class ComplianceAgent(Agent[Reads, Writes]):
     ) -> tuple[tuple[ClauseReading, ...], tuple[str, ...]]:
         keys = sorted(key for key in reads.stored_parts if key.startswith(_CLAUSES))
         loaded = [
-            await self._toolbox.load(reads.stored_parts[key].reference, ReadClauses) for key in keys
+            await self.toolbox.load(reads.stored_parts[key].reference, ReadClauses) for key in keys
         ]
         readings = tuple(one for part in loaded for one in part.readings)
         return readings, tuple(dict.fromkeys(note for part in loaded for note in part.notes))
@@ -238,7 +228,7 @@ class ComplianceAgent(Agent[Reads, Writes]):
     async def _read_part(self, reads: Reads, part: PartPlan, material: _Material) -> Writes:
         if part.digest != material.digest:
             text = f"the document changed while it was read: {part.label}"
-            return Writes(errors=(self._toolbox.make_error(text),))
+            return Writes(errors=(self.toolbox.make_error(text),))
         if part.key.startswith(_CLAUSES):
             return await self._read_clauses(reads, part, material)
         return await self._decide(reads, part, material)
@@ -249,7 +239,7 @@ class ComplianceAgent(Agent[Reads, Writes]):
         inputs = self._make_inputs(reads, rules, own, material).model_copy(
             update={"direction": "clauses"}
         )
-        given = await self._toolbox.consult(TASK, inputs, reads=reads)
+        given = await self.toolbox.consult(TASK, inputs, reads=reads)
         if isinstance(given, NoOutput):
             return Writes(errors=given.errors)
         names, ids = {one.id for one in own}, {one.id for one in rules}
@@ -265,16 +255,16 @@ class ComplianceAgent(Agent[Reads, Writes]):
 
     async def _decide(self, reads: Reads, part: PartPlan, material: _Material) -> Writes:
         own = material.rules[part.first : part.last + 1]
-        clauses = await self._toolbox.load(part.reference, ReadClauses)
+        clauses = await self.toolbox.load(part.reference, ReadClauses)
         inputs = await asyncio.to_thread(self._prepare, reads, own, clauses.readings, material)
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
-        given = await self._toolbox.consult(TASK, inputs, turns, reads)
+        given = await self.toolbox.consult(TASK, inputs, turns, reads)
         if isinstance(given, NoOutput):
             return Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
         outputs, errors = [given.output], given.errors
         if lost := _list_lost(own, outputs):
             wanted = inputs.model_copy(update={"requirements": compress_requirements(lost)})
-            again = await self._toolbox.consult(TASK, wanted, reads=reads)
+            again = await self.toolbox.consult(TASK, wanted, reads=reads)
             outputs += [] if isinstance(again, NoOutput) else [again.output]
             errors += again.errors
         decided = _decide_verdicts(own, outputs, inputs, material)
@@ -285,7 +275,7 @@ class ComplianceAgent(Agent[Reads, Writes]):
         self, part: PartPlan, found: BaseModel, items: int, given: GivenOutput[Output]
     ) -> Writes:
         stored = StoredPart(
-            reference=await self._toolbox.store(found), items=items, decided_by=given.decided_by
+            reference=await self.toolbox.store(found), items=items, decided_by=given.decided_by
         )
         return Writes(stored_parts={part.key: stored}, errors=given.errors)
 
@@ -330,7 +320,7 @@ class ComplianceAgent(Agent[Reads, Writes]):
     async def _join(self, reads: Reads, material: _Material) -> Writes:
         stored = reads.stored_parts
         read = [one for one in _plan_rules(material) if one.key in stored]
-        loaded = [await self._toolbox.load(stored[one.key].reference, DecidedPart) for one in read]
+        loaded = [await self.toolbox.load(stored[one.key].reference, DecidedPart) for one in read]
         _, notes = await self._load_readings(reads)
         joined = join_decisions(loaded)
         decided = {one.requirement_id for one in joined.verdicts}
@@ -348,7 +338,7 @@ class ComplianceAgent(Agent[Reads, Writes]):
         errors: tuple[SpecialistError, ...] = ()
         if undecided := len(result.of_status(Status.UNDECIDED)):
             text = f"{undecided} of {len(material.rules)} requirements were not decided"
-            errors = (self._toolbox.make_error(text),)
+            errors = (self.toolbox.make_error(text),)
         models = tuple(sorted({one.decided_by for one in stored.values()}))
         return Writes(verdicts=await self._store(result, material, reads, models), errors=errors)
 
@@ -361,7 +351,7 @@ class ComplianceAgent(Agent[Reads, Writes]):
     ) -> StoredVerdicts:
         known = [one.confidence for one in result.verdicts if one.confidence is not None]
         return StoredVerdicts(
-            reference=await self._toolbox.store(result),
+            reference=await self.toolbox.store(result),
             requirements=len(material.rules),
             compliant=len(result.of_status(Status.COMPLIANT)),
             violations=len(result.of_status(Status.VIOLATION)),

@@ -1,14 +1,17 @@
 """Finds the documents of a review, and the passages that a question needs."""
 
 from collections.abc import Sequence
-from typing import Self
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts
 from agents.named_documents import TitledDocument, find_scope, list_named
 from agents.review.rule_units import cut_document
-from agents.review.specialist import LoopTurns, NoOutput, TeamSettings, Toolbox, add_focus
+from agents.review.specialist import (
+    LoopTurns,
+    NoOutput,
+    SpecialistAgent,
+    add_focus,
+)
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -22,8 +25,8 @@ from envelope.specialists import (
 from envelope.tool_loop import NO_TRIAGE, Triage
 from llm.conversation import ModelMessage, ToolUse
 from llm.port import OFFLINE
-from llm.tasks.specialists.extractor import TASK, CandidateDocument, Inputs, Output
-from llm.tasks.specialists.material import TextUnit
+from llm.tasks.extractor import TASK, CandidateDocument, Inputs, Output
+from llm.tasks.specialist_material import TextUnit
 from tools.calls import QuotedPassage
 from tools.passages import describe_place
 
@@ -67,7 +70,7 @@ class Writes(BaseModel, frozen=True):
     plan_messages: tuple[dict[str, JsonValue], ...] = ()
 
 
-class ExtractorAgent(Agent[Reads, Writes]):
+class ExtractorAgent(SpecialistAgent[Reads, Writes]):
     """Documents that the request names are taken as they are; others are found by their titles.
 
     Only documents and passages that the person may read are seen, and ids that a model invents are
@@ -77,13 +80,6 @@ class ExtractorAgent(Agent[Reads, Writes]):
     role = Role.EXTRACTOR
     reads = Reads
     writes = Writes
-
-    def __init__(self, toolbox: Toolbox) -> None:
-        self._toolbox = toolbox
-
-    @classmethod
-    def make(cls, parts: AgentParts[TeamSettings]) -> Self:
-        return cls(Toolbox.make(parts, TASK.name))
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         if reads.review is not None and reads.review.documents and reads.review.against:
@@ -102,9 +98,9 @@ class ExtractorAgent(Agent[Reads, Writes]):
             ),
             most_results=_choose_k(reads.triage),
         )
-        if self._toolbox.is_offline:
+        if self.toolbox.is_offline:
             return Wrote(await self._search(reads, turns, passages, inputs))
-        given = await self._toolbox.consult(TASK, inputs, turns, reads)
+        given = await self.toolbox.consult(TASK, inputs, turns, reads)
         if isinstance(given, NoOutput):
             return Wrote(
                 Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
@@ -116,12 +112,12 @@ class ExtractorAgent(Agent[Reads, Writes]):
         self, reads: Reads, turns: LoopTurns, passages: Sequence[QuotedPassage], inputs: Inputs
     ) -> Writes:
         """Without a model: one search for the question, and the documents that it names."""
-        tools = self._toolbox.profile.tools
+        tools = self.toolbox.profile.tools
         name = next((one for one in _SEARCHES if one in tools), "")
-        if name and not turns.messages and self._toolbox.tools is not None:
+        if name and not turns.messages and self.toolbox.tools is not None:
             arguments: JsonValue = {"query": inputs.question, "limit": inputs.most_results}
             call = ToolUse(call_id="extractor-1-1", name=name, arguments=arguments)
-            asked = self._toolbox.call_tools([call], ModelMessage(calls=(call,)))
+            asked = self.toolbox.call_tools([call], ModelMessage(calls=(call,)))
             return Writes(tool_calls=asked.calls, plan_messages=asked.messages)
         known = [
             TitledDocument(one.id, one.title, one.source, one.language) for one in inputs.candidates
@@ -136,7 +132,7 @@ class ExtractorAgent(Agent[Reads, Writes]):
 
     async def _list_candidates(self, reads: Reads) -> tuple[CandidateDocument, ...]:
         """Return the documents that the question may mean; of some, the beginning of their text."""
-        library = self._toolbox.library
+        library = self.toolbox.library
         attached = await library.list_attached(reads.groups)
         listed = [*attached, *await library.list_documents(reads.groups)]
         titled = [TitledDocument(one.id, one.title, one.source, one.language) for one in listed]
@@ -160,9 +156,9 @@ class ExtractorAgent(Agent[Reads, Writes]):
         )
 
     async def _read_beginnings(self, names: Sequence[str], groups: Sequence[str]) -> dict[str, str]:
-        if self._toolbox.is_offline:
+        if self.toolbox.is_offline:
             return {}
-        read = await self._toolbox.library.read(names, groups)
+        read = await self.toolbox.read_documents(names, groups)
         return {one.listed.id: one.text[:_BEGINNING] for one in read}
 
     async def _collect(
@@ -195,7 +191,7 @@ class ExtractorAgent(Agent[Reads, Writes]):
     async def _take(self, scope: ReviewScope, groups: Sequence[str]) -> Extracted:
         """Return the documents of a scope that exist; a note names each that does not."""
         wanted = (*scope.documents, *scope.against)
-        read = {one.listed.id: one for one in await self._toolbox.library.read(wanted, groups)}
+        read = {one.listed.id: one for one in await self.toolbox.read_documents(wanted, groups)}
         longest = max(_SHORTEST_TITLE, _TITLE_CHARACTERS // max(len(read), 1))
         known = {
             name: ReviewedDocument(

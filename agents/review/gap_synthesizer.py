@@ -2,11 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime
-from typing import Self
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts
 from agents.review.audit import CitationAudit
 from agents.review.context import compress_requirements, compress_verdicts
 from agents.review.passages import Passage, cut_passages
@@ -14,7 +12,7 @@ from agents.review.requirements import Extraction, TextPlace
 from agents.review.rule_units import cut_document, divide_sizes, list_units
 from agents.review.specialist import (
     LoopTurns,
-    TeamSettings,
+    SpecialistAgent,
     Toolbox,
     add_focus,
 )
@@ -29,8 +27,8 @@ from envelope.specialists import (
     StoredChecklist,
     StoredVerdicts,
 )
-from llm.tasks.specialists.gap_synthesizer import TASK, FoundGap, Inputs
-from llm.tasks.specialists.material import TextUnit
+from llm.tasks.gap_synthesizer import TASK, FoundGap, Inputs
+from llm.tasks.specialist_material import TextUnit
 
 _LONGEST = 2_000
 _MOST_MET = 40
@@ -68,7 +66,7 @@ def _read_date() -> date:
     return datetime.now(UTC).date()
 
 
-class GapSynthesizerAgent(Agent[Reads, Writes]):
+class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
     """Each verdict of a gap is a gap; a model reads all passages, in batches, for the other kinds.
 
     Without a model there are none.
@@ -79,21 +77,17 @@ class GapSynthesizerAgent(Agent[Reads, Writes]):
     writes = Writes
 
     def __init__(self, toolbox: Toolbox, today: Callable[[], date] = _read_date) -> None:
-        self._toolbox = toolbox
+        super().__init__(toolbox)
         self._today = today
-
-    @classmethod
-    def make(cls, parts: AgentParts[TeamSettings]) -> Self:
-        return cls(Toolbox.make(parts, TASK.name))
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         if reads.checklist is None or reads.verdicts is None:
             text = "expected the output of compliance, found none: there are no gaps to collect"
-            return Wrote(Writes(errors=(self._toolbox.make_error(text),)))
-        if self._toolbox.is_offline:
+            return Wrote(Writes(errors=(self.toolbox.make_error(text),)))
+        if self.toolbox.is_offline:
             return Wrote(Writes(gaps=FindingList(items=0)))
-        extraction = await self._toolbox.load(reads.checklist.reference, Extraction)
-        review = await self._toolbox.load(reads.verdicts.reference, ReviewResult)
+        extraction = await self.toolbox.load(reads.checklist.reference, Extraction)
+        review = await self.toolbox.load(reads.verdicts.reference, ReviewResult)
         passages = await self._cut(reads)
         inputs = await self._make_inputs(reads, extraction, review)
         batches = [
@@ -101,7 +95,7 @@ class GapSynthesizerAgent(Agent[Reads, Writes]):
             for own in _divide(passages)
         ]
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
-        given = await self._toolbox.consult_each(TASK, batches, turns, reads)
+        given = await self.toolbox.consult_each(TASK, batches, turns, reads)
         if (asked := given.calls) is not None:
             return Wrote(
                 Writes(tool_calls=asked.calls, plan_messages=asked.messages, errors=asked.errors)
@@ -114,7 +108,7 @@ class GapSynthesizerAgent(Agent[Reads, Writes]):
         return Wrote(
             Writes(
                 gaps=FindingList(
-                    reference=await self._toolbox.store(CollectedGaps(gaps=tuple(gaps))),
+                    reference=await self.toolbox.store(CollectedGaps(gaps=tuple(gaps))),
                     items=len(gaps),
                     summary=tuple(f"{kind}: {count}" for kind, count in kinds.items()),
                     decided_by=given.decided_by,
@@ -142,13 +136,13 @@ class GapSynthesizerAgent(Agent[Reads, Writes]):
     async def _cut(self, reads: Reads) -> tuple[Passage, ...]:
         found = reads.extracted if reads.extracted is not None else Extracted()
         names = [one.document_id for one in found.documents]
-        read = await self._toolbox.library.read(names, reads.groups)
+        read = await self.toolbox.read_documents(names, reads.groups)
         return cut_passages(list_units([cut_document(one) for one in read]))
 
     async def _list_wrong(self, audit: FindingList | None) -> tuple[str, ...]:
         if audit is None or not audit.reference:
             return ()
-        found = await self._toolbox.load(audit.reference, CitationAudit)
+        found = await self.toolbox.load(audit.reference, CitationAudit)
         return tuple(
             f"{one.label} {'; '.join(one.problems)}" for one in found.citations if not one.is_good
         )

@@ -3,12 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from typing import Self
 
 from pydantic import BaseModel, JsonValue
 from pydantic_core import from_json
 
-from agents.agent import Agent, AgentParts
 from agents.review.audit import CitationAudit
 from agents.review.context import (
     compress_requirements,
@@ -20,7 +18,7 @@ from agents.review.report.layout import load_texts
 from agents.review.report.report import ReportInputs, compose_report, encode_report
 from agents.review.requirements import Extraction, TextPlace
 from agents.review.rule_units import DocumentUnits, cut_document, name_documents
-from agents.review.specialist import LoopTurns, TeamSettings, Toolbox, add_focus
+from agents.review.specialist import LoopTurns, SpecialistAgent, Toolbox, add_focus
 from agents.review.verdicts import CollectedGaps, RankedRisks, ReviewResult, Status
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
@@ -33,8 +31,8 @@ from envelope.specialists import (
     StoredChecklist,
     StoredVerdicts,
 )
-from llm.tasks.specialists.material import KnownVerdict
-from llm.tasks.specialists.report_generator import TASK, Inputs, Output
+from llm.tasks.report_generator import TASK, Inputs, Output
+from llm.tasks.specialist_material import KnownVerdict
 
 LARGEST_INLINE = 24_000
 """Bytes of a report that travels in the envelope: the result of a branch has at most 32 kB."""
@@ -73,7 +71,7 @@ def _read_date() -> date:
     return datetime.now(UTC).date()
 
 
-class ReportGeneratorAgent(Agent[Reads, Writes]):
+class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
     """The findings are composed; a model adds a summary, and a recommendation for each of them.
 
     A link of the report is `#` and the id of the passage that it leads to. What specialists could
@@ -85,17 +83,13 @@ class ReportGeneratorAgent(Agent[Reads, Writes]):
     writes = Writes
 
     def __init__(self, toolbox: Toolbox, today: Callable[[], date] = _read_date) -> None:
-        self._toolbox = toolbox
+        super().__init__(toolbox)
         self._today = today
-
-    @classmethod
-    def make(cls, parts: AgentParts[TeamSettings]) -> Self:
-        return cls(Toolbox.make(parts, TASK.name))
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         if reads.checklist is None or reads.verdicts is None:
             text = "expected the output of compliance, found none: there is nothing to report"
-            return Wrote(Writes(errors=(self._toolbox.make_error(text),)))
+            return Wrote(Writes(errors=(self.toolbox.make_error(text),)))
         documents = await self._cut(reads)
         inputs = await self._collect(reads, reads.checklist, reads.verdicts, documents)
         output, errors = await self._write(reads, inputs)
@@ -126,7 +120,7 @@ class ReportGeneratorAgent(Agent[Reads, Writes]):
                     violations=reads.verdicts.violations,
                     gaps=reads.verdicts.gaps,
                     bytes=len(encoded),
-                    reference=await self._toolbox.work.put(encoded),
+                    reference=await self.toolbox.store_bytes(encoded),
                     report=from_json(encoded) if is_small else None,
                 ),
                 errors=errors,
@@ -140,11 +134,11 @@ class ReportGeneratorAgent(Agent[Reads, Writes]):
 
         The summary is that of the first batch: the most serious findings.
         """
-        if self._toolbox.is_offline:
+        if self.toolbox.is_offline:
             return Output(), ()
         batches = list(divide_findings(compress_verdicts(inputs.review.findings))) or [()]
         asked = [_make_task_inputs(reads, inputs, own) for own in batches]
-        given = await self._toolbox.consult_each(TASK, asked, LoopTurns(), reads)
+        given = await self.toolbox.consult_each(TASK, asked, LoopTurns(), reads)
         advice = tuple(one for output in given.outputs for one in output.recommendations)
         summary = given.outputs[0].summary if given.outputs else ()
         return Output(summary=summary, recommendations=advice), given.errors
@@ -152,7 +146,7 @@ class ReportGeneratorAgent(Agent[Reads, Writes]):
     async def _cut(self, reads: Reads) -> dict[str, DocumentUnits]:
         found = reads.extracted if reads.extracted is not None else Extracted()
         names = [one.document_id for one in (*found.documents, *found.against)]
-        read = await self._toolbox.library.read(names, reads.groups)
+        read = await self.toolbox.read_documents(names, reads.groups)
         return {one.listed.id: cut_document(one) for one in read}
 
     async def _collect(
@@ -162,7 +156,7 @@ class ReportGeneratorAgent(Agent[Reads, Writes]):
         verdicts: StoredVerdicts,
         documents: Mapping[str, DocumentUnits],
     ) -> ReportInputs:
-        load, found = self._toolbox.load, reads.extracted
+        load, found = self.toolbox.load, reads.extracted
         found = found if found is not None else Extracted()
         extraction = await load(checklist.reference, Extraction)
         review = await load(verdicts.reference, ReviewResult)
@@ -202,7 +196,7 @@ class ReportGeneratorAgent(Agent[Reads, Writes]):
                 *found.notes, *extraction.notes, *review.notes, *reads.sequence_notes,
                 *(one.text for one in reads.errors),
             ),
-            is_judged=not self._toolbox.is_offline or bool(verdicts.decided_by),
+            is_judged=not self.toolbox.is_offline or bool(verdicts.decided_by),
             made_on=self._today(),
             judges=tuple(sorted({*checklist.decided_by, *verdicts.decided_by} - {""})),
         )  # fmt: skip

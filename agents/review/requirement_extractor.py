@@ -1,11 +1,9 @@
 """Turns laws into a checklist: what they demand, with the place of each requirement."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Self
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts
 from agents.review.passages import find_words
 from agents.review.requirements import (
     Extraction,
@@ -23,7 +21,12 @@ from agents.review.rule_units import (
     name_documents,
     plan_parts,
 )
-from agents.review.specialist import LoopTurns, NoOutput, TeamSettings, Toolbox, add_focus
+from agents.review.specialist import (
+    LoopTurns,
+    NoOutput,
+    SpecialistAgent,
+    add_focus,
+)
 from agents.review.verdicts import ExtractedPart, join_extractions
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
@@ -35,8 +38,8 @@ from envelope.specialists import (
     StoredChecklist,
     StoredPart,
 )
-from llm.tasks.specialists.material import TextUnit
-from llm.tasks.specialists.requirement_extractor import TASK, Inputs, ListedRequirement, Output
+from llm.tasks.requirement_extractor import TASK, Inputs, ListedRequirement, Output
+from llm.tasks.specialist_material import TextUnit
 
 _LONGEST_REASON = 300
 _NO_TEXT = "no text"
@@ -181,7 +184,7 @@ class Writes(BaseModel, frozen=True):
     plan_messages: tuple[dict[str, JsonValue], ...] = ()
 
 
-class RequirementExtractorAgent(Agent[Reads, Writes]):
+class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
     """Divides laws into parts that have every unit once, reads each part, and joins the results.
 
     Every unit is accounted for: with its requirements, without any, or as unread. A unit that a
@@ -192,23 +195,16 @@ class RequirementExtractorAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, toolbox: Toolbox) -> None:
-        self._toolbox = toolbox
-
-    @classmethod
-    def make(cls, parts: AgentParts[TeamSettings]) -> Self:
-        return cls(Toolbox.make(parts, TASK.name))
-
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         if reads.part is not None:
             return Wrote(await self._read_part(reads, reads.part))
         laws = await self._cut_laws(reads)
-        if self._toolbox.is_offline and laws:
+        if self.toolbox.is_offline and laws:
             listed = list_units_as_requirements(list_units(laws))
             return Wrote(Writes(checklist=await self._store(laws, listed, ())))
         parts = plan_parts(laws)
         if not parts:
-            return Wrote(Writes(errors=(self._toolbox.make_error(_NO_LAW),)))
+            return Wrote(Writes(errors=(self.toolbox.make_error(_NO_LAW),)))
         missing = tuple(one for one in parts if one.key not in reads.stored_parts)
         if missing and reads.part_round < _ROUNDS:
             return Wrote(Writes(part_plan=missing, part_round=reads.part_round + 1))
@@ -217,31 +213,31 @@ class RequirementExtractorAgent(Agent[Reads, Writes]):
     async def _cut_laws(self, reads: Reads) -> list[DocumentUnits]:
         found = reads.extracted if reads.extracted is not None else Extracted()
         names = [one.document_id for one in found.against]
-        return [cut_document(one) for one in await self._toolbox.library.read(names, reads.groups)]
+        return [cut_document(one) for one in await self.toolbox.read_documents(names, reads.groups)]
 
     async def _read_part(self, reads: Reads, part: PartPlan) -> Writes:
-        read = await self._toolbox.library.read(part.documents, reads.groups)
+        read = await self.toolbox.read_documents(part.documents, reads.groups)
         laws = [cut_document(one) for one in read]
         if len(laws) != len(part.documents) or join_digests(laws) != part.digest:
             text = f"the document {part.document_id!r} changed while it was read: {part.label}"
-            return Writes(errors=(self._toolbox.make_error(text),))
+            return Writes(errors=(self.toolbox.make_error(text),))
         units = list_units(laws)[part.first : part.last + 1]
         inputs = self._make_inputs(reads, laws, units)
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
-        given = await self._toolbox.consult(TASK, inputs, turns, reads)
+        given = await self.toolbox.consult(TASK, inputs, turns, reads)
         if isinstance(given, NoOutput):
             return Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
         outputs: list[Output] = [given.output]
         errors = given.errors
         if lost := list_unaccounted(outputs, units):
-            again = await self._toolbox.consult(
+            again = await self.toolbox.consult(
                 TASK, self._make_inputs(reads, laws, lost), reads=reads
             )
             outputs += [] if isinstance(again, NoOutput) else [again.output]
             errors += again.errors
         found = read_listed(outputs, units)
         stored = StoredPart(
-            reference=await self._toolbox.store(found),
+            reference=await self.toolbox.store(found),
             items=len(found.requirements),
             units=len(found.units),
             decided_by=given.decided_by,
@@ -275,15 +271,13 @@ class RequirementExtractorAgent(Agent[Reads, Writes]):
         stored: Mapping[str, StoredPart],
     ) -> Writes:
         read = [one for one in parts if one.key in stored]
-        loaded = [
-            await self._toolbox.load(stored[one.key].reference, ExtractedPart) for one in read
-        ]
+        loaded = [await self.toolbox.load(stored[one.key].reference, ExtractedPart) for one in read]
         joined = join_extractions(loaded)
         unread = _list_unread(laws, joined)
         errors: tuple[SpecialistError, ...] = ()
         if unread:
             text = f"{len(unread)} of {sum(len(one.units) for one in laws)} units were not read"
-            errors = (self._toolbox.make_error(text),)
+            errors = (self.toolbox.make_error(text),)
         decided_by = tuple(sorted({stored[one.key].decided_by for one in read}))
         return Writes(checklist=await self._store(laws, joined, decided_by), errors=errors)
 
@@ -292,7 +286,7 @@ class RequirementExtractorAgent(Agent[Reads, Writes]):
     ) -> StoredChecklist:
         unread = _list_unread(laws, joined)
         return StoredChecklist(
-            reference=await self._toolbox.store(joined),
+            reference=await self.toolbox.store(joined),
             target_law=name_documents([one.title for one in laws]),
             requirements=len(joined.rules),
             definitions=len(joined.requirements) - len(joined.rules),

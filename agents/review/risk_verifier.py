@@ -1,11 +1,9 @@
 """Ranks the risks of violations and gaps."""
 
 from collections.abc import Mapping, Sequence
-from typing import Self
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts
 from agents.review.context import (
     compress_requirements,
     compress_verdicts,
@@ -13,7 +11,7 @@ from agents.review.context import (
     divide_findings,
 )
 from agents.review.requirements import Extraction
-from agents.review.specialist import LoopTurns, TeamSettings, Toolbox, add_focus
+from agents.review.specialist import LoopTurns, SpecialistAgent, add_focus
 from agents.review.verdicts import RankedRisks, ReviewResult, Risk
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
@@ -25,8 +23,8 @@ from envelope.specialists import (
     StoredChecklist,
     StoredVerdicts,
 )
-from llm.tasks.specialists.material import KnownVerdict
-from llm.tasks.specialists.risk_verifier import TASK, Inputs, RankedRisk
+from llm.tasks.risk_verifier import TASK, Inputs, RankedRisk
+from llm.tasks.specialist_material import KnownVerdict
 
 _MOST_SUMMARY = 5
 
@@ -55,28 +53,21 @@ class Writes(BaseModel, frozen=True):
     plan_messages: tuple[dict[str, JsonValue], ...] = ()
 
 
-class RiskVerifierAgent(Agent[Reads, Writes]):
+class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
     """Ranks findings; what a model leaves out has no risk, and an entry of `errors` says so."""
 
     role = Role.RISK_VERIFIER
     reads = Reads
     writes = Writes
 
-    def __init__(self, toolbox: Toolbox) -> None:
-        self._toolbox = toolbox
-
-    @classmethod
-    def make(cls, parts: AgentParts[TeamSettings]) -> Self:
-        return cls(Toolbox.make(parts, TASK.name))
-
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         if reads.checklist is None or reads.verdicts is None:
             text = "expected the output of compliance, found none: there is nothing to rank"
-            return Wrote(Writes(errors=(self._toolbox.make_error(text),)))
-        extraction = await self._toolbox.load(reads.checklist.reference, Extraction)
-        review = await self._toolbox.load(reads.verdicts.reference, ReviewResult)
+            return Wrote(Writes(errors=(self.toolbox.make_error(text),)))
+        extraction = await self.toolbox.load(reads.checklist.reference, Extraction)
+        review = await self.toolbox.load(reads.verdicts.reference, ReviewResult)
         findings = compress_verdicts(review.findings)
-        if not findings or self._toolbox.is_offline:
+        if not findings or self.toolbox.is_offline:
             return Wrote(Writes(risks=FindingList(items=0)))
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
         batches = [
@@ -90,7 +81,7 @@ class RiskVerifierAgent(Agent[Reads, Writes]):
             )
             for own in divide_findings(findings)
         ]
-        given = await self._toolbox.consult_each(TASK, batches, turns, reads)
+        given = await self.toolbox.consult_each(TASK, batches, turns, reads)
         if (asked := given.calls) is not None:
             return Wrote(
                 Writes(tool_calls=asked.calls, plan_messages=asked.messages, errors=asked.errors)
@@ -101,7 +92,7 @@ class RiskVerifierAgent(Agent[Reads, Writes]):
         return Wrote(
             Writes(
                 risks=FindingList(
-                    reference=await self._toolbox.store(RankedRisks(risks=tuple(risks))),
+                    reference=await self.toolbox.store(RankedRisks(risks=tuple(risks))),
                     items=len(risks),
                     summary=tuple(map(describe_risk, risks[:_MOST_SUMMARY])),
                     decided_by=given.decided_by,
@@ -117,7 +108,7 @@ class RiskVerifierAgent(Agent[Reads, Writes]):
         if not lost:
             return ()
         text = f"{len(lost)} of {len(findings)} findings have no risk: {', '.join(lost[:10])}"
-        return (self._toolbox.make_error(text, ErrorSeverity.MEDIUM),)
+        return (self.toolbox.make_error(text, ErrorSeverity.MEDIUM),)
 
 
 def _convert(one: RankedRisk) -> Risk:

@@ -6,14 +6,15 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 import structlog
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import AgentParts, WorkStore
+from agents.agent import Agent, AgentParts, R, W
 from agents.review.context import add_context
 from envelope.encoding import brief
+from envelope.run import OUTSIDE, Run
 from envelope.specialists import (
     PHASES,
     ErrorSeverity,
@@ -24,8 +25,8 @@ from llm.conversation import ConversationModel, ModelMessage, ToolConversation, 
 from llm.errors import ModelError
 from llm.output_parsing import NotReadable, read
 from llm.port import OFFLINE, I, Model, O, Task
-from llm.tasks.retrieval.hyde_expansion import TASK, Inputs
-from llm.tasks.specialists.material import SpecialistInputs
+from llm.tasks.hyde_expansion import TASK, Inputs
+from llm.tasks.specialist_material import SpecialistInputs
 from tools.calls import ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog
 from tools.dialogue import Dialogue, DialogueLimits, describe_calls
@@ -33,7 +34,8 @@ from tools.executor import CRITICAL, shorten
 from tools.schemas import describe_tools
 
 if TYPE_CHECKING:
-    from knowledge.library.library import Library
+    from knowledge.library.library import Library, WholeDocument
+    from memory.work_store import RedisWorkStore
 
 
 EXPANSION = TASK.name
@@ -41,7 +43,7 @@ _MOST_WORDINGS, _LONGEST_WORDING = 4, 1_500
 
 
 async def expand_search(
-    calls: Sequence[ToolUse], model: Model | None, question: str, language: str
+    calls: Sequence[ToolUse], model: Model | None, question: str, language: str, run: Run
 ) -> list[ToolUse]:
     """Return the calls, the first search with other wordings; raises `ModelError`.
 
@@ -52,7 +54,7 @@ async def expand_search(
         return [*calls]
     use = calls[place]
     inputs = Inputs(query=read_query(use), question=question, language=language)
-    found = (await model.ask(TASK, inputs)).output
+    found = (await model.ask(TASK, inputs, run)).output
     texts = [one.strip()[:_LONGEST_WORDING] for one in (found.passage, *found.queries)]
     wordings: list[JsonValue] = [*list(dict.fromkeys(filter(None, texts)))[:_MOST_WORDINGS]]
     if not wordings or not isinstance(use.arguments, dict):
@@ -145,14 +147,15 @@ class LoopTurns:
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """What a specialist works with; it keeps nothing between two questions."""
+    """What a specialist works with in one run."""
 
     profile: SpecialistProfile
     model: Model
     library: "Library"
-    work: WorkStore
+    work: "RedisWorkStore"
     tools: ToolCatalog | None = None
     expander: Model | None = None
+    run: Run = OUTSIDE
 
     @classmethod
     def make(cls, parts: AgentParts[TeamSettings], task: str) -> "Toolbox":
@@ -169,11 +172,21 @@ class Toolbox:
 
     async def store(self, value: BaseModel) -> str:
         """Store a value and return its reference."""
-        return await self.work.put(value.model_dump_json(exclude_defaults=True).encode())
+        return await self.store_bytes(value.model_dump_json(exclude_defaults=True).encode())
+
+    async def store_bytes(self, value: bytes) -> str:
+        """Store bytes with the conversation of the run, and return their reference."""
+        return await self.work.put(self.run.find_question(), value)
 
     async def load(self, reference: str, kind: type[T]) -> T:
         """Return a stored value; raises `LookupError` if it expired."""
-        return kind.model_validate_json(await self.work.get(reference))
+        return kind.model_validate_json(await self.work.get(self.run.find_question(), reference))
+
+    async def read_documents(
+        self, document_ids: Sequence[str], groups: Sequence[str]
+    ) -> "list[WholeDocument]":
+        """Return documents of the library and of the conversation that a person may read."""
+        return await self.library.read(document_ids, groups, self.run)
 
     def make_error(
         self, error: object, severity: ErrorSeverity = ErrorSeverity.HIGH
@@ -231,7 +244,7 @@ class Toolbox:
                     return replace(step, errors=errors)
             gathered = tuple(f"{one.tool}: {shorten(one.text)}" for one in known.results)
             complete = _update(inputs, gathered=gathered[-_SHOWN_RESULTS:])
-            given = await self.model.ask(asked, complete)
+            given = await self.model.ask(asked, complete, self.run)
         except ModelError as error:
             text = f"the model gave no answer, so this part was not judged: {error}"
             return NoOutput(errors=(*errors, self.make_error(text)))
@@ -276,7 +289,7 @@ class Toolbox:
     ) -> "NoOutput | GivenOutput[O] | None":
         """Return the next calls, or the output if the model wrote one; None: neither."""
         assert isinstance(self.model, ConversationModel)  # noqa: S101 - `_may_call` has checked it
-        step = await dialogue.take_step(self.model)
+        step = await dialogue.take_step(self.model, self.run)
         if step.end is None:
             fresh = list(step.message.calls)
             # The message stays as the model wrote it: a vendor reads its own calls again.
@@ -300,7 +313,9 @@ class Toolbox:
         """Return the calls with the wordings of a model, or as they are with the reason."""
         known = inputs if isinstance(inputs, SpecialistInputs) else SpecialistInputs(question="")
         try:
-            expanded = await expand_search(calls, self.expander, known.question, known.language)
+            expanded = await expand_search(
+                calls, self.expander, known.question, known.language, self.run
+            )
         except ModelError as error:
             text = f"searched as asked, without other wordings: {error}"
             return calls, (self.make_error(text, ErrorSeverity.LOW),)
@@ -347,3 +362,19 @@ class Toolbox:
 
 def _update(inputs: I, **changes: object) -> I:
     return inputs.model_copy(update=changes)
+
+
+class SpecialistAgent(Agent[R, W]):
+    """An agent that works with a toolbox: the task of its model has the name of its role."""
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self.toolbox = toolbox
+
+    @classmethod
+    def make(cls, parts: AgentParts[TeamSettings]) -> Self:
+        return cls(Toolbox.make(parts, cls.role.value))
+
+    def in_run(self, run: Run) -> Self:
+        own = super().in_run(run)
+        own.toolbox = replace(self.toolbox, run=run)
+        return own

@@ -3,11 +3,10 @@ r"""Writes the answer from the findings; its `\cite{id}` become numbered sources
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, Self
+from typing import Literal, Protocol
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts
 from agents.named_documents import offer_documents
 from agents.review.findings import (
     Finding,
@@ -19,7 +18,7 @@ from agents.review.findings import (
 )
 from agents.review.requirements import Extraction
 from agents.review.rule_units import DocumentUnits, cut_document, name_documents
-from agents.review.specialist import GivenOutput, NoOutput, TeamSettings, Toolbox
+from agents.review.specialist import GivenOutput, NoOutput, SpecialistAgent
 from agents.review.verdicts import CollectedGaps, RankedRisks, ReviewResult, SynthesizedGap
 from citations.citing import cite
 from citations.links import keep_links
@@ -45,7 +44,7 @@ from envelope.specialists import (
 from envelope.tool_loop import NO_TRIAGE, Triage
 from knowledge.library.library import WholeDocument
 from llm.port import OFFLINE
-from llm.tasks.specialists.synthesis import (
+from llm.tasks.synthesis import (
     TASK,
     FindingText,
     FurtherWork,
@@ -187,7 +186,7 @@ class _AnswerMaterial:
     notes: tuple[str, ...]
 
 
-class SynthesisAgent(Agent[Reads, Writes]):
+class SynthesisAgent(SpecialistAgent[Reads, Writes]):
     """Only passages that were really read can be cited; a claim without one is left out.
 
     Without the documents that a review needs, the person is asked which are meant.
@@ -197,18 +196,11 @@ class SynthesisAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, toolbox: Toolbox) -> None:
-        self._toolbox = toolbox
-
-    @classmethod
-    def make(cls, parts: AgentParts[TeamSettings]) -> Self:
-        return cls(Toolbox.make(parts, TASK.name))
-
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         missing = _find_missing_scope(reads)
         if missing:
             offers = await offer_documents(
-                self._toolbox.library,
+                self.toolbox.library,
                 reads.canonical_question,
                 reads.groups,
                 reads.language,
@@ -236,7 +228,7 @@ class SynthesisAgent(Agent[Reads, Writes]):
             attempt=reads.attempt,
             may_ask_again=may_ask_again(reads),
         )
-        if self._toolbox.is_offline:
+        if self.toolbox.is_offline:
             writes = _write(_list_findings(inputs), OFFLINE, material, reads)
             by = "search" if self._is_unjudged(reads) else ""
             return Wrote(writes.model_copy(update={"answered_by": by}))
@@ -254,7 +246,7 @@ class SynthesisAgent(Agent[Reads, Writes]):
     def _is_unjudged(self, reads: Reads) -> bool:
         """Whether no model has read the documents: the answer has passages, and no verdict."""
         judges = () if reads.verdicts is None else reads.verdicts.decided_by
-        return self._toolbox.is_offline and not judges
+        return self.toolbox.is_offline and not judges
 
     async def _write(self, inputs: Inputs, *, is_lost: bool) -> GivenOutput[Output]:
         """Return the answer of the model; the findings one by one if it gives none.
@@ -263,9 +255,9 @@ class SynthesisAgent(Agent[Reads, Writes]):
         """
         if is_lost and inputs.attempt and inputs.findings:
             text = "the answer failed the check: the findings were listed instead"
-            error = self._toolbox.make_error(text, ErrorSeverity.MEDIUM)
+            error = self.toolbox.make_error(text, ErrorSeverity.MEDIUM)
             return GivenOutput(_list_findings(inputs), OFFLINE, (error,))
-        given = await self._toolbox.consult(TASK, inputs)
+        given = await self.toolbox.consult(TASK, inputs)
         if isinstance(given, NoOutput):
             return GivenOutput(_list_findings(inputs), OFFLINE, given.errors)
         return given
@@ -296,7 +288,7 @@ class SynthesisAgent(Agent[Reads, Writes]):
         found = reads.extracted if reads.extracted is not None else Extracted()
         scope = [one.document_id for one in (*found.documents, *found.against)]
         names = scope if reads.checklist is not None else [*scope, *_list_found(found)]
-        return await self._toolbox.library.read(names, reads.groups)
+        return await self.toolbox.read_documents(names, reads.groups)
 
     async def _describe(self, reads: Reads) -> tuple[tuple[Finding, ...], list[str]]:
         """Return the findings in the person's language, and the notes about them."""
@@ -304,13 +296,13 @@ class SynthesisAgent(Agent[Reads, Writes]):
         notes = [*found.notes, *reads.sequence_notes]
         findings: tuple[Finding, ...] = ()
         if reads.checklist is not None:
-            extraction = await self._toolbox.load(reads.checklist.reference, Extraction)
+            extraction = await self.toolbox.load(reads.checklist.reference, Extraction)
             notes += extraction.notes
             if reads.verdicts is None:
                 law = reads.checklist.target_law
                 findings = describe_checklist(extraction, law=law, language=reads.language)
             else:
-                review = await self._toolbox.load(reads.verdicts.reference, ReviewResult)
+                review = await self.toolbox.load(reads.verdicts.reference, ReviewResult)
                 notes += [one for one in review.notes if one not in notes]
                 named = {
                     "law": reads.checklist.target_law,
@@ -328,13 +320,13 @@ class SynthesisAgent(Agent[Reads, Writes]):
     async def _list_risky(self, risks: FindingList | None) -> list[str]:
         if risks is None or not risks.reference:
             return []
-        ranked = await self._toolbox.load(risks.reference, RankedRisks)
+        ranked = await self.toolbox.load(risks.reference, RankedRisks)
         return [one.requirement_id for one in ranked.risks]
 
     async def _list_gaps(self, gaps: FindingList | None) -> Sequence[SynthesizedGap]:
         if gaps is None or not gaps.reference:
             return ()
-        return (await self._toolbox.load(gaps.reference, CollectedGaps)).gaps
+        return (await self.toolbox.load(gaps.reference, CollectedGaps)).gaps
 
 
 def _list_findings(inputs: Inputs) -> Output:

@@ -18,7 +18,7 @@ from citations.claims import sentences
 from citations.reading import restore, spans_aside
 from envelope.sources import SourceReference
 from knowledge.index.terms import terms
-from knowledge.search.context.section_text import MARK
+from knowledge.search.section_text import MARK
 
 MOST_PASSAGES = 3
 MOST_HITS = 3

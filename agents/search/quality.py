@@ -174,7 +174,7 @@ class QualityAgent(Agent[Reads, Writes]):
         if not self._has_doubt(reads, faults):
             return _Judgement(proved, None, "none: not asked", matches, was_asked=False)
         try:
-            given = await self._model.ask(TASK, self._make_inputs(reads, answer, faults), skip=0)
+            given = await self._model.ask(TASK, self._make_inputs(reads, answer, faults), self.run)
         except ModelError as error:
             problem = f"the judge failed: {type(error).__name__}: {error}"
             return _Judgement(withheld, None, "none: the judge failed", matches, problem=problem)

@@ -10,7 +10,7 @@ from typing import Literal, Self
 import structlog
 from pydantic import BaseModel, Field, JsonValue
 
-from agents.agent import Agent, AgentParts, DraftPublisher
+from agents.agent import Agent, AgentParts
 from agents.desk_domain import DeskDomain, ResponseSettings
 from agents.search.passages import Passage, compose_passages, list_marked, name_place
 from citations.citing import Cited, SourcedText, cite
@@ -21,6 +21,7 @@ from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.conversation import AnswerStyle, ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
+from envelope.run import DraftPublisher
 from envelope.sources import (
     TOOL_SOURCE,
     AnswerDraft,
@@ -34,9 +35,10 @@ from llm.answer_checks.draft_check import LanguageOf, check_draft
 from llm.answer_checks.faults import CheckedAnswer
 from llm.attacks.injection import is_order_to_assistant
 from llm.errors import NO_MODEL, ModelError
-from llm.partial_answers import DraftReader, Silence, TextListener, ask_and_follow
+from llm.partial_answers import DraftReader, Silence, ask_and_follow
 from llm.port import Model, ModelAnswer
 from llm.tasks.respond import TASK, Inputs, Output, PromptSource
+from llm.text_listener import TextListener
 
 ENGLISH = "en"
 _NO_MARKS = str.maketrans("", "", "*[]`")
@@ -156,7 +158,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         texts: Texts,
         domain: DeskDomain | None = None,
         now: Callable[[], datetime] = _read_clock,
-        drafts: DraftPublisher | None = None,
+        shows_drafts: bool = False,
         language_of: LanguageOf | None = None,
         silence_seconds: float = SILENCE_SECONDS,
     ) -> None:
@@ -165,7 +167,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         self._texts = texts
         self._domain = DeskDomain() if domain is None else domain
         self._now = now
-        self._drafts = drafts
+        self._shows_drafts = shows_drafts
         self._language_of = language_of
 
     @classmethod
@@ -174,7 +176,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             model=parts.model(TASK.name),
             texts=parts.texts,
             domain=DeskDomain.of(parts.settings),
-            drafts=parts.drafts,
+            shows_drafts=parts.shows_drafts,
             language_of=parts.language_of,
         )
 
@@ -221,15 +223,14 @@ class ResponseAgent(Agent[Reads, Writes]):
     async def _write(self, reads: Reads, inputs: Inputs) -> _WrittenAnswer:
         """Return the answer; publish its finished sentences while the model writes."""
         skip = 0 if reads.quality_analysis else reads.attempt
-        ask = partial(self._model.ask, TASK, inputs, skip=skip)
         listener = TextListener(TASK.name)
         keep = partial(_cite, reads=reads, sources=_collect_texts(reads))
         if self._find_publisher(reads) is None:
-            given = await ask()
+            given = await self._model.ask(TASK, inputs, self.run, skip=skip)
         else:
             given = await ask_and_follow(
                 listener,
-                ask,
+                lambda heard: self._model.ask(TASK, inputs, self.run, skip=skip, listener=heard),
                 DraftReader(partial(self._publish, reads, keep)).read,
                 Silence(self._silence_seconds, partial(self._publish_passages, reads)),
             )
@@ -259,7 +260,8 @@ class ResponseAgent(Agent[Reads, Writes]):
         )
 
     def _find_publisher(self, reads: Reads) -> DraftPublisher | None:
-        return self._drafts if reads.within_scope and reads.shows_drafts else None
+        may_show = self._shows_drafts and reads.within_scope and reads.shows_drafts
+        return self.run.drafts if may_show else None
 
     async def _publish(
         self, reads: Reads, keep: Callable[[str], _CitedText], finished: str, writing: int

@@ -25,10 +25,16 @@ from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import FoundPart, SearchResult, SearchStats
 from knowledge.errors import KnowledgeError
-from knowledge.port import ANSWER_CHARACTERS, ContextSection, Findings, Searcher, SearchRequest
-from knowledge.search.context.token_count import count_tokens
+from knowledge.port import (
+    ANSWER_CHARACTERS,
+    ContextSection,
+    Findings,
+    Searcher,
+    SearchRequest,
+    find_refusal_reason,
+)
 from knowledge.search.joined import search_parts, search_place
-from knowledge.search.refusals import find_refusal_reason
+from knowledge.sections import count_tokens
 
 _FURTHER_SHARE = 2
 """A repeated search adds at most the limit of the context divided by this number."""
@@ -42,8 +48,10 @@ _MERE_REPLY = 3
 _PLAINLY_ELSEWHERE = 0.05
 """The calibrated coverage below which nothing that was found is about the question."""
 _SHORT_QUESTION = 5
-_ALIKE = 0.8
-"""The share of the best page's score from which a short question may mean the second page."""
+_ALIKE = 0.75
+_WORDS_ALIKE = 0.6
+"""A short question may mean the second page from this share of the best page's score, and of the
+best score by keywords. Ranks alone do not tell how well the second page fits."""
 _MOST_TERMS = 3
 """The terms of one repeated search that are searched alone."""
 _MISSING = re.compile(r"[\"“«„]([^\"”»“]{3,120})[\"”»“]")
@@ -198,6 +206,7 @@ class SearchAgent(Agent[Reads, Writes]):
         answers = [turn.text for turn in reads.history if turn.speaker == "assistant"]
         leans_back = bool(reads.related_history)
         return SearchRequest(
+            run=self.run,
             question=reads.canonical_question,
             text=_wording(reads),
             text_eng=reads.text_eng,
@@ -369,7 +378,8 @@ def _is_ambiguous(reads: Reads, findings: Findings) -> bool:
         return False
     first, second = findings.places[:2]
     is_short = len(reads.canonical_question.split()) <= _SHORT_QUESTION
-    return is_short and first.score > 0 and second.score >= _ALIKE * first.score
+    is_alike = first.score > 0 and second.score >= _ALIKE * first.score
+    return is_short and is_alike and second.word_fit >= _WORDS_ALIKE
 
 
 def _already_used(reads: Reads) -> tuple[str, ...]:

@@ -185,7 +185,7 @@ class PlanAgent(Agent[Reads, Writes]):
                 return self._plan_listed(reads, before)
             advice = await self._advise(reads)
             inputs = await self._make_inputs(reads, before, advice)
-            given = await self._model.ask(TASK, inputs)
+            given = await self._model.ask(TASK, inputs, self.run)
             if before is not None:
                 return await self._replan(reads, before, given.output, given.model)
             is_simple = given.output.action == "simple_response" and not reads.chosen_strategy
@@ -280,7 +280,7 @@ class PlanAgent(Agent[Reads, Writes]):
             return self._read(reads, output), output
         except PlanRejected as error:
             again = inputs.model_copy(update={"problems": error.problems[:10]})
-        output = (await self._model.ask(TASK, again)).output
+        output = (await self._model.ask(TASK, again, self.run)).output
         try:
             return self._read(reads, output), output
         except PlanRejected as error:

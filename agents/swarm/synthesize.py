@@ -159,7 +159,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
             return Wrote(Writes(missing=reads.canonical_question))
         inputs = self._make_inputs(reads, plan, material)
         try:
-            given = await self._model.ask(TASK, inputs)
+            given = await self._model.ask(TASK, inputs, self.run)
         except ModelError as error:
             shown = await asyncio.to_thread(self._show, reads, plan, outputs, error.reason)
             fallback = f"{type(error).__name__}: {error}"

@@ -155,7 +155,7 @@ class WorkAgent(Agent[Reads, Writes]):
         if has_waited and not reads.tool_calls and dialogue.pending:
             return Wrote(Writes(tool_calls=describe_calls(dialogue.pending)))
         try:
-            step = await dialogue.take_step(self._model)
+            step = await dialogue.take_step(self._model, self.run)
         except ModelError as error:
             return _wait_or_give_up(error)
         if step.end is None:

@@ -113,7 +113,7 @@ class AssessAgent(Agent[Reads, Writes]):
             ),
             unanswered=reads.missing,
         )
-        return await self._model.ask(TASK, inputs)
+        return await self._model.ask(TASK, inputs, self.run)
 
     def _judge(self, output: Output, model: str, rounds: int) -> AnswerAssessment:
         parts = (output.completeness, output.accuracy, output.clarity, output.specificity)

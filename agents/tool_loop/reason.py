@@ -175,7 +175,7 @@ class ReasonAgent(Agent[Reads, Writes]):
         if not isinstance(self._model, ConversationModel):
             return GaveUp(f"expected a model that calls tools, found {self._model.name!r}")
         try:
-            step = await dialogue.take_step(self._model)
+            step = await dialogue.take_step(self._model, self.run)
         except ModelError as error:
             reason = f"{type(error).__name__}: {error}"
             if not dialogue.results:

@@ -11,7 +11,7 @@ from agents.agent import Agent, AgentParts
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import TOOL_SOURCE, FoundPart, SearchResult, SourceReference
-from knowledge.search.context.token_count import count_tokens
+from knowledge.sections import count_tokens
 from llm.conversation import ModelMessage
 from tools.calls import CitedPassage, QuotedPassage, ToolResult
 

@@ -1,7 +1,7 @@
 """Runs one call of a tool in its branch, or asks for the approval that it needs."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Protocol, Self
 
@@ -12,6 +12,7 @@ from citations.links import allow, keep_links, plain_line
 from envelope.conversation import PauseQuestion
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
+from envelope.run import Run
 from envelope.specialists import SpecialistProfile
 from envelope.texts import Texts
 from tools.calls import (
@@ -117,34 +118,26 @@ class ToolAgent(Agent[Reads, Writes]):
         *,
         catalog: ToolCatalog,
         texts: Texts,
-        receipts: ToolReceipts | None = None,
-        budget: ToolBudget | None = None,
+        open_receipts: Callable[[Run], ToolReceipts] | None = None,
+        open_budget: Callable[[Run], ToolBudget] | None = None,
         most_seconds: float = TIMEOUT_SECONDS,
         profiles: Mapping[str, SpecialistProfile] = MappingProxyType({}),
     ) -> None:
-        self._executor = ToolExecutor(catalog, receipts=receipts, most_seconds=most_seconds)
+        self._open_receipts = open_receipts
+        self._open_budget = open_budget
+        self._most_seconds = most_seconds
         self._profiles = profiles
-        self._executors = {
-            name: ToolExecutor(
-                catalog,
-                receipts=receipts,
-                repeats=one.retry_count,
-                most_seconds=min(most_seconds, one.timeout_seconds),
-            )
-            for name, one in profiles.items()
-        }
         self._catalog = catalog
         self._allowed = frozenset(catalog.names())
         self._texts = texts
-        self._budget = budget
 
     @classmethod
     def make(cls, parts: AgentParts[ToolSettings]) -> Self:
         return cls(
             catalog=parts.tools,
             texts=parts.texts,
-            receipts=parts.tool_receipts,
-            budget=parts.tool_budget,
+            open_receipts=parts.open_receipts,
+            open_budget=parts.open_budget,
             most_seconds=parts.settings.tool_timeout_seconds,
             profiles=parts.settings.specialists,
         )
@@ -159,9 +152,11 @@ class ToolAgent(Agent[Reads, Writes]):
             groups=reads.groups,
             language=reads.language,
             approved=frozenset(name for name, given in reads.approvals.items() if given),
+            run=self.run,
         )
-        executor = self._executors.get(agent, self._executor)
-        result, execution = await executor.execute_recorded(call, caller, self._budget)
+        budget = None if self._open_budget is None else self._open_budget(self.run)
+        executor = self._make_executor(agent)
+        result, execution = await executor.execute_recorded(call, caller, budget)
         asked = result.approval
         if asked is not None and asked.approval_id not in reads.approvals:
             question = self._make_question(asked, reads.language)
@@ -173,6 +168,19 @@ class ToolAgent(Agent[Reads, Writes]):
                 multi_tool_results={call.call_id: self._carry(result).model_dump(mode="json")},
                 tool_executions=(_describe(execution, call),),
             )
+        )
+
+    def _make_executor(self, agent: str) -> ToolExecutor:
+        """Return the executor of this run, with the limits of a specialist if one calls."""
+        receipts = None if self._open_receipts is None else self._open_receipts(self.run)
+        profile = self._profiles.get(agent)
+        if profile is None:
+            return ToolExecutor(self._catalog, receipts=receipts, most_seconds=self._most_seconds)
+        return ToolExecutor(
+            self._catalog,
+            receipts=receipts,
+            repeats=profile.retry_count,
+            most_seconds=min(self._most_seconds, profile.timeout_seconds),
         )
 
     def _find_caller(self, reads: Reads) -> tuple[str, frozenset[str]]:

@@ -167,7 +167,7 @@ class TriageAgent(Agent[Reads, Writes]):
             documents=await self._describe_documents(reads.groups),
         )
         try:
-            given = await self._model.ask(TASK, inputs)
+            given = await self._model.ask(TASK, inputs, self.run)
         except ModelError as error:
             return GaveUp(f"{type(error).__name__}: {error}")
         sequence = complete_sequence(_plan(given.output))
@@ -188,7 +188,7 @@ class TriageAgent(Agent[Reads, Writes]):
         if self._library is None:
             return Writes(triage=triage)
         listed = [
-            *await self._library.list_attached(reads.groups),
+            *await self._library.list_attached(reads.groups, self.run),
             *await self._library.list_documents(reads.groups),
         ]
         known = [TitledDocument(one.id, one.title, one.source, one.language) for one in listed]

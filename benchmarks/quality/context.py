@@ -17,8 +17,7 @@ from knowledge.document import Chunk
 from knowledge.embedding import Embedder
 from knowledge.index.port import Index
 from knowledge.port import ContextSection, Searcher
-from knowledge.search.context.token_count import count_tokens
-from knowledge.sections import document_of
+from knowledge.sections import count_tokens, document_of
 
 Figures = dict[str, object]
 _GOLD_TEXT_CHARACTERS = 60

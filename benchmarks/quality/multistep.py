@@ -27,8 +27,8 @@ from knowledge.index.port import Index
 from knowledge.index.qdrant import Identity
 from knowledge.library.library import Library
 from knowledge.port import Searcher, SearchRequest
+from knowledge.search.ranking import weigh_levels_alone
 from knowledge.search.searcher import LevelSearcher
-from knowledge.search.weights import weigh_levels_alone
 from knowledge.sections import document_of
 from llm.conversation import ModelMessage, ToolConversation
 from tools.calls import ToolCall, ToolCaller

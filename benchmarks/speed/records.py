@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from benchmarks.speed.harness.runner import AT_ONCE, processes
@@ -23,16 +23,20 @@ from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from envelope.question import Question
 from records.recorder import Recorder, RecordRules
-from records.store import connect_store
+from records.store import Selection, connect_store
 
+FILE = "records.sqlite3"
 WARM_SECONDS = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Questions a second; processor milliseconds of a question, in the process and in Redis."""
+    """Questions and records a second; processor milliseconds of a question, where it is answered
+    and in Redis.
+    """
 
     rate: float
+    recorded: float
     client_ms: float
     redis_ms: float
 
@@ -45,13 +49,23 @@ def measure(payload: str, seconds: float, *, records: bool) -> Cost:
         with _recording(server, is_on=records), processes(refdesk, setting) as (one,):
             one.request("crowd", at_once=AT_ONCE, seconds=WARM_SECONDS)
             one.receive()
+            recorded = _count_records(server)
             used, began = server.processor_seconds(), time.perf_counter()
             one.request("window", seconds=seconds)
             found = one.receive()
+            recorded = (_count_records(server) - recorded) / (time.perf_counter() - began)
             redis_share = (server.processor_seconds() - used) / (time.perf_counter() - began)
     rate = found["answered"] / found["seconds"]
     client_share = found["processor_seconds"] / found["seconds"]
-    return Cost(rate, 1000 * client_share / rate, 1000 * redis_share / rate)
+    return Cost(rate, recorded, 1000 * client_share / rate, 1000 * redis_share / rate)
+
+
+def _count_records(server: Server) -> float:
+    place = server.folder / FILE
+    if not place.exists():
+        return 0.0
+    with closing(connect_store(f"sqlite:///{place}")) as store:
+        return float(len(store.read_figures(Selection())))
 
 
 @contextmanager
@@ -73,7 +87,7 @@ def _recording(server: Server, *, is_on: bool) -> Iterator[None]:
 async def _record(url: str, folder: str) -> None:
     """Record until killed."""
     broker = RedisBroker(connect(url))
-    store = connect_store(f"sqlite:///{folder}/records.sqlite3")
+    store = connect_store(f"sqlite:///{folder}/{FILE}")
 
     async def find_nothing(_question: Question) -> None:
         return None
@@ -102,7 +116,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rate = statistics.median(cost.rate for cost in costs)
         client = statistics.median(cost.client_ms for cost in costs)
         redis = statistics.median(cost.redis_ms for cost in costs)
-        print(f"{name}: {rate:.0f} questions/s, {client:.3f} ms client, {redis:.3f} ms Redis")
+        recorded = statistics.median(cost.recorded for cost in costs)
+        print(
+            f"{name}: {rate:.0f} questions/s, {recorded:.0f} records/s, {client:.3f} ms client, "
+            f"{redis:.3f} ms Redis"
+        )
     return 0
 
 

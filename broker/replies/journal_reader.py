@@ -83,6 +83,16 @@ class JournalReader:
         finally:
             self._followers -= 1
 
+    async def read_journals(self, questions: Sequence[Question]) -> list[Sequence[JournalEntry]]:
+        """Return the events of several questions, in one round trip."""
+        with reachable():
+            pipeline: Any = self._context.client.pipeline(transaction=False)
+            for question in questions:
+                _, names = self._context.locate(question)
+                pipeline.execute_command("XRANGE", names.journal, "-", "+")
+            found = await pipeline.execute()
+        return [journal_entries_of(entries) for entries in found]
+
     async def _read(
         self, question: Question, after: str, *block: str | int
     ) -> Sequence[JournalEntry]:

@@ -10,9 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.agent import Agent, DraftPublisher, WorkStore
+from agents.agent import Agent
 from agents.roster import SPECS
 from broker.ports import DraftWriter
+from broker.values import Delivery
 from config.settings import Settings
 from config.texts import FixedTexts, load_texts
 from deploy.assembly.index_following import make_version_reader
@@ -24,6 +25,7 @@ from deploy.assembly.tool_access import (
     open_tool_access,
 )
 from envelope.role import Role
+from envelope.run import Run
 from knowledge.language.port import Detector
 from knowledge.search.findings_cache import CachedSearcher, FindingsCache
 from llm.missing_model import MissingModel
@@ -35,10 +37,10 @@ from manager.manager import Manager, OnRouted, ignore_routing
 from memory.conversation import RedisMemory
 from memory.errors import MemoryStoreError
 from memory.verified_answers import RedisVerifiedAnswers
+from memory.work_store import RedisWorkStore
 from worker.agent_handler import AgentHandler, Assistant
 from worker.call_recording import HopCalls
 from worker.drafts import RunDrafts
-from worker.hop_stores import HopAttachments
 from worker.isolation import IsolatedHandler, Quarantine
 from worker.port import Handler, SilentMeter, WorkerMeter
 from worker.process import WorkerSpec
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
     from deploy.assembly.verified_answers import VerifiedFinder
     from knowledge.library.library import Library, NamedInText
     from knowledge.port import Searcher
-    from knowledge.search.early_embedding import EarlyEmbedding
+    from knowledge.search.question_vectors import EarlyEmbedding
     from memory.learned_outcomes import LoggedOutcome
     from tools.catalog import ToolCatalog
     from tools.effects import ToolReceipts
@@ -72,7 +74,7 @@ class AgentFactory:
     model: Callable[[str], Model]
     detector: Detector
     read_languages: Callable[[tuple[str, ...]], Awaitable[Mapping[str, float]]]
-    drafts: DraftPublisher | None = None
+    shows_drafts: bool = False
     findings: FindingsCache | None = None
     early_embedding: "EarlyEmbedding | None" = None
     tool_access: ToolAccess = NO_ACCESS
@@ -109,14 +111,14 @@ class AgentFactory:
         return make_tools(self.settings, self._find_knowledge(), self.tool_access.outside)
 
     @property
-    def tool_budget(self) -> "ToolBudget | None":
-        """The budget of a question's tool calls; None without a limit."""
-        return self.tool_access.budget
+    def open_budget(self) -> "Callable[[Run], ToolBudget] | None":
+        """Returns the budget of a run's tool calls; None without a limit."""
+        return self.tool_access.open_budget
 
     @property
-    def tool_receipts(self) -> "ToolReceipts | None":
-        """The receipts of calls with effects; None where none can be written."""
-        return self.tool_access.receipts
+    def open_receipts(self) -> "Callable[[Run], ToolReceipts] | None":
+        """Returns the receipts of a run's calls with effects; None where none can be written."""
+        return self.tool_access.open_receipts
 
     @property
     def library(self) -> "Library":
@@ -124,8 +126,8 @@ class AgentFactory:
         return self._find_knowledge().library
 
     @property
-    def work(self) -> WorkStore:
-        """The stored results of the running question."""
+    def work(self) -> RedisWorkStore:
+        """The stored results of conversations."""
         if self.tool_access.work is None:
             raise LookupError("expected a store of interim results, found none")
         return self.tool_access.work
@@ -190,6 +192,7 @@ class HandlerPipeline:
     calls: HopCalls
     meter: WorkerMeter
     quarantine: Quarantine | None
+    drafts: DraftWriter | None = None
 
     def make(self, role: str) -> Handler:
         """Return the handler of a role.
@@ -208,8 +211,13 @@ class HandlerPipeline:
             recorded=self.calls,
             on_written=self.calls.count_fallbacks,
             read_index=make_version_reader(role, self.factories),
+            open_drafts=None if self.drafts is None else self._open_drafts,
         )
         return self.isolate(handler)
+
+    def _open_drafts(self, delivery: Delivery) -> RunDrafts:
+        assert self.drafts is not None  # noqa: S101 - `make` has checked it
+        return RunDrafts(self.drafts, self.meter.count_fallback, delivery)
 
     def isolate(self, handler: Handler) -> Handler:
         """Return a handler that runs suspects in the quarantine, if there is one for its role."""
@@ -243,7 +251,7 @@ async def make_worker_specs(
     check_prompts(settings)
     if knowledge is not None:
         knowledge.share_vectors(settings, client)
-        knowledge.attach(HopAttachments(open_attachments(settings, client)))
+        knowledge.attach(open_attachments(settings, client))
 
     def find_models(own: Settings) -> Callable[[str], Model]:
         return _models(own, client, stack, prompts) if models is None else models
@@ -258,13 +266,12 @@ async def make_worker_specs(
     findings = None
     if settings.search_cache_seconds:
         findings = FindingsCache(settings.search_cache_seconds, on_lookup=calls.count_search)
-    publisher = None if drafts is None else RunDrafts(drafts, counted.count_fallback)
     pipeline = HandlerPipeline(
         factories=_make_factories(
             settings,
             knowledge,
             find_models,
-            publisher,
+            drafts is not None,
             stack,
             findings,
             _make_early_embedding(settings, knowledge, client),
@@ -276,6 +283,7 @@ async def make_worker_specs(
         calls=calls,
         meter=counted,
         quarantine=quarantine,
+        drafts=drafts,
     )
     specs = [
         WorkerSpec(pipeline.make(role), settings.concurrency_of(role), settings.instances_of(role))
@@ -300,8 +308,7 @@ def _make_early_embedding(
         return None
     from deploy.assembly.knowledge import make_embedder
     from deploy.assembly.models import share_vectors
-    from knowledge.search.early_embedding import EarlyEmbedding
-    from knowledge.search.question_vectors import QuestionVectors
+    from knowledge.search.question_vectors import EarlyEmbedding, QuestionVectors
 
     embedder = make_embedder(settings) if knowledge is None else knowledge.embedder
     if not isinstance(embedder, QuestionVectors):
@@ -315,7 +322,7 @@ def _make_factories(
     settings: Settings,
     knowledge: "Knowledge | None",
     find_models: Callable[[Settings], Callable[[str], Model]],
-    publisher: DraftPublisher | None,
+    shows_drafts: bool,
     stack: AsyncExitStack,
     findings: FindingsCache | None,
     early_embedding: "EarlyEmbedding | None",
@@ -343,7 +350,7 @@ def _make_factories(
             models[one.prompts_folder, one.specialists_folder],
             detector,
             CorpusLanguages(one, known, stack).read,
-            None if one.release == "approved" else publisher,
+            shows_drafts and one.release != "approved",
             findings,
             early_embedding,
             tool_access,

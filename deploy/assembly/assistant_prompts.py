@@ -12,7 +12,6 @@ from config.errors import PromptError, SettingsError
 from config.prompts import PromptFiles
 from config.settings import Settings
 from config.way_settings import find_own_prompts
-from envelope.specialists import SpecialistName
 from llm.port import Task
 from llm.prompts import Prompts, Rendered, prompt_inputs
 
@@ -135,11 +134,5 @@ def check_prompts(settings: Settings) -> None:
 
 
 def _find_variables() -> dict[str, type[BaseModel]]:
-    tasks: list[Task[Any, Any]] = [import_module(_find_module(name)).TASK for name in TASKS]
+    tasks: list[Task[Any, Any]] = [import_module(f"llm.tasks.{name}").TASK for name in TASKS]
     return prompt_inputs(tasks)
-
-
-def _find_module(task: str) -> str:
-    if task in RETRIEVAL_TASKS:
-        return f"llm.tasks.retrieval.{task}"
-    return f"llm.tasks.specialists.{task}" if task in set(SpecialistName) else f"llm.tasks.{task}"

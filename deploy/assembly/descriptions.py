@@ -24,8 +24,8 @@ from llm.errors import ModelError, ModelMisconfigured, ModelUnavailable
 from llm.port import I, Model, ModelAnswer, ModelCall, O, Task, record_calls
 from llm.prompts import Prompts
 from llm.stored_model import decode, encode, fingerprint
+from llm.tasks import document_summary, section_summary
 from llm.tasks.describe import TASK, Inputs, Output
-from llm.tasks.retrieval import document_summary, section_summary
 
 LONGEST_CONTENT = 12_000
 """Characters of a page, or of a part of it, that the model receives."""

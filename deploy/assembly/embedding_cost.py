@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from config.settings import Settings
 from deploy.assembly.knowledge import identify_vectors, make_embedder
+from envelope.run import OUTSIDE, Run
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import EmbeddingUsage, LimitWaits
 from llm.port import ModelCall, record_calls
@@ -24,7 +25,9 @@ class PaidEmbedder:
         """Return a vector for each text of a document."""
         return await self._embed(texts, are_questions=False)
 
-    async def embed_questions(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+    async def embed_questions(
+        self, texts: Sequence[str], run: Run = OUTSIDE
+    ) -> Sequence[Sequence[float]]:
         """Return a vector for each text of a question, by which a model is calibrated."""
         return await self._embed(texts, are_questions=True)
 

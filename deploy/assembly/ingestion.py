@@ -129,6 +129,10 @@ def _open_source(
         from deploy.assembly.source_opening import survey_website
 
         return survey_website(settings, source.spec.place, source.outcome)
+    if source.copied is not None:
+        from deploy.assembly.source_opening import open_copy
+
+        return open_copy(settings, source.spec, source.copied)
     from deploy.assembly.source_opening import open_local
 
     return open_local(settings, source.spec, stack)
@@ -208,7 +212,7 @@ async def ingest_by_owner(
 ) -> IngestionResult:
     """Have the process that owns the index ingest, and wait for it; raises `CommandError`."""
     payload: Fields = {SOURCES: [source.model_dump(mode="json") for source in sources]}
-    result = _result(await ask_owner(broker, settings, payload))
+    result = read_result(await ask_owner(broker, settings, payload))
     for source, reason in result.warned:
         report.record_warning(source, reason)
     for source, reason in result.skipped:
@@ -355,7 +359,9 @@ def dump_costs(result: IngestionResult) -> Fields:
     }
 
 
-def _result(reply: Fields) -> IngestionResult:
+def read_result(reply: Fields) -> IngestionResult:
+    """Return the result that the process that owns the index replied."""
+
     def count(name: str) -> int:
         return int(str(reply.get(name, 0)))
 

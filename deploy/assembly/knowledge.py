@@ -26,7 +26,7 @@ from knowledge.library.attached_documents import AttachmentSource
 from knowledge.library.library import Library
 from knowledge.port import Findings, SearchRequest
 from knowledge.search.question_vectors import QuestionVectors
-from knowledge.search.reranking.reranker import Reranker
+from knowledge.search.reranking import Reranker
 from knowledge.search.searcher import LevelSearcher
 from llm.errors import ModelError
 
@@ -272,7 +272,7 @@ def make_reranker(settings: Settings, limiter: "Limiter | None" = None) -> Reran
     if not settings.reranker:
         return None
     if settings.reranker.endswith(FASTEMBED_SUFFIX):
-        from knowledge.search.reranking.cross_encoder import make_cross_encoder
+        from knowledge.search.reranking import make_cross_encoder
 
         return make_cross_encoder(settings.reranker, settings.reranker_seconds)
     from deploy.assembly.models import ServerReranker, make_registry

@@ -12,10 +12,10 @@ from broker.keys import record_of
 from config.model_settings import ModelLimit
 from config.settings import Settings
 from deploy.assembly.assistant_prompts import load_overriding_prompts
+from envelope.run import OUTSIDE, Run
 from knowledge.embedding_forms import TextForms
 from knowledge.errors import EmbeddingFailed, RerankingFailed
 from knowledge.search.question_vectors import VectorStore
-from llm.call_scope import current_scope
 from llm.errors import ModelError
 from llm.port import Model, ScoreModel, VectorModel
 from llm.prompts import Prompts
@@ -166,22 +166,21 @@ class RunningVectors:
     def __init__(self, calls: CallStore) -> None:
         self._calls = calls
 
-    async def get(self, key: str) -> bytes | None:
+    async def get(self, run: Run, key: str) -> bytes | None:
         """Return the stored vector of a text of this question, or None."""
-        called = _name_embedding(key)
+        called = _name_embedding(run, key)
         return None if called is None else await self._calls.get(called)
 
-    async def put(self, key: str, vector: bytes) -> None:
+    async def put(self, run: Run, key: str, vector: bytes) -> None:
         """Store the vector of a text; without a running question nothing is stored."""
-        called = _name_embedding(key)
+        called = _name_embedding(run, key)
         if called is not None:
             await self._calls.put(called, vector)
 
 
-def _name_embedding(key: str) -> CallKey | None:
+def _name_embedding(run: Run, key: str) -> CallKey | None:
     """Return the name of an embedding, which is the same in every stage and attempt."""
-    scope = current_scope()
-    return None if scope is None else CallKey(scope.question, EMBEDDING, 0, key)
+    return None if run.question is None else CallKey(run.question, EMBEDDING, 0, key)
 
 
 def share_vectors(vendor: SharesVectors, settings: Settings, client: "Redis") -> None:
@@ -206,17 +205,19 @@ class VendorEmbedding:
 
     async def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """Return a vector for each text of a document."""
-        return await self._embed(self._forms.make_documents(texts), are_questions=False)
+        return await self._embed(self._forms.make_documents(texts), OUTSIDE, are_questions=False)
 
-    async def embed_questions(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+    async def embed_questions(
+        self, texts: Sequence[str], run: Run = OUTSIDE
+    ) -> Sequence[Sequence[float]]:
         """Return a vector for each text of a question."""
-        return await self._embed(self._forms.make_questions(texts), are_questions=True)
+        return await self._embed(self._forms.make_questions(texts), run, are_questions=True)
 
     async def _embed(
-        self, texts: Sequence[str], *, are_questions: bool
+        self, texts: Sequence[str], run: Run, *, are_questions: bool
     ) -> Sequence[Sequence[float]]:
         try:
-            return await self._embedder.embed(texts, are_questions=are_questions)
+            return await self._embedder.embed(texts, run, are_questions=are_questions)
         except ModelError as error:
             raise EmbeddingFailed(str(error)) from error
 
@@ -240,19 +241,21 @@ class ServerReranker:
     async def warm(self) -> None:
         """Do nothing: there is nothing to load here."""
 
-    async def score(self, question: str, passages: Sequence[str]) -> Sequence[float]:
+    async def score(
+        self, question: str, passages: Sequence[str], run: Run = OUTSIDE
+    ) -> Sequence[float]:
         """Return a score for each passage; raises also what the store raises."""
         key = self._hash(question, passages)
-        kept = None if self._store is None else await self._store.get(key)
+        kept = None if self._store is None else await self._store.get(run, key)
         if kept is not None:
             found: list[float] = np.frombuffer(kept, dtype=np.float64).tolist()
             return found
         try:
-            scores = await self._model.score(question, passages)
+            scores = await self._model.score(question, passages, run)
         except ModelError as error:
             raise RerankingFailed(str(error)) from error
         if self._store is not None:
-            await self._store.put(key, np.asarray(scores, dtype=np.float64).tobytes())
+            await self._store.put(run, key, np.asarray(scores, dtype=np.float64).tobytes())
         return scores
 
     async def close(self) -> None:

@@ -48,6 +48,10 @@ async def observing(
         if sender is None and registry is None:
             yield
             return
+        if registry is not None:
+            from deploy.assembly.source_metrics import SourceMetrics
+
+            registry.register(SourceMetrics(settings))
         async with _measuring(broker, sender, registry):
             if sender is not None:
                 stack.enter_context(processing(add_trace_id))

@@ -1,5 +1,6 @@
-"""Opens sources: paths, archives, repositories of this machine, and websites to crawl."""
+"""Opens sources: paths, archives and repositories of this machine, websites, and stores."""
 
+import asyncio
 import hashlib
 import tempfile
 from collections.abc import Sequence
@@ -21,6 +22,8 @@ from knowledge.index.overlap import SurveySource, survey_part
 from knowledge.ingestion_report import Report
 from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
+from knowledge.store_values import StoreOutcome
+from knowledge.stores import copy_store, survey_store
 
 
 def open_local(settings: Settings, spec: SourceSpec, stack: ExitStack) -> Path | SurveySource:
@@ -74,8 +77,11 @@ _MEGABYTE = 1_000_000
 async def fetch_sources(
     settings: Settings, specs: Sequence[SourceSpec], limits: ReadingLimits, report: Report
 ) -> list[FetchedSource]:
-    """Crawl the websites among the sources; others are ready as they are."""
-    if not any(spec.is_website for spec in specs):
+    """Crawl the websites and copy the stores among the sources; others are ready as they are.
+
+    Raises `ConnectorError` for a store that cannot be reached.
+    """
+    if all(spec.is_local for spec in specs):
         return [FetchedSource(spec=spec) for spec in specs]
     protect_data_folder(settings.refdesk_data)
     with ReaderProcess(limits) as reader:
@@ -85,6 +91,10 @@ async def fetch_sources(
 async def _fetch(
     settings: Settings, spec: SourceSpec, reader: ReaderProcess, report: Report
 ) -> FetchedSource:
+    if spec.is_store:
+        folder = store_folder(settings, spec.place)
+        copied = await asyncio.to_thread(copy_store, spec.place, folder)
+        return FetchedSource(spec=spec, copied=copied)
     if not spec.is_website:
         return FetchedSource(spec=spec)
     _, outcome = await crawl(
@@ -114,9 +124,18 @@ def limits_of_crawl(settings: Settings, spec: SourceSpec) -> CrawlLimits:
 
 def mirror_folder(settings: Settings, start: str) -> Path:
     """Return the folder in which the pages of a website are kept."""
+    return _folder_of(settings, "websites", start)
+
+
+def store_folder(settings: Settings, place: str) -> Path:
+    """Return the folder in which the copy of a store is kept."""
+    return _folder_of(settings, "stores", place)
+
+
+def _folder_of(settings: Settings, kind: str, start: str) -> Path:
     named = "\n".join((settings.tenant, settings.assistant, start))
     digest = hashlib.sha256(named.encode()).hexdigest()[:16]
-    return settings.refdesk_data.resolve() / "websites" / digest
+    return settings.refdesk_data.resolve() / kind / digest
 
 
 def survey_website(settings: Settings, place: str, outcome: CrawlOutcome) -> SurveySource:
@@ -131,3 +150,9 @@ def survey_website(settings: Settings, place: str, outcome: CrawlOutcome) -> Sur
         return survey_mirror(mirror, outcome, read_title, language_of)
 
     return survey
+
+
+def open_copy(settings: Settings, spec: SourceSpec, outcome: StoreOutcome) -> SurveySource:
+    """Return the survey of the copy of a store."""
+    folder = store_folder(settings, spec.place)
+    return partial(survey_store, spec.place, folder, outcome, spec.web_address)

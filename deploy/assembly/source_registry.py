@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from uuid import uuid4
 
+from croniter import croniter
 from pydantic import BaseModel, Field, ValidationError
 
 from config.settings import Settings
@@ -16,13 +17,15 @@ from deploy.errors import CommandError
 from knowledge.crawling.crawl_values import AddressRefusedError, CrawlOutcome
 from knowledge.crawling.web_scope import check_start
 from knowledge.ingestion_report import IngestionResult
+from knowledge.store_values import SCHEMES, StoreOutcome, is_store
 
 _FILE = "sources.json"
 _MOST_REASONS = 3
 
 
 class SourceSpec(BaseModel, frozen=True, extra="forbid"):
-    """A source: `place` is an absolute path, a web address, or `git:` and an absolute path.
+    """A source: `place` is an absolute path, a web address, the address of a store such as
+    `s3://bucket/folder`, or `git:` and an absolute path.
 
     `revision` and `folder` are those of a repository; `web_address` makes web addresses of paths,
     see `knowledge.documents.exports.make_address`. None: the limits of the settings.
@@ -47,6 +50,16 @@ class SourceSpec(BaseModel, frozen=True, extra="forbid"):
         return self.place.startswith(GIT)
 
     @property
+    def is_store(self) -> bool:
+        """Whether the place is a store of files, which are copied."""
+        return is_store(self.place)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the place is a path on this machine."""
+        return not (self.is_website or self.is_store)
+
+    @property
     def repository(self) -> Path:
         """The folder of the repository."""
         return Path(self.place.removeprefix(GIT))
@@ -58,7 +71,12 @@ class SourceSpec(BaseModel, frozen=True, extra="forbid"):
 
 
 class RegisteredSource(BaseModel, frozen=True, extra="forbid"):
-    """An ingested source; `read_at` are Unix seconds of the last time, `failures` its failures."""
+    """A source; `read_at` are Unix seconds of the last time, 0 before the first one.
+
+    `failed` counts the documents that could not be read then, `reasons` are some of the reasons.
+    `schedule` is a cron expression in UTC; empty: the source is read when it is asked for, and by
+    `--refresh`.
+    """
 
     tenant: str
     assistant: str
@@ -66,6 +84,13 @@ class RegisteredSource(BaseModel, frozen=True, extra="forbid"):
     read_at: float
     failed: int = 0
     reasons: tuple[str, ...] = ()
+    schedule: str = ""
+
+    def next_at(self, every_seconds: float | None = None) -> float | None:
+        """Return when the source is to be read again, in Unix seconds; None: when asked for."""
+        if self.schedule:
+            return float(croniter(self.schedule, self.read_at or time.time()).get_next(float))
+        return None if every_seconds is None else self.read_at + every_seconds
 
 
 class SourceList(BaseModel, extra="forbid"):
@@ -104,6 +129,21 @@ class SourceRegistry:
         """Record that a source could not be ingested at all."""
         self._record([spec], 1, (str(error),))
 
+    def add(self, spec: SourceSpec, schedule: str) -> None:
+        """Add a source that is read later, or change the schedule of one that is known."""
+        with self._changing() as listed:
+            known = next((one for one in listed.sources if self._is_own(one, spec.root)), None)
+            tenant, assistant = self._owner
+            added = RegisteredSource(tenant=tenant, assistant=assistant, spec=spec, read_at=0)
+            if known is not None:
+                listed.sources.remove(known)
+                added = known.model_copy(update={"spec": spec})
+            listed.sources.append(added.model_copy(update={"schedule": schedule}))
+
+    def list_own(self) -> list[RegisteredSource]:
+        """Return the sources of this assistant; raise `CommandError` if the list is damaged."""
+        return [one for one in self.read().sources if (one.tenant, one.assistant) == self._owner]
+
     def forget(self, root: str) -> bool:
         """Remove a source from the list; return whether it was in it."""
         if not (self._folder / _FILE).exists():
@@ -116,11 +156,7 @@ class SourceRegistry:
 
     def list_specs(self) -> list[SourceSpec]:
         """Return the sources of this assistant; raise `CommandError` if the list is damaged."""
-        return [
-            source.spec
-            for source in self.read().sources
-            if (source.tenant, source.assistant) == self._owner
-        ]
+        return [source.spec for source in self.list_own()]
 
     def _record(self, specs: Sequence[SourceSpec], failed: int, reasons: tuple[str, ...]) -> None:
         tenant, assistant = self._owner
@@ -134,8 +170,10 @@ class SourceRegistry:
                     failed=failed,
                     reasons=reasons,
                 )
-                others = [one for one in listed.sources if not self._is_own(one, spec.root)]
-                listed.sources = [*others, source]
+                known = [one for one in listed.sources if self._is_own(one, spec.root)]
+                schedule = known[0].schedule if known else ""
+                others = [one for one in listed.sources if one not in known]
+                listed.sources = [*others, source.model_copy(update={"schedule": schedule})]
 
     def _is_own(self, source: RegisteredSource, root: str) -> bool:
         return (source.tenant, source.assistant) == self._owner and source.spec.root == root
@@ -161,10 +199,14 @@ GIT = "git:"
 
 
 class FetchedSource(BaseModel, frozen=True, extra="forbid"):
-    """A source that is ready to be ingested; `outcome` is that of its crawl, if it is a website."""
+    """A source that is ready to be ingested; `outcome` is that of its crawl, if it is a website.
+
+    `copied` is what copying it came to, if it is a store.
+    """
 
     spec: SourceSpec
     outcome: CrawlOutcome | None = None
+    copied: StoreOutcome | None = None
 
 
 def parse_source(text: str, **options: str | float | None) -> SourceSpec:
@@ -174,6 +216,15 @@ def parse_source(text: str, **options: str | float | None) -> SourceSpec:
             return SourceSpec.model_validate({"place": check_start(text), **options})
         except AddressRefusedError as error:
             raise CommandError(str(error)) from error
+    if is_store(text):
+        scheme, _, rest = text.partition("://")
+        place = f"{scheme.lower()}://{rest.rstrip('/')}"
+        spec = SourceSpec.model_validate({"place": place, **options})
+        _check_options(spec)
+        return spec
+    if "://" in text:
+        known = ", ".join(f"{scheme}://" for scheme in ("http", "https", *SCHEMES))
+        raise CommandError(f"expected a path, git:PATH or an address of {known}; found {text!r}")
     is_repository = text.startswith(GIT)
     path = os.path.abspath(text.removeprefix(GIT))
     spec = SourceSpec.model_validate({"place": f"{GIT * is_repository}{path}", **options})
@@ -192,6 +243,16 @@ def _check_options(spec: SourceSpec) -> None:
             "expected a web address such as https://github.com/acme/docs/blob/{revision}/{path}, "
             f"found {spec.web_address!r}"
         )
+
+
+def check_schedule(text: str) -> str:
+    """Return a cron expression; raise `CommandError` if it is none."""
+    if text and not croniter.is_valid(text):
+        raise CommandError(
+            f"expected a schedule as cron has it, such as '0 6 * * *' for every day at 6:00 UTC, "
+            f"found {text!r}"
+        )
+    return text
 
 
 def spec_of(source: "Path | SourceSpec") -> SourceSpec:

@@ -3,27 +3,27 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from broker.keys import record_of
 from config.settings import Settings
 from deploy.errors import CommandError
-from envelope.question import Question
 from envelope.role import Role
+from envelope.run import Run
 from envelope.specialists import SpecialistName
 from knowledge.index.port import Index
 from knowledge.library.library import Library
 from knowledge.port import Findings, Searcher, SearchRequest
+from knowledge.search.ranking import weigh_levels_alone
 from knowledge.search.searcher import LevelSearcher
-from knowledge.search.weights import weigh_levels_alone
 from memory.attachments import RedisAttachments
 from memory.budgets import RedisBudgets
 from memory.learned_outcomes import RedisOutcomeLog
 from memory.receipts import RedisReceipts
 from memory.work_store import RedisWorkStore
 from worker.budgets import ToolCallBudget
-from worker.hop_stores import HopReceipts, HopWork
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -46,9 +46,9 @@ class ToolAccess:
     """Tools that run elsewhere, the budget of calls, receipts of effects, stored results."""
 
     outside: "Sequence[Tool[Any, Any]]" = ()
-    budget: "ToolBudget | None" = None
-    receipts: "ToolReceipts | None" = None
-    work: HopWork | None = None
+    open_budget: "Callable[[Run], ToolBudget] | None" = None
+    open_receipts: "Callable[[Run], ToolReceipts] | None" = None
+    work: RedisWorkStore | None = None
     outcomes: RedisOutcomeLog | None = None
 
 
@@ -63,32 +63,37 @@ async def open_tool_access(
     Raises `InvalidToolSet` and `CommandError`, as `open_outside_tools` does.
     """
     shards = settings.shards
-    work = HopWork(RedisWorkStore(client, shards=shards, record_of=record_of(shards)))
+    work = RedisWorkStore(client, shards=shards, record_of=record_of(shards))
     if _USES_TOOLS.isdisjoint(roles):
         return ToolAccess(work=work)
     outside = await stack.enter_async_context(open_outside_tools(settings.outside_tools))
-
-    def open_receipts(question: Question, branch: str, delivery: str) -> RedisReceipts:
-        return RedisReceipts(
-            client,
-            question,
-            branch=branch,
-            delivery=delivery,
-            shards=shards,
-            record_of=record_of(shards),
-        )
-
     outcomes = RedisOutcomeLog(client, shards=shards) if Role.PLAN.value in roles else None
-    budget = open_tool_budget(settings, client)
-    return ToolAccess(tuple(outside), budget, HopReceipts(open_receipts), work, outcomes)
+    open_budget = make_tool_budgets(settings, client)
+    return ToolAccess(
+        tuple(outside), open_budget, partial(open_receipts, client, shards), work, outcomes
+    )
 
 
-def open_tool_budget(settings: Settings, client: "Redis") -> ToolCallBudget | None:
-    """Return the budget of tool calls; None where no limit is set."""
+def open_receipts(client: "Redis", shards: int, run: Run) -> RedisReceipts:
+    """Return the receipts of a run; raises `LookupError` outside of a question."""
+    return RedisReceipts(
+        client,
+        run.find_question(),
+        branch=run.branch,
+        delivery=run.delivery,
+        shards=shards,
+        record_of=record_of(shards),
+    )
+
+
+def make_tool_budgets(
+    settings: Settings, client: "Redis"
+) -> Callable[[Run], ToolCallBudget] | None:
+    """Return what opens the budget of a run's tool calls; None where no limit is set."""
     if not settings.budget_tool_calls:
         return None
     budgets = RedisBudgets(client, shards=settings.shards)
-    return ToolCallBudget(budgets, settings.budget_tool_calls)
+    return partial(ToolCallBudget, budgets, settings.budget_tool_calls)
 
 
 def open_attachments(settings: Settings, client: "Redis") -> RedisAttachments:

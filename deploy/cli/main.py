@@ -17,6 +17,7 @@ VERBS: dict[str, str] = {
     "chat": "start a conversation in the terminal",
     "ingest": "read documents into the index",
     "crawl": "read the pages of a website into the index",
+    "sources": "list, add or remove the sources of documents, or read them now",
     "documents": "list, show or remove the documents of the index",
     "up": "run all roles in one worker process",
     "serve": "serve the HTTP API, the chat completions API and the widget",

@@ -15,6 +15,7 @@ from pathlib import Path
 from config.settings import load_settings
 from deploy.assembly.knowledge import make_reranker
 from deploy.evaluation.questions import GoldQuestion, corpus_of, questions_of
+from envelope.run import OUTSIDE, Run
 from knowledge.embedding import Embedder, local_embedder
 from knowledge.index.embedded import open_embedded
 from knowledge.index.port import Index
@@ -25,9 +26,9 @@ from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
 from knowledge.port import RERANKING, Findings, Searcher, SearchRequest
 from knowledge.rule_descriptions import RuleDescriber
-from knowledge.search.reranking.reranker import Reranker
+from knowledge.search.ranking import weigh_levels_alone
+from knowledge.search.reranking import Reranker
 from knowledge.search.searcher import LevelSearcher
-from knowledge.search.weights import weigh_levels_alone
 
 # A page gives five chunks at most: enough for ten pages.
 LIMIT = 50
@@ -75,7 +76,9 @@ class _Remembering:
     async def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         return await self._embedder.embed_documents(texts)
 
-    async def embed_questions(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+    async def embed_questions(
+        self, texts: Sequence[str], run: Run = OUTSIDE
+    ) -> Sequence[Sequence[float]]:
         if not self.remembers:
             return await self._embedder.embed_questions(texts)
         missing = [text for text in texts if text not in self._known]

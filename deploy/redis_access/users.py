@@ -75,8 +75,8 @@ WORKER = RedisUser(
     "refdesk-worker",
     (
         *_QUESTIONS, *_CONVERSATIONS, "rd:{*}:budget:*", "rd:{*}:outcomes:*", "rd:{0}:workers",
-        "%R~rd:{0}:controls", "rd:{webhooks}:*", "rd:budget:*", "rd:cache:*", "rd:limit:*",
-        "%R~rd:verified:*",
+        "%R~rd:{0}:controls", "%R~rd:verified:*", "rd:{webhooks}:*", "rd:budget:*", "rd:cache:*",
+        "rd:limit:*",
     ),
     selectors=("(+get +set ~rd:shards)",),
 )  # fmt: skip
@@ -86,9 +86,9 @@ GATEWAY = RedisUser(
     "refdesk-gateway",
     (
         *_QUESTIONS, *_READS_SHARDS, *_CONVERSATIONS, "rd:{*}:mem:*:visit", "rd:{*}:outcomes:*",
-        "%R~rd:keys", "rd:keys:links", "rd:keys:uses", "rd:rate:*", "rd:thread:*", "rd:push:*",
-        "rd:{console}:*", "rd:{webhooks}:*",
-        "rd:verified:*",
+        "%R~rd:keys", "rd:keys:links", "rd:keys:uses", "rd:keys:handover", "rd:rate:*",
+        "rd:thread:*", "rd:push:*",
+        "rd:{console}:*", "rd:{webhooks}:*", "rd:verified:*",
     ),
 )  # fmt: skip
 """Reads keys of the HTTP channel and makes none. No access to budgets, limits and answers of
@@ -97,7 +97,7 @@ CHAT = RedisUser(
     "refdesk-chat",
     (
         *_QUESTIONS, *_READS_SHARDS, "rd:{*}:mem:*:feedback", "rd:{*}:outcomes:*", "rd:push:*",
-        "rd:rate:*",
+        "rd:rate:*", "rd:keys:handover",
     ),
 )  # fmt: skip
 """Records ratings with the answers. No access to the rest of the memory of conversations, and to

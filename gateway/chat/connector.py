@@ -18,6 +18,7 @@ from gateway.chat.inbound import Declining, Intake
 from gateway.chat.people import People
 from gateway.chat.placeholder import DraftPosts, TypingIndicator
 from gateway.chat.ports import (
+    AskPerson,
     Channel,
     ChatPolicy,
     FeedbackStore,
@@ -50,6 +51,7 @@ class ChatChannel:
         policy: ChatPolicy,
         secret: str,
         people: People,
+        ask_person: AskPerson | None = None,
         unavailable: tuple[type[Exception], ...] = (),
     ) -> None:
         self.channel = channel
@@ -96,6 +98,7 @@ class ChatChannel:
             memory,
             people=people,
             declining=self.declining,
+            ask_person=ask_person,
             default_language=policy.default_language,
         )
 

@@ -9,15 +9,18 @@ from typing import Literal
 import structlog
 
 from broker.values import Accepted, Duplicate
+from envelope.conversation import HANDED_OVER
 from envelope.question import Question
 from envelope.texts import Texts
 from gateway.chat.coalescing import BURST, VERSION, BurstMessage, Bursts, first_version
 from gateway.chat.errors import PermanentError
 from gateway.chat.people import People
 from gateway.chat.platform_calls import retry
-from gateway.chat.ports import Channel, Incoming, PushMemory, Tally
+from gateway.chat.ports import AskPerson, Channel, Incoming, PushMemory, Tally
 from gateway.chat.submission import MessageSubmitter
 
+PERSON = "person"
+"""The command that asks for a person, and the kind of the post that answers it."""
 Reason = Literal["limited_minute", "limited_day", "not_allowed"]
 Spawn = Callable[[Coroutine[None, None, None]], None]
 
@@ -79,7 +82,9 @@ class Intake:
         people: People,
         declining: Declining,
         default_language: str,
+        ask_person: AskPerson | None = None,
     ) -> None:
+        self._ask_person = ask_person
         self._people = people
         self._declining = declining
         self._asking = asking
@@ -96,6 +101,7 @@ class Intake:
         language = await self.language(incoming.question, incoming.language)
         if not await self._admits(incoming, language):
             return
+        incoming = await self._hand_over(incoming, language)
         root = first_version(incoming)
         known = await self._memory.fields(root)
         if not await self._bursts.takes(incoming, known):
@@ -124,6 +130,21 @@ class Intake:
         reason: Reason = "limited_day" if shortage.period == "day" else "limited_minute"
         await self._declining.decline(reason, person, incoming.post, language)
         return False
+
+    async def _hand_over(self, incoming: Incoming, language: str) -> Incoming:
+        """Ask for a person, if that is the command; the reply then tells whether it was sent.
+
+        A repeated event sends nothing again.
+        """
+        if incoming.command != PERSON or self._ask_person is None:
+            return incoming
+        known = (await self._memory.fields(incoming.question)).get(HANDED_OVER)
+        if known is None:
+            note = " ".join(incoming.arguments)
+            is_sent = await self._ask_person(incoming.question, note, language)
+            known = "sent" if is_sent else "failed"
+            await self._memory.note(incoming.question, **{HANDED_OVER: known})
+        return replace(incoming, command=HANDED_OVER, arguments=(language, known), fixed=PERSON)
 
     async def withdraw(self, question: Question, message_id: str) -> None:
         """Withdraw a message and its edits; `question` asks the rest of its burst."""

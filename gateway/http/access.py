@@ -245,6 +245,10 @@ class Guard:
             person_id=person.id,
         )
 
+    def check_host(self, request: Request) -> None:
+        """Raise `ForbiddenError` for a request to a host that is not allowed."""
+        self._hosts.check(request)
+
     async def link_holder(
         self, request: Request, key_id: str, person_groups: Sequence[str] = ()
     ) -> Principal:

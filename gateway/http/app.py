@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from fastapi import APIRouter, FastAPI
@@ -22,6 +23,7 @@ from gateway.http.routes.api_page import api_page_router
 from gateway.http.routes.attachments import AttachmentRoutes
 from gateway.http.routes.completions import Completions
 from gateway.http.routes.conversations import Reading, opening_router
+from gateway.http.routes.handover import handover_router, is_reply_path
 from gateway.http.routes.messages import Messages
 from gateway.http.routes.openai_questions import OpenAiQuestions
 from gateway.http.routes.probes import health_router
@@ -103,6 +105,7 @@ def make_app(
         Reading(channel).router(),
         Completions(channel, questions).router(),
         Responses(channel, questions).router(),
+        handover_router(channel, sender),
         health_router(channel, registry, stopping),
         api_page_router(lambda: app.openapi()),
         *others,
@@ -118,7 +121,13 @@ def make_app(
     routes = [route for router in routers for route in router.routes]
     budget = BufferBudget() if budget is None else budget
     limited = BodyLimit(app, longest_bytes=BODY_BYTES, budget=budget)
-    known = Authentication(limited, channel.guard, unavailable=unavailable, has_session=has_session)
+    known = Authentication(
+        limited,
+        channel.guard,
+        unavailable=unavailable,
+        has_session=has_session,
+        is_signed=partial(is_reply_path, channel.handover),
+    )
     return HttpApplication(
         RequestLog(Origins(known), meter=channel.meter),
         routes,

@@ -13,6 +13,7 @@ from fastapi.security import HTTPBearer
 
 from broker.ports import Eraser, ReplyReader
 from broker.values import Fields, JournalEntry
+from envelope.outcome import Outcome
 from envelope.question import Question, has_all
 from gateway.answer import Answer, Shows, Words, answer_of
 from gateway.api_keys import Scope, digest_of
@@ -20,7 +21,7 @@ from gateway.desk import Desk
 from gateway.http.access import Guard, Principal
 from gateway.http.errors import ForbiddenError, InvalidRequestError, unknown
 from gateway.http.links import SourceLinks
-from gateway.port import Conversations, VisitorSession
+from gateway.port import Conversations, HandOver, VisitorSession
 
 ID = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,127}$"
 """A conversation or message id that a client chooses; those of other channels have a slash.
@@ -55,6 +56,10 @@ class HttpMeter(Protocol):
         ...
 
 
+ASKS_FOR_PERSON = "asks_for_person"
+"""The attribute of a reply to somebody who asked for a human being, as the model understood it."""
+_UNHELPED = frozenset({Outcome.REFUSED, Outcome.FAILED})
+"""Outcomes after which a person is offered."""
 AssistantName = Annotated[
     str | None,
     Query(
@@ -98,19 +103,28 @@ class HttpChannel:
     """When an answer is shown; None: as early as the reader can take back what it was shown."""
     job_seconds: float | None = None
     """The time limit of reviews and other jobs; None: that of a question."""
+    handover: HandOver | None = None
+    """Hands conversations over to people; None: nobody takes them."""
 
     def shows(self, caller: Principal, question: Question) -> Shows:
         """Return a function that turns replies to a question into answers for a caller."""
         opens = self.links.of(caller, question)
+        can_hand_over = self.handover is not None and self.handover.hands_over(
+            question.tenant, question.assistant
+        )
 
         def show(reply: Fields, language: str) -> Answer:
-            return answer_of(
+            answer = answer_of(
                 reply,
                 words=self.words,
                 language=language,
                 opens=opens,
                 with_usage=not caller.public,
             )
+            is_wanted = answer.outcome in _UNHELPED or bool(reply.get(ASKS_FOR_PERSON))
+            if can_hand_over and is_wanted:
+                answer = answer.model_copy(update={"can_hand_over": True})
+            return answer
 
         return show
 

@@ -42,15 +42,17 @@ from gateway.http.errors import (
 BODILESS = frozenset({"GET", "HEAD", "OPTIONS"})
 CONSOLE_FORMS = "/console/"
 CONSOLE_UPLOAD = "/console/documents/upload"
+INDEX_UPLOAD = "/v1/documents"
 HasSession = Callable[[Request], Awaitable[bool]]
 
 
 class Authentication:
     """Rejects requests with a body from callers without a key, or from foreign websites.
 
-    Every route with a body needs a key, so that this can be decided without knowing the route. The
-    guard stores the caller in the request, and routes do not look it up again. A form of the
-    console comes with a session instead, which `has_session` finds; a body without one is not read.
+    Every route with a body needs a key, or an address that was signed here (`is_signed`), so that
+    this can be decided without knowing the route. The guard stores the caller in the request, and
+    routes do not look it up again. A form of the console comes with a session instead, which
+    `has_session` finds; a body without one is not read.
     """
 
     def __init__(
@@ -60,14 +62,17 @@ class Authentication:
         *,
         unavailable: Sequence[type[Exception]] = (),
         has_session: HasSession | None = None,
+        is_signed: Callable[[str], bool] = lambda _path: False,
     ) -> None:
         self._app = app
         self._guard = guard
         self._has_session = has_session
+        self._is_signed = is_signed
         self._unavailable: tuple[type[Exception], ...] = (BrokerUnavailableError, *unavailable)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] not in BODILESS:
+        has_body = scope["type"] == "http" and scope["method"] not in BODILESS
+        if has_body and not self._is_signed(scope["path"]):
             if self._has_session is not None and scope["path"].startswith(CONSOLE_FORMS):
                 is_open = await self._find_session(self._has_session, scope)
                 await self._app(scope, receive if is_open else _replay(b"", receive), send)
@@ -136,7 +141,7 @@ class BodyLimit:
 
 
 def _is_upload(path: str) -> bool:
-    return path == CONSOLE_UPLOAD or UPLOADS.fullmatch(path) is not None
+    return path in (CONSOLE_UPLOAD, INDEX_UPLOAD) or UPLOADS.fullmatch(path) is not None
 
 
 def visitors_refused() -> ForbiddenError:

@@ -6,7 +6,7 @@ sessions any process answers any request.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -73,11 +73,12 @@ def make_endpoint(
     library: SearchableLibrary,
     stopping: asyncio.Event,
     version: str,
+    unavailable: Sequence[type[Exception]],
     sender: QuestionSender,
 ) -> McpEndpoint:
     """Return what answers at `/mcp`."""
     callers = CallersLibrary(channel, library)
-    tools = DeskTools(channel, sender, callers, find_http_caller, stopping)
+    tools = DeskTools(channel, sender, callers, find_http_caller, stopping, unavailable=unavailable)
     return McpEndpoint(channel, tools.make_server(version))
 
 

@@ -18,6 +18,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
@@ -163,7 +164,10 @@ class FetchedDocument(BaseModel):
 
 
 class DeskTools:
-    """The handlers of the server; `find_caller` names the caller of each request."""
+    """The handlers of the server; `find_caller` names the caller of each request.
+
+    `unavailable` are errors of stores that do not answer.
+    """
 
     def __init__(
         self,
@@ -172,7 +176,10 @@ class DeskTools:
         library: CallersLibrary,
         find_caller: FindCaller,
         stopping: asyncio.Event,
+        *,
+        unavailable: Sequence[type[Exception]] = (),
     ) -> None:
+        self._unavailable: tuple[type[Exception], ...] = (BrokerUnavailableError, *unavailable)
         self._channel = channel
         self._sender = sender
         self._library = library
@@ -208,7 +215,7 @@ class DeskTools:
             return await tool(context, params.arguments or {})
         except ValidationError as error:
             return _fail(_describe_invalid(error))
-        except BrokerUnavailableError:
+        except self._unavailable:
             return _fail(str(away()))
         except GatewayError as error:
             return _fail(str(error))
@@ -316,6 +323,8 @@ class DeskTools:
             )
         except GatewayError as error:
             raise MCPError(INVALID_PARAMS, str(error)) from error
+        except self._unavailable as error:
+            raise MCPError(INTERNAL_ERROR, str(away())) from error
         return ListResourcesResult(
             resources=[_as_resource(one) for one in found],
             next_cursor=found[-1].id if len(found) == PER_PAGE else None,
@@ -343,6 +352,8 @@ class DeskTools:
             found, _ = await self._library.read(caller.principal, caller.assistant, document_id)
         except GatewayError as error:
             raise MCPError(INVALID_PARAMS, str(error)) from error
+        except self._unavailable as error:
+            raise MCPError(INTERNAL_ERROR, str(away())) from error
         text = TextResourceContents(uri=params.uri, mime_type=MARKDOWN, text=found.text)
         return ReadResourceResult(contents=[text])
 

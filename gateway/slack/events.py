@@ -34,6 +34,7 @@ COMMANDS = {
     "set_language": "set_language",
     "get_stats": "get_stats",
     "help": "help",
+    "person": "person",
 }
 """The commands that people write, with their internal names."""
 

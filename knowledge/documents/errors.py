@@ -31,7 +31,7 @@ class NoTextError(ReadingError):
 
 
 class PicturesError(ReadingError):
-    """The pages of the document are pictures; recognising text in pictures is not included."""
+    """The pages of the document are pictures, in which no text was recognised."""
 
 
 class NoDocumentError(ReadingError):

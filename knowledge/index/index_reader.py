@@ -10,12 +10,11 @@ from knowledge.index.engine import Engine
 from knowledge.index.listing import ListedDocument
 from knowledge.index.points import layout, point_decoder
 from knowledge.index.points.layout import GROUPS, Point
-from knowledge.index.port import IndexCounts, IndexSample, Passage, StoredDocument
+from knowledge.index.port import IndexCounts, Passage, StoredDocument
 from knowledge.index.queries import PointId, QueryResult, StoredPoint, VectorQuery
 
 _DOCUMENTS_AT_ONCE = 256
 _CHUNK_FIELDS = ["document", "version", "ordinal", "heading_path", "defined"]
-_SAMPLED = {"chunk": _CHUNK_FIELDS, "document": ["chunks", "crumbs", "language", "letters"]}
 # A document that changes while it is read is read again.
 _READS = 5
 
@@ -70,16 +69,6 @@ class IndexReader:
             documents=await self._engine.count({"kind": "document"}, groups=self._groups),
             labelled=await self._engine.count({"labelled": "yes"}, groups=self._groups),
             languages=tuple(sorted(await self.languages())),
-        )
-
-    async def sample(self, chunks: int, documents: int, counts: IndexCounts) -> IndexSample:
-        some = await self._draw("chunk", chunks, counts.chunks)
-        own = await self._draw("document", documents, counts.documents)
-        # In an order that does not depend on versions, so that sums do not either.
-        some = sorted(some, key=lambda point: (point.payload["document"], point.payload["ordinal"]))
-        return IndexSample(
-            chunks=[point_decoder.read_chunk(point) for point in some],
-            documents=[found for point in own if (found := point_decoder.read_sampled(point))],
         )
 
     async def query(self, queries: Sequence[VectorQuery]) -> Sequence[QueryResult]:
@@ -143,14 +132,6 @@ class IndexReader:
 
     def _is_visible(self, point: Point) -> bool:
         return self._groups is None or may_read(point.payload.get(GROUPS, ()), self._groups)
-
-    async def _draw(self, kind: str, wanted: int, present: int) -> Sequence[Point]:
-        match: dict[str, str | Sequence[str]] = {"kind": kind}
-        if present > wanted:
-            match["lot"] = layout.list_lots(wanted, present)
-        return await self._engine.scroll(
-            match, groups=self._groups, fields=_SAMPLED[kind], vectors=True
-        )
 
     async def _load(self, document_ids: Sequence[str]) -> list[StoredDocument]:
         whole: list[StoredDocument] = []

@@ -110,32 +110,6 @@ class IndexCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class SampledDocument:
-    """A document of a sample; `centre` is the direction of the mean of its chunks' vectors.
-
-    `chunks` is the number of its chunks, `letters` are those of its text beyond ASCII.
-    """
-
-    chunks: int
-    crumbs: tuple[str, ...]
-    language: str
-    letters: str
-    centre: Floats
-    summary: SparseText
-
-
-@dataclass(frozen=True, slots=True)
-class IndexSample:
-    """A random part of an index, in no particular order.
-
-    The ids of chunks and documents decide what belongs to it, their versions do not.
-    """
-
-    chunks: Sequence[StoredChunk]
-    documents: Sequence[SampledDocument]
-
-
-@dataclass(frozen=True, slots=True)
 class Passage:
     """A chunk with its text and its document."""
 
@@ -178,10 +152,6 @@ class ReadableIndex(Protocol):
 
     async def counts(self) -> IndexCounts:
         """Return the number of these documents and of their chunks."""
-        ...
-
-    async def sample(self, chunks: int, documents: int, counts: IndexCounts) -> IndexSample:
-        """Return about this number of chunks and documents, or all if there are no more."""
         ...
 
     async def query(self, queries: Sequence[VectorQuery]) -> Sequence[QueryResult]:

@@ -79,7 +79,7 @@ class ScoredPoint(Protocol):
 
 NOTHING_FOUND = QueryResult((), np.zeros(0, dtype=np.float32))
 _TERM_DIGITS = 3
-HNSW_EF = 256
+HNSW_EF = 160
 """The candidates that an engine looks at in its graph, more than any search asks for."""
 
 

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import orjson
 
+from envelope.question import Question
 from knowledge.chunking import ChunkText, name_chunks
 from knowledge.document import Chunk
 from knowledge.index.listing import ListedDocument
@@ -19,11 +20,13 @@ _ID = re.compile(r"attached:[0-9a-f]{32}")
 
 
 class AttachmentSource(Protocol):
-    """Finds the stored documents of the conversation around the call."""
+    """Finds the stored documents of the conversation of a question."""
 
-    async def find(self, document_ids: Sequence[str]) -> Mapping[str, bytes]: ...
+    async def find(
+        self, question: Question, document_ids: Sequence[str]
+    ) -> Mapping[str, bytes]: ...
 
-    async def all(self) -> Mapping[str, bytes]: ...
+    async def all(self, question: Question) -> Mapping[str, bytes]: ...
 
 
 @dataclass(frozen=True, slots=True)

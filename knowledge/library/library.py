@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from envelope.run import OUTSIDE, Run
 from knowledge.document import Chunk
 from knowledge.index.listing import ListedDocument
 from knowledge.index.port import Index, ReadableIndex
@@ -99,9 +100,13 @@ class Library:
         found = await self._visible(groups).list_documents()
         return sorted(found, key=lambda document: (document.title, document.id))
 
-    async def list_attached(self, groups: Sequence[str] = ()) -> list[ListedDocument]:
-        """Return the documents of the conversation around the call that the person may read."""
-        stored = {} if self._attachments is None else await self._attachments.all()
+    async def list_attached(
+        self, groups: Sequence[str] = (), run: Run = OUTSIDE
+    ) -> list[ListedDocument]:
+        """Return the documents of the conversation of a run that the person may read."""
+        if self._attachments is None or run.question is None:
+            return []
+        stored = await self._attachments.all(run.question)
         documents = [AttachedDocument.decode(one) for one in stored.values()]
         found = [one.listed for one in documents if one.is_visible_to(groups)]
         return sorted(found, key=lambda document: (document.title, document.id))
@@ -120,20 +125,21 @@ class Library:
         return NamedInText(tuple(versions), tuple(ids))
 
     async def read_texts(
-        self, document_ids: Sequence[str], groups: Sequence[str] = ()
+        self, document_ids: Sequence[str], groups: Sequence[str] = (), run: Run = OUTSIDE
     ) -> list[str]:
         """Return the texts of documents, as `read` returns the documents."""
-        return [one.text for one in await self.read(document_ids, groups)]
+        return [one.text for one in await self.read(document_ids, groups, run)]
 
     async def read(
-        self, document_ids: Sequence[str], groups: Sequence[str] = ()
+        self, document_ids: Sequence[str], groups: Sequence[str] = (), run: Run = OUTSIDE
     ) -> list[WholeDocument]:
         """Return documents in the order of their ids; those that do not exist are left out.
 
-        Those that were given to the conversation around the call are found by their ids, too.
+        Those that were given to the conversation of the run are found by their ids, too.
         """
         wanted = list(dict.fromkeys(document_ids))
-        given = await self._read_attached([one for one in wanted if is_attached_id(one)], groups)
+        named = [one for one in wanted if is_attached_id(one)]
+        given = await self._read_attached(named, groups, run)
         indexed = await self._read_indexed(
             [one for one in wanted if not is_attached_id(one)], groups
         )
@@ -141,11 +147,11 @@ class Library:
         return [found[name] for name in wanted if name in found]
 
     async def _read_attached(
-        self, document_ids: Sequence[str], groups: Sequence[str]
+        self, document_ids: Sequence[str], groups: Sequence[str], run: Run
     ) -> list[WholeDocument]:
-        if self._attachments is None or not document_ids:
+        if self._attachments is None or run.question is None or not document_ids:
             return []
-        stored = await self._attachments.find(document_ids)
+        stored = await self._attachments.find(run.question, document_ids)
         documents = [AttachedDocument.decode(one) for one in stored.values()]
         return [
             WholeDocument(

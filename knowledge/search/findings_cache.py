@@ -12,16 +12,17 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from time import monotonic
 
+from envelope.run import OUTSIDE, Run
 from knowledge.port import CALIBRATION, Findings, Searcher, SearchRequest
 
 MOST_CHARACTERS = 8_000_000
 """The most characters of kept findings in one process: about 300 searches of the default size."""
 
-OnLookup = Callable[[bool], None]
-"""Receives for each search whether its findings were kept."""
+OnLookup = Callable[[Run, bool], None]
+"""Receives for each search its run, and whether its findings were kept."""
 
 
-def ignore_lookups(_is_hit: bool) -> None:
+def ignore_lookups(_run: Run, _is_hit: bool) -> None:
     """Count nothing."""
 
 
@@ -56,13 +57,13 @@ class FindingsCache:
         asked = repr((index, revision, request)).encode("utf-8", "surrogatepass")
         return hashlib.blake2b(asked, key=self._secret, digest_size=32).digest()
 
-    def get(self, key: bytes) -> Findings | None:
+    def get(self, key: bytes, run: Run = OUTSIDE) -> Findings | None:
         """Return the kept findings, marked as such, or None; counts the lookup."""
         kept = self._kept.get(key)
         if kept is not None and kept.expires <= self._clock():
             self._drop(key)
             kept = None
-        self._on_lookup(kept is not None)
+        self._on_lookup(run, kept is not None)
         if kept is None:
             return None
         self._kept.move_to_end(key)
@@ -107,7 +108,7 @@ class CachedSearcher:
     async def search(self, request: SearchRequest) -> Findings:
         """Return the findings; raises `IndexUnavailable` also where they were kept."""
         key = self._cache.hash_search(self._index, await self._read_revision(), request)
-        kept = self._cache.get(key)
+        kept = self._cache.get(key, request.run)
         if kept is not None:
             return kept
         findings = await self._searcher.search(request)

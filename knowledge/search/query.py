@@ -1,7 +1,7 @@
 """Weighted terms and a vector to search for, from the question and its conversation."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -10,13 +10,16 @@ from knowledge.index.page_kind import find_wanted_kinds
 from knowledge.index.queries import Floats, Terms
 from knowledge.index.terms import terms
 from knowledge.port import SearchRequest
-from knowledge.search.weights import Weights
+from knowledge.search.spelling import replace_words
 
 ENGLISH = "en"
 # Longer parts of an earlier turn or answer add nothing and cost time.
 _CHARACTERS = 4000
 _ANSWER_CHARACTERS = 600
 _RELATED = 2
+# What earlier turns and the last answer weigh beside the question: their terms, their vectors.
+_RELATED_TERMS, _PREVIOUS_TERMS = 0.2, 0.05
+_RELATED_VECTOR, _PREVIOUS_VECTOR = 0.3, 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,7 @@ class Query:
     `wanted` are the kinds of pages that the question asks for.
 
     `vector` is the vector of the search: that of the question, `alone`, moved slightly towards
-    `earlier`, that of the turns it refers to, and towards that of the last answer.
+    those of the turns it refers to and of the last answer. Both are None if it was not embedded.
     """
 
     terms: Terms
@@ -37,18 +40,39 @@ class Query:
     wanted: frozenset[str] = frozenset()
     vector: Floats | None = None
     alone: Floats | None = None
-    earlier: Floats | None = None
+
+    def embed(self, wordings: "Wordings", vectors: Sequence[Sequence[float]]) -> "Query":
+        """Return the query with the vectors of `Wordings.embedded`."""
+        alone: Floats = np.asarray(vectors[0], dtype=np.float32)
+        if len(vectors) == 1:
+            return replace(self, vector=alone, alone=alone)
+        factors = [1.0]
+        if wordings.related:
+            factors.append(_RELATED_VECTOR)
+        if wordings.previous:
+            factors.append(_PREVIOUS_VECTOR)
+        mixed: Floats = np.asarray(factors, np.float32) @ np.asarray(vectors, np.float32)
+        mixed /= max(float(np.linalg.norm(mixed)), 1e-12)
+        return replace(self, vector=mixed, alone=alone)
 
 
 @dataclass(frozen=True, slots=True)
 class Wordings:
-    """The question in each known language, and the turns that it refers to."""
+    """The question in each known language, and the turns that it refers to.
+
+    `divided` has words that are searched for by their parts.
+    """
 
     question: tuple[tuple[str, str], ...]
     related: tuple[str, ...]
     previous: str
     language: str
-    turns: int = 0
+    divided: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def searched(self) -> tuple[tuple[str, str], ...]:
+        """Return the texts whose terms are searched for, each with its language."""
+        return tuple((replace_words(text, self.divided), spoken) for text, spoken in self.question)
 
     @property
     def embedded(self) -> list[str]:
@@ -72,19 +96,18 @@ def wordings(request: SearchRequest) -> Wordings:
         related=tuple(turn[:_CHARACTERS] for turn in request.related[:_RELATED] if turn.strip()),
         previous=request.previous_answer[:_ANSWER_CHARACTERS].strip(),
         language=language,
-        turns=request.turns,
     )
 
 
-def make_query(wordings: Wordings, numbers: TermNumbers, weights: Weights) -> Query:
+def make_query(wordings: Wordings, numbers: TermNumbers) -> Query:
     """Return the query without its vector."""
-    phrases = [numbers.of_all(terms(text, spoken)) for text, spoken in wordings.question]
+    phrases = [numbers.of_all(terms(text, spoken)) for text, spoken in wordings.searched]
     own = np.unique(np.concatenate(phrases))
     weight: dict[int, float] = dict.fromkeys(own.tolist(), 1.0)
     related = (terms(turn, wordings.language) for turn in wordings.related)
-    _add(weight, (numbers.of_all(found) for found in related), weights.related_terms)
+    _add(weight, (numbers.of_all(found) for found in related), _RELATED_TERMS)
     previous = numbers.of_all(terms(wordings.previous, wordings.language))
-    _add(weight, [previous], weights.previous_terms)
+    _add(weight, [previous], _PREVIOUS_TERMS)
     return Query(
         terms=np.fromiter(weight.keys(), dtype=np.uint32, count=len(weight)),
         weights=np.fromiter(weight.values(), dtype=np.float32, count=len(weight)),
@@ -93,19 +116,6 @@ def make_query(wordings: Wordings, numbers: TermNumbers, weights: Weights) -> Qu
         is_english=wordings.language == ENGLISH,
         wanted=find_wanted_kinds(text for text, _ in wordings.question),
     )
-
-
-def combine_vectors(
-    wordings: Wordings, vectors: Sequence[Sequence[float]], weights: Weights
-) -> Floats:
-    """Return the vector of the question, drawn a little to what it leans on."""
-    factors = [1.0]
-    if wordings.related:
-        factors.append(weights.related_vector)
-    if wordings.previous:
-        factors.append(weights.previous_vector)
-    mixed: Floats = np.asarray(factors, dtype=np.float32) @ np.asarray(vectors, dtype=np.float32)
-    return mixed / max(float(np.linalg.norm(mixed)), 1e-12)
 
 
 def _add(weight: dict[int, float], found: Iterable[Terms], factor: float) -> None:

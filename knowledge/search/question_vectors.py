@@ -1,19 +1,30 @@
-"""Keeps the vectors of a question for its next search, so that a vendor embeds it once."""
+"""Keeps the vectors of a question for its next search, so that a vendor embeds it once.
+
+A vendor takes about as long to embed a question as to answer it. Therefore it can be embedded
+before its search, while another call is under way.
+"""
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from time import monotonic
 from typing import Protocol
 
 import numpy as np
+import structlog
 
+from envelope.run import OUTSIDE, Run
 from knowledge.embedding import Embedder
+from knowledge.errors import EmbeddingFailed
+from knowledge.port import SearchRequest
+from knowledge.search.query import wordings
 
 MOST_KEPT = 512
 KEPT_SECONDS = 60.0
 
 Vector = Sequence[float]
+log = structlog.get_logger("knowledge")
 
 
 class VectorStore(Protocol):
@@ -22,9 +33,9 @@ class VectorStore(Protocol):
     A key is a hash of the embedding model and the text. Outside of a question nothing is stored.
     """
 
-    async def get(self, key: str) -> bytes | None: ...
+    async def get(self, run: Run, key: str) -> bytes | None: ...
 
-    async def put(self, key: str, vector: bytes) -> None: ...
+    async def put(self, run: Run, key: str, vector: bytes) -> None: ...
 
 
 class QuestionVectors:
@@ -66,30 +77,31 @@ class QuestionVectors:
         """Return a vector for each text of a document; none is kept."""
         return await self._embedder.embed_documents(texts)
 
-    async def embed_questions(self, texts: Sequence[str]) -> Sequence[Vector]:
+    async def embed_questions(self, texts: Sequence[str], run: Run = OUTSIDE) -> Sequence[Vector]:
         """Return a vector for each text of a question; raises what the store raises."""
         self._drop_old()
         keys = [self._hash(text) for text in texts]
         found = {key: self._kept.pop(key)[1] for key in dict.fromkeys(keys) if key in self._kept}
-        found |= await self._read_shared([key for key in dict.fromkeys(keys) if key not in found])
+        unknown = [key for key in dict.fromkeys(keys) if key not in found]
+        found |= await self._read_shared(run, unknown)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         if missing:
-            vectors = await self._embedder.embed_questions([*missing.values()])
+            vectors = await self._embedder.embed_questions([*missing.values()], run)
             made = dict(zip(missing, vectors, strict=True))
             expires = self._clock() + KEPT_SECONDS
             self._kept.update({key: (expires, vector) for key, vector in made.items()})
             found |= made
-            await self._share(made)
+            await self._share(run, made)
         return [found[key] for key in keys]
 
     def _hash(self, text: str) -> str:
         named = f"{self.name}/{self.dimensions}/{self.forms}\n{text}"
         return hashlib.blake2b(named.encode("utf-8", "replace"), digest_size=32).hexdigest()
 
-    async def _read_shared(self, keys: Sequence[str]) -> dict[str, Vector]:
+    async def _read_shared(self, run: Run, keys: Sequence[str]) -> dict[str, Vector]:
         if self._store is None:
             return {}
-        frames = await asyncio.gather(*map(self._store.get, keys))
+        frames = await asyncio.gather(*(self._store.get(run, key) for key in keys))
         vectors = {
             key: np.frombuffer(frame, dtype=np.float32)
             for key, frame in zip(keys, frames, strict=True)
@@ -97,12 +109,49 @@ class QuestionVectors:
         }
         return {key: vector.tolist() for key, vector in vectors.items()}
 
-    async def _share(self, made: Mapping[str, Vector]) -> None:
+    async def _share(self, run: Run, made: Mapping[str, Vector]) -> None:
         if self._store is not None:
             frames = {key: np.asarray(one, dtype=np.float32).tobytes() for key, one in made.items()}
-            await asyncio.gather(*(self._store.put(key, frame) for key, frame in frames.items()))
+            await asyncio.gather(
+                *(self._store.put(run, key, frame) for key, frame in frames.items())
+            )
 
     def _drop_old(self) -> None:
         now = self._clock()
         fresh = [(key, kept) for key, kept in self._kept.items() if kept[0] > now]
         self._kept = dict(fresh[-MOST_KEPT:])
+
+
+class EarlyEmbedding:
+    """Sends the texts of a coming search to a vendor. A failure is logged and not raised.
+
+    The search embeds the missing texts again, and has a fallback if that fails too. `store_errors`
+    are those of the store of vectors: the next call of the store raises them.
+    """
+
+    def __init__(
+        self, vectors: QuestionVectors, *, store_errors: tuple[type[Exception], ...] = ()
+    ) -> None:
+        self._vectors = vectors
+        self._expected: tuple[type[Exception], ...] = (EmbeddingFailed, *store_errors)
+
+    async def embed(self, request: SearchRequest) -> None:
+        """Embed the texts of a search; texts that were embedded for this question cost nothing."""
+        try:
+            await self._vectors.embed_questions(wordings(request).embedded, request.run)
+        except self._expected as error:
+            log.warning("early_embedding_failed", error=f"{type(error).__name__}: {error}")
+
+    @asynccontextmanager
+    async def during(self, request: SearchRequest) -> AsyncIterator[None]:
+        """Embed while the block runs, and wait for both; an error of the block ends both."""
+        failure: Exception | None = None
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(self.embed(request))
+            try:
+                yield
+            except Exception as error:  # noqa: BLE001 - raised again outside of the group
+                failure = error
+                task.cancel()
+        if failure is not None:
+            raise failure

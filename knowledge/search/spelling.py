@@ -42,7 +42,7 @@ async def find_corrections(
     return found
 
 
-def apply_corrections(text: str, corrections: Mapping[str, str]) -> str:
+def replace_words(text: str, corrections: Mapping[str, str]) -> str:
     """Return the text with words replaced, whatever their case."""
     words = text.split(" ")
     return " ".join(_replace(word, corrections) for word in words)

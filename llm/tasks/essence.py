@@ -15,6 +15,7 @@ Act = Literal[
     "farewell",
     "acknowledgement",
     "capabilities",
+    "person",
     "why",
     "rephrase",
     "correction",

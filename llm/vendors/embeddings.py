@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
+from envelope.run import OUTSIDE, Run
 from llm.errors import UnknownModel, UnreadableOutput
 from llm.metering import UsageMeter
 from llm.prices import PriceSource
@@ -38,23 +39,26 @@ class VendorEmbedder:
         self._prices = prices
 
     async def embed(
-        self, texts: Sequence[str], *, are_questions: bool = False
+        self, texts: Sequence[str], run: Run = OUTSIDE, *, are_questions: bool = False
     ) -> Sequence[Sequence[float]]:
         vectors: list[Sequence[float]] = []
         for start in range(0, len(texts), self._wire.batch):
             part = texts[start : start + self._wire.batch]
-            vectors.extend(await self._embed(part, are_questions))
+            vectors.extend(await self._embed(part, run, are_questions))
         return vectors
 
     async def close(self) -> None:
         """Close the connections to the vendor."""
         await self._wire.close()
 
-    async def _embed(self, texts: Sequence[str], are_questions: bool) -> Sequence[Sequence[float]]:
+    async def _embed(
+        self, texts: Sequence[str], run: Run, are_questions: bool
+    ) -> Sequence[Sequence[float]]:
         account = UsageMeter(TASK_NAME, self.name, self._prices)
         tokens = sum(len(text) for text in texts) // CHARACTERS_PER_TOKEN
         with account.exchange() as entry:
             vectors, usage = await self._transport.call(
+                run,
                 tokens,
                 lambda seconds: self._wire.embed(texts, seconds, are_questions=are_questions),
             )

@@ -3,15 +3,25 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import stamina
 
-from llm.call_scope import may_retry, remaining_seconds
+from envelope.run import Run
 from llm.errors import ModelTimeout, ModelUnavailable, QuotaExhausted, RateLimited
 from llm.quotas import Limiter
 
 T = TypeVar("T")
+
+
+def remaining_seconds(run: Run, limit: float) -> float:
+    """Return the seconds that one call may take: `limit`, or less when the run has less left."""
+    if run.deadline is None:
+        return limit
+    left = run.deadline - asyncio.get_running_loop().time()
+    return max(0.0, min(limit, left - run.reserve_seconds))
+
 
 FIRST_TOKEN_SECONDS = 15.0
 
@@ -30,19 +40,19 @@ class RetryRules:
     wait_max_seconds: float = 5.0
     retry_after_max_seconds: float = 10.0
 
-    def wait_after(self, error: Exception) -> bool | float:
+    def wait_after(self, run: Run, error: Exception) -> bool | float:
         """Return whether to ask again after an error, or the exact seconds to wait first."""
         # After a time-out another model is quicker; a block may forbid what another model can do.
         if (
             not isinstance(error, ModelUnavailable)
             or isinstance(error, ModelTimeout | QuotaExhausted)
-            or not may_retry()
+            or not run.may_retry
         ):
             return False
         wait = error.retry_after_seconds
         if wait is None:
-            return remaining_seconds(self.wait_max_seconds) > self.wait_initial_seconds
-        return wait if wait < remaining_seconds(self.retry_after_max_seconds) else False
+            return remaining_seconds(run, self.wait_max_seconds) > self.wait_initial_seconds
+        return wait if wait < remaining_seconds(run, self.retry_after_max_seconds) else False
 
 
 EMBEDDING_RETRIES = RetryRules(attempts=3)
@@ -63,13 +73,18 @@ class Transport:
     first_token_seconds: float = FIRST_TOKEN_SECONDS
 
     async def call(
-        self, tokens: int, ask: Callable[[float], Awaitable[T]], *, time_share: float = 1.0
+        self,
+        run: Run,
+        tokens: int,
+        ask: Callable[[float], Awaitable[T]],
+        *,
+        time_share: float = 1.0,
     ) -> T:
         """Return what `ask(seconds it may take)` returns; `tokens` are what it will use at most."""
 
         async def ask_once() -> T:
-            await self._reserve_quota(tokens)
-            return await self.within(ask, time_share=time_share)
+            await self._reserve_quota(run, tokens)
+            return await self.within(run, ask, time_share=time_share)
 
         rules = self.retries
         repeat = stamina.AsyncRetryingCaller(
@@ -79,11 +94,13 @@ class Transport:
             wait_max=rules.wait_max_seconds,
             wait_jitter=rules.wait_initial_seconds,
         )
-        return await repeat(rules.wait_after, ask_once)
+        return await repeat(partial(rules.wait_after, run), ask_once)
 
-    async def within(self, ask: Callable[[float], Awaitable[T]], *, time_share: float = 1.0) -> T:
+    async def within(
+        self, run: Run, ask: Callable[[float], Awaitable[T]], *, time_share: float = 1.0
+    ) -> T:
         """Return what `ask` returns in time, once; raises `ModelTimeout`."""
-        seconds = remaining_seconds(self.timeout_seconds * time_share)
+        seconds = remaining_seconds(run, self.timeout_seconds * time_share)
         try:
             async with asyncio.timeout(seconds):
                 return await ask(seconds)
@@ -96,9 +113,9 @@ class Transport:
             error.had_full_time &= time_share == 1.0
             raise
 
-    async def wait_for_first(self, coming: Awaitable[T]) -> T:
+    async def wait_for_first(self, run: Run, coming: Awaitable[T]) -> T:
         """Return the first part of a streamed answer; raises `ModelTimeout` if none comes."""
-        seconds = remaining_seconds(self.first_token_seconds)
+        seconds = remaining_seconds(run, self.first_token_seconds)
         try:
             async with asyncio.timeout(seconds):
                 return await coming
@@ -107,10 +124,10 @@ class Transport:
                 f"expected {self.name!r} to begin an answer within {seconds:.3g} s, found nothing"
             ) from error
 
-    async def _reserve_quota(self, tokens: int) -> None:
+    async def _reserve_quota(self, run: Run, tokens: int) -> None:
         if self.limiter is None:
             return
-        patience = remaining_seconds(self.timeout_seconds)
+        patience = remaining_seconds(run, self.timeout_seconds)
         while (wait := await self.limiter.acquire(self.name, tokens)) > 0:
             patience -= wait
             if patience < 0:

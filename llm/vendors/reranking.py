@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from httpx2 import AsyncClient, HTTPError, Response
 from pydantic import AliasChoices, BaseModel, Field, FiniteFloat, TypeAdapter, ValidationError
 
+from envelope.run import OUTSIDE, Run
 from llm.circuit_breaker import CircuitBreaker
 from llm.errors import ModelError, ModelUnavailable, RejectedRequest, UnreadableOutput
 from llm.metering import UsageMeter
@@ -123,10 +124,12 @@ class VendorReranker:
         self._prices = prices
         self._breaker = breaker
 
-    async def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
+    async def score(
+        self, question: str, texts: Sequence[str], run: Run = OUTSIDE
+    ) -> Sequence[float]:
         self._breaker.enter()
         try:
-            scores = await self._score(question, texts)
+            scores = await self._score(question, texts, run)
         except ModelError as error:
             self._breaker.note_failure(error)
             raise
@@ -140,12 +143,13 @@ class VendorReranker:
         """Close the connections to the server."""
         await self._wire.close()
 
-    async def _score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
+    async def _score(self, question: str, texts: Sequence[str], run: Run) -> Sequence[float]:
         meter = UsageMeter(TASK_NAME, self.name, self._prices)
         characters = len(question) * len(texts) + sum(map(len, texts))
         with meter.exchange() as entry:
             try:
                 reply = await self._transport.call(
+                    run,
                     characters // CHARACTERS_PER_TOKEN,
                     lambda seconds: self._wire.rerank(question, texts, seconds),
                 )

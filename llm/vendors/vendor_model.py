@@ -10,6 +10,7 @@ from typing import Generic, TypeVar, cast
 import structlog
 from pydantic import BaseModel, JsonValue
 
+from envelope.run import OUTSIDE, Run
 from llm.call_budget import CallBudget, hold
 from llm.conversation import ModelStep, ToolConversation, UserMessage
 from llm.errors import (
@@ -22,11 +23,11 @@ from llm.errors import (
 )
 from llm.metering import UsageMeter
 from llm.output_parsing import NotReadable, read, read_complete_part
-from llm.partial_answers import TextListener, find_listener
 from llm.port import I, ModelAnswer, O, Task, Usage
 from llm.prices import PriceSource
 from llm.prompts import JSON_OBJECT, REPAIR, JsonObjectInputs, Prompts, Rendered, RepairInputs
 from llm.stored_model import digest
+from llm.text_listener import TextListener
 from llm.vendors.http_status import MESSAGE_CHARACTERS
 from llm.vendors.model_transport import Transport
 from llm.vendors.wire import (
@@ -60,6 +61,15 @@ class _ReadReply(Generic[O]):
     problem: NotReadable | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What one question to the model belongs to: its meter, the run, and who listens."""
+
+    account: UsageMeter
+    run: Run
+    listener: TextListener | None = None
+
+
 class VendorModel:
     """One model of one vendor.
 
@@ -89,26 +99,38 @@ class VendorModel:
         """What its server accepts, as far as requests have shown."""
         return self._capabilities
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
+    async def ask(
+        self,
+        task: Task[I, O],
+        inputs: I,
+        run: Run = OUTSIDE,
+        *,
+        skip: int = 0,
+        listener: TextListener | None = None,
+    ) -> ModelAnswer[O]:
         prompt = self._prompts.render(task.name, inputs)
         account = UsageMeter(task.name, self.name, self._prices, prompt.hash)
         try:
-            output = await self._ask(task, self._request(task, prompt), account)
+            output = await self._ask(
+                task, self._request(task, prompt), _Asked(account, run, listener)
+            )
         except ModelError as error:
             account.charge(error)
             raise
         return ModelAnswer(output, self.name, account.usage, account.cost_usd, account.milliseconds)
 
-    async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
+    async def converse(
+        self, conversation: ToolConversation, run: Run = OUTSIDE, *, skip: int = 0
+    ) -> ModelStep:
         conversation = self._render_prompt(conversation)
         content_hash = digest(conversation.model_dump_json())
         account = UsageMeter(conversation.task, self.name, self._prices, content_hash)
         try:
-            async with hold(self._budget, account, _estimate_step(conversation)) as entry:
+            async with hold(self._budget, run, account, _estimate_step(conversation)) as entry:
                 reply = await self._exchange(
                     # Conversations have no schema that a server could reject.
                     replace(self._capabilities, structure="text"),
-                    lambda known: self._send_step(conversation, known),
+                    lambda known: self._send_step(conversation, known, run),
                     keeps_structure=False,
                 )
                 entry.record_usage(reply.usage, reply.answered_by)
@@ -140,25 +162,26 @@ class VendorModel:
         """Close the connections to the vendor."""
         await self._wire.close()
 
-    async def _ask(self, task: Task[I, O], request: Request, account: UsageMeter) -> O:
-        first = await self._attempt(task, request, account)
+    async def _ask(self, task: Task[I, O], request: Request, asked: _Asked) -> O:
+        first = await self._attempt(task, request, asked)
         if first.output is not None:
             return first.output
         if first.reply.truncated:
-            return await self._ask_with_more_tokens(task, request, first, account)
-        return await self._repair(task, request, first, account)
+            return await self._ask_with_more_tokens(task, request, first, asked)
+        return await self._repair(task, request, first, asked)
 
     async def _attempt(
         self,
         task: Task[I, O],
         request: Request,
-        account: UsageMeter,
+        asked: _Asked,
         known: Capabilities | None = None,
     ) -> _ReadReply[O]:
         """Make one exchange; an unreadable reply is recorded as a failed call with its cost."""
-        async with hold(self._budget, account, _estimate(request)) as entry:
+        async with hold(self._budget, asked.run, asked.account, _estimate(request)) as entry:
             reply = await self._exchange(
-                known or self._capabilities, lambda fitting: self._send(self._fit(request, fitting))
+                known or self._capabilities,
+                lambda fitting: self._send(self._fit(request, fitting), asked),
             )
             entry.record_usage(reply.usage, reply.answered_by)
             self._check_refusal(reply, task)
@@ -170,12 +193,12 @@ class VendorModel:
                 return _ReadReply(reply, problem=error)
 
     async def _ask_with_more_tokens(
-        self, task: Task[I, O], request: Request, first: _ReadReply[O], account: UsageMeter
+        self, task: Task[I, O], request: Request, first: _ReadReply[O], asked: _Asked
     ) -> O:
         longer = replace(request, max_output_tokens=request.max_output_tokens * MORE_TOKENS)
         longest, failure = first, None
         try:
-            longest = await self._attempt(task, longer, account)
+            longest = await self._attempt(task, longer, asked)
         except ModelError as error:
             failure = error
         if longest.output is not None:
@@ -186,7 +209,7 @@ class VendorModel:
             raise failure or self._make_cut_error(task, longer) from error
 
     async def _repair(
-        self, task: Task[I, O], request: Request, bad: _ReadReply[O], account: UsageMeter
+        self, task: Task[I, O], request: Request, bad: _ReadReply[O], asked: _Asked
     ) -> O:
         problem = bad.problem
         shown = self._prompts.render(REPAIR, RepairInputs(problem=str(problem))).user
@@ -197,7 +220,7 @@ class VendorModel:
         suspected = known
         if problem is not None and problem.ignores_schema and known.structure == "schema":
             suspected = replace(known, structure="object")
-        again = await self._attempt(task, replace(request, turns=turns), account, suspected)
+        again = await self._attempt(task, replace(request, turns=turns), asked, suspected)
         if again.output is not None:
             if self._capabilities == known:
                 self._remember(suspected)
@@ -232,34 +255,38 @@ class VendorModel:
                     self._remember(known if keeps_structure else self._keep_structure(known))
                 return reply
 
-    async def _send_step(self, conversation: ToolConversation, known: Capabilities) -> StepReply:
+    async def _send_step(
+        self, conversation: ToolConversation, known: Capabilities, run: Run
+    ) -> StepReply:
         return await self._transport.call(
+            run,
             _count(_estimate_step(conversation)),
             lambda seconds: self._wire.converse(StepRequest(conversation, seconds, known)),
         )
 
-    async def _send(self, request: Request) -> ModelReply:
+    async def _send(self, request: Request, asked: _Asked) -> ModelReply:
         return await self._transport.call(
+            asked.run,
             _count(_estimate(request)),
-            lambda seconds: self._exchange_once(replace(request, timeout_seconds=seconds)),
+            lambda seconds: self._exchange_once(replace(request, timeout_seconds=seconds), asked),
             time_share=request.time_share,
         )
 
-    async def _exchange_once(self, request: Request) -> ModelReply:
+    async def _exchange_once(self, request: Request, asked: _Asked) -> ModelReply:
         """Return the reply to one request; pass its text to the listener, if any, as it arrives."""
-        listener = find_listener(request.task)
+        listener = asked.listener
         if listener is None:
             return await self._wire.complete(request)
         if not request.capabilities.streams:
             listener.is_unstreamed = True
             return await self._wire.complete(request)
-        return await self._read_stream(request, listener)
+        return await self._read_stream(request, listener, asked.run)
 
-    async def _read_stream(self, request: Request, listener: TextListener) -> ModelReply:
+    async def _read_stream(self, request: Request, listener: TextListener, run: Run) -> ModelReply:
         reply: ModelReply | None = None
         with listener.attempt() as writing:
             async with aclosing(self._wire.stream(request)) as deltas:
-                async for delta in self._begin_in_time(deltas):
+                async for delta in self._begin_in_time(deltas, run):
                     writing.add(delta.text)
                     listener.is_unstreamed = delta.is_unstreamed
                     reply = delta.reply or reply
@@ -269,9 +296,9 @@ class VendorModel:
                 )
         return reply
 
-    async def _begin_in_time(self, deltas: AsyncGenerator[Delta]) -> AsyncIterator[Delta]:
+    async def _begin_in_time(self, deltas: AsyncGenerator[Delta], run: Run) -> AsyncIterator[Delta]:
         """Yield what arrives from the first words on, which have to come in time."""
-        first = await self._transport.wait_for_first(_find_beginning(deltas))
+        first = await self._transport.wait_for_first(run, _find_beginning(deltas))
         if first is None:
             return
         yield first

@@ -10,7 +10,7 @@ _DONE_OR_FAILED = frozenset({_E.DONE, _E.FAILED})
 _ASKS_TOO = _DONE_OR_FAILED | {_E.ASKS}
 
 
-def _make_stage(
+def make_stage(
     role: Role,
     events: frozenset[StageEvent] = _ASKS_TOO,
     classifier: Classifier = classify.classify_done,
@@ -36,36 +36,36 @@ START = Stage(
     ),
     classify.classify_start,
 )
-LANG = _make_stage(Role.LANG)
-TRANSLATION = _make_stage(Role.TRANSLATION)
-ESSENCE = _make_stage(
+LANG = make_stage(Role.LANG)
+TRANSLATION = make_stage(Role.TRANSLATION)
+ESSENCE = make_stage(
     Role.ESSENCE,
     _ASKS_TOO | {_E.EXIT, *classify.ACT_EVENTS.values()},
     classify.classify_essence,
 )
-GUARDRAILS = _make_stage(
+GUARDRAILS = make_stage(
     Role.GUARDRAILS,
     frozenset({_E.WITHIN, _E.VERIFIED, _E.OUTSIDE, _E.ASKS, _E.FAILED}),
     classify.classify_guardrails,
 )
-SEARCH = _make_stage(
+SEARCH = make_stage(
     Role.SEARCH,
     frozenset({_E.FOUND, _E.MANY, _E.NOTHING, _E.ASKS, _E.FAILED}),
     classify.classify_search,
 )
-AUGMENTATION = _make_stage(Role.AUGMENTATION)
-RESPONSE = _make_stage(Role.RESPONSE, _ASKS_TOO | {_E.GENERATION_ERROR}, classify.classify_response)
+AUGMENTATION = make_stage(Role.AUGMENTATION)
+RESPONSE = make_stage(Role.RESPONSE, _ASKS_TOO | {_E.GENERATION_ERROR}, classify.classify_response)
 _JUDGED = frozenset({_E.APPROVED, _E.LOW, _E.RESEARCH, _E.REGENERATE, _E.ASKS, _E.FAILED})
-QUALITY = _make_stage(Role.QUALITY, _JUDGED, classify.classify_quality)
-JUDGE = _make_stage(Role.QUALITY, _JUDGED, classify.classify_quality, name="judge")
-CLARIFICATION = _make_stage(Role.CLARIFICATION, _DONE_OR_FAILED, classify.classify_reply)
-COMMAND = _make_stage(Role.COMMAND, _DONE_OR_FAILED, classify.classify_reply)
-TRIAGE = _make_stage(
+QUALITY = make_stage(Role.QUALITY, _JUDGED, classify.classify_quality)
+JUDGE = make_stage(Role.QUALITY, _JUDGED, classify.classify_quality, name="judge")
+CLARIFICATION = make_stage(Role.CLARIFICATION, _DONE_OR_FAILED, classify.classify_reply)
+COMMAND = make_stage(Role.COMMAND, _DONE_OR_FAILED, classify.classify_reply)
+TRIAGE = make_stage(
     Role.TRIAGE,
     frozenset({_E.SEARCHES, _E.USES_TOOLS, _E.USES_SPECIALISTS, _E.USES_SWARM, _E.ASKS, _E.FAILED}),
     classify.classify_triage,
 )
-REASON = _make_stage(
+REASON = make_stage(
     Role.REASON,
     frozenset(
         {
@@ -79,26 +79,26 @@ REASON = _make_stage(
     ),
     classify.classify_reason,
 )
-ACT = _make_stage(Role.TOOL, _DONE_OR_FAILED, name="act")
+ACT = make_stage(Role.TOOL, _DONE_OR_FAILED, name="act")
 RESULTS = make_gather_stage("results", may_ask=True)
 INTERIM_RESULTS = make_gather_stage("interim_results", may_ask=True)
 APPROVED_CALLS = make_resume_stage("approved_calls")
-REFLECT = _make_stage(
+REFLECT = make_stage(
     Role.REFLECT, frozenset({_E.FOUND, _E.NOTHING, _E.FAILED}), classify.classify_reflect
 )
-WRITE = _make_stage(
+WRITE = make_stage(
     Role.RESPONSE, _ASKS_TOO | {_E.GENERATION_ERROR}, classify.classify_response, name="write"
 )
-ASSESS = _make_stage(
+ASSESS = make_stage(
     Role.ASSESS, frozenset({_E.ENOUGH, _E.AGAIN, _E.ASKS, _E.FAILED}), classify.classify_assess
 )
 SHOWN = Stage(
     "shown_message", Role.MANAGER, frozenset({_E.DONE, _E.FAILED}), classify.classify_shown
 )
 """Where a branch begins that looks at a message that waits."""
-SHOWN_LANG = _make_stage(Role.LANG, name="shown_lang")
-SHOWN_TRANSLATION = _make_stage(Role.TRANSLATION, name="shown_translation")
-SHOWN_ESSENCE = _make_stage(
+SHOWN_LANG = make_stage(Role.LANG, name="shown_lang")
+SHOWN_TRANSLATION = make_stage(Role.TRANSLATION, name="shown_translation")
+SHOWN_ESSENCE = make_stage(
     Role.ESSENCE,
     _DONE_OR_FAILED | {_E.OTHER_TOPIC},
     classify.classify_shown_topic,
@@ -109,7 +109,7 @@ SPECIALIST = Stage(
 )
 """Where a branch begins whose specialist its `agent_sequence` names."""
 FINDINGS = make_gather_stage("findings")
-SYNTHESIS = _make_stage(
+SYNTHESIS = make_stage(
     Role.SYNTHESIS,
     _ASKS_TOO | {_E.NOTHING, _E.AGAIN},
     classify.classify_synthesis,
@@ -121,30 +121,30 @@ def make_specialist_stage(role: Role, *, name: str = "", splits: bool = False) -
     """Return the stage of a specialist that may call tools, or divide its work."""
     events = _DONE_OR_FAILED | {_E.CALLS}
     events |= {_E.SPLITS} if splits else frozenset()
-    return _make_stage(role, events, classify.classify_specialist, name=name)
+    return make_stage(role, events, classify.classify_specialist, name=name)
 
 
-PLAN = _make_stage(
+PLAN = make_stage(
     Role.PLAN,
     frozenset({_E.DONE, _E.NEEDS_APPROVAL, _E.SEARCHES, _E.FAILED}),
     classify.classify_plan,
 )
 APPROVED_PLAN = make_resume_stage("approved_plan")
-GATHER = _make_stage(
+GATHER = make_stage(
     Role.GATHER, frozenset({_E.DONE, _E.NEEDS_INPUT, _E.FAILED}), classify.classify_gather
 )
 GIVEN_FACTS = make_resume_stage("given_facts")
-LEDGER = _make_stage(
+LEDGER = make_stage(
     Role.LEDGER,
     frozenset({_E.DONE, _E.BEGINS, _E.NEEDS_INPUT, _E.NEEDS_APPROVAL, _E.AGAIN, _E.FAILED}),
     classify.classify_ledger,
 )
 RESUMED_WORK = make_resume_stage("resumed_work")
-WORK = _make_stage(Role.WORK, frozenset({_E.CALLS, _E.DONE, _E.FAILED}), classify.classify_work)
-WORKER_ACT = _make_stage(Role.TOOL, _DONE_OR_FAILED, name="worker_act")
+WORK = make_stage(Role.WORK, frozenset({_E.CALLS, _E.DONE, _E.FAILED}), classify.classify_work)
+WORKER_ACT = make_stage(Role.TOOL, _DONE_OR_FAILED, name="worker_act")
 WORKER_RESULTS = make_gather_stage("worker_results", may_ask=True)
 WORKED = make_gather_stage("worked")
-SYNTHESIZE = _make_stage(
+SYNTHESIZE = make_stage(
     Role.SYNTHESIZE,
     frozenset({_E.DONE, _E.NOTHING, _E.FAILED}),
     classify.classify_swarm_answer,

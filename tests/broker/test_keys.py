@@ -95,7 +95,7 @@ def test_all_keys_of_a_conversation_share_the_tag_of_its_shard() -> None:
     assert {key.split("{")[1].split("}")[0] for key in every} == {str(shard)}
 
 
-@settings(derandomize=True, deadline=None, database=None)
+@settings(derandomize=True, database=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_whatever_stands_in_a_key_is_quoted_as_in_an_address(part: str) -> None:
     assert in_key(part) == quote(part, safe="")

@@ -97,7 +97,7 @@ def without_styles(text: str) -> str:
 
 
 @given(st.lists(parts(), min_size=1, max_size=5).map("\n\n".join))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_what_stands_in_a_source_and_is_cited_nearby_leaves_unchanged(answer: str) -> None:
     cited = cite(answer, SOURCES)
 
@@ -112,7 +112,7 @@ def test_what_stands_in_a_source_and_is_cited_nearby_leaves_unchanged(answer: st
 
 
 @given(st.lists(parts(), min_size=1, max_size=5).map("\n\n".join))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_an_answer_that_was_cited_once_stays_as_it_is(answer: str) -> None:
     once = cite(answer, SOURCES)
     shown = {given: number for number, given in enumerate(once.order, start=1)}
@@ -128,7 +128,7 @@ PARTS = ["[1]", "[2]", "[9]", "[", "]", "1", "9", "【9】", " ", ".", "\n", "`"
 
 
 @given(st.lists(st.sampled_from(PARTS), max_size=30).map("".join))
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 def test_no_unknown_citation_survives_in_any_text(text: str) -> None:
     two = SourceTexts([CitedSource(1, "one"), CitedSource(2, "two")])
 

@@ -68,7 +68,7 @@ def test_no_shape_of_a_foreign_link_is_left(shape: Shape) -> None:
 
 
 @given(st.lists(st.sampled_from(PARTS), max_size=25).map("".join))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_in_any_text_every_link_of_commonmark_goes_to_a_source(text: str) -> None:
     kept = keep_links(text, ALLOWED).text
 
@@ -82,7 +82,7 @@ def test_in_any_text_every_link_of_commonmark_goes_to_a_source(text: str) -> Non
 
 
 @given(st.lists(st.sampled_from(PARTS), max_size=25).map("".join))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_text_whose_links_were_kept_once_stays_free_of_foreign_ones(text: str) -> None:
     once = keep_links(text, ALLOWED).text
 

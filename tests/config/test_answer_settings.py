@@ -3,7 +3,7 @@ from pydantic import ValidationError
 
 from config.answer_settings import CHARACTERS_PER_TOKEN, AnswerSettings
 from config.settings import Settings
-from knowledge.search.context.token_count import count_tokens
+from knowledge.sections import count_tokens
 
 
 @pytest.mark.parametrize(

@@ -287,7 +287,7 @@ def test_the_prompts_of_the_vendors_fit_what_vendors_say() -> None:
     assert "name: Field required" in rendered.user
 
 
-_NO_TASKS = frozenset({"llm.tasks.confidence", "llm.tasks.specialists.material"})
+_NO_TASKS = frozenset({"llm.tasks.confidence", "llm.tasks.specialist_material"})
 TASK_MODULES = [
     found.name
     for found in pkgutil.walk_packages(llm.tasks.__path__, "llm.tasks.")

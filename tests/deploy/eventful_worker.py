@@ -16,9 +16,10 @@ import structlog
 from broker.transport.connect import connect
 from deploy.assembly.runtime import connect_runtime, run_workers
 from deploy.logging_setup import configure_logging, secrets_of
-from llm.call_scope import current_scope
+from envelope.run import OUTSIDE, Run
 from llm.missing_model import MissingModel
 from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage, record
+from llm.text_listener import TextListener
 from tests.support.app_harness import settings_of
 
 HANGING = "test:hanging"
@@ -37,10 +38,16 @@ class EventfulModel:
         self._client = client
         self._offline = MissingModel()
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
-        scope = current_scope()
-        assert scope is not None
-        message = scope.question.message_id
+    async def ask(
+        self,
+        task: Task[I, O],
+        inputs: I,
+        run: Run = OUTSIDE,
+        *,
+        skip: int = 0,
+        listener: TextListener | None = None,
+    ) -> ModelAnswer[O]:
+        message = run.find_question().message_id
         await self._log()
         asked = await self._client.incr(f"test:asked:{message}:{task.name}")
         if message.startswith("slow") and asked == 1:
@@ -49,7 +56,7 @@ class EventfulModel:
         if message.startswith("broken") or (message.startswith("shaky") and asked == 1):
             raise RuntimeError(f"the vendor refused the key {KEY}")
         record(ModelCall(task.name, self.name, Usage(10, 5), COST, 1.0))
-        return await self._offline.ask(task, inputs, skip=skip)
+        return await self._offline.ask(task, inputs, run, skip=skip)
 
     async def _log(self) -> None:
         """Log as everybody does: our way, the libraries' way, from a thread, from a task."""

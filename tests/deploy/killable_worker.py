@@ -21,9 +21,10 @@ from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.knowledge import open_knowledge
 from deploy.assembly.runtime import KNOWING, connect_runtime
 from envelope.envelope import Envelope
-from llm.call_scope import current_scope
+from envelope.run import OUTSIDE, Run
 from llm.port import I, ModelAnswer, O, Task
 from llm.stored_model import StoredModel
+from llm.text_listener import TextListener
 from memory.model_calls import RedisCallStore
 from tests.support.app_harness import settings_of
 from tests.support.quoting_model import QuotingModel
@@ -60,10 +61,16 @@ class CountedModel:
         self._stops = stops
         self._offline = QuotingModel()
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
-        scope = current_scope()
-        assert scope is not None
-        message = scope.question.message_id
+    async def ask(
+        self,
+        task: Task[I, O],
+        inputs: I,
+        run: Run = OUTSIDE,
+        *,
+        skip: int = 0,
+        listener: TextListener | None = None,
+    ) -> ModelAnswer[O]:
+        message = run.find_question().message_id
         await self._client.hincrby(ASKED, f"{message}/{task.name}", 1)
         await self._stops.at(message, f"in-{task.name}")
         return await self._offline.ask(task, inputs, skip=skip)

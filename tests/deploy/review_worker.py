@@ -18,10 +18,11 @@ from broker.transport.connect import connect
 from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.knowledge import open_knowledge
 from deploy.assembly.runtime import ROLES, connect_runtime
-from llm.call_scope import current_scope
+from envelope.run import OUTSIDE, Run
 from llm.conversation import ModelStep, ToolConversation
 from llm.port import I, ModelAnswer, O, Task
 from llm.stored_model import StoredModel, digest
+from llm.text_listener import TextListener
 from memory.model_calls import RedisCallStore
 from tests.support.app_harness import settings_of
 from tests.support.reviewing_model import ReviewingModel
@@ -44,16 +45,26 @@ class CountingModel:
         self._finished = 0
         self._judging = ReviewingModel()
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
+    async def ask(
+        self,
+        task: Task[I, O],
+        inputs: I,
+        run: Run = OUTSIDE,
+        *,
+        skip: int = 0,
+        listener: TextListener | None = None,
+    ) -> ModelAnswer[O]:
         await self._wait_to_be_killed(task.name)
         answer = await self._judging.ask(task, inputs, skip=skip)
-        await self._count(task.name, inputs)
+        await self._count(task.name, inputs, run)
         return answer
 
-    async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
+    async def converse(
+        self, conversation: ToolConversation, run: Run = OUTSIDE, *, skip: int = 0
+    ) -> ModelStep:
         await self._wait_to_be_killed(conversation.task)
         step = await self._judging.converse(conversation, skip=skip)
-        await self._count(conversation.task, conversation)
+        await self._count(conversation.task, conversation, run)
         return step
 
     async def _wait_to_be_killed(self, task: str) -> None:
@@ -61,12 +72,10 @@ class CountingModel:
             await self._client.incr(STOPPED)
             await asyncio.Event().wait()
 
-    async def _count(self, task: str, asked: BaseModel) -> None:
+    async def _count(self, task: str, asked: BaseModel, run: Run) -> None:
         if task in COUNTED:
-            scope = current_scope()
-            assert scope is not None
             self._finished += 1
-            name = f"{task}/{scope.place}/{digest(asked.model_dump_json())}"
+            name = f"{task}/{run.place}/{digest(asked.model_dump_json())}"
             await self._client.hincrby(FINISHED, name, 1)
 
 

@@ -18,8 +18,7 @@ from deploy.assembly.assistant_prompts import (
 )
 from envelope.conversation import ClarificationReason
 from envelope.specialists import SpecialistName
-from llm.tasks import clarify, scope
-from llm.tasks.specialists import compliance
+from llm.tasks import clarify, compliance, scope
 from tests.support.app_harness import settings_of
 
 OWN = "You greet like a pirate.\n---\n{{ question | data('question') }}\n"

@@ -11,10 +11,10 @@ import pytest
 
 from config.settings import load_settings
 from deploy.assembly.models import open_call_budget
-from deploy.assembly.tool_access import open_tool_budget
+from deploy.assembly.tool_access import make_tool_budgets
 from envelope.question import Question as Message
+from envelope.run import BudgetRefusal, Run
 from llm.call_budget import CallCost
-from llm.call_scope import BudgetRefusal, CallScope, call_scope
 from llm.errors import BudgetExhausted
 from llm.port import Model
 from llm.registry import AnswerStores, Registry
@@ -26,6 +26,7 @@ from tests.llm.vendor_dialects import OpenAI
 from tests.support.app_harness import AppHarness
 from tests.support.empty_redis import EMPTY_REDIS, open_empty_redis
 from tests.support.model_server import ModelServer, Response
+from tests.support.runs import start_run
 from tools.calls import ToolCall
 from worker.budgets import (
     BudgetLimits,
@@ -66,10 +67,10 @@ async def make_model(server: ModelServer) -> AsyncIterator[MakeModel]:
         yield make
 
 
-async def ask(model: Model, text: str, *, branch: str = "") -> CallScope:
-    with call_scope(ASKED, stage="response", attempt=0, branch=branch) as scope:
-        await model.ask(COLOUR, Question(text=text))
-    return scope
+async def ask(model: Model, text: str, *, branch: str = "") -> Run:
+    run = start_run(ASKED, stage="response", attempt=0, branch=branch)
+    await model.ask(COLOUR, Question(text=text), run)
+    return run
 
 
 async def test_of_two_hundred_calls_at_once_on_a_limit_of_five_exactly_five_are_asked(
@@ -170,13 +171,11 @@ async def test_a_call_that_may_cost_more_than_is_left_is_not_made(
 
     scope = await ask(model, "short")
     assert scope.refusals == []
-    with (
-        call_scope(ASKED, stage="response", attempt=0) as scope,
-        pytest.raises(BudgetExhausted),
-    ):
-        await model.ask(COLOUR, Question(text="another"))
+    run = start_run(ASKED, stage="response", attempt=0)
+    with pytest.raises(BudgetExhausted):
+        await model.ask(COLOUR, Question(text="another"), run)
 
-    [refusal] = scope.refusals
+    [refusal] = run.refusals
     assert (refusal.name, refusal.limit, refusal.used) == ("tokens", 150, 120)
     assert len(server.received) == 1
 
@@ -191,18 +190,18 @@ async def test_a_tenants_day_ends_its_budget_and_a_call_over_midnight_is_settled
         BudgetLimits({"model_calls": 5}, tenant_micro_usd=100),
         clock=lambda: now[0],
     )
-    scope = CallScope(ASKED, "response", 0)
+    run = Run(ASKED, "response", 0)
     dear, cheap = CallCost(MODEL, 9, Decimal("0.00006")), CallCost(MODEL, 9, Decimal("0.00001"))
 
-    assert await budget.reserve(scope, "a", dear) is None
-    assert await budget.reserve(scope, "b", dear) == BudgetRefusal("tenant_usd", 100, 60)
+    assert await budget.reserve(run, "a", dear) is None
+    assert await budget.reserve(run, "b", dear) == BudgetRefusal("tenant_usd", 100, 60)
     assert (await budgets.read(ASKED))["model_calls"] == 1
     now[0] += timedelta(minutes=2)
-    await budget.settle(scope, "a", cheap)
+    await budget.settle(run, "a", cheap)
     now[0] -= timedelta(minutes=2)
 
-    assert await budget.reserve(scope, "c", dear) is None
-    assert await budget.reserve(scope, "d", dear) == BudgetRefusal("tenant_usd", 100, 70)
+    assert await budget.reserve(run, "c", dear) is None
+    assert await budget.reserve(run, "d", dear) == BudgetRefusal("tenant_usd", 100, 70)
 
 
 async def test_a_budget_that_refuses_a_model_does_not_keep_other_questions_off_it(
@@ -216,19 +215,19 @@ async def test_a_budget_that_refuses_a_model_does_not_keep_other_questions_off_i
     for _ in range(6):
         with pytest.raises(BudgetExhausted):
             await ask(model, "refused")
-    with call_scope(ASKED.model_copy(update={"message_id": "n"}), stage="response", attempt=0):
-        answer = await model.ask(COLOUR, Question(text="of another question"))
+    run = start_run(ASKED.model_copy(update={"message_id": "n"}), stage="response", attempt=0)
+    answer = await model.ask(COLOUR, Question(text="of another question"), run)
 
     assert answer.model == MODEL
 
 
 async def test_a_tool_call_is_reserved_once_and_the_sixth_of_five_is_not_made(client: Any) -> None:
-    budget = ToolCallBudget(RedisBudgets(client, shards=4), 5)
+    budgets = RedisBudgets(client, shards=4)
 
     async def reserve(branch: str) -> bool:
         call = ToolCall(call_id="c1", tool="lookup", arguments={})
-        with call_scope(ASKED, stage="tool", attempt=0, branch=branch):
-            return await budget.reserve(call)
+        run = start_run(ASKED, stage="tool", attempt=0, branch=branch)
+        return await ToolCallBudget(budgets, 5, run).reserve(call)
 
     first = [await reserve("t1") for _ in range(3)]
     found = await asyncio.gather(*(reserve(f"t{number}") for number in range(2, 40)))
@@ -241,7 +240,7 @@ def test_without_a_limit_nothing_asks_redis(client: Any) -> None:
     settings = load_settings(_env_file=None, budget_tool_calls=0)
 
     assert open_call_budget(settings, client) is None
-    assert open_tool_budget(settings, client) is None
+    assert make_tool_budgets(settings, client) is None
 
 
 async def test_a_question_whose_budget_is_used_up_is_answered_and_says_so(

@@ -84,7 +84,6 @@ async def test_a_chosen_language_wins_over_the_language_of_a_question(
         reply = await driver.say("What's the weather like today?")
 
     assert "русском" in chosen["text"].lower() or "русский" in chosen["text"].lower()
-    assert reply["outcome"] != "answered"
     assert reply["language"] == "ru"
     assert re.search("[а-я]{4}", reply["text"])
 

@@ -195,3 +195,45 @@ async def test_an_empty_desk_names_its_folder_to_operators_and_to_no_visitor(
     [note] = list_operator_notes(answer.json(), owner.settings)
     assert str(owner.settings.refdesk_data.resolve()) in note
     assert list_operator_notes({"outcome": "answered"}, owner.settings) == []
+
+
+async def test_a_written_file_is_indexed_replaced_and_removed_for_good(owner: Runtime) -> None:
+    async with open_other_process(owner) as client:
+        for text in ("There are five lamps in the hall.", "There are six lamps in the hall."):
+            answer = await client.post(
+                DOCUMENTS, params={"name": "people/lamps.md"}, content=f"# Lamps\n\n{text}\n"
+            )
+            assert (answer.status_code, answer.json()["written"]) == (201, 1), answer.text
+        assert "uploads/people/lamps" in await list_ids(client)
+
+        await client.delete(f"{DOCUMENTS}/uploads/people/lamps")
+        await client.post(
+            DOCUMENTS,
+            params={"name": "desks.md"},
+            content="# Desks\n\nThere are two desks in the room.\n",
+        )
+
+        ids = await list_ids(client)
+        assert ("uploads/desks" in ids, "uploads/people/lamps" in ids) == (True, False)
+        assert set(ALL) <= set(ids)
+
+
+@pytest.mark.parametrize(
+    "name", ["../a.md", "/etc/a.md", ".ssh/a.md", "a//b.md", "a.exe", "a\n.md", "refdesk.toml"]
+)
+async def test_a_file_whose_name_leads_elsewhere_or_has_no_reader_is_refused(
+    owner: Runtime, name: str
+) -> None:
+    async with open_client(owner) as client:
+        answer = await client.post(DOCUMENTS, params={"name": name}, content=b"x")
+
+    assert answer.status_code in (400, 422), answer.text
+    assert not list(owner.settings.refdesk_data.glob("uploads/*"))
+
+
+async def test_a_file_that_cannot_be_read_is_named_with_the_reason(owner: Runtime) -> None:
+    async with open_other_process(owner) as client:
+        answer = await client.post(DOCUMENTS, params={"name": "a.pdf"}, content=b"no pdf")
+
+    assert answer.json()["written"] == 0
+    assert answer.json()["failed"][0]["source"] == "a.pdf"

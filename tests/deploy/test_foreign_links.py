@@ -5,6 +5,7 @@ import json
 import pytest
 from pydantic import BaseModel
 
+from envelope.run import OUTSIDE, Run
 from llm.port import I, ModelAnswer, O, Task
 from llm.scripted import ScriptedModel
 from llm.tasks.clarify import Output as Wording
@@ -14,6 +15,7 @@ from llm.tasks.judge import Verdict
 from llm.tasks.respond import Output as Response
 from llm.tasks.scope import Inputs as ToScope
 from llm.tasks.scope import Output as Scope
+from llm.text_listener import TextListener
 from tests.citations.shapes import FOREIGN, SHAPES, Shape, leads_elsewhere
 from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import PartlyScriptedModel
@@ -27,7 +29,15 @@ class Obedient(PartlyScriptedModel):
 
     shape: Shape = SHAPES[0]
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
+    async def ask(
+        self,
+        task: Task[I, O],
+        inputs: I,
+        run: Run = OUTSIDE,
+        *,
+        skip: int = 0,
+        listener: TextListener | None = None,
+    ) -> ModelAnswer[O]:
         scripted: BaseModel | None = {
             "respond": Response(status="answered", answer=self.shape.text, confidence=0.9),
             "clarify": Wording(text=f"{self.shape.text} Which one?"),

@@ -169,7 +169,9 @@ async def test_three_rounds_below_the_threshold_end_with_the_best_answer(
     open_regulation: Any,
 ) -> None:
     """Scenario T-16."""
-    rounds = [call("regulation_search", query=one) for one in ("boats", "licence", "ships")]
+    rounds = [
+        call("regulation_search", query=one) for one in ("boat licence", "licence", "ship licence")
+    ]
     written = [cite_first("licence", f"Draft {number}.") for number in range(3)]
     model = PartlyScriptedModel(
         reason=[one for made in rounds for one in (made, DONE)],

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 VENDOR = OpenAI()
 HIDDEN_WORDS = (WORD, AMOUNT, "Lyon", "Bonus of managers", "docs/bonus", "docs/falcon", "/bonus")
 """What only hidden pages have: words, titles, ids and addresses."""
-VAGUE = "Who pays what?"
+VAGUE = "What is paid?"
 UNANSWERED = "Which colour does the bonus have?"
 QUESTION = "How many days of leave does an employee have?"
 TRUE = "Every employee has thirty days of leave in a year. [1]"

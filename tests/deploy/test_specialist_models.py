@@ -9,9 +9,7 @@ import pytest
 from broker.values import JournalEntry
 from llm.conversation import ModelMessage, ToolUse
 from llm.errors import ModelUnavailable, UnreadableOutput
-from llm.tasks import judge, triage
-from llm.tasks.retrieval import hyde_expansion
-from llm.tasks.specialists import compliance, synthesis
+from llm.tasks import compliance, hyde_expansion, judge, synthesis, triage
 from tests.deploy.conftest import OpenReviews
 from tests.deploy.test_specialists_way import FAULTY, count
 from tests.support.app_harness import Fields

@@ -20,7 +20,7 @@ JSON = st.recursive(
     st.none() | st.booleans() | NUMBERS | TEXT,
     lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner),
 )
-QUICK = settings(derandomize=True, deadline=None, database=None)
+QUICK = settings(derandomize=True, database=None)
 
 
 @QUICK

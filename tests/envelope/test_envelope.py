@@ -55,7 +55,7 @@ VALUES = st.recursive(
 PAYLOADS = st.dictionaries(st.sampled_from("abcdef"), VALUES)
 
 
-@settings(derandomize=True, deadline=None, database=None)
+@settings(derandomize=True, database=None)
 @given(PAYLOADS, PAYLOADS)
 def test_a_frame_is_made_whole_of_an_earlier_one_and_what_changed(
     before: dict[str, JsonValue], writes: dict[str, JsonValue]

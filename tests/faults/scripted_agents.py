@@ -24,9 +24,10 @@ from envelope.memory_access import MemoryRead
 from envelope.outcome import RetryAfter, Wrote
 from envelope.question import Question
 from envelope.role import Role
-from llm.call_scope import current_scope
+from envelope.run import OUTSIDE, Run
 from llm.port import I, Model, ModelAnswer, O, Task, Usage
 from llm.stored_model import CallKey, CallStore
+from llm.text_listener import TextListener
 from memory.errors import MemoryUnavailableError
 from tests.faults.ledger import Ledger
 from tests.support.branching_flow import ToolCall
@@ -91,8 +92,16 @@ class Bill:
     ledger: Ledger
     name: str = "billed"
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
-        self.ledger.note("billed", call=_call(task.name))
+    async def ask(
+        self,
+        task: Task[I, O],
+        inputs: I,
+        run: Run = OUTSIDE,
+        *,
+        skip: int = 0,
+        listener: TextListener | None = None,
+    ) -> ModelAnswer[O]:
+        self.ledger.note("billed", call=_call(task.name, run))
         await asyncio.sleep(random.uniform(0.0, LONGEST_CALL_SECONDS))
         said = task.output.model_validate(inputs.model_dump())
         return ModelAnswer(said, self.name, Usage(1, 1), None, 1.0)
@@ -128,7 +137,7 @@ class FollowingAgent(Agent[Reads, Writes]):
 
     async def work(self, reads: Reads) -> Any:
         if self.role in ASKING:
-            await self._model.ask(self._task, Asked(text=reads.text))
+            await self._model.ask(self._task, Asked(text=reads.text), self.run)
         if self.role is Role.SEARCH and reads.what == "wait" and random.random() < FLAKY_SHARE:
             return RetryAfter(WAIT_SECONDS, "not yet")
         if self.role is Role.SEARCH:
@@ -253,11 +262,9 @@ class NotingRenewal:
         self._renewal.release(delivery)
 
 
-def _call(task: str) -> str:
-    scope = current_scope()
-    assert scope is not None
-    place = f"{task}@{scope.branch}" if scope.branch else task
-    return f"{scope.question.message_id}/{place}/{scope.attempt}"
+def _call(task: str, run: Run) -> str:
+    place = f"{task}@{run.branch}" if run.branch else task
+    return f"{run.find_question().message_id}/{place}/{run.attempt}"
 
 
 def _name_of(key: CallKey) -> str:

@@ -6,7 +6,7 @@ import pytest
 from knowledge.answerability import assess, assess_by_words, find_assess, find_uncalibrated
 from knowledge.index.calibration import SCALED, Calibration
 from knowledge.port import SearchRequest
-from knowledge.search.evidence.wording import wording
+from knowledge.search.features import measure_wording
 
 FOUND = {
     "dense1": 0.7,
@@ -35,7 +35,7 @@ NOT_FOUND = {
 
 
 def weigh_words(question: str, *related: str) -> dict[str, float]:
-    return wording(SearchRequest(question=question, related=related, turns=len(related)))
+    return measure_wording(SearchRequest(question=question, related=related, turns=len(related)))
 
 
 def test_what_is_found_is_answerable_and_covered() -> None:
@@ -95,12 +95,7 @@ def test_a_pronoun_with_no_turn_before_it_points_at_nothing() -> None:
     ["Wie lösche ich diese Regel?", "Как удалить это правило?", "¿Cómo borro esta regla?"],
 )
 def test_pointing_words_of_other_languages_are_seen(question: str) -> None:
-    assert weigh_words(question)["these"] == 1.0
-
-
-def test_names_are_distinguished_from_ordinary_words() -> None:
-    assert weigh_words("How old is the Eiffel Tower?")["named"] == 1.0
-    assert weigh_words("How old is the tower?")["named"] == 0.0
+    assert weigh_words(question)["definite"] == 1.0
 
 
 @pytest.mark.parametrize("question", ["", "?", "🙂", "它怎么工作?"])
@@ -116,6 +111,16 @@ def test_a_code_that_stands_in_a_small_collection_is_covered_without_likeness() 
 
     assert found.coverage >= 0.5
     assert found.answerability >= 0.3
+
+
+def test_a_chunk_that_is_alike_covers_a_question_in_a_small_collection_alone() -> None:
+    alike = {**NOT_FOUND, "dense1": 0.52}
+
+    assert assess({**alike, "chunks": 24.0}).coverage >= 0.5
+    assert assess({**alike, "chunks": 2400.0}).coverage < 0.5
+    assert assess_by_words({**alike, "chunks": 24.0}) == assess_by_words(
+        {**NOT_FOUND, "chunks": 24.0}
+    )
 
 
 def test_words_that_stand_together_by_chance_cover_nothing() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from envelope.question import Question
-from llm.call_scope import call_scope
 from llm.chain import ChainLink, FallbackChain
 from llm.conversation import (
     ConversationModel,
@@ -23,16 +22,17 @@ from llm.conversation import (
     UserMessage,
 )
 from llm.errors import ModelUnavailable, RateLimited, Refused, ScriptError, UnreadableOutput
-from llm.partial_answers import TextListener, listen
 from llm.port import Usage, record_calls
 from llm.registry import Registry
 from llm.scripted import ScriptedModel
 from llm.stored_model import CallKey, StoredModel
+from llm.text_listener import TextListener
 from llm.vendors.catalogue import VendorAccess
 from tests.llm.conftest import QUICK
 from tests.llm.sample_task import BLUE, COLOUR, SKY, PlainPrompts
 from tests.llm.step_dialects import AnthropicSteps, GoogleSteps, OpenAISteps, StepDialect
 from tests.support.model_server import ModelServer
+from tests.support.runs import start_run
 
 SEARCH = ToolDescription(
     name="search",
@@ -198,8 +198,7 @@ async def test_anthropic_answers_typed_tasks_too_streamed_and_whole(server: Mode
     model = registry.model("claude-sonnet-4-5")
 
     whole = await model.ask(COLOUR, SKY)
-    with listen(TextListener("colour")):
-        streamed = await model.ask(COLOUR, SKY)
+    streamed = await model.ask(COLOUR, SKY, listener=TextListener("colour"))
     await registry.close()
 
     assert (whole.output, whole.usage.input_tokens) == (BLUE, 100)
@@ -234,8 +233,8 @@ async def test_equal_steps_of_one_hop_are_two_calls_and_a_redelivery_pays_for_no
     model = StoredModel(paid, Store(), prompts=None)
 
     async def run_hop() -> list[ModelStep]:
-        with call_scope(QUESTION, stage="reason", attempt=0):
-            return [await model.converse(ASKED) for _ in range(2)]
+        run = start_run(QUESTION, stage="reason", attempt=0)
+        return [await model.converse(ASKED, run) for _ in range(2)]
 
     first = await run_hop()
     with record_calls() as calls:

@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 from envelope.question import Question as Message
-from llm.call_scope import call_scope
+from envelope.run import OUTSIDE, Run
 from llm.errors import ChainExhausted, MissingKey, ModelUnavailable, RateLimited
 from llm.port import ModelAnswer, record_calls
 from llm.registry import Registry
@@ -21,6 +21,7 @@ from llm.vendors.model_transport import RetryRules
 from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.model_server import ModelServer, Response, running_server
+from tests.support.runs import start_run
 
 MESSAGE = Message(tenant="t", assistant="a", conversation_id="c", message_id="m")
 VENDOR = OpenAI()
@@ -49,8 +50,8 @@ class Vendors:
     registry: Registry
     clock: MovedClock = field(default_factory=MovedClock)
 
-    async def ask(self, setting: str = CHAIN) -> ModelAnswer[Colour]:
-        return await self.registry.model(setting).ask(COLOUR, SKY)
+    async def ask(self, setting: str = CHAIN, run: Run = OUTSIDE) -> ModelAnswer[Colour]:
+        return await self.registry.model(setting).ask(COLOUR, SKY, run)
 
     def counts(self) -> tuple[int, int]:
         """How many requests each server has received."""
@@ -301,9 +302,9 @@ async def test_a_chain_that_hangs_leaves_time_for_the_rules(vendors: Vendors) ->
     vendors.first.will_send(HANGS)
     vendors.second.will_send(HANGS)
 
-    with call_scope(MESSAGE, stage="essence", attempt=0, remaining_seconds=2.0):
-        async with asyncio.timeout(2.0):
-            answer = await vendors.ask(f"{CHAIN},scripted")
+    run = start_run(MESSAGE, stage="essence", attempt=0, remaining_seconds=2.0)
+    async with asyncio.timeout(2.0):
+        answer = await vendors.ask(f"{CHAIN},scripted", run)
 
     assert answer.model == "scripted"
 
@@ -311,11 +312,9 @@ async def test_a_chain_that_hangs_leaves_time_for_the_rules(vendors: Vendors) ->
 async def test_a_call_that_had_hardly_any_time_blames_nobody(vendors: Vendors) -> None:
     vendors.first.will_send(HANGS)
 
-    with (
-        call_scope(MESSAGE, stage="essence", attempt=0, remaining_seconds=0.05),
-        pytest.raises(ModelUnavailable),
-    ):
-        await vendors.ask("small@first")
+    run = start_run(MESSAGE, stage="essence", attempt=0, remaining_seconds=0.05)
+    with pytest.raises(ModelUnavailable):
+        await vendors.ask("small@first", run)
     # The request may have been given up before it was sent.
     vendors.first.responses.clear()
     vendors.first.will_send(ANSWER)

@@ -10,16 +10,17 @@ import stamina.instrumentation
 from stamina.instrumentation import RetryDetails
 
 from envelope.question import Question as Message
-from llm.call_scope import call_scope, remaining_seconds
+from envelope.run import OUTSIDE
 from llm.errors import ModelTimeout, ModelUnavailable, RateLimited
 from llm.port import record_calls
 from llm.registry import Registry
 from llm.vendors.catalogue import VendorAccess
 from llm.vendors.http_status import retry_after_seconds
-from llm.vendors.model_transport import RetryRules, Transport
+from llm.vendors.model_transport import RetryRules, Transport, remaining_seconds
 from tests.llm.sample_task import BLUE, COLOUR, SKY, PlainPrompts
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.model_server import ModelServer, Response
+from tests.support.runs import start_run
 
 MESSAGE = Message(tenant="t", assistant="a", conversation_id="c", message_id="m")
 NAME = "gpt-4@openai"
@@ -90,11 +91,9 @@ async def test_a_hop_without_time_left_does_not_wait_for_a_retry(
 ) -> None:
     server.will_send(OpenAI().failure(429, retry_after="5"))
 
-    with (
-        call_scope(MESSAGE, stage="essence", attempt=0, remaining_seconds=4),
-        pytest.raises(RateLimited),
-    ):
-        await registry.model(NAME).ask(COLOUR, SKY)
+    run = start_run(MESSAGE, stage="essence", attempt=0, remaining_seconds=4)
+    with pytest.raises(RateLimited):
+        await registry.model(NAME).ask(COLOUR, SKY, run)
 
     assert len(server.received) == 1
 
@@ -104,19 +103,17 @@ async def test_a_request_takes_no_longer_than_the_hop_has_left(
 ) -> None:
     server.will_send(Response(ends="never"))
 
-    with (
-        call_scope(MESSAGE, stage="essence", attempt=0, remaining_seconds=0.1),
-        pytest.raises(ModelTimeout),
-    ):
-        await registry.model(NAME).ask(COLOUR, SKY)
+    run = start_run(MESSAGE, stage="essence", attempt=0, remaining_seconds=0.1)
+    with pytest.raises(ModelTimeout):
+        await registry.model(NAME).ask(COLOUR, SKY, run)
 
 
 async def test_the_time_left_is_the_smaller_of_limit_and_hop() -> None:
-    outside = remaining_seconds(30)
-    with call_scope(MESSAGE, stage="essence", attempt=0, remaining_seconds=10):
-        inside = remaining_seconds(30), remaining_seconds(1)
-    with call_scope(MESSAGE, stage="essence", attempt=0, remaining_seconds=-1):
-        late = remaining_seconds(30)
+    outside = remaining_seconds(OUTSIDE, 30)
+    run = start_run(MESSAGE, stage="essence", attempt=0, remaining_seconds=10)
+    inside = remaining_seconds(run, 30), remaining_seconds(run, 1)
+    over = start_run(MESSAGE, stage="essence", attempt=0, remaining_seconds=-1)
+    late = remaining_seconds(over, 30)
 
     assert outside == 30
     assert 0 < inside[0] <= 10
@@ -195,6 +192,6 @@ async def test_what_is_not_a_transport_error_is_not_tried_again() -> None:
 
     rules = RetryRules(attempts=5, wait_initial_seconds=0.001, wait_max_seconds=0.002)
     with pytest.raises(ModelTimeout):
-        await Transport(NAME, 1.0, rules, None).call(10, ask)
+        await Transport(NAME, 1.0, rules, None).call(OUTSIDE, 10, ask)
 
     assert len(asked) == 2

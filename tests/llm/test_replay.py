@@ -4,13 +4,13 @@ from decimal import Decimal
 import pytest
 
 from envelope.question import Question as Message
-from llm.call_scope import call_scope
 from llm.chain import ChainLink, FallbackChain
 from llm.errors import ModelUnavailable
 from llm.port import Model, Usage, record_calls
 from llm.scripted import Scripted, ScriptedModel
 from llm.stored_model import CallKey, StoredModel
 from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts, Question
+from tests.support.runs import start_run
 
 GREY = Colour(name="grey")
 PAID = Usage(10, 5, 2)
@@ -51,10 +51,10 @@ async def test_a_redelivered_hop_finds_the_answer_that_was_paid(
 ) -> None:
     inner = make_paid_model(BLUE)
 
-    with call_scope(message(), stage="essence", attempt=0):
-        first = await make_stored_model(inner, fake_documents).ask(COLOUR, SKY)
-    with call_scope(message(), stage="essence", attempt=0):
-        again = await make_stored_model(inner, fake_documents).ask(COLOUR, SKY)
+    run = start_run(message(), stage="essence", attempt=0)
+    first = await make_stored_model(inner, fake_documents).ask(COLOUR, SKY, run)
+    run = start_run(message(), stage="essence", attempt=0)
+    again = await make_stored_model(inner, fake_documents).ask(COLOUR, SKY, run)
 
     assert len(inner.calls) == 1
     assert (first.from_store, again.from_store) == (False, True)
@@ -72,10 +72,10 @@ async def test_the_calls_behind_a_found_answer_are_recorded_again_and_marked(
         ]
     )
 
-    with call_scope(message(), stage="essence", attempt=0):
-        await make_stored_model(chain, fake_documents).ask(COLOUR, SKY)
-        with record_calls() as calls:
-            await make_stored_model(chain, fake_documents).ask(COLOUR, SKY)
+    run = start_run(message(), stage="essence", attempt=0)
+    await make_stored_model(chain, fake_documents).ask(COLOUR, SKY, run)
+    with record_calls() as calls:
+        await make_stored_model(chain, fake_documents).ask(COLOUR, SKY, run)
 
     assert [(call.model, call.from_store, call.cost_usd) for call in calls] == [
         ("a", True, Decimal("0.25")),
@@ -107,8 +107,8 @@ async def test_what_differs_in_anything_is_asked_anew(
         inputs: Question = SKY,
         skip: int = 0,
     ) -> Colour:
-        with call_scope(question, stage=stage, attempt=attempt):
-            return (await model.ask(COLOUR, inputs, skip=skip)).output
+        run = start_run(question, stage=stage, attempt=attempt)
+        return (await model.ask(COLOUR, inputs, run, skip=skip)).output
 
     first = await ask()
     second = await ask(**change)  # type: ignore[arg-type] # one argument each
@@ -120,10 +120,10 @@ async def test_a_failure_is_not_stored(fake_documents: FakeCallStore) -> None:
     inner = make_paid_model(ModelUnavailable("down"), BLUE)
     model = make_stored_model(inner, fake_documents)
 
-    with call_scope(message(), stage="essence", attempt=0):
-        with pytest.raises(ModelUnavailable):
-            await model.ask(COLOUR, SKY)
-        answer = await model.ask(COLOUR, SKY)
+    run = start_run(message(), stage="essence", attempt=0)
+    with pytest.raises(ModelUnavailable):
+        await model.ask(COLOUR, SKY, run)
+    answer = await model.ask(COLOUR, SKY, run)
 
     assert answer.output == BLUE
 
@@ -135,10 +135,10 @@ async def test_a_stored_answer_that_cannot_be_read_is_asked_anew(
     inner = make_paid_model(BLUE, GREY)
     model = make_stored_model(inner, fake_documents)
 
-    with call_scope(message(), stage="essence", attempt=0):
-        await model.ask(COLOUR, SKY)
-        fake_documents.kept = dict.fromkeys(fake_documents.kept, frame)
-        answer = await model.ask(COLOUR, SKY)
+    run = start_run(message(), stage="essence", attempt=0)
+    await model.ask(COLOUR, SKY, run)
+    fake_documents.kept = dict.fromkeys(fake_documents.kept, frame)
+    answer = await model.ask(COLOUR, SKY, run)
 
     assert answer.output == GREY
 
@@ -146,9 +146,9 @@ async def test_a_stored_answer_that_cannot_be_read_is_asked_anew(
 async def test_an_unknown_price_stays_unknown_in_the_store(fake_documents: FakeCallStore) -> None:
     model = make_stored_model(ScriptedModel([BLUE], cost_usd=None), fake_documents)
 
-    with call_scope(message(), stage="essence", attempt=0):
-        await model.ask(COLOUR, SKY)
-        again = await model.ask(COLOUR, SKY)
+    run = start_run(message(), stage="essence", attempt=0)
+    await model.ask(COLOUR, SKY, run)
+    again = await model.ask(COLOUR, SKY, run)
 
     assert (again.from_store, again.cost_usd) == (True, None)
 

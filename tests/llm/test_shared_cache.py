@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from envelope.question import Question as Message
-from llm.call_scope import call_scope
 from llm.chain import ChainLink, FallbackChain
 from llm.conversation import (
     ModelMessage,
@@ -19,6 +18,7 @@ from llm.port import ModelAnswer, Usage, record_calls
 from llm.scripted import Scripted, ScriptedModel, gate
 from llm.stored_model import CacheKey, CallKey, SharedCache, StoredModel
 from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts, Question
+from tests.support.runs import start_run
 
 GREY = Colour(name="grey")
 
@@ -62,8 +62,8 @@ async def ask(
     message = Message(
         tenant=tenant, assistant=assistant, conversation_id=message_id, message_id=message_id
     )
-    with call_scope(message, stage="essence", attempt=0):
-        return await model.ask(COLOUR, Question(text=text))
+    run = start_run(message, stage="essence", attempt=0)
+    return await model.ask(COLOUR, Question(text=text), run)
 
 
 async def test_the_same_thing_asked_in_another_conversation_is_a_hit_that_costs_nothing(
@@ -177,10 +177,10 @@ async def test_a_further_attempt_wants_another_answer_than_the_one_turned_down(
     model, _cache, _ = make_cached_model(fake_documents, BLUE, GREY)
     message = Message(tenant="t", assistant="a", conversation_id="c", message_id="m")
 
-    with call_scope(message, stage="response", attempt=0):
-        first = await model.ask(COLOUR, SKY)
-    with call_scope(message, stage="response", attempt=1):
-        second = await model.ask(COLOUR, SKY)
+    run = start_run(message, stage="response", attempt=0)
+    first = await model.ask(COLOUR, SKY, run)
+    run = start_run(message, stage="response", attempt=1)
+    second = await model.ask(COLOUR, SKY, run)
 
     assert (first.output, second.output) == (BLUE, GREY)
 
@@ -244,8 +244,8 @@ async def step(
     conversation = ToolConversation(
         task="work_on_task", messages=(UserMessage(text=BRIEF),), sharing=("staff",)
     ).extend(SEARCHES, ToolMessage(call_id="a", name="search", text=result))
-    with call_scope(message, stage="work", attempt=attempt):
-        found = await model.converse(conversation.model_copy(update=changes))
+    run = start_run(message, stage="work", attempt=attempt)
+    found = await model.converse(conversation.model_copy(update=changes), run)
     return found.message.text
 
 

@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from llm.errors import ModelUnavailable, RateLimited
-from llm.partial_answers import PartialText, TextListener, ask_and_follow
+from llm.partial_answers import ask_and_follow
 from llm.port import ModelAnswer, ModelCall, Usage, record_calls
 from llm.registry import Registry
+from llm.text_listener import PartialText, TextListener
 from llm.vendors.catalogue import VendorAccess
 from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts
 from tests.llm.vendor_dialects import Dialect, OpenAI
@@ -29,7 +30,9 @@ class Followed:
     async def run(self) -> ModelAnswer[Colour]:
         with record_calls() as self.calls:
             return await ask_and_follow(
-                self.listener, lambda: self._model.ask(COLOUR, SKY), self._keep
+                self.listener,
+                lambda listener: self._model.ask(COLOUR, SKY, listener=listener),
+                self._keep,
             )
 
     async def _keep(self, partial: PartialText) -> None:
@@ -111,25 +114,11 @@ async def test_a_failure_of_the_reader_costs_the_draft_and_not_the_answer(
     async def fail(partial: PartialText) -> None:
         raise ValueError(partial.text)
 
-    answer = await ask_and_follow(TextListener(COLOUR.name), lambda: model.ask(COLOUR, SKY), fail)
+    answer = await ask_and_follow(
+        TextListener(COLOUR.name), lambda listener: model.ask(COLOUR, SKY, listener=listener), fail
+    )
 
     assert answer.output == BLUE
-
-
-async def test_answers_of_another_task_are_not_followed(
-    server: ModelServer, dialect: Dialect, registry: Registry
-) -> None:
-    server.will_send(dialect.answer(WHOLE))
-    listener = TextListener("another")
-    model = registry.model(f"{dialect.model}@{dialect.provider}")
-
-    async def keep(partial: PartialText) -> None:
-        raise AssertionError(partial)
-
-    answer = await ask_and_follow(listener, lambda: model.ask(COLOUR, SKY), keep)
-
-    assert answer.output == BLUE
-    assert listener.characters == 0
 
 
 async def ask_twice(server: ModelServer) -> Followed:
@@ -179,7 +168,9 @@ async def test_a_model_that_writes_slowly_is_not_replaced_by_the_next(
     async def skip(_: PartialText) -> None:
         return None
 
-    answer = await ask_and_follow(listener, lambda: model.ask(COLOUR, SKY), skip)
+    answer = await ask_and_follow(
+        listener, lambda listener: model.ask(COLOUR, SKY, listener=listener), skip
+    )
     await registry.close()
 
     assert answer.output == BLUE

@@ -7,18 +7,19 @@ from dataclasses import replace
 import pytest
 
 from envelope.question import Question as Message
-from llm.call_scope import call_scope
 from llm.errors import ModelTimeout
-from llm.partial_answers import PartialText, TextListener, ask_and_follow
+from llm.partial_answers import ask_and_follow
 from llm.port import ModelAnswer
 from llm.registry import Registry
 from llm.scripted import ScriptedModel
 from llm.stored_model import MOST_TIMEOUTS, StoredModel
+from llm.text_listener import PartialText, TextListener
 from llm.vendors.catalogue import VendorAccess
 from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts
 from tests.llm.test_replay import FakeCallStore
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.model_server import ModelServer, Response
+from tests.support.runs import start_run
 
 PREPARING = replace(COLOUR, time_share=0.25)
 ANSWER = OpenAI().answer(BLUE.model_dump_json())
@@ -63,7 +64,11 @@ async def follow(registry: Registry) -> ModelAnswer[Colour]:
     async def ignore(_partial: PartialText) -> None: ...
 
     model = registry.model("gpt-4@openai")
-    return await ask_and_follow(TextListener(COLOUR.name), lambda: model.ask(COLOUR, SKY), ignore)
+    return await ask_and_follow(
+        TextListener(COLOUR.name),
+        lambda listener: model.ask(COLOUR, SKY, listener=listener),
+        ignore,
+    )
 
 
 async def test_a_streamed_answer_has_to_begin_in_time(
@@ -96,8 +101,8 @@ async def test_a_model_that_ran_out_of_time_twice_is_not_asked_a_third_time_in_t
         # A process of its own for each stage: they share the store alone.
         model = StoredModel(inner, calls, prompts=PlainPrompts())
         message = Message(tenant="t", assistant="a", conversation_id="c", message_id=message_id)
-        with call_scope(message, stage=stage, attempt=0):
-            return (await model.ask(COLOUR, SKY)).output
+        run = start_run(message, stage=stage, attempt=0)
+        return (await model.ask(COLOUR, SKY, run)).output
 
     for stage in ("translation", "response", "quality"):
         with pytest.raises(ModelTimeout):

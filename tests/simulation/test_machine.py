@@ -93,7 +93,6 @@ def test_long_runs_of_every_operation_in_any_order_keep_every_promise(runs: int)
             max_examples=runs,
             stateful_step_count=50,
             derandomize=True,
-            deadline=None,
             database=None,
             suppress_health_check=list(HealthCheck),
         ),

@@ -24,6 +24,7 @@ from deploy.assembly.knowledge import Knowledge
 from deploy.assembly.runtime import ROLES, connect_runtime, desk, run_workers
 from deploy.cli.commands.chat import COMMANDS
 from deploy.cli.main import main
+from envelope.run import OUTSIDE, Run
 from gateway.desk import Desk, Message
 from gateway.text import parse_command
 from llm.conversation import ModelStep, ToolConversation
@@ -31,6 +32,7 @@ from llm.missing_model import MissingModel
 from llm.port import I, Model, ModelAnswer, O, Task
 from llm.scripted import Scripted, ScriptedModel
 from llm.tasks import judge
+from llm.text_listener import TextListener
 from memory.key_names import conversation_keys
 
 ROOT = Path(__file__).parent.parent.parent
@@ -117,11 +119,21 @@ class PartlyScriptedModel:
         self.tasks = set(script)
         self._offline = MissingModel()
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
+    async def ask(
+        self,
+        task: Task[I, O],
+        inputs: I,
+        run: Run = OUTSIDE,
+        *,
+        skip: int = 0,
+        listener: TextListener | None = None,
+    ) -> ModelAnswer[O]:
         model: Model = self.script if task.name in self.tasks else self._offline
         return await model.ask(task, inputs, skip=skip)
 
-    async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
+    async def converse(
+        self, conversation: ToolConversation, run: Run = OUTSIDE, *, skip: int = 0
+    ) -> ModelStep:
         model = self.script if conversation.task in self.tasks else self._offline
         return await model.converse(conversation, skip=skip)
 

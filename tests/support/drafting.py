@@ -7,7 +7,6 @@ from typing import Any
 from envelope.role import Role
 from envelope.sources import AnswerDraft, SourceUsed
 from tests.support.worker_harness import WRITES, WorkerHarness
-from worker.drafts import RunDrafts
 
 SOURCE = SourceUsed(
     number=1,
@@ -56,7 +55,8 @@ class DraftedAnswer:
         self.harness.script.next(Role.QUALITY, self._judge(self.text))
 
     async def _write_many(self, count: int) -> dict[str, Any]:
-        drafts = RunDrafts(self.harness.broker.drafts, lambda _role, _reason: None)
+        drafts = self.harness.script.runs[Role.RESPONSE].drafts
+        assert drafts is not None
         await drafts.publish(make_draft(self.sentences[0]))
         await self.first.wait()
         for number in range(1, count):
@@ -74,7 +74,8 @@ class DraftedAnswer:
         }
 
     async def _write(self) -> dict[str, Any]:
-        drafts = RunDrafts(self.harness.broker.drafts, lambda _role, _reason: None)
+        drafts = self.harness.script.runs[Role.RESPONSE].drafts
+        assert drafts is not None
         await drafts.publish(make_draft(self.sentences[0]))
         await self.first.wait()
         await drafts.publish(make_draft(self.text))

@@ -3,6 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+from envelope.run import OUTSIDE, Run
+
 Vectors = Sequence[Sequence[float]]
 
 
@@ -19,6 +21,6 @@ class UniformEmbedder(ABC):
         """Return a vector for each text of a document."""
         return await self.embed(texts)
 
-    async def embed_questions(self, texts: Sequence[str]) -> Vectors:
+    async def embed_questions(self, texts: Sequence[str], run: Run = OUTSIDE) -> Vectors:
         """Return a vector for each text of a question."""
         return await self.embed(texts)

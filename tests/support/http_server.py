@@ -32,9 +32,11 @@ from gateway.port import (
     CatalogEntry,
     CatalogMove,
     CatalogSelection,
+    CatalogUpload,
     Documents,
     FoundPassage,
     FoundPassages,
+    HandOver,
     LibraryDocument,
     ReadableDocument,
     ReadableSection,
@@ -114,6 +116,10 @@ class FakeCatalog:
             return CatalogMove()
         kept[old] = replace(kept[old], source=new)
         return CatalogMove(moved=1, failed=(("b.md", "found none"),))
+
+    async def write(self, tenant: str, assistant: str, name: str, data: bytes) -> CatalogUpload:
+        self.put(tenant, assistant, name)
+        return CatalogUpload(written=1)
 
     def _select(
         self, tenant: str, assistant: str, selection: CatalogSelection
@@ -263,6 +269,7 @@ async def open_http_server(
     job_seconds: float | None = None,
     persons: PersonTokens | None = None,
     library: SearchableLibrary | None = None,
+    handover: HandOver | None = None,
     **broker_options: Any,
 ) -> AsyncIterator[HttpServerFixture]:
     """Open a server while inside; several may share one system."""
@@ -300,6 +307,7 @@ async def open_http_server(
         heartbeat_seconds=heartbeat_seconds,
         release=release,
         job_seconds=job_seconds,
+        handover=handover,
     )
     catalog = FakeCatalog()
     others = (*others, Catalog(channel, catalog).router())
@@ -315,7 +323,9 @@ async def open_http_server(
         others=others,
         reviews=reviews,
         library=library,
-        mcp=None if library is None else partial(make_endpoint, channel, library, stopping, "1"),
+        mcp=None
+        if library is None
+        else partial(make_endpoint, channel, library, stopping, "1", STORES),
     )
     listener = listening("127.0.0.1", port)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"

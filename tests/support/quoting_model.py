@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from envelope.run import OUTSIDE, Run
 from llm.conversation import (
     ModelMessage,
     ModelStep,
@@ -29,6 +30,7 @@ from llm.tasks import (
     synthesize_findings,
     translate,
 )
+from llm.text_listener import TextListener
 from tools.listed_parts import find_items
 
 
@@ -37,13 +39,23 @@ class QuotingModel:
 
     name = "quoting"
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
+    async def ask(
+        self,
+        task: Task[I, O],
+        inputs: I,
+        run: Run = OUTSIDE,
+        *,
+        skip: int = 0,
+        listener: TextListener | None = None,
+    ) -> ModelAnswer[O]:
         if task.name not in _ANSWERS:
             raise NoModel(f"expected a model for {task.name!r}, found none")
         output: Any = _ANSWERS[task.name](inputs)
         return ModelAnswer(output, self.name, Usage(), Decimal(0), 0.0)
 
-    async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
+    async def converse(
+        self, conversation: ToolConversation, run: Run = OUTSIDE, *, skip: int = 0
+    ) -> ModelStep:
         found = [one for one in conversation.messages if isinstance(one, ToolMessage)]
         sources = [source for one in found for source in one.sources]
         message = ModelMessage(text=f"Found: [{sources[0]}]" if sources else "DONE")

@@ -7,8 +7,7 @@ from pydantic import BaseModel
 
 from agents.named_documents import TitledDocument, find_scope
 from llm.conversation import ModelMessage, ToolConversation
-from llm.tasks import scope, triage, understand
-from llm.tasks.specialists import (
+from llm.tasks import (
     citation_auditor,
     classifier,
     compliance,
@@ -17,7 +16,10 @@ from llm.tasks.specialists import (
     report_generator,
     requirement_extractor,
     risk_verifier,
+    scope,
     synthesis,
+    triage,
+    understand,
 )
 from tests.support.app_harness import PartlyScriptedModel
 

@@ -16,6 +16,7 @@ from agents.swarm.worker_output import WorkerOutput
 from agents.swarm.workers import WorkerTask, dump_outputs
 from envelope.outcome import Wrote
 from envelope.role import Role
+from envelope.run import Run
 from envelope.swarm import PlanStep
 from llm.scripted import ScriptedModel
 from manager.flow import Flow, Scatter
@@ -25,7 +26,7 @@ from tests.support.worker_harness import FixedTexts
 from tools.calls import CitedPassage
 from tools.passages import FoundPassage
 
-Act = Callable[[str, int], Awaitable[Any]]
+Act = Callable[[str, int, Run], Awaitable[Any]]
 """Receives the worker and how often it began; returns an outcome, or None for the usual one."""
 
 
@@ -98,7 +99,7 @@ class ActingWorker(Agent[WorkerReads, WorkerWrites]):
     async def work(self, reads: WorkerReads) -> Any:
         name = WorkerTask.model_validate(reads.worker_task).worker.id
         self.began[name] += 1
-        acted = None if self._act is None else await self._act(name, self.began[name])
+        acted = None if self._act is None else await self._act(name, self.began[name], self.run)
         if acted is not None:
             return acted
         self.ended[name] += 1

@@ -4,6 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -15,6 +16,7 @@ from broker.redis_broker import RedisBroker
 from envelope.conversation import Pause, Preferences, Turn
 from envelope.outcome import Wrote
 from envelope.role import Role
+from envelope.run import Run
 from gateway.desk import Desk
 from manager.flow import Flow
 from manager.flows import FLOWS, NEWEST
@@ -24,6 +26,7 @@ from memory.conversation import RedisMemory
 from tests.support.flow_path import plain_writes
 from worker.agent_handler import AgentHandler, make_poison_notice
 from worker.call_recording import HopCalls
+from worker.drafts import RunDrafts
 from worker.port import SilentMeter, WorkerMeter
 from worker.process import WorkerProcess, WorkerSpec
 
@@ -78,6 +81,7 @@ class ScriptedAgent(Agent[Reads, Writes]):
 
     async def work(self, reads: Reads) -> Any:
         self._script.seen[self.role].append(reads.model_dump())
+        self._script.runs[self.role] = self.run
         acts = self._script.acts[self.role]
         act = acts.pop(0) if acts else {}
         if callable(act):
@@ -97,6 +101,8 @@ class Script:
     def __init__(self) -> None:
         self.acts: defaultdict[Role, list[Any]] = defaultdict(list)
         self.seen: defaultdict[Role, list[dict[str, Any]]] = defaultdict(list)
+        self.runs: dict[Role, Run] = {}
+        """The last run of each role."""
 
     def next(self, role: Role, *acts: Any) -> None:
         """Queue acts: writes to add, an exception, an outcome, or a function of the reads."""
@@ -186,7 +192,12 @@ class WorkerHarness:
         specs = [WorkerSpec(manager, slots)]
         specs += [
             WorkerSpec(
-                AgentHandler(agent, limit_seconds=limit_seconds, recorded=HopCalls(None)),
+                AgentHandler(
+                    agent,
+                    limit_seconds=limit_seconds,
+                    recorded=HopCalls(None),
+                    open_drafts=partial(RunDrafts, self.broker.drafts, lambda _role, _reason: None),
+                ),
                 slots,
             )
             for agent in agents

@@ -1,6 +1,7 @@
 """The built-in tools over a small library, each called as a model calls it."""
 
 import ast
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -74,7 +75,7 @@ async def test_a_report_is_formatted_in_parts_and_is_no_source(executor: ToolExe
 
 async def test_a_person_finds_only_what_they_may_read(executor: ToolExecutor) -> None:
     outside = await call(executor, "lookup", name="Omega")
-    board = READER.model_copy(update={"groups": ("board",)})
+    board = replace(READER, groups=("board",))
     asked = ToolCall(call_id="2", tool="lookup", arguments={"name": "Omega"})
     inside = await executor.execute(asked, board)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -180,17 +181,17 @@ async def test_a_name_of_any_form_is_bounded_and_does_not_run(name: str) -> None
 async def test_a_tool_off_the_list_counts_as_unknown() -> None:
     tool = Faulty("read", Reported())
 
-    result = await execute(tool, caller=CALLER.model_copy(update={"allowed": frozenset({"x"})}))
+    result = await execute(tool, caller=replace(CALLER, allowed=frozenset({"x"})))
 
     assert (result.was_hallucinated, result.nearest, tool.runs) == (True, None, 0)
 
 
 async def test_a_dangerous_tool_is_given_only_by_name_and_waits_for_approval() -> None:
     tool = Faulty("delete", Reported(), effect=EffectClass.DANGEROUS)
-    trusted = CALLER.model_copy(update={"allowed": frozenset({"delete"})})
+    trusted = replace(CALLER, allowed=frozenset({"delete"}))
     asked = await execute(tool, caller=trusted)
     assert asked.approval is not None
-    approved = trusted.model_copy(update={"approved": frozenset({asked.approval.approval_id})})
+    approved = replace(trusted, approved=frozenset({asked.approval.approval_id}))
 
     results = [await execute(tool, caller=who) for who in (CALLER, trusted, approved)]
 

@@ -6,15 +6,17 @@ from prometheus_client import generate_latest
 from pydantic import JsonValue
 
 from broker.values import Fields, Forward
-from envelope.envelope import Envelope
+from envelope.question import Question
+from envelope.run import Run
 from llm.port import ModelCall, Usage, record
 from worker.call_recording import HopCalls, encode_model_call, fallbacks_of
 from worker.metrics import PrometheusMeter
 
-ENVELOPE = Envelope(
-    tenant="acme", assistant="docs", channel="test", conversation_id="c", message_id="m",
-    create_ts=0, update_ts=0, deadline_ts=60,
-)  # fmt: skip
+QUESTION = Question(tenant="acme", assistant="docs", conversation_id="c", message_id="m")
+
+
+def make_run(stage: str) -> Run:
+    return Run(QUESTION, stage)
 
 
 def call(error: str | None = None, cost: Decimal | None = Decimal("0.01")) -> ModelCall:
@@ -24,7 +26,7 @@ def call(error: str | None = None, cost: Decimal | None = Decimal("0.01")) -> Mo
 async def test_a_hops_calls_are_journaled_and_counted() -> None:
     meter = PrometheusMeter()
 
-    with HopCalls(meter)(ENVELOPE, "response", 0, 5.0) as calls:
+    with HopCalls(meter)(make_run("response")) as calls:
         record(call())
         entries = calls()
 
@@ -63,7 +65,7 @@ async def test_calls_of_a_failed_hop_are_counted_too() -> None:
     recorder = HopCalls(meter)
 
     def hop() -> None:
-        with recorder(ENVELOPE, "response", 0, 5.0):
+        with recorder(make_run("response")):
             record(call(error="RateLimited: slow down"))
             raise ValueError("broken")
 
@@ -79,7 +81,7 @@ async def test_calls_of_a_failed_hop_are_counted_too() -> None:
 async def test_a_call_of_unknown_price_is_counted_as_such() -> None:
     meter = PrometheusMeter()
 
-    with HopCalls(meter)(ENVELOPE, "response", 0, 5.0):
+    with HopCalls(meter)(make_run("response")):
         record(call(cost=None))
 
     shown = generate_latest(meter.registry).decode()
@@ -130,7 +132,7 @@ async def test_a_hit_of_the_cache_is_journaled_and_counted_with_the_money_it_sav
     meter, beside = PrometheusMeter(), PrometheusMeter()
     hit = replace(call(cost=Decimal(0)), from_store=True, from_cache=True, saved_usd=saved)
 
-    with HopCalls(meter)(ENVELOPE, "response", 0, 5.0) as calls:
+    with HopCalls(meter)(make_run("response")) as calls:
         record(hit)
         [entry] = calls()
     journal = (encode_model_call(hit),)
@@ -150,10 +152,8 @@ async def test_searches_are_counted_for_the_role_that_asked_and_by_where_they_we
     meter = PrometheusMeter()
     recorder = HopCalls(meter)
 
-    with recorder(ENVELOPE, "guardrails", 0, 5.0):
-        recorder.count_search(is_hit=False)
-    with recorder(ENVELOPE, "search", 0, 5.0):
-        recorder.count_search(is_hit=True)
+    recorder.count_search(make_run("guardrails"), is_hit=False)
+    recorder.count_search(make_run("search"), is_hit=True)
 
     shown = generate_latest(meter.registry).decode()
     assert 'refdesk_searches_total{role="guardrails",source="index"} 1.0' in shown

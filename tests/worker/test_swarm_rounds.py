@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from envelope.outcome import GaveUp
+from envelope.run import Run
 from gateway.desk import Desk, Message
 from manager.flows import NEWEST
 from manager.flows.swarm import SWARM_FLOW
@@ -65,7 +66,7 @@ def list_states(reply: dict[str, Any]) -> dict[str, str]:
 
 
 async def test_only_workers_that_failed_begin_again(harness: WorkerHarness) -> None:
-    async def fail_once(name: str, began: int) -> Any:
+    async def fail_once(name: str, began: int, _run: Run) -> Any:
         if name == "w1" and began == 1:
             raise RuntimeError("lost")
         return GaveUp("away") if name == "w2" and began <= 2 else None
@@ -93,7 +94,7 @@ async def test_a_worker_that_fails_begins_again_while_another_one_hangs(
 ) -> None:
     never = asyncio.Event()
 
-    async def act(name: str, began: int) -> Any:
+    async def act(name: str, began: int, _run: Run) -> Any:
         if name == "w1" and began <= 2:
             return GaveUp("not yet")
         if name == "w2":
@@ -126,7 +127,7 @@ async def test_of_a_hundred_workers_that_fail_or_hang_no_healthy_one_runs_again(
     raising = {f"w{number}" for number in range(0, 50, 10)}
     hanging = {"w7", "w8", "w9"}
 
-    async def act(name: str, _began: int) -> Any:
+    async def act(name: str, _began: int, _run: Run) -> Any:
         if name in raising:
             return GaveUp("always")
         if name in hanging:
@@ -160,7 +161,7 @@ async def test_enough_results_are_enough_and_the_others_are_cancelled(
     cancelled: list[str] = []
     never = asyncio.Event()
 
-    async def hang(name: str, _began: int) -> Any:
+    async def hang(name: str, _began: int, _run: Run) -> Any:
         if name == "w0":
             try:
                 await never.wait()
@@ -190,7 +191,7 @@ async def test_with_half_of_the_workers_hanging_every_partial_answer_comes_in_ti
     questions = int(os.environ.get("REFDESK_TEST_QUESTIONS", QUESTIONS))
     never = asyncio.Event()
 
-    async def hang(name: str, _began: int) -> Any:
+    async def hang(name: str, _began: int, _run: Run) -> Any:
         if name in {"w1", "w3"}:
             await never.wait()
         return None
@@ -216,7 +217,7 @@ async def test_with_half_of_the_workers_hanging_every_partial_answer_comes_in_ti
 async def test_a_cancelled_swarm_ends_its_workers(harness: WorkerHarness) -> None:
     hanging, cancelled = asyncio.Event(), asyncio.Event()
 
-    async def hang(_name: str, _began: int) -> Any:
+    async def hang(_name: str, _began: int, _run: Run) -> Any:
         hanging.set()
         try:
             await asyncio.Event().wait()
@@ -244,7 +245,7 @@ async def test_workers_that_completed_before_a_cancellation_stay_completed(
 ) -> None:
     never = asyncio.Event()
 
-    async def hang(name: str, _began: int) -> Any:
+    async def hang(name: str, _began: int, _run: Run) -> Any:
         if name in {"w1", "w3"}:
             await never.wait()
         return None
@@ -274,7 +275,7 @@ async def test_two_changes_of_topic_in_a_row_leave_only_the_last_question(
 ) -> None:
     begun: list[str] = []
 
-    async def hang(name: str, began: int) -> Any:
+    async def hang(name: str, began: int, _run: Run) -> Any:
         begun.append(name)
         if len(begun) <= 8:
             await asyncio.Event().wait()
@@ -305,7 +306,7 @@ async def test_two_changes_of_topic_in_a_row_leave_only_the_last_question(
 async def test_the_join_of_a_short_deadline_leaves_time_to_write(harness: WorkerHarness) -> None:
     never = asyncio.Event()
 
-    async def hang(name: str, _began: int) -> Any:
+    async def hang(name: str, _began: int, _run: Run) -> Any:
         if name == "w1":
             await never.wait()
         return None
@@ -331,7 +332,7 @@ async def test_a_deadline_without_any_process_cancels_every_task_of_the_plan(
 ) -> None:
     begun: list[str] = []
 
-    async def hang(name: str, _began: int) -> Any:
+    async def hang(name: str, _began: int, _run: Run) -> Any:
         begun.append(name)
         await asyncio.Event().wait()
 

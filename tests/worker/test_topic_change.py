@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from envelope.role import Role
+from envelope.run import Run
 from gateway.desk import Message
 from manager.flows import NEWEST
 from manager.flows.swarm import SWARM_FLOW
@@ -30,7 +31,7 @@ class Worker(ActingWorker):
         self.gate = asyncio.Event()
         self.quick = quick
 
-    async def _wait(self, name: str, began: int) -> Any:
+    async def _wait(self, name: str, began: int, _run: Run) -> Any:
         if name not in self.quick and began == 1:
             await self.gate.wait()
         return None

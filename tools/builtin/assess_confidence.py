@@ -43,6 +43,7 @@ class AssessConfidence(Tool[Inputs, Output]):
 
     async def run(self, inputs: Inputs, caller: ToolCaller) -> Output:
         request = SearchRequest(
+            run=caller.run,
             question=inputs.question,
             text=inputs.question,
             language=caller.language or None,

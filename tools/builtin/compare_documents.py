@@ -87,7 +87,7 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
     is_source = True
 
     async def run(self, inputs: Inputs, caller: ToolCaller) -> Output:
-        documents = await self._library.read([inputs.old, inputs.new], caller.groups)
+        documents = await self._library.read([inputs.old, inputs.new], caller.groups, caller.run)
         if len(documents) == 2:
             pairs = await asyncio.to_thread(compare_documents, *documents)
             return _describe(pairs, documents[0], documents[1], inputs.limit)
@@ -154,7 +154,7 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
         """Return the sections that differ in pairs of documents, an older and a newer one."""
         found = []
         for ids in pairs:
-            documents = await self._library.read(ids, caller.groups)
+            documents = await self._library.read(ids, caller.groups, caller.run)
             if len(documents) == len(ids):
                 old, new = documents
                 sections = await asyncio.to_thread(compare_documents, old, new)
@@ -177,7 +177,9 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
     ) -> list[DocumentChange]:
         """Return documents that only the newer version has, the first ones with their beginning."""
         ids = [one.id for one in added[:_MOST_READ]]
-        documents = {one.listed.id: one for one in await self._library.read(ids, caller.groups)}
+        documents = {
+            one.listed.id: one for one in await self._library.read(ids, caller.groups, caller.run)
+        }
         return [_quote_beginning(one, documents.get(one.id)) for one in added]
 
     async def _list_withdrawn(self, document_ids: list[str], caller: ToolCaller) -> set[str]:
@@ -185,7 +187,7 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
         withdrawn = set()
         for start in range(0, len(document_ids), _READ_AT_ONCE):
             part = document_ids[start : start + _READ_AT_ONCE]
-            for document in await self._library.read(part, caller.groups):
+            for document in await self._library.read(part, caller.groups, caller.run):
                 text = document.chunks[0].chunk.text
                 if len(document.chunks) == 1 and _WITHDRAWN.match(text):
                     withdrawn.add(document.listed.id)

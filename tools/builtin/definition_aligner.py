@@ -61,6 +61,7 @@ class DefinitionAligner(Tool[Inputs, Output]):
 
     async def run(self, inputs: Inputs, caller: ToolCaller) -> Output:
         request = SearchRequest(
+            run=caller.run,
             question=f"definition of {inputs.term}",
             language=caller.language or None,
             limit=20,

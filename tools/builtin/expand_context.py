@@ -28,7 +28,7 @@ class ExpandContext(ShowsPassages, LibraryTool[Inputs, PassageList]):
 
     async def run(self, inputs: Inputs, caller: ToolCaller) -> PassageList:
         owners = [document_of(chunk_id) for chunk_id in inputs.chunk_ids]
-        documents = await self._library.read(owners, caller.groups)
+        documents = await self._library.read(owners, caller.groups, caller.run)
         known = {one.listed.id: one for one in documents}
         passages: dict[str, FoundPassage] = {}
         for chunk_id, owner in zip(inputs.chunk_ids, owners, strict=True):

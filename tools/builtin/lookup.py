@@ -31,7 +31,7 @@ class Lookup(ShowsPassages, LibraryTool[Inputs, PassageList]):
         graph = await self._library.open_graph(caller.groups)
         names = await graph.find_called([" ".join(split_words(inputs.name))])
         found = names.find(inputs.name)[: inputs.limit]
-        documents = await self._library.read(found, caller.groups)
+        documents = await self._library.read(found, caller.groups, caller.run)
         passages = tuple(
             FoundPassage(citation=cite_chunk(one, 0, 1.0), text=one.chunks[0].chunk.text)
             for one in documents

@@ -10,7 +10,7 @@ from typing import Self
 from pydantic import Field, JsonValue
 
 from knowledge.port import Findings, Hit, Searcher
-from knowledge.search.levels import HIERARCHICAL, SEMANTIC
+from knowledge.search.ranking import HIERARCHICAL, SEMANTIC
 from tools.calls import ToolCaller
 from tools.graph_walk import GraphWalker, Walk
 from tools.passages import (
@@ -127,6 +127,7 @@ class Search(ShowsPassages, Tool[Inputs, PassageList]):
             language=caller.language,
             groups=caller.groups,
             version=inputs.version,
+            run=caller.run,
         )
         found = await self._walker.walk(walk)
         return PassageList(passages=tuple(found), note="" if found else "nothing leads further")

@@ -45,7 +45,7 @@ class VerifyCitation(LibraryTool[Inputs, Output]):
     output = Output
 
     async def run(self, inputs: Inputs, caller: ToolCaller) -> Output:
-        found = await self._library.read([document_of(inputs.chunk_id)], caller.groups)
+        found = await self._library.read([document_of(inputs.chunk_id)], caller.groups, caller.run)
         for document in found:
             for number, one in enumerate(document.chunks):
                 if one.chunk.chunk_id == inputs.chunk_id:

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from envelope.run import OUTSIDE, Run
 from knowledge.document import Chunk, Document
 from knowledge.index.embedded import open_embedded
 from knowledge.index.port import Index
@@ -51,7 +52,7 @@ class SyntheticEmbedder:
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
         return await self.embed_questions(texts)
 
-    async def embed_questions(self, texts: Sequence[str]) -> list[list[float]]:
+    async def embed_questions(self, texts: Sequence[str], run: Run = OUTSIDE) -> list[list[float]]:
         return [draw_vectors(self._random, 1)[0].tolist() for _ in texts]
 
 

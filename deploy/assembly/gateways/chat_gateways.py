@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING
 from config.errors import SettingsError
 from config.settings import Settings
 from config.texts import load_texts
-from deploy.assembly.gateways.http_gateway import StoredConversations, StoredRates
+from deploy.assembly.gateways.handover import make_handover
+from deploy.assembly.gateways.http_gateway import StoredConversations, StoredKeys, StoredRates
 from deploy.assembly.gateways.listening import serve_probes
 from deploy.assembly.recording import Records
 from deploy.assembly.runtime import Runtime, desk
 from deploy.chat_channels import CHAT_CHANNELS
-from envelope.question import parse_groups
+from envelope.question import Question, parse_groups
 from envelope.texts import Texts
 from gateway.chat.chat_groups import ChatGroups, UserGroups
 from gateway.chat.connector import ChatChannel
 from gateway.chat.metrics import push_metrics
 from gateway.chat.people import People, PersonLimits
-from gateway.chat.ports import Channel, ChatPolicy, PushBroker
+from gateway.chat.ports import AskPerson, Channel, ChatPolicy, PushBroker
 from memory.chat_state import RedisPushMemory
 from memory.errors import MemoryUnavailableError
 from memory.leader_lock import RedisDuty
@@ -30,6 +31,7 @@ from worker.process import consumer_name
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
+    from redis.asyncio import Redis
 
 DRAFT_SECONDS = 1.0
 """Slack and Telegram permit about one message per second in a chat, edits included."""
@@ -83,6 +85,12 @@ async def run_chat_channel(
     result_seconds = settings.result_seconds_of(settings.tenant, settings.assistant)
     broker: PushBroker = runtime.broker  # type: ignore[assignment] # `connect_runtime` makes no other
     try:
+        conversations = StoredConversations(
+            client,
+            shards=settings.shards,
+            ttl_seconds=keep_seconds,
+            records=Records(settings, runtime.broker),
+        )
         connector = ChatChannel(
             channel,
             desk=desk(runtime, channel.name, result_list=channel.name),
@@ -93,12 +101,7 @@ async def run_chat_channel(
                 question_seconds=max(1, int(result_seconds)),
                 conversation_seconds=keep_seconds,
             ),
-            feedback=StoredConversations(
-                client,
-                shards=settings.shards,
-                ttl_seconds=keep_seconds,
-                records=Records(settings, runtime.broker),
-            ),
+            feedback=conversations,
             texts=texts,
             policy=ChatPolicy(
                 burst_seconds=settings.burst_seconds,
@@ -113,6 +116,7 @@ async def run_chat_channel(
             people=People(
                 StoredRates(client), person_limits(settings), channel=channel.name, secret=secret
             ),
+            ask_person=await _find_people(runtime, client, conversations),
             unavailable=(MemoryUnavailableError,),
         )
         async with (
@@ -131,6 +135,20 @@ async def run_chat_channel(
             yield connector
     finally:
         await client.aclose()
+
+
+async def _find_people(
+    runtime: Runtime, client: "Redis", conversations: StoredConversations
+) -> AskPerson | None:
+    """Return what sends a conversation to a person; None if the settings name nobody."""
+    handover = await make_handover(runtime, client, StoredKeys(client), conversations)
+    if handover is None:
+        return None
+
+    async def ask(question: Question, note: str, language: str) -> bool:
+        return await handover.request(question, note=note, language=language, address="")
+
+    return ask
 
 
 def person_limits(settings: Settings) -> PersonLimits:

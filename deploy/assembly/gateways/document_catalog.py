@@ -1,4 +1,4 @@
-"""The documents of an index for HTTP: listed, read, moved, removed; here or by their owner."""
+"""The documents of an index for HTTP, by this process or by the one that owns the index."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -22,13 +22,16 @@ from deploy.assembly.indexed_documents import (
     TO,
     act_on_documents,
 )
-from deploy.assembly.ingestion import ask_owner
+from deploy.assembly.ingestion import SOURCES, ask_owner, read_result
 from deploy.assembly.runtime import Runtime
+from deploy.assembly.source_registry import FetchedSource, SourceSpec
+from deploy.assembly.uploads import Uploads
 from deploy.errors import CommandError
 from gateway.port import (
     CatalogEntry,
     CatalogMove,
     CatalogSelection,
+    CatalogUpload,
     ReadableDocument,
     ReadableSection,
 )
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 20.0
 """How long a request waits for the process that owns the index."""
+WRITE_SECONDS = 120.0
+"""How long a request waits for a file to be read."""
 log = structlog.get_logger("gateway")
 
 Name = tuple[str, str]
@@ -149,8 +154,33 @@ class OwnedCatalog:
         return [_entry(one) for one in documents if isinstance(one, dict)], _total(found)
 
     async def remove(self, tenant: str, assistant: str, selection: CatalogSelection) -> int:
-        request: Fields = {DOCUMENTS: REMOVE, LIMIT: 0, **_encode_selection(selection)}
-        return _total(await self._act((tenant, assistant), request))
+        request: Fields = {DOCUMENTS: REMOVE, **_encode_selection(selection)}
+        found = await self._act((tenant, assistant), request)
+        listed = found.get("documents")
+        documents = listed if isinstance(listed, list) else []
+        files = [one.get("file") for one in documents if isinstance(one, dict)]
+        await asyncio.to_thread(self._uploads((tenant, assistant)).forget, list(map(str, files)))
+        return _total(found)
+
+    async def write(self, tenant: str, assistant: str, name: str, data: bytes) -> CatalogUpload:
+        uploads = self._uploads((tenant, assistant))
+        if refused := uploads.find_fault(name):
+            return CatalogUpload(refused=refused)
+        file = await asyncio.to_thread(uploads.keep, name, data)
+        source = FetchedSource(spec=SourceSpec(place=str(uploads.folder)))
+        request: Fields = {SOURCES: [source.model_dump(mode="json")]}
+        found = await self._ask((tenant, assistant), request, seconds=WRITE_SECONDS)
+        result = read_result(found)
+        return CatalogUpload(
+            written=result.added + result.changed,
+            unchanged=result.unchanged,
+            failures=tuple(
+                one for one in (*result.failed, *result.skipped) if one[0].startswith(file)
+            ),
+        )
+
+    def _uploads(self, name: Name) -> Uploads:
+        return Uploads(self._settings[name])
 
     async def remove_source(self, tenant: str, assistant: str, place: str) -> int:
         """Remove the documents of a source, and return their number."""
@@ -176,11 +206,12 @@ class OwnedCatalog:
             return await act_on_documents(index, request)
         return await self._ask(name, request)
 
-    async def _ask(self, name: tuple[str, str], request: "Fields") -> "Fields":
+    async def _ask(
+        self, name: tuple[str, str], request: "Fields", *, seconds: float | None = None
+    ) -> "Fields":
+        limit = self._wait_seconds if seconds is None else seconds
         try:
-            return await ask_owner(
-                self._broker, self._settings[name], request, seconds=self._wait_seconds
-            )
+            return await ask_owner(self._broker, self._settings[name], request, seconds=limit)
         except CommandError as error:
             log.warning("index_owner_failed", reason=str(error))
             raise IndexUnavailable(str(error)) from error

@@ -20,6 +20,7 @@ from config.texts import load_texts
 from deploy.assembly.data_folder import KeyHistory
 from deploy.assembly.gateways.console import make_gate, make_provider, open_parts
 from deploy.assembly.gateways.document_catalog import OwnedCatalog, documents_of
+from deploy.assembly.gateways.handover import make_handover
 from deploy.assembly.gateways.report_rendering import StoredReports, make_report_reader
 from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
 from deploy.assembly.gateways.searchable_library import OwnedLibrary
@@ -28,7 +29,7 @@ from deploy.assembly.runtime import Runtime, desks
 from deploy.chat_channels import CHAT_CHANNELS
 from deploy.errors import CommandError
 from envelope.conversation import Pause, Turn
-from envelope.question import Question
+from envelope.question import HTTP, Question
 from gateway.api_keys import Key
 from gateway.connections.bodies import BufferBudget
 from gateway.console.people import PeoplePages
@@ -65,6 +66,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger("deploy")
 
 KEPT_TURNS = 50
+STORES = (MemoryUnavailableError, KnowledgeError)
+"""Errors of stores that do not answer."""
 MCP = "mcp"
 """The channel of programs that call the desk as a tool."""
 MINUTE_SECONDS = 60
@@ -120,6 +123,10 @@ class StoredKeys:
     async def link_secret(self) -> bytes:
         """Return the secret by which all HTTP processes on this Redis sign links."""
         return await self._keys.link_secret(secrets.token_bytes(32))
+
+    async def handover_secret(self) -> bytes:
+        """Return the secret by which all processes on this Redis sign where people answer."""
+        return await self._keys.handover_secret(secrets.token_bytes(32))
 
 
 class StoredRates:
@@ -265,7 +272,7 @@ async def make_channel(
     return HttpChannel(
         replies=runtime.broker.replies,
         eraser=runtime.broker.eraser,
-        desks=desks(runtime, "http"),
+        desks=desks(runtime, HTTP),
         guard=guard,
         conversations=conversations,
         words=load_texts().text,
@@ -280,6 +287,7 @@ async def make_channel(
             secret=secret if has_reader else None,
             address=settings.public_url or "",
         ),
+        handover=await make_handover(runtime, client, keys, conversations),
     )
 
 
@@ -313,7 +321,7 @@ async def open_http_app(
             runtime, client, keys, meter, keyless=keyless, has_reader=documents is not None
         )
         library = OwnedLibrary(runtime)
-        others, stores = [widget_router()], (MemoryUnavailableError, KnowledgeError)
+        others, stores = [widget_router()], STORES
         reports = StoredReports(make_report_reader(settings, client))
         if documents is not None:
             others.append(
@@ -387,7 +395,7 @@ def _find_mcp(
         return None
     from gateway.mcp.endpoint import make_endpoint
 
-    return partial(make_endpoint, channel, library, stopping, version("refdesk"))
+    return partial(make_endpoint, channel, library, stopping, version("refdesk"), STORES)
 
 
 def _make_estimate(settings: Settings) -> EstimateReview:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from deploy.assembly.gateways.http_gateway import MCP, StoredKeys, make_channel
+from deploy.assembly.gateways.http_gateway import MCP, STORES, StoredKeys, make_channel
 from deploy.assembly.gateways.searchable_library import OwnedLibrary
 from deploy.assembly.runtime import Runtime, desks
 from deploy.errors import CommandError
@@ -57,6 +57,6 @@ async def open_mcp_tools(
             channel.guard, key=key, tenant=settings.tenant, assistant=assistant, groups=groups
         )
         library = CallersLibrary(channel, OwnedLibrary(runtime))
-        yield DeskTools(channel, sender, library, find_caller, stopping)
+        yield DeskTools(channel, sender, library, find_caller, stopping, unavailable=STORES)
     finally:
         await client.aclose()

@@ -22,8 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "sources",
         nargs="+",
         metavar="SOURCE",
-        help="a folder, a file, a zip archive, git:PATH of a local repository, or a web address "
-        "such as https://docs.example.com/guide/, whose pages below it are crawled",
+        help="a folder, a file, a zip archive, git:PATH of a local repository, a web address "
+        "such as https://docs.example.com/guide/, whose pages below it are crawled, or a store: "
+        "s3://, gs://, az://, sftp:// or webdav://",
     )
     parser.add_argument(
         "--revision", default="", help="branch, tag or commit of a repository (default: HEAD)"
@@ -58,7 +59,7 @@ def run(chosen: argparse.Namespace) -> int:
     missing = [
         source
         for source, spec in zip(chosen.sources, specs, strict=True)
-        if not spec.is_website and not spec.repository.exists()
+        if spec.is_local and not spec.repository.exists()
     ]
     if missing:
         raise CommandError(

@@ -46,18 +46,21 @@ def run(chosen: argparse.Namespace) -> int:
 async def serve(
     settings: Settings, roles: tuple[str, ...], port: int, *, refresh_seconds: float | None = None
 ) -> None:
-    """Run workers of `roles` until SIGTERM or SIGINT; `refresh_seconds`: ingest sources again."""
+    """Run workers of `roles` until SIGTERM or SIGINT; with every role, refresh the sources.
+
+    `refresh_seconds` is the time between two readings of a source that has no schedule.
+    """
     stop = asyncio.Event()
     collect_rarely()
     await check_keys(settings, [TASK_OF_ROLE[role] for role in roles if role in TASK_OF_ROLE])
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(stop_on_signals(stop))
         runtime = await stack.enter_async_context(working(settings, roles, health_port=port))
-        if refresh_seconds is not None:
+        every = set(ROLES) <= set(roles)
+        if every:
             from deploy.refreshing import refresh
 
             await stack.enter_async_context(refresh(runtime, refresh_seconds))
-        every = set(ROLES) <= set(roles)
         _print_now(f"working as {'every role' if every else ', '.join(roles)}; stop with Ctrl-C")
         if port:
             _print_now(f"serving /healthz, /readyz and /metrics on port {port}")

@@ -19,7 +19,9 @@ EXIT_NOTHING = 3
 TERMINAL = "cli"
 LEFT = (
     "Ids of messages remain for RESULT_TTL_HOURS, so that repeated messages are recognised. "
-    "Erase backups, snapshots and files of replicas yourself; see docs/operations.md."
+    "Erase backups, snapshots and files of replicas yourself; see docs/operations.md. Messages by "
+    "which a person was asked to take over stay in their mailboxes and channels; their links are "
+    "no longer valid."
 )
 
 

@@ -1,4 +1,4 @@
-"""The routes that list, move and remove documents of an index, for operators.
+"""The routes that list, write, move and remove documents of an index, for operators.
 
 The reader of cited documents is another part: `gateway.http.routes.documents`.
 """
@@ -6,14 +6,15 @@ The reader of cited documents is another part: `gateway.http.routes.documents`.
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import BaseModel, Field, StringConstraints
 
 from gateway.api_keys import Scope
 from gateway.http.access import Principal
 from gateway.http.context import AssistantName, HttpChannel, require_scope
 from gateway.http.errors import InvalidRequestError, unknown
-from gateway.port import CatalogEntry, CatalogSelection, DocumentCatalog
+from gateway.http.routes.attachments import UPLOAD, FileName, read_upload
+from gateway.port import CatalogEntry, CatalogSelection, DocumentWriter
 
 BASE = "/v1/documents"
 LONGEST_ID = 2_000
@@ -107,10 +108,18 @@ class MovedDocuments(BaseModel):
     failed: list[FailedMove] = Field([], description="files that stay as they were")
 
 
-class Catalog:
-    """Lists, moves and removes the documents of the assistants that a caller may use."""
+class WrittenDocuments(BaseModel):
+    """The result of an upload."""
 
-    def __init__(self, channel: HttpChannel, documents: DocumentCatalog) -> None:
+    written: int = Field(description="number of documents of the file that are new or changed")
+    unchanged: int = Field(description="number of documents that the index had already")
+    failed: list[FailedMove] = Field([], description="what could not be read, with the reason")
+
+
+class Catalog:
+    """Lists, writes, moves and removes the documents of the assistants that a caller may use."""
+
+    def __init__(self, channel: HttpChannel, documents: DocumentWriter) -> None:
         self._channel = channel
         self._documents = documents
 
@@ -121,7 +130,33 @@ class Catalog:
         self._add_readers(router, operator)
         self._add_removers(router, operator)
         self._add_mover(router, operator)
+        self._add_writer(router)
         return router
+
+    def _add_writer(self, router: APIRouter) -> None:
+        writer = Depends(require_scope(self._channel, Scope.WRITE))
+
+        @router.post(
+            BASE, status_code=201, openapi_extra=UPLOAD, summary="Write a document into the index"
+        )
+        async def write_document(
+            caller: Annotated[Principal, writer],
+            request: Request,
+            name: FileName,
+            assistant: AssistantName = None,
+        ) -> WrittenDocuments:
+            """Keep the file of the body under its name, which may have folders, and index it.
+            A file of the same name is replaced."""
+            own = self._name(caller, assistant)
+            data = await read_upload(request)
+            result = await self._documents.write(*own, name, data)
+            if result.refused:
+                raise InvalidRequestError(result.refused, code="invalid_request", param="name")
+            return WrittenDocuments(
+                written=result.written,
+                unchanged=result.unchanged,
+                failed=[FailedMove(source=one, reason=why) for one, why in result.failures],
+            )
 
     def _add_readers(self, router: APIRouter, operator: Any) -> None:
         @router.get(BASE, response_model_exclude_none=True, summary="List documents")

@@ -1,10 +1,10 @@
 """Reads PDF files: headings, paragraphs, tables and code by their layout, a place for each page.
 
-PDFium finds the text with its places, sizes and typefaces. Pages that are pictures are named;
-recognising text in pictures (OCR) is not included.
+PDFium finds the text with its places, sizes and typefaces. The text of pages that are pictures is
+recognised if the extra `ocr` is installed, else they are named.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from knowledge.documents.decoding import MAX_BYTES, clean_text
@@ -15,13 +15,19 @@ from knowledge.documents.errors import (
     WrongFormatError,
 )
 from knowledge.documents.office.zipped_xml import choose_title
-from knowledge.documents.page import Block, Page, first_heading
+from knowledge.documents.page import Block, BlockKind, Page, first_heading
 from knowledge.documents.pdf.page_layout import LaidOutPage, lay_out, remove_furniture
 from knowledge.documents.pdf.page_text import take_text
+from knowledge.documents.pdf.recognition import (
+    Recognise,
+    has_time,
+    load_recogniser,
+    recognise_page,
+)
 from knowledge.documents.pdf.structure import Outline, bare, write_blocks
 
 if TYPE_CHECKING:
-    from pypdfium2 import PdfDocument
+    from pypdfium2 import PdfDocument, PdfPage
 
 MOST_PAGES = 10_000
 _MOST_CHARACTERS = 32_000_000
@@ -34,10 +40,11 @@ _SIGNATURES = {
 }
 
 
-def read(data: bytes, source: str) -> Page:
+def read(data: bytes, source: str, recognise: Recognise | None = None) -> Page:
     """Return the page; raise `WrongFormatError` for damaged, locked and other files.
 
-    Raises `PicturesError` when all its pages are pictures.
+    `recognise` finds the text of pictures; None: that of the extra `ocr`, if it is installed.
+    Raises `PicturesError` when all its pages are pictures whose text nobody recognised.
     """
     from pypdfium2 import PdfDocument, PdfiumError
 
@@ -53,7 +60,7 @@ def read(data: bytes, source: str) -> Page:
             ) from error
         raise WrongFormatError(f"expected a PDF, found a damaged one: {error!s:.120}") from error
     try:
-        return _read_document(document, source)
+        return _read_document(document, source, recognise)
     finally:
         document.close()
 
@@ -65,19 +72,19 @@ def _refuse_other_kinds(data: bytes) -> None:
     raise WrongFormatError(f"expected a PDF, found {next(kinds, 'something else')}")
 
 
-def _read_document(document: "PdfDocument", source: str) -> Page:
+def _read_document(document: "PdfDocument", source: str, recognise: Recognise | None) -> Page:
     if len(document) > MOST_PAGES:
         raise TooLargeError(f"a document may have {MOST_PAGES} pages, this one has {len(document)}")
     if not len(document):
         raise WrongFormatError("expected a PDF, found a damaged one: it has no pages")
-    reading = _PageReader(document)
+    reading = _PageReader(document, recognise)
     pages = list(reading.read())
     remove_furniture(pages)
-    blocks = tuple(write_blocks(pages, _read_outline(document)))
+    laid_out = write_blocks(pages, _read_outline(document))
+    blocks = tuple(_insert_recognised(laid_out, reading.recognised))
     if not blocks and reading.pictures:
         raise PicturesError(
-            f"its pages are pictures ({len(reading.pictures)} of {len(document)}); "
-            "recognising text in pictures (OCR) is not included"
+            f"its pages are pictures ({len(reading.pictures)} of {len(document)}); {reading.reason}"
         )
     if not blocks:
         raise NoTextError("expected text, found none: its pages may be pictures")
@@ -92,11 +99,33 @@ def _find_title(blocks: tuple[Block, ...]) -> str:
     return highest if first is not None and first.text == highest else ""
 
 
-class _PageReader:
-    """Reads the pages of a document, and remembers which of them gave no text."""
+def _insert_recognised(blocks: Iterable[Block], recognised: Mapping[int, str]) -> Iterator[Block]:
+    """Yield blocks in the order of their pages, the recognised texts among them."""
+    waiting = sorted(recognised)
+    for block in blocks:
+        number = (block.anchor or "").removeprefix("page=")
+        while waiting and number.isdecimal() and int(number) > waiting[0]:
+            yield _write_recognised(waiting[0], recognised[waiting.pop(0)])
+        yield block
+    yield from (_write_recognised(number, recognised[number]) for number in waiting)
 
-    def __init__(self, document: "PdfDocument") -> None:
+
+def _write_recognised(number: int, text: str) -> Block:
+    return Block(BlockKind.TEXT, text, anchor=f"page={number}")
+
+
+class _PageReader:
+    """Reads the pages of a document, and remembers which of them gave no text.
+
+    `recognised` has the texts of pages that are pictures, by their numbers; `reason` says why the
+    other pictures have none.
+    """
+
+    def __init__(self, document: "PdfDocument", recognise: Recognise | None) -> None:
         self.pictures: list[int] = []
+        self.recognised: dict[int, str] = {}
+        self.reason = ""
+        self._recognise: Recognise | str | None = recognise
         self._document = document
         self._damaged: list[int] = []
         self._repeated = 0
@@ -124,19 +153,35 @@ class _PageReader:
                 raise TooLargeError(f"a document may have {_MOST_CHARACTERS} characters of text")
             taken = take_text(page, text_page)
             text_page.close()
-            page.close()
             if taken[0].segments:
                 yield from (lay_out(number, text) for text in taken)
             elif taken[0].has_pictures:
-                self.pictures.append(number)
+                self._read_picture(page, number)
+            page.close()
+
+    def _read_picture(self, page: "PdfPage", number: int) -> None:
+        if self._recognise is None:
+            self._recognise = load_recogniser()
+        if isinstance(self._recognise, str):
+            self.reason = self._recognise
+        elif not has_time():
+            self.reason = "there was no time left to recognise their text: INGESTION_FILE_SECONDS"
+        elif text := recognise_page(page, self._recognise):
+            self.recognised[number] = text
+            return
+        else:
+            self.reason = "no text was recognised in them"
+        self.pictures.append(number)
 
     def warnings(self) -> tuple[str, ...]:
         """Return notes on the pages that were not read."""
         notes = []
         if self.pictures:
+            notes.append(f"{_name_pages(self.pictures)} without text: pictures; {self.reason}")
+        if self.recognised:
             notes.append(
-                f"{_name_pages(self.pictures)} without text: pictures, in which text is not "
-                "recognised (OCR is not included)"
+                f"the text of {_name_pages(sorted(self.recognised))} was recognised in pictures "
+                "and may have mistakes"
             )
         if self._damaged:
             notes.append(f"{_name_pages(self._damaged)} could not be read: damaged")

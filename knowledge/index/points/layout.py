@@ -61,9 +61,7 @@ summary, those of its stated metadata, and all terms and words of its chunks."""
 TAGS = "tags"
 """The field with texts such as `kind=chunk`: one indexed field for all values that points are found
 by, because each indexed field costs an empty index 0.02 s of the processor and two files."""
-TAGGED = frozenset(
-    ("kind", "document", "root", "page", "title_key", "labelled", "versioned", "lot")
-)
+TAGGED = frozenset(("kind", "document", "root", "page", "title_key", "labelled", "versioned"))
 """The names of values that are tags; other values are fields."""
 INDEXED = (TAGS, "language", GROUPS)
 NAMED = (MENTIONED, CALLED)
@@ -76,8 +74,6 @@ POPULATIONS = {
     LABELS: ("labelled", "yes"),
 }
 """The points that have a sparse vector, by a value of their payload."""
-LOTS = 4096
-"""The number of lots, of which each point has one; the points of some lots are a random sample."""
 LISTED = (
     "document", "title", "source", "root", "language", "chunks", "hash", "kind_of_page", "url",
     GROUPS, VERSION, NAME, KEEPS_NAME,
@@ -136,16 +132,6 @@ def locate(name: str, values: str | Sequence[str]) -> tuple[str, str | Sequence[
     if isinstance(values, str):
         return TAGS, make_tag(name, values)
     return TAGS, [make_tag(name, value) for value in values]
-
-
-def draw_lot(name: str) -> int:
-    """Return the lot of a point, which depends on a name alone."""
-    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest()) % LOTS
-
-
-def list_lots(wanted: int, present: int) -> list[str]:
-    """Return the lots that have about `wanted` of the present points, at least one."""
-    return [str(lot) for lot in range(max(LOTS * wanted // present, 1))]
 
 
 def make_word_term(word: str) -> str:

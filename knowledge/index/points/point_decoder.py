@@ -21,7 +21,6 @@ from knowledge.index.points.layout import (
 )
 from knowledge.index.port import (
     Passage,
-    SampledDocument,
     StoredChunk,
     StoredDocument,
     WrittenDocument,
@@ -84,21 +83,6 @@ def read_written(point: Point, chunks: Sequence[Point]) -> WrittenDocument | Non
             tuple(payload["keywords"]),
         ),
         chunks=tuple((read_passage(chunk).chunk, chunk.dense or ()) for chunk in present),
-    )
-
-
-def read_sampled(point: Point) -> SampledDocument | None:
-    """Return the document of a point of a sample; None for a document without chunks."""
-    if point.dense is None:
-        return None
-    payload = point.payload
-    return SampledDocument(
-        chunks=payload["chunks"],
-        crumbs=tuple(payload["crumbs"]),
-        language=payload["language"],
-        letters=payload["letters"],
-        centre=np.asarray(point.dense, dtype=np.float32),
-        summary=point.sparse.get(SUMMARY, _EMPTY),
     )
 
 

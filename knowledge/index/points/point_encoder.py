@@ -34,7 +34,6 @@ from knowledge.index.points.layout import (
     calibration_identity,
     chunk_identity,
     document_identity,
-    draw_lot,
     make_tag,
     make_word_term,
 )
@@ -184,7 +183,7 @@ def _text_to_search(document: Document, chunk: Chunk) -> str:
 
 def _chunk_payload(document: Document, chunk: Chunk, version: str) -> dict[str, Any]:
     return {
-        TAGS: _make_tags(kind="chunk", document=document.id, lot=draw_lot(chunk.chunk_id)),
+        TAGS: _make_tags(kind="chunk", document=document.id),
         "version": version,
         "chunk_id": chunk.chunk_id,
         "ordinal": chunk.ordinal,
@@ -216,7 +215,6 @@ def _document_payload(
         root=root,
         page=document.page,
         title_key=title,
-        lot=draw_lot(document.id),
     )
     if document.stated_version:
         tags.append(make_tag("versioned", "yes"))

@@ -2,8 +2,9 @@ import pytest
 
 from agents.question.command import COMMANDS, CommandAgent, Reads, Writes
 from config.texts import load_texts
-from envelope.conversation import Preferences
+from envelope.conversation import HANDED_OVER, PERSON_REPLY, Preferences
 from envelope.outcome import Wrote
+from gateway.text import parse_command
 
 TEXTS = load_texts()
 
@@ -96,3 +97,25 @@ async def test_what_is_repeated_of_a_command_leads_nowhere(named: str) -> None:
 
         assert isinstance(outcome, Wrote)
         assert "evil.test" not in outcome.writes.response
+
+
+@pytest.mark.parametrize("told", ["sent", "failed"])
+async def test_whether_a_person_was_asked_is_told_in_the_language_of_the_user(told: str) -> None:
+    found = await obey(HANDED_OVER, "de", told)
+
+    assert found.response == TEXTS.text(f"handover_{told}", "de")
+
+
+async def test_the_answer_of_a_person_is_shown_as_one_and_is_no_format() -> None:
+    found = await obey(PERSON_REPLY, "de", "Nehmen Sie {topic}.")
+
+    assert found.response == "Ein Mensch hat geantwortet:\n\nNehmen Sie {topic}."
+
+
+@pytest.mark.parametrize("typed", [PERSON_REPLY, HANDED_OVER])
+async def test_no_text_of_a_user_is_a_command_of_the_desk_itself(typed: str) -> None:
+    for text in (f"/{typed} en x", f"/{typed.replace(' ', '_')} en x", f"/{typed}\u00a0en x"):
+        command, arguments = parse_command(text, ())
+
+        assert command != typed
+        assert command is None or "A person" not in (await obey(command, *arguments)).response

@@ -10,16 +10,16 @@ from agents.question.guardrails import Reads as GuardrailsReads
 from agents.question.translation import CombinedCall, Reads, TranslationAgent, Writes
 from envelope.conversation import Turn
 from envelope.outcome import Wrote
+from envelope.run import OUTSIDE, Run
 from knowledge.errors import EmbeddingFailed
 from knowledge.port import CALIBRATION, Findings, SearchRequest
-from knowledge.search.early_embedding import EarlyEmbedding
 from knowledge.search.query import wordings
-from knowledge.search.question_vectors import QuestionVectors
+from knowledge.search.question_vectors import EarlyEmbedding, QuestionVectors
 from llm.errors import UnreadableOutput
-from llm.partial_answers import find_listener
 from llm.port import I, ModelAnswer, O, Task, Usage
 from llm.scripted import ScriptedModel
 from llm.tasks import scope
+from llm.text_listener import TextListener
 from tests.support.embedders import UniformEmbedder
 
 WAIT_SECONDS = 5.0
@@ -58,8 +58,15 @@ class WritingModel:
         self._vendor = vendor
         self._whole = whole
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
-        listener = find_listener(task.name)
+    async def ask(
+        self,
+        task: Task[I, O],
+        inputs: I,
+        run: Run = OUTSIDE,
+        *,
+        skip: int = 0,
+        listener: TextListener | None = None,
+    ) -> ModelAnswer[O]:
         assert listener is not None
         with listener.attempt() as writing:
             writing.add(BEGINNING)
@@ -117,10 +124,10 @@ async def test_an_embedding_that_fails_early_costs_no_understanding() -> None:
 class UnreachableStore:
     """A store of vectors whose server does not answer."""
 
-    async def get(self, key: str) -> bytes | None:
+    async def get(self, run: Run, key: str) -> bytes | None:
         raise ConnectionError("no answer")
 
-    async def put(self, key: str, vector: bytes) -> None:
+    async def put(self, run: Run, key: str, vector: bytes) -> None:
         raise ConnectionError("no answer")
 
 
@@ -142,7 +149,15 @@ class JudgingModel(ScriptedModel):
         self._vendor = vendor
         self._fails = fails
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
+    async def ask(
+        self,
+        task: Task[I, O],
+        inputs: I,
+        run: Run = OUTSIDE,
+        *,
+        skip: int = 0,
+        listener: TextListener | None = None,
+    ) -> ModelAnswer[O]:
         async with asyncio.timeout(WAIT_SECONDS):
             await self._vendor.was_asked.wait()
         if self._fails:

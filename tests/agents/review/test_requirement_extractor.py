@@ -11,8 +11,8 @@ from agents.review.requirement_extractor import (
 )
 from agents.review.requirements import RuleUnit, make_checklist, parse_checklist
 from agents.review.verdicts import join_extractions
-from llm.tasks.specialists.material import TextUnit
-from llm.tasks.specialists.requirement_extractor import Inputs, Output
+from llm.tasks.requirement_extractor import Inputs, Output
+from llm.tasks.specialist_material import TextUnit
 from tests.support.reviewing_model import list_requirements
 
 

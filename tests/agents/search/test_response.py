@@ -10,6 +10,7 @@ from citations.feedback import Complaint, write_complaints
 from config.texts import load_texts
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import Wrote
+from envelope.run import OUTSIDE, Run
 from envelope.sources import AnswerDraft, SourceReference, SourceUsed
 from llm.errors import (
     BudgetExhausted,
@@ -26,6 +27,7 @@ from llm.missing_model import MissingModel
 from llm.port import I, Model, ModelAnswer, O, Task
 from llm.scripted import ScriptedModel
 from llm.tasks.respond import Inputs, Output
+from llm.text_listener import TextListener
 from tests.citations.shapes import IDS, SHAPES, Shape, leads_elsewhere
 
 CHUNKS = (
@@ -111,10 +113,10 @@ async def test_drafts_are_published_for_a_question_within_scope_and_a_channel_th
 ) -> None:
     drafts = RecordedDrafts()
     model = ScriptedModel([make_output("A rule may have up to 8 conditions. [1]")])
-    agent = ResponseAgent(model=model, texts=Frame(), drafts=drafts)
+    agent = ResponseAgent(model=model, texts=Frame(), shows_drafts=True)
     changes = {"within_scope": within_scope, "shows_drafts": shows_drafts}
 
-    outcome = await agent.work(reads().model_copy(update=changes))
+    outcome = await agent.in_run(Run(drafts=drafts)).work(reads().model_copy(update=changes))
 
     assert isinstance(outcome, Wrote)
     assert drafts.texts == published
@@ -127,7 +129,15 @@ class HeldModel(ScriptedModel):
         super().__init__(script)
         self.may_write = asyncio.Event()
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
+    async def ask(
+        self,
+        task: Task[I, O],
+        inputs: I,
+        run: Run = OUTSIDE,
+        *,
+        skip: int = 0,
+        listener: TextListener | None = None,
+    ) -> ModelAnswer[O]:
         await self.may_write.wait()
         return await super().ask(task, inputs, skip=skip)
 
@@ -156,9 +166,10 @@ async def test_passages_are_shown_until_a_silent_model_writes_or_gives_up(
 ) -> None:
     model = HeldModel(written)
     drafts = FirstDraft(model)
-    agent = ResponseAgent(model=model, texts=Frame(), drafts=drafts, silence_seconds=0)
+    agent = ResponseAgent(model=model, texts=Frame(), shows_drafts=True, silence_seconds=0)
+    shown = reads().model_copy(update={"within_scope": True, "shows_drafts": True})
 
-    await agent.work(reads().model_copy(update={"within_scope": True, "shows_drafts": True}))
+    await agent.in_run(Run(drafts=drafts)).work(shown)
 
     assert drafts.texts[0].startswith("<passages_meanwhile in en>")
     assert "may have up to 8" in drafts.texts[0]

@@ -36,8 +36,8 @@ def hit(name: str, text: str = "Open Routing and press Add.", score: float = 1.0
     )
 
 
-def place(label: str, score: float = 1.0) -> CandidatePlace:
-    return CandidatePlace(label=label, crumbs=(label,), document_id=label, url=None, score=score)
+def place(label: str, score: float = 1.0, word_fit: float = 1.0) -> CandidatePlace:
+    return CandidatePlace(label, (label,), label, None, score, word_fit)
 
 
 def findings(
@@ -142,10 +142,11 @@ async def test_without_a_model_a_short_question_that_fits_two_pages_alike_is_ask
         (Reads(canonical_question="How do I add a rule?"), ALIKE),
         (Reads(canonical_question="How do I add one?", assumption="Routing"), ALIKE),
         (Reads(canonical_question="And price?", related_history=("What is a rule?",)), ALIKE),
-        (Reads(canonical_question="Add rule"), (place("Rules", 9.0), place("Routing", 7.0))),
+        (Reads(canonical_question="Add rule"), (place("Rules", 9.0), place("Routing", 6.7))),
+        (Reads(canonical_question="Add rule"), (place("Rules", 9.0), place("Routing", 9.0, 0.5))),
         (Reads(canonical_question="Add rule"), (place("Rules", 9.0),)),
     ],
-    ids=["long", "skipped before", "follow-up", "one page is better", "one page"],
+    ids=["long", "skipped before", "follow-up", "a better page", "fewer of its words", "one page"],
 )
 async def test_without_a_model_any_other_question_is_not_asked_back(
     reads: Reads, places: tuple[CandidatePlace, ...]

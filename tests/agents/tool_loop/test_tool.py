@@ -69,7 +69,8 @@ async def call(
         user_inputs=user_inputs or {},
     )
     receipts = MemoryReceipts()
-    outcome = await ToolAgent(catalog=catalog, texts=TEXTS, receipts=receipts).work(reads)
+    agent = ToolAgent(catalog=catalog, texts=TEXTS, open_receipts=lambda _run: receipts)
+    outcome = await agent.work(reads)
     assert isinstance(outcome, Wrote)
     return outcome.writes
 

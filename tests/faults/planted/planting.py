@@ -18,8 +18,10 @@ from broker.journal_events import JournalEvent
 from broker.values import Delivery, Settlement
 from envelope.envelope import Envelope
 from envelope.outcome import Wrote
+from envelope.run import OUTSIDE, Run
 from llm.conversation import ModelStep, ToolConversation
 from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage, record
+from llm.text_listener import TextListener
 from manager.evidence import EVIDENCE, HANDED_OVER, EvidenceForm
 from manager.evidence_checks import FaultKind
 from manager.manager import Manager
@@ -46,12 +48,22 @@ class NamedModel:
         self.wrong_task = ""
         self.wrong_calls = 0
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
+    async def ask(
+        self,
+        task: Task[I, O],
+        inputs: I,
+        run: Run = OUTSIDE,
+        *,
+        skip: int = 0,
+        listener: TextListener | None = None,
+    ) -> ModelAnswer[O]:
         found = await self._rules.ask(task, inputs, skip=skip)
         self._record(task.name)
         return replace(found, model=REQUESTED)
 
-    async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
+    async def converse(
+        self, conversation: ToolConversation, run: Run = OUTSIDE, *, skip: int = 0
+    ) -> ModelStep:
         found = await self._rules.converse(conversation, skip=skip)
         self._record(conversation.task)
         return found

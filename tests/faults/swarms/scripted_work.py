@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from llm.call_scope import current_scope
+from envelope.run import Run
 from llm.port import Model, Task
 from tests.faults.ledger import Ledger
 from tests.support.swarm_agents import Act
@@ -40,10 +40,8 @@ class PaidWork(BaseModel):
 def make_act(script: SwarmScript, model: Model, ledger: Ledger) -> Act:
     """Return what a worker does; the ledger has a line when it begins and when it is done."""
 
-    async def act(name: str, _began: int) -> Any:
-        scope = current_scope()
-        assert scope is not None
-        where = {"worker": name, "name": scope.question.message_id}
+    async def act(name: str, _began: int, run: Run) -> Any:
+        where = {"worker": name, "name": run.find_question().message_id}
         ledger.note("work begun", **where)
         if script.holds or name in script.hanging:
             await asyncio.Event().wait()
@@ -51,7 +49,7 @@ def make_act(script: SwarmScript, model: Model, ledger: Ledger) -> Act:
             raise ValueError("this one fails always")
         await asyncio.sleep(script.takes_seconds)
         task = Task(f"work {name}", PaidWork, PaidWork)
-        await model.ask(task, PaidWork(worker=name))
+        await model.ask(task, PaidWork(worker=name), run)
         ledger.note("work done", **where)
         return None
 

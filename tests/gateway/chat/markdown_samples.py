@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from gateway.chat.marked_text import Marked
 
-QUICK = settings(max_examples=100, derandomize=True, deadline=None, database=None)
+QUICK = settings(max_examples=100, derandomize=True, database=None)
 SIGNS = "*_`~#>-+1.[]()!|\\<&: \n\tab\u00e9\u0301😀👩\u200d👧🇩🇪\ufe0f。؟"
 """What Markdown and Unicode make something of."""
 

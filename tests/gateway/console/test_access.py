@@ -52,6 +52,7 @@ def list_parts() -> list[Any]:
     modules = [import_module(f"gateway.console.{one.name}") for one in iter_modules(console_path)]
     classes = {one for module in modules for _, one in getmembers(module, isclass)}
     found = [one for one in classes if hasattr(one, "add_to") and one is not ConsolePart]
+    found = sorted(found, key=lambda one: f"{one.__module__}.{one.__name__}")
     return [one.__new__(one) for one in found if one is not SignIn]
 
 

@@ -105,7 +105,6 @@ def _send(
     @seed(SEED)
     @settings(
         max_examples=share,
-        deadline=None,
         database=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),

@@ -14,6 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 from envelope.role import Role
 from gateway.api_keys import Scope
 from gateway.http.access import AllowedHosts
+from memory.errors import MemoryUnavailableError
 from tests.support.http_server import (
     WEBSITE,
     FakeLibrary,
@@ -237,6 +238,31 @@ async def test_wrong_arguments_are_explained_to_the_model(server: HttpServerFixt
     assert "question" in missing.content[0].text
     assert "conversation_id" in foreign.content[0].text
     assert [missing.is_error, foreign.is_error, empty.is_error] == [True] * 3
+
+
+class AwayLibrary(FakeLibrary):
+    """An index that does not answer."""
+
+    async def search(self, *_names: str, **_options: Any) -> Any:
+        raise MemoryUnavailableError("redis://secret-host does not answer")
+
+    async def browse(self, *_names: str, **_options: Any) -> Any:
+        raise MemoryUnavailableError("redis://secret-host does not answer")
+
+
+async def test_an_index_that_does_not_answer_is_told_without_its_address(
+    harness: WorkerHarness,
+) -> None:
+    async with (
+        open_http_server(harness, library=AwayLibrary()) as server,
+        connect(server, await server.key()) as client,
+    ):
+        result: Any = await client.call_tool("search", {"query": "rules"})
+        with pytest.raises(MCPError) as failed:
+            await client.list_resources()
+
+    assert result.is_error
+    assert "secret-host" not in f"{result.content} {failed.value}"
 
 
 async def post(server: HttpServerFixture, token: str = "", **headers: str) -> httpx.Response:

@@ -142,5 +142,5 @@ def test_lines_to_fill_are_no_text() -> None:
 
 
 def test_scanned_pages_are_said_to_be_unreadable() -> None:
-    with pytest.raises(PicturesError, match=r"pictures \(2 of 2\).*OCR\) is not included"):
-        read(layouts.scan(2))
+    with pytest.raises(PicturesError, match=r"pictures \(2 of 2\)"):
+        pdf_reader.read(layouts.scan(2), "a.pdf", lambda _: ())

@@ -80,7 +80,7 @@ def write_pptx(first: str, second: str) -> bytes:
         (pptx_reader.read, write_pptx),
     ],
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(first=CELLS, second=CELLS)
 def test_a_cell_comes_out_as_it_went_in(
     read: Reader, write: Callable[[str, str], bytes], first: str, second: str
@@ -90,7 +90,7 @@ def test_a_cell_comes_out_as_it_went_in(
     assert cells_of(table) == [first, second]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(code=CODE)
 def test_a_span_of_code_comes_out_as_it_went_in(code: str) -> None:
     assert (
@@ -100,7 +100,7 @@ def test_a_span_of_code_comes_out_as_it_went_in(code: str) -> None:
     assert shown.blocks[0].text == f"Call `{code}` now."
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(lines=st.lists(CODE, min_size=1, max_size=4))
 def test_a_block_of_code_comes_out_as_it_went_in(lines: list[str]) -> None:
     body = "\n".join(lines)
@@ -113,7 +113,7 @@ def test_a_block_of_code_comes_out_as_it_went_in(lines: list[str]) -> None:
         assert read(text.encode(), "a").blocks[0].text == f"```\n{body}\n```"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(path=st.text("abc{}/_-.:~", min_size=1, max_size=30))
 def test_the_path_of_an_operation_comes_out_as_it_went_in(path: str) -> None:
     document = {"openapi": "3.1.0", "paths": {f"/{path}": {"delete": {}}}}

@@ -58,7 +58,7 @@ def write_linked_docx(text: str, target: str) -> bytes:
 RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(lines=st.lists(CODE, min_size=1, max_size=4))
 def test_a_block_of_code_comes_out_as_it_went_in(lines: list[str]) -> None:
     body = "\n".join(lines)
@@ -72,7 +72,7 @@ def test_a_block_of_code_comes_out_as_it_went_in(lines: list[str]) -> None:
     )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(code=WORDS)
 def test_a_span_of_code_comes_out_as_it_went_in(code: str) -> None:
     assert (
@@ -86,7 +86,7 @@ def test_a_span_of_code_comes_out_as_it_went_in(code: str) -> None:
     assert shown.blocks[-1].text == f"Call `{code}` now."
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(first=SHOWN, second=SHOWN)
 def test_a_cell_comes_out_as_it_went_in(first: str, second: str) -> None:
     row = f"| {first} | {second} |"
@@ -103,7 +103,7 @@ def test_a_cell_comes_out_as_it_went_in(first: str, second: str) -> None:
     assert page.blocks[-1].text.endswith(row)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(text=SHOWN.filter(lambda text: "=" not in text))
 def test_the_text_of_a_link_comes_out_as_it_went_in(text: str) -> None:
     address = "https://docs.example/a"

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from envelope.question import Question
+from envelope.run import Run
 from knowledge.chunking import ChunkText
 from knowledge.index.embedded import open_embedded
 from knowledge.library.attached_documents import AttachedDocument, is_attached_id
@@ -23,16 +25,19 @@ DOCUMENT = AttachedDocument(
 )
 
 
+RUN = Run(Question(tenant="t", assistant="a", conversation_id="c", message_id="m"))
+
+
 class OneConversation:
-    """The documents of the conversation around the call."""
+    """The documents of every conversation."""
 
     def __init__(self, *documents: AttachedDocument) -> None:
         self._documents = {one.id: one.encode() for one in documents}
 
-    async def find(self, document_ids: Sequence[str]) -> Mapping[str, bytes]:
+    async def find(self, question: Question, document_ids: Sequence[str]) -> Mapping[str, bytes]:
         return {name: self._documents[name] for name in document_ids if name in self._documents}
 
-    async def all(self) -> Mapping[str, bytes]:
+    async def all(self, question: Question) -> Mapping[str, bytes]:
         return self._documents
 
 
@@ -59,7 +64,7 @@ async def test_a_library_finds_it_by_its_id_for_people_of_its_groups(tmp_path: P
     assert await library.read([ID], DOCUMENT.groups) == []
 
     library.attach(OneConversation(DOCUMENT))
-    [found] = await library.read([ID, "nothing"], DOCUMENT.groups)
+    [found] = await library.read([ID, "nothing"], DOCUMENT.groups, RUN)
 
     assert (found.listed.id, found.listed.title, found.listed.source) == (
         ID,
@@ -67,8 +72,9 @@ async def test_a_library_finds_it_by_its_id_for_people_of_its_groups(tmp_path: P
         "contract.md",
     )
     assert [one.text for one in found.sections] == [one.text for one in DOCUMENT.passages]
-    assert await library.read([ID], ("legal",)) == []
+    assert await library.read([ID], ("legal",), RUN) == []
+    assert await library.read([ID], DOCUMENT.groups) == [], "outside of a question"
     assert await library.list_documents(DOCUMENT.groups) == []
-    assert [one.id for one in await library.list_attached(DOCUMENT.groups)] == [ID]
-    assert await library.list_attached(("legal",)) == []
+    assert [one.id for one in await library.list_attached(DOCUMENT.groups, RUN)] == [ID]
+    assert await library.list_attached(("legal",), RUN) == []
     await index.close()

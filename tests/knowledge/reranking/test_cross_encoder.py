@@ -4,7 +4,7 @@ from collections.abc import Callable
 import pytest
 
 from knowledge.errors import RerankingFailed
-from knowledge.search.reranking.cross_encoder import RELOAD_SECONDS, CrossEncoder, Score
+from knowledge.search.reranking import RELOAD_SECONDS, CrossEncoder, Score
 
 SECONDS = 10.0
 

@@ -9,12 +9,18 @@ from structlog.testing import capture_logs
 
 from knowledge.answerability import Assessment
 from knowledge.index.embedded import open_embedded
+from knowledge.index.points.layout import chunk_identity
 from knowledge.index.port import Index
 from knowledge.port import Findings, SearchRequest
-from knowledge.search import fusion
 from knowledge.search.findings_cache import FindingsCache
-from knowledge.search.fusion import RankedChunk, RankedPage
-from knowledge.search.reranking.reordering import LONGEST_PASSAGE, MOST_RERANKED, reorder
+from knowledge.search.ranking import (
+    FoundChunk,
+    FoundDocument,
+    RankedChunk,
+    RankedPage,
+    list_candidates,
+)
+from knowledge.search.reranking import LONGEST_PASSAGE, MOST_RERANKED, reorder
 from knowledge.search.searcher import LevelSearcher
 from tests.knowledge.searching.conftest import FakeReranker, WordEmbedder, document, identity, put
 
@@ -139,10 +145,20 @@ async def test_the_only_passage_needs_no_order(tmp_path: Path, reranker: FakeRer
 def make_pages(scores: Sequence[Sequence[float]]) -> list[RankedPage]:
     pages = []
     for number, of_page in enumerate(sorted(scores, key=max, reverse=True)):
-        best_first = sorted(of_page, reverse=True)
-        chunks = [RankedChunk(10 * number + at, one) for at, one in enumerate(best_first)]
-        pages.append(RankedPage(number, number, best_first[0], tuple(chunks)))
+        name, version = f"page{number}", ""
+        document = FoundDocument(name, version, (name, version), "en", "", len(of_page))
+        chunks = [
+            RankedChunk(make_chunk(document, at), score)
+            for at, score in enumerate(sorted(of_page, reverse=True))
+        ]
+        pages.append(RankedPage(document, chunks[0].score, tuple(chunks)))
     return pages
+
+
+def make_chunk(document: FoundDocument, ordinal: int) -> FoundChunk:
+    name, version = document.document_id, document.version
+    point = chunk_identity(name, version, ordinal)
+    return FoundChunk(point, name, version, document.page, ordinal, 0, document.chunks - 1, 0.0)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -154,14 +170,15 @@ def test_whatever_the_scores_nothing_is_lost_and_hits_follow_the_reranker(seed: 
             for _ in range(draw.randint(1, 30))
         ]
     )
-    best = fusion.candidates(pages, MOST_RERANKED)
+    best = list_candidates(pages, MOST_RERANKED)
     judged = [draw.choice((0.0, draw.uniform(-9, 9))) for _ in best]
 
     moved = reorder(pages, best, judged)
 
-    hits = fusion.candidates(moved, len(best))
+    hits = list_candidates(moved, len(best))
     before = pytest.approx([one.score for one in best])
-    assert sorted(page.page for page in moved) == [page.page for page in pages]
+    assert {page.document for page in moved} == {page.document for page in pages}
+    assert len(moved) == len(pages)
     assert [hit.score for hit in hits] == before
     of_chunk = dict(zip([one.chunk for one in best], judged, strict=True))
     by_judge = sorted(of_chunk, key=lambda chunk: -of_chunk[chunk])

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from qdrant_client import AsyncQdrantClient
 
+from envelope.run import OUTSIDE, Run
 from knowledge.document import Chunk, Document
 from knowledge.errors import EmbeddingFailed, RerankingFailed
 from knowledge.index.embedded import open_embedded
@@ -54,7 +55,9 @@ class FakeReranker:
     async def close(self) -> None:
         """Do nothing."""
 
-    async def score(self, question: str, passages: Sequence[str]) -> Sequence[float]:
+    async def score(
+        self, question: str, passages: Sequence[str], run: Run = OUTSIDE
+    ) -> Sequence[float]:
         self.asked.append((question, list(passages)))
         if self.fails:
             raise RerankingFailed("out of order")

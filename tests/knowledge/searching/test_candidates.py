@@ -1,23 +1,13 @@
-"""One contract for searches in both indexes: the engine finds, the search ranks."""
+"""One contract for searches in both indexes: the engine finds, the search fuses its lists."""
 
 import asyncio
-from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from knowledge.index.port import Index
 from knowledge.port import SearchRequest
-from knowledge.search.candidates.candidate_search import (
-    BY_KEYWORDS,
-    MOST_COMPARED,
-    CandidateSearch,
-)
-from knowledge.search.candidates.kept_points import KeptPoints
-from knowledge.search.query import make_query, wordings
+from knowledge.search.ranking import MOST_CHUNKS
 from knowledge.search.searcher import LevelSearcher
-from knowledge.search.statistics.corpus import Corpora
-from knowledge.search.weights import Weights
 from tests.knowledge.searching.conftest import WordEmbedder, document, put
 from tests.support.waiting import yield_to_tasks
 
@@ -37,7 +27,7 @@ async def test_a_rare_word_finds_its_page_among_many_of_the_same_subject(
     index: Index, embedder: WordEmbedder
 ) -> None:
     """More chunks contain the subject than the engine returns for it."""
-    many = [f"routing of messages, part {at}" for at in range(2 * BY_KEYWORDS)]
+    many = [f"routing of messages, part {at}" for at in range(2 * MOST_CHUNKS)]
     await put(index, document("handbook", *many), document("rare", "routing by zeppelin"))
 
     assert (await search(index, "messages routing zeppelin", embedder))[0] == "rare"
@@ -158,35 +148,3 @@ async def test_a_look_up_is_not_reused_for_other_people(
 
     assert colleague.hits[0].page == "pay"
     assert "pay" not in {hit.page for hit in visitor.hits}
-
-
-async def test_only_chunks_that_can_be_among_the_best_are_read_and_the_engine_scores_them(
-    index: Index, embedder: WordEmbedder
-) -> None:
-    many = [f"routing of messages, part {at}" for at in range(2 * BY_KEYWORDS)]
-    await put(index, document("handbook", *many), document("rare", "routing by zeppelin"))
-    view, kept = await Corpora(index).read(()), KeptPoints()
-    question = "messages routing zeppelin"
-    asked = make_query(wordings(SearchRequest(question)), view.numbers, Weights())
-    vector = np.asarray((await embedder.embed_questions([question]))[0], dtype=np.float32)
-    await view.read_frequencies(asked.terms.tolist())
-
-    search = CandidateSearch(
-        view, kept, replace(asked, vector=vector, alone=vector), Weights(), excluded=0
-    )
-    found = await search.find("en")
-
-    assert found is not None
-    assert len(found) <= MOST_COMPARED
-    best = int(np.argmax(found.raw.bm25))
-    assert found.chunks[best].document_id == "rare"
-    assert found.raw.cosine is not None
-    stored = {
-        chunk.point: chunk for one in await index.load(["handbook", "rare"]) for chunk in one.chunks
-    }
-    for point, cosine, bm25 in zip(found.points, found.raw.cosine, found.raw.bm25, strict=True):
-        chunk = stored[point]
-        held = np.isin(chunk.keywords.terms, asked.terms)
-        words = chunk.keywords.weights[held] @ view.idf(chunk.keywords.terms[held])
-        assert cosine == pytest.approx(float(chunk.vector @ vector), abs=1e-3)
-        assert bm25 == pytest.approx(float(words), rel=1e-2)

@@ -7,9 +7,9 @@ import pytest
 from knowledge.document import Document
 from knowledge.index.port import Index
 from knowledge.port import ContextSection, Findings, SearchRequest
-from knowledge.search.context.composer import PASSAGE_TOKENS, lists_pages
-from knowledge.search.context.token_count import count_tokens
+from knowledge.search.composer import PASSAGE_TOKENS, lists_pages
 from knowledge.search.searcher import LevelSearcher
+from knowledge.sections import count_tokens
 from tests.knowledge.searching.conftest import WordEmbedder, document, put
 
 STEPS = document(

@@ -1,40 +1,16 @@
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from knowledge.index.port import Index
-from knowledge.index.queries import SparseText
 from knowledge.port import SearchRequest
+from knowledge.search.corpus import Corpora
 from knowledge.search.searcher import LevelSearcher
-from knowledge.search.spelling import apply_corrections, find_corrections
-from knowledge.search.statistics.corpus import Corpora
-from knowledge.search.statistics.postings import Postings, find_members
-from knowledge.search.statistics.sample import Moments
+from knowledge.search.spelling import find_corrections, replace_words
 from tests.knowledge.searching.conftest import WordEmbedder, document, put
-
-
-def test_no_spread_is_no_score() -> None:
-    assert not Moments(0.1, 0.0).standardise(np.full(3, 0.1, dtype=np.float32)).any()
-    assert Moments(0.0, 0.0).standardise(np.zeros(0, dtype=np.float32)).shape == (0,)
-
-
-def test_postings_of_nothing_score_nothing() -> None:
-    nothing = SparseText(np.zeros(0, np.uint32), np.zeros(0, np.float32))
-    term = np.array([1], np.uint32)
-
-    assert Postings([]).scores(term, np.ones(1, np.float32)).shape == (0,)
-    assert Postings([nothing]).rows_of(np.uint32(1)).shape == (0,)
-
-
-def test_terms_with_equal_last_bits_are_not_taken_for_each_other() -> None:
-    joined = np.array([7, 7 + (1 << 20), 8, 7], dtype=np.uint32)
-
-    assert find_members(joined, joined[:1]).tolist() == [0, 3]
 
 
 async def test_words_that_are_asked_for_in_groups_are_counted_each(fake_documents: Index) -> None:
     await put(fake_documents, document("one", "a route"), document("two", "the route home"))
-    view = await Corpora(fake_documents).read(())
+    view, _ = await Corpora(fake_documents).read(())
     missing = [f"missing{at}" for at in range(100)]
 
     counts = await view.count_documents([*missing, "route", "home"])
@@ -97,6 +73,6 @@ async def test_words_that_are_gone_are_no_corrections(
 
 
 def test_a_correction_keeps_what_stands_around_the_word() -> None:
-    assert apply_corrections('Which "Carier"? carier.', {"carier": "carrier"}) == (
+    assert replace_words('Which "Carier"? carier.', {"carier": "carrier"}) == (
         'Which "carrier"? carrier.'
     )

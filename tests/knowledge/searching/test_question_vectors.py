@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 
+from envelope.run import Run
 from knowledge.search.question_vectors import KEPT_SECONDS, QuestionVectors
 from tests.support.embedders import UniformEmbedder
 
@@ -24,10 +25,10 @@ class Stored:
     def __init__(self) -> None:
         self.frames: dict[str, bytes] = {}
 
-    async def get(self, key: str) -> bytes | None:
+    async def get(self, run: Run, key: str) -> bytes | None:
         return self.frames.get(key)
 
-    async def put(self, key: str, vector: bytes) -> None:
+    async def put(self, run: Run, key: str, vector: bytes) -> None:
         self.frames[key] = vector
 
 

@@ -3,8 +3,7 @@
 import pytest
 
 from envelope.conversation import ClarificationReason as Reason
-from knowledge.port import Findings
-from knowledge.search.refusals import find_refusal_reason
+from knowledge.port import Findings, find_refusal_reason
 
 
 def make_findings(documents: int | None, *languages: str) -> Findings:

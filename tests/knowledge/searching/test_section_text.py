@@ -2,7 +2,7 @@
 
 import pytest
 
-from knowledge.search.context.section_text import SectionText, write_section
+from knowledge.search.section_text import SectionText, write_section
 
 PROSE = ("One two three.", "Four five six seven.", "Eight nine.")
 HEADER = "| Country | Price |\n|---|---|"

@@ -51,7 +51,7 @@ async def find(index: Index, question: str) -> Findings:
         ("accounts", {"description": "Onboarding of employees."}, "Who does the onboarding?"),
         ("sending", {"summary": "Explains concatenation."}, "What is concatenation of a message?"),
         ("reports", {"keypoints": ["Export to Parquet is possible."]}, "messages in Parquet"),
-        ("routes", {"crumbs": ["Acme", "Telephony", "Routes"]}, "telephony of the platform"),
+        ("routes", {"crumbs": ["Acme", "Telephony", "Routes"]}, "What is said about telephony?"),
     ],
 )
 async def test_a_page_that_matches_in_one_stated_field_alone_comes_first(

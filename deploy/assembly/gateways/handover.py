@@ -1,0 +1,204 @@
+"""Assembles the hand-over to a person: who receives conversations, and how answers come back."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+
+from config.settings import Settings
+from config.texts import load_texts
+from deploy.assembly.runtime import Runtime, desks
+from deploy.chat_channels import CHAT_CHANNELS
+from envelope.conversation import PERSON_REPLY
+from envelope.question import CHANNEL_MARK, HTTP, Question
+from gateway.desk import Message
+from gateway.errors import BusyError
+from gateway.http.routes.handover import PATH
+from gateway.port import Conversations, OpenCase
+from memory.chat_state import RedisPushMemory
+from notifications.handover import (
+    Case,
+    MailReceiver,
+    Receiver,
+    SlackReceiver,
+    Ticket,
+    Tickets,
+    WebhookReceiver,
+    send_case,
+)
+from notifications.webhooks import Endpoint
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+log = structlog.get_logger("gateway")
+
+FIXED = "person"
+"""The kind of a post in a chat that no model and no search wrote: it has no buttons to rate it."""
+MOST_TURNS = 40
+
+
+class SecretKeeper(Protocol):
+    """Keeps the secret of tickets."""
+
+    async def handover_secret(self) -> bytes: ...
+
+
+async def make_handover(
+    runtime: Runtime, client: "Redis", keys: SecretKeeper, conversations: Conversations
+) -> "StoredHandOver | None":
+    """Return what hands conversations over; None if the settings name no receiver."""
+    receivers = list_receivers(runtime.settings)
+    if not receivers:
+        return None
+    tickets = Tickets(await keys.handover_secret())
+    return StoredHandOver(runtime, client, conversations, receivers, tickets)
+
+
+def list_receivers(settings: Settings) -> list[Receiver]:
+    """Return the receivers of the settings."""
+    receivers: list[Receiver] = []
+    if settings.handover_email and settings.smtp_host:
+        password = settings.smtp_password
+        receivers.append(
+            MailReceiver(
+                to=settings.handover_email,
+                sender=settings.smtp_from or settings.handover_email,
+                host=settings.smtp_host,
+                port=settings.smtp_port,
+                user=settings.smtp_user,
+                password="" if password is None else password.get_secret_value(),
+                security=settings.smtp_security,
+            )
+        )
+    if settings.handover_slack_url is not None:
+        receivers.append(SlackReceiver(settings.handover_slack_url.get_secret_value()))
+    if (hook := settings.handover_webhook) is not None:
+        endpoint = Endpoint("handover", hook.url, hook.secrets, is_private=hook.private)
+        receivers.append(WebhookReceiver(endpoint))
+    return receivers
+
+
+class StoredHandOver:
+    """A `gateway.port.HandOver`; it stores nothing but the answers of people, as messages."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        client: "Redis",
+        conversations: Conversations,
+        receivers: Sequence[Receiver],
+        tickets: Tickets,
+    ) -> None:
+        self._runtime = runtime
+        self._client = client
+        self._conversations = conversations
+        self._receivers = receivers
+        self._tickets = tickets
+        self._names = {(one.tenant, one.assistant) for one in runtime.settings.of_assistants()}
+        self._texts = load_texts()
+
+    def hands_over(self, tenant: str, assistant: str) -> bool:
+        return (tenant, assistant) in self._names
+
+    async def request(self, question: Question, *, note: str, language: str, address: str) -> bool:
+        base = (self._runtime.settings.public_url or address).rstrip("/")
+        if not base:
+            log.error("handover_failed", receiver="", error="PUBLIC_URL is not set")
+            return False
+        ticket = self._tickets.write(question, language)
+        turns = await self._list_recent(question)
+        case = Case(question, turns, note, language, f"{base}{PATH}{ticket}")
+        return await send_case(self._receivers, case)
+
+    def is_ticket(self, ticket: str) -> bool:
+        return self._tickets.read(ticket) is not None
+
+    async def read(self, ticket: str) -> OpenCase | None:
+        found = self._tickets.read(ticket)
+        if found is None or not await self._is_kept(found.question):
+            return None
+        return OpenCase(await self._list_turns(found.question))
+
+    async def reply(self, ticket: str, text: str) -> bool:
+        found = self._tickets.read(ticket)
+        if found is None or not await self._is_kept(found.question):
+            return False
+        try:
+            return await self._submit(found, text)
+        except BusyError:
+            return False
+
+    async def _submit(self, ticket: Ticket, text: str) -> bool:
+        """Submit the answer as a message of the conversation; the same text again changes nothing.
+
+        In a chat it is posted where the question was asked; returns False once that is unknown.
+        """
+        asked = ticket.question
+        channel = find_channel(asked)
+        name = hashlib.sha256(f"{asked.message_id}\x1f{text}".encode()).hexdigest()[:24]
+        is_pushed = any(spec.name == channel for spec in CHAT_CHANNELS)
+        result_list = channel if is_pushed else ""
+        desk = desks(self._runtime, channel, result_list=result_list)[asked.tenant, asked.assistant]
+        journal = await self._runtime.broker.replies.read_journal(asked)
+        groups = journal[0].fields.get("groups") if journal else None
+        message = Message(
+            text=self._texts.text("person_answered", ticket.language),
+            conversation_id=asked.conversation_id,
+            message_id=f"person-{name}",
+            command=PERSON_REPLY,
+            arguments=(ticket.language, text),
+            language=ticket.language,
+            groups=tuple(map(str, groups)) if isinstance(groups, list) else (),
+        )
+        answer = desk.question(message)
+        if is_pushed and not await self._note_post(channel, asked, answer, ticket.language):
+            return False
+        await desk.submit(message)
+        return True
+
+    async def _note_post(
+        self, channel: str, asked: Question, answer: Question, language: str
+    ) -> bool:
+        """Store where the chat shows the answer: below the question; False if that is unknown."""
+        settings = self._runtime.settings
+        seconds = settings.memory_seconds_of(asked.tenant, asked.assistant)
+        memory = RedisPushMemory(
+            self._client, channel, question_seconds=seconds, conversation_seconds=seconds
+        )
+        post = (await memory.fields(asked)).get("post")
+        if post is None:
+            return False
+        await memory.note(answer, post=post, language=language, fixed=FIXED)
+        return True
+
+    async def _is_kept(self, question: Question) -> bool:
+        """Return whether the conversation was neither erased nor expired."""
+        journal = await self._runtime.broker.replies.read_journal(question)
+        if journal:
+            return not journal[-1].fields.get("forgot")
+        return bool(await self._conversations.turns(question))
+
+    async def _list_turns(self, question: Question) -> tuple[tuple[str, str], ...]:
+        """Return what was said, from the memory, which keeps it longer than the journals."""
+        turns = await self._conversations.turns(question)
+        if not turns:
+            return await self._list_recent(question)
+        return tuple((str(turn.speaker), turn.text) for turn in turns[-MOST_TURNS:])
+
+    async def _list_recent(self, question: Question) -> tuple[tuple[str, str], ...]:
+        """Return what was said, from the journals, which chat channels may read."""
+        recent = await self._conversations.recent_messages(question, limit=MOST_TURNS)
+        turns = []
+        for one in recent:
+            turns.append(("user", str(one.first.fields.get("text") or "")))
+            if one.last.kind == "finished":
+                turns.append(("assistant", str(one.last.fields.get("text") or "")))
+        return tuple(turns)
+
+
+def find_channel(question: Question) -> str:
+    """Return the channel of a conversation, by its id."""
+    channel, mark, _ = question.conversation_id.partition(CHANNEL_MARK)
+    return channel if mark else HTTP

@@ -1,0 +1,161 @@
+"""The routes that hand a conversation over to a person, and where the person answers.
+
+The person has no key: the address of the page is signed and names the conversation. Whoever has the
+address may answer until it expires, or until the conversation is erased.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Annotated
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Depends, Path, Request, Response
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
+from pydantic import BaseModel, Field
+
+from gateway.api_keys import Scope
+from gateway.errors import MessageError
+from gateway.http.access import choose_language
+from gateway.http.context import (
+    ID,
+    ConversationAccess,
+    HttpChannel,
+    may_follow,
+    require_conversation,
+)
+from gateway.http.errors import InvalidRequestError, unknown
+from gateway.http.question_sender import QuestionSender
+from gateway.http.routes.documents import HTML, document_policy, document_style
+from gateway.port import HandOver
+from gateway.text import LONGEST_CHARACTERS, clean_text
+
+PATH = "/v1/handover/"
+LONGEST_NOTE = 2_000
+Ticket = Annotated[str, Path(max_length=2_000, description="part of the address that was sent")]
+
+
+class HandOverRequest(BaseModel, frozen=True, extra="forbid"):
+    """A visitor wants a person."""
+
+    message_id: str = Field(pattern=ID, description="the last message, with its answer")
+    note: str = Field("", max_length=LONGEST_NOTE, description="what the visitor tells the person")
+
+
+class HandedOver(BaseModel):
+    """Whether the conversation was sent."""
+
+    sent: bool = Field(description="whether a person's mailbox, channel or webhook accepted it")
+    text: str = Field(description="the same as a sentence for the visitor")
+
+
+def is_reply_path(handover: HandOver | None, path: str) -> bool:
+    """Return whether a path is that of a page where a person answers, with a valid signature."""
+    if handover is None or not path.startswith(PATH):
+        return False
+    return handover.is_ticket(path.removeprefix(PATH))
+
+
+def handover_router(channel: HttpChannel, sender: QuestionSender) -> APIRouter:
+    """Return the routes; without receivers nothing is handed over."""
+    router = APIRouter(tags=["conversations"])
+    _add_request(router, channel, sender)
+    _add_reply(router, channel)
+    return router
+
+
+def _add_request(router: APIRouter, channel: HttpChannel, sender: QuestionSender) -> None:
+    @router.post("/v1/conversations/{conversation_id}/handover", summary="Ask for a person")
+    async def hand_over(
+        access: Annotated[ConversationAccess, Depends(require_conversation(channel, Scope.ASK))],
+        request: Request,
+        wanted: HandOverRequest,
+    ) -> HandedOver:
+        """Send the conversation to a person, whose answer appears in it. Counts as a question."""
+        question = access.question(wanted.message_id)
+        handover = channel.handover
+        if handover is None or not handover.hands_over(question.tenant, question.assistant):
+            raise InvalidRequestError(
+                "this assistant hands no conversations over to people",
+                code="handover_unavailable",
+                status=404,
+            )
+        journal = await channel.replies.read_journal(question)
+        if not journal or not may_follow(access.caller, journal[0]):
+            raise unknown("message")
+        language = _find_language(request, journal[-1].fields.get("language"))
+        once = question.model_copy(update={"message_id": f"{wanted.message_id}\x1fhandover"})
+        await sender.admit(access.caller, once)
+        sent = await handover.request(
+            question,
+            note=clean_text(wanted.note) if wanted.note.strip() else "",
+            language=language,
+            address=access.caller.server_address,
+        )
+        key = "handover_sent" if sent else "handover_failed"
+        return HandedOver(sent=sent, text=channel.words(key, language))
+
+
+def _add_reply(router: APIRouter, channel: HttpChannel) -> None:
+    @router.get(f"{PATH}{{ticket}}", include_in_schema=False)
+    async def read_case(request: Request, ticket: Ticket) -> Response:
+        """Show the conversation, and a form for the answer."""
+        channel.guard.check_host(request)
+        case = None if channel.handover is None else await channel.handover.read(ticket)
+        if case is None:
+            return _page(status=404, notice=GONE)
+        return _page(turns=case.turns)
+
+    @router.post(f"{PATH}{{ticket}}", include_in_schema=False)
+    async def answer_case(request: Request, ticket: Ticket) -> Response:
+        """Show the answer of the form in the conversation."""
+        channel.guard.check_host(request)
+        case = None if channel.handover is None else await channel.handover.read(ticket)
+        if channel.handover is None or case is None:
+            return _page(status=404, notice=GONE)
+        try:
+            text = _read_answer(await request.body())
+        except MessageError as error:
+            return _page(turns=case.turns, status=400, notice=f"Nothing was sent: {error}.")
+        if not await channel.handover.reply(ticket, text):
+            return _page(turns=case.turns, status=503, notice=UNSENT)
+        return _page(notice="Your answer was sent. You may close this page.")
+
+
+GONE = "This address is no longer valid: it has expired, or the conversation was erased."
+UNSENT = (
+    "Your answer was not sent: the desk is busy, or does not know any more where the question was "
+    "asked. Send it again in a moment, or reach the visitor in another way."
+)
+
+
+def _find_language(request: Request, known: object) -> str:
+    return known if isinstance(known, str) and known else choose_language(request)
+
+
+def _read_answer(body: bytes) -> str:
+    """Return the text of a form; raises `MessageError`."""
+    fields = parse_qs(body.decode(errors="replace"), max_num_fields=5)
+    return clean_text((fields.get("text") or [""])[0], longest=LONGEST_CHARACTERS)
+
+
+def _page(
+    *, turns: Sequence[tuple[str, str]] = (), notice: str = "", status: int = 200
+) -> Response:
+    policy = document_policy().replace("form-action 'none'", "form-action 'self'")
+    headers = {
+        "Content-Security-Policy": policy.replace("; sandbox", ""),
+        "X-Robots-Tag": "noindex",
+    }
+    style = Markup(document_style())  # noqa: S704 # our own file
+    page = _template().render(turns=turns, notice=notice, style=style)
+    return Response(page.encode(errors="replace"), status, headers, f"{HTML}; charset=utf-8")
+
+
+@cache
+def _template() -> Template:
+    source = files(__package__).joinpath("handover.html").read_text()
+    return Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    ).from_string(source)

@@ -1,1 +1,0 @@
-"""Finds the chunks that a question is compared with, and their exact scores."""

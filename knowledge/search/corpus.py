@@ -1,0 +1,199 @@
+"""What a search knows about all documents without a copy of them: the index counts.
+
+People of different groups have different views, so that a document that a person may not read has
+no effect on what they find: neither on an order, nor on a probability or a corrected word.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from knowledge.index.bm25 import TermNumbers
+from knowledge.index.calibration import Calibrations
+from knowledge.index.points.layout import KEYWORDS, VERSION, VOCABULARY, make_word_term
+from knowledge.index.port import Index, IndexCounts, ReadableIndex
+from knowledge.index.queries import Floats, QueryResult, SparseText, Terms, VectorQuery
+from knowledge.search.versions import PageVersion, PageVersions
+
+_MOST_ASKED = 256
+_MOST_FREQUENCIES = 1 << 16
+_WORDS_OF_GROUP = 32
+_MOST_VIEWS = 8
+_DOCUMENTS_WITH_LETTERS = 256
+
+
+class CorpusView:
+    """One revision of the documents, as a search for a person sees it."""
+
+    def __init__(
+        self,
+        index: ReadableIndex,
+        counts: IndexCounts,
+        calibrations: Calibrations,
+        numbers: TermNumbers,
+        versioned: Sequence[Mapping[str, Any]],
+    ) -> None:
+        self.index = index
+        self.counts = counts
+        self.calibrations = calibrations
+        self.numbers = numbers
+        self._versioned = [str(one["document"]) for one in versioned]
+        self.versions = PageVersions(
+            [PageVersion(one["page"], one["language"], one[VERSION]) for one in versioned]
+        )
+        self._frequencies: dict[int, float] = {}
+        self._letters: str | None = None
+
+    async def read_frequencies(self, wanted: Iterable[int]) -> None:
+        """Read how many chunks contain each term."""
+        missing = [term for term in dict.fromkeys(wanted) if term not in self._frequencies]
+        missing = missing[:_MOST_ASKED]
+        if missing:
+            asked = [
+                VectorQuery(KEYWORDS, _one_term(term), 1, returns_text=True) for term in missing
+            ]
+            found = await self.index.query(asked)
+            for term, one in zip(missing, found, strict=True):
+                self._frequencies[term] = _frequency(_read_idf(one, term), self.counts.chunks)
+            while len(self._frequencies) > _MOST_FREQUENCIES:
+                del self._frequencies[next(iter(self._frequencies))]
+
+    def frequencies(self, wanted: Terms) -> Floats:
+        """Return how many chunks contain each term; of a term that was not read, all of them."""
+        every = float(self.counts.chunks)
+        found = [self._frequencies.get(term, every) for term in wanted.tolist()]
+        return np.array(found, dtype=np.float32)
+
+    def idf(self, wanted: Terms) -> Floats:
+        """Return the inverse document frequency of terms; of unknown ones the highest."""
+        found = self.frequencies(wanted)
+        rest = np.maximum(self.counts.chunks - found + 0.5, 0.0)
+        idf: Floats = np.log1p(rest / (found + 0.5)).astype(np.float32)
+        return idf
+
+    async def count_documents(self, words: Sequence[str]) -> dict[str, int]:
+        """Return how many documents contain each word as it is spelled, at least two exactly.
+
+        Groups of words are asked for first, because most words that are looked up do not exist.
+        """
+        every = list(dict.fromkeys(words))
+        groups = [every[at : at + _WORDS_OF_GROUP] for at in range(0, len(every), _WORDS_OF_GROUP)]
+        if len(groups) > 1:
+            held = await self._find_words(groups, limit=1)
+            groups = [group for group, one in zip(groups, held, strict=True) if one.ids]
+        alone = [word for group in groups for word in group]
+        found = await self._find_words([[word] for word in alone], limit=2)
+        counts = dict.fromkeys(every, 0)
+        for word, one in zip(alone, found, strict=True):
+            several = len(one.ids) > 1
+            size = self.counts.documents
+            counts[word] = round(_frequency(one.scores[0], size)) if several else len(one.ids)
+        return counts
+
+    async def _find_words(
+        self, groups: Sequence[Sequence[str]], *, limit: int
+    ) -> Sequence[QueryResult]:
+        """Return documents that contain a word of each group as it is spelled."""
+        texts = [
+            np.unique(self.numbers.of_all(make_word_term(word) for word in group))
+            for group in groups
+        ]
+        return await self.index.query(
+            [
+                VectorQuery(VOCABULARY, SparseText(text, np.ones(len(text), np.float32)), limit)
+                for text in texts
+            ]
+        )
+
+    async def read_letters(self) -> str:
+        """Return the letters beyond ASCII of some documents."""
+        if self._letters is None:
+            found = await self.index.find_documents({}, ("letters",), _DOCUMENTS_WITH_LETTERS)
+            self._letters = "".join(sorted({x for one in found.values() for x in one["letters"]}))
+        return self._letters
+
+    async def find_titles(self, texts: Collection[str]) -> frozenset[str]:
+        """Return those of some texts, in lower case, that are titles of documents."""
+        found = await self.index.find_documents({"title_key": sorted(texts)}, ("title_key",))
+        return frozenset(payload["title_key"] for payload in found.values())
+
+    def find_other_versions(self, texts: Iterable[str]) -> frozenset[str]:
+        """Return the documents that a search for these texts leaves out; see `PageVersions`."""
+        return frozenset(self._versioned[at] for at in self.versions.find_others(texts))
+
+    def find_versions(self, document_id: str) -> list[str]:
+        """Return the ids of the other versions of a document that are not newer."""
+        positions = (at for at, one in enumerate(self._versioned) if one == document_id)
+        return [
+            self._versioned[at]
+            for position in positions
+            for at in self.versions.find_not_newer(position)
+        ]
+
+
+class Corpora:
+    """The documents of an index, by the groups of the people who may read them.
+
+    Groups that no document names make no difference: without any, there is one view. All views
+    belong to one revision of the index.
+    """
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._numbers = TermNumbers()
+        self._known: frozenset[str] = frozenset()
+        self._revision: str | None = None
+        self._views: OrderedDict[frozenset[str], CorpusView] = OrderedDict()
+        self._reading = asyncio.Lock()
+
+    async def read(self, groups: Collection[str]) -> tuple[CorpusView, str]:
+        """Return the documents that a person of these groups may read now, and the revision."""
+        revision = await self._index.revision()
+        async with self._reading:
+            if revision != self._revision:
+                self._known = await self._index.groups()
+                self._views.clear()
+                self._revision = revision
+            own = self._known.intersection(groups)
+            view = self._views.pop(own, None)
+            if view is None:
+                view = await self._make(own)
+            self._views[own] = view
+            if len(self._views) > _MOST_VIEWS:
+                self._views.popitem(last=False)
+        return view, revision
+
+    async def _make(self, own: frozenset[str]) -> CorpusView:
+        index = self._index.visible_to(own, restricts=bool(self._known))
+        fields = ("document", "page", "language", VERSION)
+        versioned = await index.find_documents({"versioned": "yes"}, fields)
+        return CorpusView(
+            index,
+            await index.counts(),
+            await index.calibrations(),
+            self._numbers,
+            [*versioned.values()],
+        )
+
+
+def _one_term(term: int) -> SparseText:
+    return SparseText(np.array([term], dtype=np.uint32), np.ones(1, dtype=np.float32))
+
+
+def _read_idf(found: QueryResult, term: int) -> float | None:
+    """Return the IDF that the engine adds to a term; None for a term that no text has."""
+    if not found.ids:
+        return None
+    text = found.texts[0]
+    return float(found.scores[0] / max(float(text.weights[text.terms == term].sum()), 1e-9))
+
+
+def _frequency(idf: float | None, size: int) -> float:
+    """Return how many of `size` texts contain a term with this IDF, which the engine adds.
+
+    The inverse of ln(1 + (N - n + 1/2) / (n + 1/2)) = ln((N + 1) / (n + 1/2)).
+    """
+    return 0.0 if idf is None else max((size + 1) / float(np.exp(idf)) - 0.5, 1.0)

@@ -1,1 +1,0 @@
-"""What a search looks like in numbers, for the decisions that are based on it."""

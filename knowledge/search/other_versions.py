@@ -1,0 +1,102 @@
+"""Adds the section of another version to a context if it differs from the one that was found.
+
+A search leaves earlier versions of a page out, and it may find one of several versions that are
+neither newer nor older. The answer must say nevertheless where they differ on the point.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from knowledge.documents.stated_version import remove_version
+from knowledge.index.port import Passage, ReadableIndex
+from knowledge.port import ContextSection, FoundSpan
+from knowledge.search.composer import make_hit
+from knowledge.sections import join_texts
+
+SHARE = 8
+"""The added sections get this part of the context at most."""
+MOST_SECTIONS = 2
+MOST_VERSIONS = 2
+LATER_RANK = 1000
+"""Other versions rank after all hits."""
+LONGEST_TEXT = 1200
+_LIKE = 0.3
+_WORD = re.compile(r"[^\W\d_]+")
+_SENTENCE_END = re.compile(r"(?<=[.!?:;])\s+|\n")
+
+FindVersions = Callable[[str], Sequence[str]]
+"""Returns the ids of the other versions of a document, newest first."""
+
+
+async def add_other_versions(
+    index: ReadableIndex, context: Sequence[ContextSection], find_versions: FindVersions
+) -> tuple[ContextSection, ...]:
+    """Return the context followed by the sections of other versions that differ from it."""
+    added: list[ContextSection] = []
+    present = {one.best.document_id for one in context}
+    asked = sorted((one for one in context if one.found), key=lambda one: one.found[0].rank)
+    for section in asked[:MOST_SECTIONS]:
+        others = [one for one in find_versions(section.best.document_id) if one not in present]
+        for document_id in others[:MOST_VERSIONS]:
+            passages = await _read_passages(index, document_id)
+            run = _find_section(section, passages)
+            text = join_texts([passage.chunk.text for passage in run]).text[:LONGEST_TEXT]
+            if run and _differs(text, section.text):
+                added.append(_make_section(run, text, LATER_RANK + len(added)))
+    return (*context, *added)
+
+
+async def _read_passages(index: ReadableIndex, document_id: str) -> list[Passage]:
+    points = [chunk.point for one in await index.load([document_id]) for chunk in one.chunks]
+    found = await index.passages(points)
+    return [found[point] for point in points if point in found]
+
+
+def _find_section(section: ContextSection, passages: Sequence[Passage]) -> list[Passage]:
+    """Return the passages of the section that corresponds: by its headings, then by its words."""
+    wanted = _name_section(section.best.heading_path, section.best.version)
+    own = _words(section.text)
+    likeness = {
+        passage.chunk.ordinal: _compare(own, _words(passage.chunk.text)) for passage in passages
+    }
+    same = [p for p in passages if _name_section(p.chunk.heading_path, p.stated_version) == wanted]
+    among = same or [p for p in passages if likeness[p.chunk.ordinal] >= _LIKE]
+    if not among:
+        return []
+    best = max(among, key=lambda passage: likeness[passage.chunk.ordinal])
+    return [p for p in passages if p.chunk.heading_path == best.chunk.heading_path]
+
+
+def _name_section(path: Sequence[str], version: str) -> tuple[str, ...]:
+    """Return a heading path without the version and without numbers, which versions change."""
+    return tuple(
+        " ".join(_WORD.findall(remove_version(heading, version).casefold())) for heading in path
+    )
+
+
+def _differs(other: str, found: str) -> bool:
+    known = set(_split_sentences(found))
+    return any(sentence not in known for sentence in _split_sentences(other))
+
+
+def _split_sentences(text: str) -> Iterator[str]:
+    for sentence in _SENTENCE_END.split(text):
+        if plain := " ".join(sentence.casefold().split()):
+            yield plain
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.casefold()))
+
+
+def _compare(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / len(one | other) if one | other else 0.0
+
+
+def _make_section(run: Sequence[Passage], text: str, rank: int) -> ContextSection:
+    return ContextSection(
+        best=make_hit(run[0], 0.0, ()),
+        text=text,
+        chunk_ids=tuple(passage.chunk.chunk_id for passage in run),
+        found=(FoundSpan(rank, 0, len(text)),),
+    )

@@ -1,0 +1,523 @@
+"""Ranks pages: the lists of the engine are fused by weighted reciprocal ranks.
+
+| level        | list of the engine                                                        |
+|--------------|---------------------------------------------------------------------------|
+| keywords     | chunks, by BM25 of their text, their place and their stated metadata      |
+| semantic     | chunks, by cosine                                                         |
+| summary      | documents, by the middle of their chunks; by BM25 of their summary        |
+| hierarchical | chunks whose heading, defined terms or page are named: no list but a bonus|
+
+A page has in each list the rank of its best chunk. Ranks forget how well the first one fits, so a
+name that is the question itself gets a bonus, and so does metadata that a source states about its
+page, for words that the page's own text does not have.
+
+All lists come from one batch of queries with what ranking needs; afterwards only the documents of
+the best pages are read, of which a version counts if the document's own point names it.
+`docs/adr/0019-ranks-are-fused.md` says why ranks are fused here and not by the engine.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from knowledge.index.points import layout
+from knowledge.index.points.layout import chunk_identity, document_identity
+from knowledge.index.queries import (
+    NOTHING_FOUND,
+    Floats,
+    PointId,
+    QueryResult,
+    SparseText,
+    VectorQuery,
+)
+from knowledge.search.corpus import CorpusView
+from knowledge.search.query import Query
+
+KEYWORDS = "keywords"
+SEMANTIC = "semantic"
+HIERARCHICAL = "hierarchical"
+SUMMARY = "summary"
+LEVELS = (KEYWORDS, SEMANTIC, HIERARCHICAL, SUMMARY)
+
+RANK_OFFSET = 5
+MOST_CHUNKS = 150
+"""The length of the lists of chunks by keywords and by meaning."""
+MOST_NAMED = 30
+MOST_DOCUMENTS = 50
+MOST_PAGES = 40
+"""The best pages, more than any search returns or a context needs; of each, `_KEPT` chunks."""
+ALONE = 10
+_KEPT = 20
+_HITS = 5
+"""Of one page, hits are this many chunks at most."""
+LEAST_LIKENESS = 0.5
+"""What is less than half as alike as the best is not found by meaning: a small index has no others
+to rank below it."""
+_FOUND_BY = 30
+"""A level has found a chunk that is among its first ones."""
+_TRANSLATED_PAGES = 40
+_TRANSLATED_CHUNKS = 40
+_CHUNK_FIELDS = ("document", "version", "ordinal", "page", "first", "last", layout.VERSION)
+_DOCUMENT_FIELDS = (
+    "document", "version", "page", "language", "kind_of_page", "chunks", layout.VERSION,
+)  # fmt: skip
+
+Name = TypeVar("Name", bound=Hashable)
+Page = tuple[str, str]
+"""A page in one stated version; its documents are the same page in several languages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The weights of the lists, equal for every index and question.
+
+    `named` is the bonus of a chunk whose name is the question, `stated` of a page whose stated
+    metadata alone has all words of the question. Keywords count `foreign_keywords`
+    times as much for a question that is not in English, which the shipped model understands less.
+    """
+
+    keywords: float = 40.0
+    semantic: float = 40.0
+    centre: float = 20.0
+    summary: float = 8.0
+    named: float = 12.0
+    stated: float = 12.0
+    foreign_keywords: float = 2.0
+    listing_pages: float = 0.8
+
+
+def weigh_levels_alone() -> dict[str, Weights]:
+    """Return weights that leave one level each."""
+    usual = Weights()
+    nothing = Weights(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    return {
+        KEYWORDS: replace(nothing, keywords=usual.keywords, stated=usual.stated),
+        SEMANTIC: replace(nothing, semantic=usual.semantic),
+        HIERARCHICAL: replace(nothing, named=usual.named),
+        SUMMARY: replace(nothing, centre=usual.centre, summary=usual.summary),
+    }
+
+
+class FoundChunk(NamedTuple):
+    """A chunk of a list, with its score there; `first` and `last` are the ends of its section."""
+
+    point: PointId
+    document_id: str
+    version: str
+    page: Page
+    ordinal: int
+    first: int
+    last: int
+    score: float
+
+    @property
+    def chunk_id(self) -> str:
+        """The id of the chunk."""
+        return f"{self.document_id}#{self.ordinal}"
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """A name that is compared sooner than that of the point."""
+        return self.document_id, self.ordinal
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDocument:
+    """A document by its present version, which has this number of chunks."""
+
+    document_id: str
+    version: str
+    page: Page
+    language: str
+    kind: str
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankedChunk:
+    """A chunk with its score in the order of all."""
+
+    chunk: FoundChunk
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class RankedPage:
+    """A page by the document to show, with its best chunks, best first."""
+
+    document: FoundDocument
+    score: float
+    chunks: tuple[RankedChunk, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """What each list has found, best first.
+
+    `named` has for each chunk the likeness of the question and the best of its names, 0 to 1;
+    `stated` for pages the share of the question that only their stated metadata has. `cosines` are
+    the best ones of the search, `alone` those of the question without its conversation.
+    """
+
+    keywords: Sequence[FoundChunk] = ()
+    semantic: Sequence[FoundChunk] = ()
+    centre: Sequence[Page] = ()
+    summary: Sequence[Page] = ()
+    named: Sequence[FoundChunk] = ()
+    stated: Mapping[Page, float] = field(default_factory=dict)
+    cosines: Floats | None = None
+    alone: Floats | None = None
+
+    @property
+    def chunks(self) -> Iterator[FoundChunk]:
+        """The chunks of all lists."""
+        return chain(self.keywords, self.semantic, self.named)
+
+    def keep(self, is_kept: Callable[[FoundChunk], bool]) -> "Lists":
+        """Return the lists with some of their chunks."""
+        return replace(
+            self,
+            keywords=tuple(filter(is_kept, self.keywords)),
+            semantic=tuple(filter(is_kept, self.semantic)),
+            named=tuple(filter(is_kept, self.named)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The lists of a search, and the pages that they make together."""
+
+    lists: Lists
+    pages: list[RankedPage]
+
+    def find_levels(self, ranked: Iterable[RankedChunk]) -> Iterator[tuple[str, ...]]:
+        """Return for each chunk the levels that have it among their best; at least one."""
+        lists = self.lists
+        chunks = {
+            KEYWORDS: {one.key for one in lists.keywords[:_FOUND_BY]},
+            SEMANTIC: {one.key for one in lists.semantic[:_FOUND_BY]},
+            HIERARCHICAL: {one.key for one in lists.named[:_FOUND_BY]},
+        }
+        pages = {*lists.centre[:_FOUND_BY], *lists.summary[:_FOUND_BY]}
+        for one in ranked:
+            levels = [name for name, keys in chunks.items() if one.chunk.key in keys]
+            if one.chunk.page in pages:
+                levels.append(SUMMARY)
+            yield tuple(levels) or ((SEMANTIC,) if lists.semantic else (KEYWORDS,))
+
+
+def fuse(lists: Iterable[tuple[float, Iterable[Name]]]) -> dict[Name, float]:
+    """Return the sum of weight / (offset + rank) of each name, over the lists that have it."""
+    total: dict[Name, float] = defaultdict(float)
+    for weight, names in lists:
+        for rank, name in enumerate(dict.fromkeys(names), start=1):
+            total[name] += weight / (RANK_OFFSET + rank)
+    return total
+
+
+class Ranker:
+    """Ranks the pages of an index for one question."""
+
+    def __init__(
+        self, view: CorpusView, query: Query, weights: Weights, exclude: Collection[str] = ()
+    ) -> None:
+        self._view = view
+        self._query = query
+        self._weights = weights
+        self._exclude = frozenset(exclude)
+        self._text = SparseText(query.terms, query.weights)
+        self._wordings = [
+            dict(zip(phrase.tolist(), view.idf(phrase).tolist(), strict=True))
+            for phrase in query.phrases
+        ]
+
+    async def rank(
+        self, language: str | None, left_out: Collection[str], *, is_last: bool = False
+    ) -> Found | None:
+        """Return the pages; None when a document was replaced while it was read.
+
+        With `is_last`, that document is left out, as those of `left_out` are. A page that has a
+        version in `language` is shown in it.
+        """
+        lists = await self._ask()
+        if left_out or self._exclude:
+            lists = lists.keep(
+                lambda one: one.document_id not in left_out and one.chunk_id not in self._exclude
+            )
+        ranked = self._fuse_pages(lists)
+        best = set(sorted(ranked, key=lambda page: (-ranked[page], page))[:MOST_PAGES])
+        found = lists.keep(lambda one: one.page in best)
+        documents = await self._read_documents({one.document_id for one in found.chunks})
+        present = found.keep(lambda one: _is_present(one, documents))
+        if not is_last and not {one.document_id for one in present.chunks}.issuperset(documents):
+            return None
+        if len([*present.chunks]) < len([*found.chunks]):
+            ranked = self._fuse_pages(
+                lists.keep(lambda one: one.page not in best or _is_present(one, documents))
+            )
+        pages = self._list_pages(present, ranked, documents)
+        if language in self._view.counts.languages and len(self._view.counts.languages) > 1:
+            pages = await self._show_in(language, pages, left_out)
+        return Found(lists, pages)
+
+    async def _ask(self) -> Lists:
+        """Return all lists, from one batch of queries."""
+        query, more = self._query, len(self._exclude)
+        asked: dict[str, VectorQuery] = {}
+        if len(query.terms):
+            chunks = MOST_CHUNKS + more
+            own = SparseText(query.own, np.ones(len(query.own), dtype=np.float32))
+            named = (*_CHUNK_FIELDS, layout.NAMES)
+            asked = {
+                KEYWORDS: VectorQuery(layout.KEYWORDS, self._text, chunks, fields=_CHUNK_FIELDS),
+                layout.NAMES: VectorQuery(layout.NAMES, own, MOST_NAMED + more, fields=named),
+                SUMMARY: self._ask_documents(layout.SUMMARY, self._text),
+            }
+            if self._view.counts.labelled:
+                labels = self._ask_documents(layout.LABELS, own)
+                asked[layout.LABELS] = replace(labels, returns_text=True)
+        if query.vector is not None and query.alone is not None:
+            chunks = MOST_CHUNKS + more
+            asked[SEMANTIC] = VectorQuery(
+                layout.SEMANTIC, query.vector, chunks, fields=_CHUNK_FIELDS
+            )
+            asked[layout.CENTRE] = self._ask_documents(layout.CENTRE, query.vector)
+            if query.vector is not query.alone:
+                asked["alone"] = VectorQuery(layout.SEMANTIC, query.alone, ALONE)
+        answers = dict(zip(asked, await self._view.index.query([*asked.values()]), strict=True))
+        semantic = answers.get(SEMANTIC, NOTHING_FOUND)
+        least = LEAST_LIKENESS * float(semantic.scores[0]) if semantic.ids else 0.0
+        return Lists(
+            keywords=_read_chunks(answers.get(KEYWORDS, NOTHING_FOUND)),
+            semantic=tuple(one for one in _read_chunks(semantic) if one.score >= least),
+            centre=_read_pages(answers.get(layout.CENTRE, NOTHING_FOUND)),
+            summary=_read_pages(answers.get(SUMMARY, NOTHING_FOUND)),
+            named=self._compare_names(answers.get(layout.NAMES, NOTHING_FOUND)),
+            stated=self._compare_labels(answers.get(layout.LABELS, NOTHING_FOUND)),
+            cosines=semantic.scores[:ALONE] if semantic.ids else None,
+            alone=answers.get("alone", semantic).scores[:ALONE] if semantic.ids else None,
+        )
+
+    @staticmethod
+    def _ask_documents(using: str, vector: Floats | SparseText) -> VectorQuery:
+        return VectorQuery(using, vector, MOST_DOCUMENTS, fields=("page", layout.VERSION))
+
+    def _compare_names(self, answer: QueryResult) -> Sequence[FoundChunk]:
+        """Return the named chunks by the likeness of the question and the best of their names."""
+        likeness = [
+            max((_compare(name, own) for name in names for own in self._wordings), default=0.0)
+            for names in (payload[layout.NAMES] for payload in answer.payloads)
+        ]
+        return _sort(
+            chunk._replace(score=alike)
+            for chunk, alike in zip(_make_chunks(answer), likeness, strict=True)
+        )
+
+    def _compare_labels(self, answer: QueryResult) -> dict[Page, float]:
+        """Return for pages the share of the question, by IDF, that only their metadata has."""
+        pages = map(_read_page, answer.payloads)
+        return {
+            page: max(
+                sum(own[term] for term in text.terms.tolist() if term in own) / sum(own.values())
+                for own in self._wordings
+            )
+            for page, text in zip(pages, answer.texts, strict=True)
+        }
+
+    def _fuse_pages(self, lists: Lists) -> dict[Page, float]:
+        weights = self._weights
+        total = fuse(
+            (
+                (self._keywords_weight, (one.page for one in lists.keywords)),
+                (weights.semantic, (one.page for one in lists.semantic)),
+                (weights.centre, lists.centre),
+                (weights.summary, lists.summary),
+            )
+        )
+        # A page has the bonus of the best of its names, which come first.
+        for page, alike in {one.page: one.score for one in reversed(lists.named)}.items():
+            total[page] = total.get(page, 0.0) + weights.named * alike**3
+        for page, share in lists.stated.items():
+            total[page] = total.get(page, 0.0) + weights.stated * share
+        return total
+
+    @property
+    def _keywords_weight(self) -> float:
+        weights = self._weights
+        return weights.keywords * (1.0 if self._query.is_english else weights.foreign_keywords)
+
+    def _score_chunks(self, lists: Lists) -> dict[tuple[str, int], float]:
+        """Return the scores by which the chunks of one page are ordered."""
+        total = fuse(
+            (
+                (self._keywords_weight, (one.key for one in lists.keywords)),
+                (self._weights.semantic, (one.key for one in lists.semantic)),
+            )
+        )
+        for one in lists.named:
+            total[one.key] = total.get(one.key, 0.0) + self._weights.named * one.score**3
+        return total
+
+    def _list_pages(
+        self, lists: Lists, scores: Mapping[Page, float], documents: Mapping[str, FoundDocument]
+    ) -> list[RankedPage]:
+        """Return the pages of the chunks, best first, each by the document of its best chunk."""
+        own = self._score_chunks(lists)
+        chunks: dict[Page, list[RankedChunk]] = defaultdict(list)
+        for key, one in {one.key: one for one in lists.chunks}.items():
+            chunks[one.page].append(RankedChunk(one, own[key]))
+        pages: list[RankedPage] = []
+        for page, unordered in chunks.items():
+            ranked = _order(unordered)
+            document = documents[ranked[0].chunk.document_id]
+            shown = tuple(c for c in ranked if c.chunk.document_id == document.document_id)
+            weight = 1.0 if document.kind in self._query.wanted else self._weights.listing_pages
+            if scores[page] > 0:
+                pages.append(RankedPage(document, scores[page] * weight, shown[:_KEPT]))
+        return sorted(pages, key=lambda page: (-page.score, page.document.document_id))
+
+    async def _read_documents(self, names: Collection[str]) -> dict[str, FoundDocument]:
+        points = [document_identity(name) for name in sorted(names)]
+        read = await self._view.index.fields_of(points, _DOCUMENT_FIELDS)
+        return {one["document"]: _make_document(one) for one in read.values()}
+
+    async def _show_in(
+        self, language: str | None, pages: list[RankedPage], left_out: Collection[str]
+    ) -> list[RankedPage]:
+        """Return the pages, each by its version in a language where there is one."""
+        others = [one for one in pages[:_TRANSLATED_PAGES] if one.document.language != language]
+        if not others:
+            return pages
+        match = {"page": [one.document.page[0] for one in others], "language": str(language)}
+        read = await self._view.index.find_documents(match, _DOCUMENT_FIELDS)
+        versions = {
+            document.page: document
+            for document in map(_make_document, read.values())
+            if document.document_id not in left_out
+        }
+        wanted = [versions[one.document.page] for one in others if one.document.page in versions]
+        chunks = await self._score_versions(wanted)
+        return [
+            replace(page, document=version, chunks=own)
+            if (version := versions.get(page.document.page)) is not None
+            and page.document.language != language
+            and (own := chunks.get(version.document_id))
+            else page
+            for page in pages
+        ]
+
+    async def _score_versions(
+        self, versions: Sequence[FoundDocument]
+    ) -> dict[str, tuple[RankedChunk, ...]]:
+        """Return the chunks of documents, which need not be among the best of any list."""
+        points = [
+            chunk_identity(one.document_id, one.version, ordinal)
+            for one in versions
+            for ordinal in range(min(one.chunks, _TRANSLATED_CHUNKS))
+        ]
+        vectors: list[tuple[str, Floats | SparseText]] = []
+        if len(self._query.terms):
+            vectors.append((layout.KEYWORDS, self._text))
+        if self._query.vector is not None:
+            vectors.append((layout.SEMANTIC, self._query.vector))
+        if not points or not vectors:
+            return {}
+        answers = await self._view.index.query(
+            [VectorQuery(using, vector, len(points), points, _CHUNK_FIELDS)
+             for using, vector in vectors]
+        )  # fmt: skip
+        lists = [_read_chunks(answer) for answer in answers]
+        scores = fuse((1.0, (one.key for one in each)) for each in lists)
+        own: dict[str, list[RankedChunk]] = defaultdict(list)
+        for key, one in {one.key: one for one in chain(*lists)}.items():
+            if one.chunk_id not in self._exclude:
+                own[one.document_id].append(RankedChunk(one, scores[key]))
+        return {name: tuple(_order(ranked)[:_KEPT]) for name, ranked in own.items()}
+
+
+def list_hits(
+    pages: Sequence[RankedPage], limit: int, *, of_page: int = _HITS, loss: float = 1.0
+) -> list[RankedChunk]:
+    """Return the best chunks of the best pages, best first; at most `of_page` of one page.
+
+    The first chunk of a page has the score of the page, a later one a proportionally lower score,
+    to the power of `loss`. Pages therefore keep their order, and a strong second chunk precedes a
+    weak page.
+    """
+    found = [
+        RankedChunk(one.chunk, page.score * (one.score / first if first else 1.0) ** loss)
+        for page in pages[:limit]
+        for first in (page.chunks[0].score,)
+        for one in page.chunks[:of_page]
+    ]
+    return sorted(found, key=lambda one: -one.score)[:limit]
+
+
+def list_candidates(
+    pages: Sequence[RankedPage], limit: int, *, loss: float = 1.0
+) -> list[RankedChunk]:
+    """Return the chunks that a reranker reads or a context is made of, best first."""
+    return list_hits(pages, limit, of_page=_KEPT, loss=loss)
+
+
+def _compare(name: Sequence[int], question: Mapping[int, float]) -> float:
+    """Return the F1 of a name and a question, by IDF.
+
+    A term that the question does not have counts as much as the mean of those that it has.
+    """
+    common = sum(question[term] for term in name if term in question)
+    if not common:
+        return 0.0
+    whole = sum(question.values())
+    further = sum(term not in question for term in name) * whole / len(question)
+    return 2 * common / (common + further + whole)
+
+
+def _is_present(chunk: FoundChunk, documents: Mapping[str, FoundDocument]) -> bool:
+    document = documents.get(chunk.document_id)
+    return document is not None and document.version == chunk.version
+
+
+def _read_pages(answer: QueryResult) -> Sequence[Page]:
+    """Return the pages of documents by their scores, equal ones by their names."""
+    ranked = zip((-answer.scores).tolist(), map(_read_page, answer.payloads), strict=True)
+    return tuple(page for _, page in sorted(ranked))
+
+
+def _read_page(payload: Mapping[str, Any]) -> Page:
+    return payload["page"], payload.get(layout.VERSION, "")
+
+
+def _read_chunks(answer: QueryResult) -> Sequence[FoundChunk]:
+    return _sort(_make_chunks(answer))
+
+
+def _make_chunks(answer: QueryResult) -> Iterator[FoundChunk]:
+    columns = zip(answer.ids, answer.scores.tolist(), answer.payloads, strict=True)
+    for point, score, payload in columns:
+        place = payload["document"], payload["version"], _read_page(payload), payload["ordinal"]
+        yield FoundChunk(point, *place, payload["first"], payload["last"], score)
+
+
+def _make_document(payload: Mapping[str, Any]) -> FoundDocument:
+    return FoundDocument(
+        document_id=payload["document"],
+        version=payload["version"],
+        page=_read_page(payload),
+        language=payload["language"],
+        kind=payload.get("kind_of_page", ""),
+        chunks=payload["chunks"],
+    )
+
+
+def _sort(chunks: Iterable[FoundChunk]) -> Sequence[FoundChunk]:
+    """Return chunks by their scores; the engine's order of equal ones depends on hidden points."""
+    return tuple(sorted(chunks, key=lambda one: (-one.score, one.document_id, one.ordinal)))
+
+
+def _order(chunks: Iterable[RankedChunk]) -> list[RankedChunk]:
+    return sorted(chunks, key=lambda one: (-one.score, one.chunk.document_id, one.chunk.ordinal))

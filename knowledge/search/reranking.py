@@ -1,0 +1,222 @@
+"""Orders the best candidates of a search by a model that reads question and passage together.
+
+The reranker decides the order alone; the scores stay those of the search. The passage that it puts
+first gets the best of the scores that these passages had, and so on. The thresholds of the readers
+of scores therefore hold with and without a reranker.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic
+from typing import Protocol
+
+import structlog
+
+from envelope.run import OUTSIDE, Run
+from knowledge.embedding import BATCH, FASTEMBED_SUFFIX, THREADS
+from knowledge.errors import RerankingFailed
+from knowledge.index.port import Passage
+from knowledge.index.queries import PointId
+from knowledge.port import RERANKING
+from knowledge.search.ranking import RankedChunk, RankedPage, list_candidates
+
+MOST_RERANKED = 24
+"""The candidates that a reranker reads; servers of Text Embeddings Inference take 32 at once."""
+LONGEST_PASSAGE = 2_000
+"""Characters of a passage; a chunk has about 700."""
+_LESS = 1 - 1e-9
+Score = Callable[[str, list[str]], list[float]]
+"""Returns a score for each passage; may raise anything."""
+ReadPassages = Callable[[Sequence[PointId]], Awaitable[Mapping[PointId, Passage]]]
+"""Returns passages by point; passages that are gone are left out."""
+RELOAD_SECONDS = 300.0
+
+log = structlog.get_logger("knowledge")
+
+
+class Reranker(Protocol):
+    """Scores passages by how well they answer a question; the higher, the better.
+
+    `name` is `MODEL@PROVIDER`.
+    """
+
+    name: str
+
+    async def warm(self) -> None:
+        """Load what scoring needs, if it is on this machine; raises `RerankingFailed`."""
+        ...
+
+    async def score(
+        self, question: str, passages: Sequence[str], run: Run = OUTSIDE
+    ) -> Sequence[float]:
+        """Return a score for each passage, in their order.
+
+        Raises `knowledge.errors.RerankingFailed`, also when it takes longer than it may.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Release what it holds."""
+        ...
+
+
+async def rerank(
+    pages: list[RankedPage],
+    question: str,
+    reranker: Reranker,
+    read: ReadPassages,
+    run: Run = OUTSIDE,
+) -> tuple[list[RankedPage], tuple[str, ...]]:
+    """Return the pages in the order of the reranker, and no fallback.
+
+    If it fails, the pages are unchanged and the fallback is `RERANKING`.
+    """
+    best = [one for one in list_candidates(pages, MOST_RERANKED) if one.score > 0]
+    if len(best) < 2:
+        return pages, ()
+    texts = await read([one.chunk.point for one in best])
+    known = [one for one in best if one.chunk.point in texts]
+    passages = [format_passage(texts[one.chunk.point]) for one in known]
+    try:
+        scores = await reranker.score(question, passages, run)
+    except RerankingFailed as error:
+        log.warning("reranking_failed", reranker=reranker.name, error=str(error))
+        return pages, (RERANKING,)
+    return reorder(pages, known, scores), ()
+
+
+def reorder(
+    pages: Sequence[RankedPage], best: Sequence[RankedChunk], scores: Sequence[float]
+) -> list[RankedPage]:
+    """Return the pages ordered by new scores of their best chunks; others follow as they were.
+
+    `best` are the chunks as `list_candidates` returns them, `scores` has one for
+    each. Equal ones keep their order.
+    """
+    order = sorted(range(len(best)), key=lambda at: -scores[at])
+    places = _separate([one.score for one in best])
+    moved = {best[at].chunk.point: score for at, score in zip(order, places, strict=True)}
+    most = places[-1] * _LESS
+    return sorted((_move(page, moved, most) for page in pages), key=lambda page: -page.score)
+
+
+def format_passage(passage: Passage) -> str:
+    """Return the text that a reranker reads: the place of a passage, and its text."""
+    place = dict.fromkeys((passage.title, *passage.chunk.heading_path))
+    return f"{' > '.join(filter(None, place))}\n{passage.chunk.text}"[:LONGEST_PASSAGE]
+
+
+def _separate(scores: Sequence[float]) -> list[float]:
+    """Return falling scores with equal ones made to differ, so that their order is kept."""
+    falling: list[float] = []
+    for score in scores:
+        falling.append(min(score, falling[-1] * _LESS) if falling else score)
+    return falling
+
+
+def _move(page: RankedPage, moved: Mapping[PointId, float], most: float) -> RankedPage:
+    """Return a page with the new scores of its chunks, others of at most `most`."""
+    share = page.score / page.chunks[0].score if page.chunks[0].score > 0 else 1.0
+    chunks = [
+        RankedChunk(one.chunk, moved.get(one.chunk.point, min(one.score * share, most)))
+        for one in page.chunks
+    ]
+    chunks.sort(key=lambda one: -one.score)
+    return RankedPage(page.document, chunks[0].score, tuple(chunks))
+
+
+class CrossEncoder:
+    """See `Reranker`: a model of `fastembed`, downloaded to this machine when first used.
+
+    One question is scored at a time, on `THREADS` threads; a question that waits longer than
+    `seconds` for its turn and its scores goes without. A model that could not be loaded is loaded
+    again after `RELOAD_SECONDS`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        load: Callable[[], Score],
+        seconds: float,
+        *,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self.name = name
+        self._load = load
+        self._seconds = seconds
+        self._clock = clock
+        self._score: Score | None = None
+        self._failure: RerankingFailed | None = None
+        self._reload_at = 0.0
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="reranking")
+
+    async def warm(self) -> None:
+        """Load the model now, however long it takes; raises `RerankingFailed`."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._load_once)
+
+    async def score(
+        self, question: str, passages: Sequence[str], run: Run = OUTSIDE
+    ) -> Sequence[float]:
+        call = asyncio.get_running_loop().run_in_executor(
+            self._thread, self._score_now, question, list(passages)
+        )
+        try:
+            async with asyncio.timeout(self._seconds):
+                scores = await call
+        except TimeoutError as error:
+            raise RerankingFailed(
+                f"expected scores of {self.name!r} within {self._seconds:.3g} s, found none"
+            ) from error
+        if len(scores) != len(passages):
+            raise RerankingFailed(
+                f"expected {len(passages)} scores of {self.name!r}, found {len(scores)}"
+            )
+        return scores
+
+    async def close(self) -> None:
+        """Take no further question."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _score_now(self, question: str, passages: list[str]) -> list[float]:
+        score = self._load_once()
+        try:
+            return score(question, passages)
+        except Exception as error:  # the runtime has its own exception classes
+            reason = f"{self.name!r} could not score {len(passages)} passages: {error}"
+            raise RerankingFailed(reason) from error
+
+    def _load_once(self) -> Score:
+        if self._score is not None:
+            return self._score
+        if self._failure is not None and self._clock() < self._reload_at:
+            raise self._failure
+        try:
+            self._score = self._load()
+        except Exception as error:  # as above
+            self._reload_at = self._clock() + RELOAD_SECONDS
+            self._failure = RerankingFailed(
+                f"the reranker {self.name!r} could not be loaded: {error}"
+            )
+            raise self._failure from error
+        return self._score
+
+
+def make_cross_encoder(name: str, seconds: float) -> CrossEncoder:
+    """Return the cross-encoder `MODEL@fastembed`; a name that nobody knows fails when loaded."""
+    model = name.removesuffix(FASTEMBED_SUFFIX)
+
+    def load() -> Score:
+        try:
+            from fastembed.rerank.cross_encoder import TextCrossEncoder
+        except ImportError as error:
+            raise RerankingFailed(
+                "expected fastembed, found none: pip install 'refdesk[fastembed]'"
+            ) from error
+        known = sorted(one["model"] for one in TextCrossEncoder.list_supported_models())
+        if model not in known:
+            raise RerankingFailed(f"expected one of {', '.join(known)}, found {model!r}")
+        encoder = TextCrossEncoder(model, threads=THREADS)
+        return lambda question, passages: list(encoder.rerank(question, passages, BATCH))
+
+    return CrossEncoder(name, load, seconds)

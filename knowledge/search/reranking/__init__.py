@@ -1,1 +1,0 @@
-"""Reranking: a model that reads question and passage together orders the best candidates."""

@@ -1,1 +1,0 @@
-"""Knows about all documents what a search needs, without a copy of them."""

@@ -1,0 +1,265 @@
+"""Hands a conversation over to a person: by e-mail, to a channel of Slack, or to a webhook.
+
+Nothing of the conversation is stored here. The person answers by a link, which is signed and names
+the conversation: who has the link may answer, until it expires or the conversation is erased.
+"""
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import smtplib
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from email.message import EmailMessage
+from typing import Protocol
+
+import httpx2
+import structlog
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from envelope.question import Question
+from knowledge.crawling.crawl_values import AddressRefusedError, FetchError
+from knowledge.crawling.resolution import GuardedResolver
+from notifications.webhooks import Endpoint, name_event, post_event, post_json
+
+log = structlog.get_logger("handover")
+
+REQUESTED = "handover.requested"
+TIMEOUT_SECONDS = 20.0
+LINK_SECONDS = 7 * 24 * 3600
+LONGEST_TICKET = 2_000
+LONGEST_POST = 3_000
+"""Characters of a conversation in a post of Slack."""
+LONGEST_SUBJECT = 120
+_PURPOSE = b"handover."
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A conversation for a person: its `turns` (speaker, text), and the link to answer by.
+
+    `note` is what the visitor wrote to the person.
+    """
+
+    question: Question
+    turns: tuple[tuple[str, str], ...]
+    note: str
+    language: str
+    link: str
+
+    @property
+    def title(self) -> str:
+        """The last question, in one line."""
+        asked = [text for speaker, text in self.turns if speaker == "user"]
+        return " ".join((self.note or (asked[-1] if asked else "")).split())[:LONGEST_SUBJECT]
+
+    def write(self) -> str:
+        """Return the conversation as plain text."""
+        names = {"user": "Visitor", "assistant": "Refdesk"}
+        lines = [f"{names.get(speaker, speaker)}: {text}" for speaker, text in self.turns]
+        if self.note:
+            lines.append(f"Visitor, to you: {self.note}")
+        place = f"{self.question.tenant}/{self.question.assistant}"
+        return "\n\n".join(
+            [
+                f"Somebody asked {place} for a person. Language: {self.language}",
+                f"Answer here, within seven days: {self.link}",
+                "Do not answer this message: your answer would not arrive.",
+                *lines,
+            ]
+        )
+
+
+class HandOverError(Exception):
+    """A receiver did not accept a conversation."""
+
+
+class Receiver(Protocol):
+    """Where conversations go."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def send(self, case: Case) -> None:
+        """Send a conversation; raises `HandOverError` unless it was accepted."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MailReceiver:
+    """Sends an e-mail; `security` is `tls`, `starttls` or `none`."""
+
+    to: str
+    sender: str
+    host: str
+    port: int
+    user: str = ""
+    password: str = ""
+    security: str = "starttls"
+    context: ssl.SSLContext | None = None
+    name: str = "email"
+
+    async def send(self, case: Case) -> None:
+        message = EmailMessage()
+        # The library refuses a header with a line break; the title has none.
+        message["From"], message["To"] = self.sender, self.to
+        message["Subject"] = f"Refdesk: {case.title}" if case.title else "Refdesk"
+        message["Auto-Submitted"] = "auto-generated"
+        message.set_content(case.write())
+        try:
+            await asyncio.to_thread(self._send, message)
+        except (OSError, smtplib.SMTPException) as error:
+            raise HandOverError(f"{type(error).__name__}: {error}") from error
+
+    def _send(self, message: EmailMessage) -> None:
+        context = ssl.create_default_context() if self.context is None else self.context
+        if self.security == "tls":
+            client: smtplib.SMTP = smtplib.SMTP_SSL(
+                self.host, self.port, timeout=TIMEOUT_SECONDS, context=context
+            )
+        else:
+            client = smtplib.SMTP(self.host, self.port, timeout=TIMEOUT_SECONDS)
+        with client:
+            if self.security == "starttls":
+                client.starttls(context=context)
+            if self.user:
+                client.login(self.user, self.password)
+            client.send_message(message)
+
+
+@dataclass(frozen=True, slots=True)
+class SlackReceiver:
+    """Posts to a channel of Slack, by the address of an incoming webhook, which is a secret."""
+
+    url: str
+    resolver: GuardedResolver | None = None
+    name: str = "slack"
+
+    async def send(self, case: Case) -> None:
+        text = case.write()
+        # Plain text: a visitor's words are no mentions and no links.
+        block = {"type": "plain_text", "text": text[:LONGEST_POST], "emoji": False}
+        body = json.dumps({"text": "Refdesk", "blocks": [{"type": "section", "text": block}]})
+        endpoint = Endpoint(self.name, self.url, ())
+        try:
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                headers = {"Content-Type": "application/json"}
+                status = await post_json(endpoint, headers, body, self.resolver)
+        except (TimeoutError, httpx2.HTTPError, AddressRefusedError, FetchError) as error:
+            # Without the text of the error, which may have the address.
+            raise HandOverError(type(error).__name__) from error
+        if not 200 <= status < 300:
+            raise HandOverError(f"status {status}")
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookReceiver:
+    """Posts to a webhook, signed as all of them are."""
+
+    endpoint: Endpoint
+    resolver: GuardedResolver | None = None
+    name: str = "webhook"
+
+    async def send(self, case: Case) -> None:
+        question = case.question
+        data = {
+            "tenant": question.tenant,
+            "assistant": question.assistant,
+            "conversation_id": question.conversation_id,
+            "message_id": question.message_id,
+            "language": case.language,
+            "note": case.note,
+            "turns": [{"speaker": speaker, "text": text} for speaker, text in case.turns],
+            "reply_url": case.link,
+        }
+        event_id = name_event(REQUESTED, *question.conversation, question.message_id, case.note)
+        body = json.dumps({"type": REQUESTED, "data": data}, ensure_ascii=False)
+        error, _ = await post_event(self.endpoint, event_id, body, self.resolver, time.time)
+        if error:
+            raise HandOverError(error)
+
+
+async def send_case(receivers: Sequence[Receiver], case: Case) -> bool:
+    """Send a conversation to all receivers; return whether at least one accepted it."""
+    accepted = []
+    for receiver in receivers:
+        try:
+            await receiver.send(case)
+        except HandOverError as error:
+            log.error(
+                "handover_failed",
+                receiver=receiver.name,
+                message_id=case.question.message_id,
+                error=str(error),
+            )
+        else:
+            accepted.append(receiver.name)
+    if accepted:
+        log.info("handover_sent", receivers=accepted, message_id=case.question.message_id)
+    return bool(accepted)
+
+
+class Ticket(BaseModel):
+    """What a link to answer by contains."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    tenant: str
+    assistant: str
+    conversation_id: str
+    message_id: str
+    language: str
+    expires_at: int
+
+    @property
+    def question(self) -> Question:
+        """The message after which a person was asked for."""
+        return Question(
+            tenant=self.tenant,
+            assistant=self.assistant,
+            conversation_id=self.conversation_id,
+            message_id=self.message_id,
+        )
+
+
+class Tickets:
+    """Signs and reads tickets (HMAC-SHA256); the signature holds for this purpose alone."""
+
+    def __init__(self, secret: bytes, *, now: Callable[[], float] = time.time) -> None:
+        self._secret = secret
+        self._now = now
+
+    def write(self, question: Question, language: str) -> str:
+        """Return the ticket of a conversation."""
+        ticket = Ticket(
+            tenant=question.tenant,
+            assistant=question.assistant,
+            conversation_id=question.conversation_id,
+            message_id=question.message_id,
+            language=language,
+            expires_at=int(self._now()) + LINK_SECONDS,
+        )
+        body = base64.urlsafe_b64encode(ticket.model_dump_json().encode()).decode()
+        return f"{body}.{self._sign(body)}"
+
+    def read(self, text: str) -> Ticket | None:
+        """Return a valid ticket; None for any other text."""
+        body, dot, signature = text.partition(".")
+        if not dot or not text.isascii() or len(text) > LONGEST_TICKET:
+            return None
+        if not hmac.compare_digest(self._sign(body), signature):
+            return None
+        try:
+            ticket = Ticket.model_validate_json(base64.urlsafe_b64decode(body))
+        except (binascii.Error, ValidationError):
+            return None
+        return ticket if ticket.expires_at > self._now() else None
+
+    def _sign(self, body: str) -> str:
+        signed = hmac.new(self._secret, _PURPOSE + body.encode(), hashlib.sha256).digest()
+        return base64.urlsafe_b64encode(signed).decode().rstrip("=")

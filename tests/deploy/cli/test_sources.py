@@ -1,0 +1,87 @@
+"""Sources have a schedule and a state, which `refdesk sources` shows and changes."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from deploy.assembly.source_registry import (
+    RegisteredSource,
+    SourceRegistry,
+    SourceSpec,
+    parse_source,
+)
+from deploy.cli.main import main
+from deploy.errors import CommandError
+from knowledge.ingestion_report import IngestionResult
+from tests.support.app_harness import settings_of
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("REFDESK_DATA", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+def test_a_source_is_added_with_a_schedule_listed_and_removed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["sources", "add", "s3://docs/handbook/", "--schedule", "0 6 * * *"]) == 0
+    assert main(["sources", "list"]) == 0
+
+    out = capsys.readouterr().out
+    assert "added s3://docs/handbook; it is read by the schedule '0 6 * * *'" in out
+    assert "s3://docs/handbook: not read yet, next " in out
+    assert " 06:00 UTC (0 6 * * *)" in out
+
+    assert main(["sources", "remove", "s3://docs/handbook"]) == 0
+    assert main(["sources", "remove", "s3://docs/handbook"]) == 3
+    assert main(["sources", "list"]) == 0
+    assert capsys.readouterr().out.endswith("there are no sources\n")
+
+
+def test_a_schedule_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sources", "add", "s3://docs", "--schedule", "every day"]) == 1
+    assert "expected a schedule as cron has it" in capsys.readouterr().err
+
+
+def test_a_source_that_cannot_be_reached_keeps_the_reason(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    main(["sources", "add", "webdav://127.0.0.1:9/dav"])
+
+    assert main(["sources", "sync"]) == 6
+    main(["sources", "list"])
+
+    out = capsys.readouterr().out
+    assert "webdav://127.0.0.1:9/dav was not read: " in out
+    assert "1 could not be read; their last versions stay" in out
+
+
+def test_an_ingestion_keeps_the_schedule_of_its_source(data: Path) -> None:
+    registry = SourceRegistry(settings_of(data))
+    spec = SourceSpec(place="/documents")
+    registry.add(spec, "0 6 * * *")
+
+    registry.record([spec], IngestionResult())
+
+    (source,) = registry.list_own()
+    assert (source.schedule, source.read_at > 0) == ("0 6 * * *", True)
+
+
+def test_a_source_is_due_by_its_schedule_else_by_the_interval_of_the_process() -> None:
+    noon = 1_767_268_800.0
+    daily = RegisteredSource(
+        tenant="a", assistant="b", spec=SourceSpec(place="/a"), read_at=noon, schedule="0 6 * * *"
+    )
+    other = daily.model_copy(update={"schedule": ""})
+
+    assert daily.next_at(60) == noon + 18 * 3600
+    assert (other.next_at(60), other.next_at()) == (noon + 60, None)
+    assert daily.model_copy(update={"read_at": 0.0}).next_at() > time.time()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("place", ["ftp://a/b", "file:///etc"])
+def test_an_address_that_no_store_has_is_refused(place: str) -> None:
+    with pytest.raises(CommandError, match=r"expected a path, git:PATH or an address of http://"):
+        parse_source(place)

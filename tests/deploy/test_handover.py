@@ -1,0 +1,284 @@
+"""A person takes a conversation over: asked by e-mail, answering in the conversation."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fakeredis import FakeServer
+
+from broker.embedded.endpoint import Endpoint
+from broker.redis_broker import RedisBroker
+from deploy.assembly.gateways.handover import StoredHandOver, list_receivers
+from deploy.assembly.gateways.http_gateway import StoredConversations, StoredKeys, open_http_app
+from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
+from deploy.assembly.runtime import ROLES, Runtime, connect_runtime, desk, run_workers
+from envelope.question import Question
+from gateway.api_keys import Scope, make_key
+from gateway.desk import Message
+from gateway.http.access import Principal
+from gateway.http.links import SourceLinks
+from knowledge.embedding import Embedder
+from memory.chat_state import RedisPushMemory
+from notifications.handover import LINK_SECONDS, Tickets
+from tests.support.app_harness import settings_of
+from tests.support.mail_server import MailServer, run_mail_server
+from tests.support.waiting import wait_until
+
+CONVERSATION = "/v1/conversations/c1"
+HANDOVER = f"{CONVERSATION}/handover"
+ANSWER = "You may take the bicycle. <b>Ask Ada.</b>"
+
+
+@pytest.fixture
+def mail() -> Iterator[MailServer]:
+    with run_mail_server() as server:
+        yield server
+
+
+@asynccontextmanager
+async def open_runtime(data: Path, embedder: Embedder, port: int) -> AsyncIterator[Runtime]:
+    settings = settings_of(
+        data,
+        handover_email="desk@acme.test",
+        smtp_host="127.0.0.1",
+        smtp_port=port,
+        smtp_security="none",
+        public_url="http://desk.test",
+    )
+    index = await open_index(settings, embedder)
+    knowledge = Knowledge(index, embedder, make_searcher(settings, index, embedder))
+    endpoint = Endpoint(url="", durable=False, played=FakeServer())
+    async with (
+        connect_runtime(settings, endpoint=endpoint) as runtime,
+        run_workers(runtime, ROLES, knowledge),
+    ):
+        yield replace(runtime, knowledge=knowledge)
+    await index.close()
+
+
+@pytest.fixture
+async def runtime(
+    unrestricted: Path, embedder: Embedder, mail: MailServer
+) -> AsyncIterator[Runtime]:
+    async with open_runtime(unrestricted, embedder, mail.port) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def open_client(runtime: Runtime, **fields: Any) -> AsyncIterator[httpx.AsyncClient]:
+    """A client with a new key; without it, as the person whom the address was sent to."""
+    client = runtime.endpoint.client()
+    key, token = make_key("secret", tenant=runtime.settings.tenant, **fields)
+    await StoredKeys(client).put(key)
+    await client.aclose()
+    async with open_http_app(runtime, asyncio.Event()) as app:
+        headers = {"Authorization": f"Bearer {token}"}
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://desk.test", headers=headers
+        ) as made:
+            yield made
+
+
+async def ask(client: httpx.AsyncClient, text: str = "May I take the company bicycle?") -> str:
+    answer = await client.post(f"{CONVERSATION}/messages", json={"text": text, "message_id": "m1"})
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["message_id"])
+
+
+def path_in(mail: MailServer) -> str:
+    """The address in the last message."""
+    found = re.search(r"http://desk\.test(/v1/handover/\S+)", mail.messages[-1].get_content())
+    assert found is not None
+    return found[1]
+
+
+async def open_page(client: httpx.AsyncClient, path: str, text: str = "") -> httpx.Response:
+    """Open the page, or send its form, without the key."""
+    if text:
+        return await client.post(path, data={"text": text}, headers={"Authorization": ""})
+    return await client.get(path, headers={"Authorization": ""})
+
+
+async def test_a_person_is_asked_by_mail_and_their_answer_is_in_the_conversation(
+    runtime: Runtime, mail: MailServer
+) -> None:
+    async with open_client(runtime) as client:
+        message_id = await ask(client)
+        asked = await client.post(HANDOVER, json={"message_id": message_id, "note": "Is Ada in?"})
+        path = path_in(mail)
+        page = await open_page(client, path)
+        sent = await open_page(client, path, ANSWER)
+        repeated = await open_page(client, path, ANSWER)
+
+        async def look() -> list[dict[str, Any]]:
+            messages = (await client.get(CONVERSATION)).json()["messages"]
+            return messages if messages[-1]["status"] == "ended" and len(messages) > 1 else []
+
+        messages = await wait_until(look)
+
+    assert asked.json()["sent"] is True
+    assert mail.recipients == [["desk@acme.test"]]
+    assert "May I take the company bicycle?" in mail.messages[0].get_content()
+    assert "Is Ada in?" in mail.messages[0].get_content()
+    assert "May I take the company bicycle?" in page.text
+    assert (page.status_code, sent.status_code, repeated.status_code) == (200, 200, 200)
+    assert len(messages) == 2
+    assert messages[1]["answer"]["text"] == f"A person answered:\n\n{ANSWER}"
+
+
+async def test_the_visitor_is_told_if_nothing_could_be_sent(
+    unrestricted: Path, embedder: Embedder
+) -> None:
+    with run_mail_server() as stopped:
+        port = stopped.port
+    async with (
+        open_runtime(unrestricted, embedder, port) as runtime,
+        open_client(runtime) as client,
+    ):
+        message_id = await ask(client)
+        asked = await client.post(HANDOVER, json={"message_id": message_id})
+
+    assert asked.json() == {
+        "sent": False,
+        "text": "Your conversation could not be sent to a person. Please try again later.",
+    }
+
+
+async def test_no_text_of_a_visitor_becomes_a_header_of_a_message(
+    runtime: Runtime, mail: MailServer
+) -> None:
+    evil = "Bicycle?\r\nBcc: evil@evil.test\r\n\r\nSubject: won\u2028X: y"
+    async with open_client(runtime) as client:
+        message_id = await ask(client, evil)
+        asked = await client.post(HANDOVER, json={"message_id": message_id, "note": evil})
+
+    assert asked.json()["sent"] is True
+    [message] = mail.messages
+    assert mail.recipients == [["desk@acme.test"]]
+    assert set(message.keys()) == {
+        "From", "To", "Subject", "Auto-Submitted", "Content-Type", "Content-Transfer-Encoding",
+        "MIME-Version", "X-Peer", "X-MailFrom", "X-RcptTo",
+    } & set(message.keys())  # fmt: skip
+    assert "Bcc" not in message
+    assert message["Subject"].startswith("Refdesk: Bicycle? Bcc: evil@evil.test")
+
+
+async def test_a_forged_or_expired_address_shows_and_sends_nothing(
+    runtime: Runtime, mail: MailServer
+) -> None:
+    async with open_client(runtime) as client:
+        message_id = await ask(client)
+        await client.post(HANDOVER, json={"message_id": message_id})
+        path = path_in(mail)
+        redis = runtime.endpoint.client()
+        keys = StoredKeys(redis)
+        secret = await keys.handover_secret()
+        name = runtime.settings.tenant, runtime.settings.assistant
+        asked = Question(
+            tenant=name[0], assistant=name[1], conversation_id="c1", message_id=message_id
+        )
+        late = Tickets(secret, now=lambda: -LINK_SECONDS).write(asked, "en")
+        foreign = Tickets(b"another secret").write(asked, "en")
+        body, _, signature = path.rpartition("/")[2].partition(".")
+        other = (
+            Tickets(secret)
+            .write(asked.model_copy(update={"conversation_id": "c2"}), "en")
+            .partition(".")[0]
+        )
+        link = SourceLinks(secret=await keys.link_secret(), address="http://desk.test").of(
+            Principal(name[0], frozenset(Scope)), asked
+        )({"chunk_id": "docs/leave#0"})
+        assert link is not None
+        await redis.aclose()
+        tickets = [
+            late, foreign, f"{other}.{signature}", body, f"{body}.", "x",
+            link.rpartition("/")[2].partition("#")[0],
+        ]  # fmt: skip
+        pages = [await open_page(client, f"/v1/handover/{one}") for one in tickets]
+        answers = [await open_page(client, f"/v1/handover/{one}", "Evil") for one in tickets]
+        conversation = (await client.get(CONVERSATION)).text
+
+    assert [page.status_code for page in pages] == [404] * len(tickets)
+    assert [answer.status_code for answer in answers] == [401] * len(tickets)
+    assert "Evil" not in conversation
+
+
+async def test_an_erased_conversation_can_be_neither_read_nor_answered(
+    runtime: Runtime, mail: MailServer
+) -> None:
+    async with open_client(runtime) as client:
+        message_id = await ask(client)
+        await client.post(HANDOVER, json={"message_id": message_id})
+        path = path_in(mail)
+        erased = await client.delete(CONVERSATION)
+        page = await open_page(client, path)
+        answer = await open_page(client, path, ANSWER)
+        conversation = await client.get(CONVERSATION)
+
+    assert erased.status_code == 204
+    assert (page.status_code, answer.status_code) == (404, 404)
+    assert "bicycle" not in page.text
+    assert ANSWER not in conversation.text
+
+
+async def test_nobody_types_the_answer_of_a_person(runtime: Runtime) -> None:
+    async with open_client(runtime) as client:
+        answers = [
+            (await client.post(f"{CONVERSATION}/messages", json={"text": text})).json()["text"]
+            for text in ("/person reply en Evil", "/person_reply en Evil", "/person-reply en Evil")
+        ]
+
+    assert not [text for text in answers if text.startswith("A person answered")]
+
+
+async def test_who_may_not_follow_a_message_hands_nothing_over(
+    runtime: Runtime, mail: MailServer
+) -> None:
+    async with open_client(runtime) as client:
+        message_id = await ask(client)
+    async with open_client(runtime, scopes=frozenset({Scope.ASK})) as other:
+        unseen = await other.post(HANDOVER, json={"message_id": message_id})
+    async with open_client(runtime, scopes=frozenset({Scope.FEEDBACK})) as unscoped:
+        refused = await unscoped.post(HANDOVER, json={"message_id": message_id})
+
+    assert (unseen.status_code, refused.status_code) == (404, 403)
+    assert mail.messages == []
+
+
+async def test_in_a_chat_the_answer_is_posted_where_the_question_was_asked(
+    runtime: Runtime, mail: MailServer
+) -> None:
+    settings, client = runtime.settings, runtime.endpoint.client()
+    chat = desk(runtime, "telegram")
+    message = Message("May I take the bicycle?", "telegram/7", "1")
+    await chat.ask(message)
+    question = chat.question(message)
+    memory = RedisPushMemory(client, "telegram", question_seconds=60, conversation_seconds=60)
+    await memory.note(question, post='{"chat": "7"}')
+    handover = StoredHandOver(
+        runtime,
+        client,
+        StoredConversations(client, shards=settings.shards, ttl_seconds=60),
+        list_receivers(settings),
+        Tickets(b"secret"),
+    )
+
+    sent = await handover.request(question, note="", language="de", address="")
+    ticket = path_in(mail).rpartition("/")[2]
+    assert await handover.reply(ticket, ANSWER)
+
+    broker: RedisBroker = runtime.broker  # type: ignore[assignment]
+    results = broker.result_list("telegram", "test")
+    [result] = await wait_until(lambda: results.take(slots=4, block_seconds=0.5))
+    assert sent
+    assert result.reply["text"] == f"Ein Mensch hat geantwortet:\n\n{ANSWER}"
+    fields = await memory.fields(result.question)
+    assert (fields["post"], fields["fixed"]) == ('{"chat": "7"}', "person")
+    await client.aclose()

@@ -1,0 +1,121 @@
+"""Who may hand a conversation over, and when a person is offered."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from envelope.question import Question
+from envelope.role import Role
+from gateway.port import OpenCase
+from tests.support.http_server import HttpServerFixture, open_http_server
+from tests.support.worker_harness import WorkerHarness
+
+MESSAGES = "/v1/conversations/c1/messages"
+HANDOVER = "/v1/conversations/c1/handover"
+
+
+@dataclass
+class FakeHandOver:
+    """Notes which conversations were handed over; one assistant has people."""
+
+    notes: list[tuple[str, str]] = field(default_factory=list)
+
+    def hands_over(self, _tenant: str, assistant: str) -> bool:
+        return assistant == "docs"
+
+    async def request(self, question: Question, *, note: str, language: str, address: str) -> bool:
+        del language, address
+        self.notes.append((question.conversation_id, note))
+        return True
+
+    def is_ticket(self, _ticket: str) -> bool:
+        return False
+
+    async def read(self, _ticket: str) -> OpenCase | None:
+        return None
+
+    async def reply(self, _ticket: str, _text: str) -> bool:
+        return False
+
+
+@pytest.fixture
+def people() -> FakeHandOver:
+    return FakeHandOver()
+
+
+@pytest.fixture
+async def server(harness: WorkerHarness, people: FakeHandOver) -> AsyncIterator[HttpServerFixture]:
+    async with harness.open(), open_http_server(harness, handover=people) as opened:
+        yield opened
+
+
+async def ask(server: HttpServerFixture, query: str = "", **writes: Any) -> dict[str, Any]:
+    for role, act in writes.items():
+        server.harness.script.next(Role(role), act)
+    client = await server.secret()
+    body = {"text": "How?", "message_id": "m1"}
+    answer: dict[str, Any] = (await client.post(f"{MESSAGES}{query}", json=body)).json()
+    return answer
+
+
+async def test_a_person_is_offered_after_a_refusal(server: HttpServerFixture) -> None:
+    answer = await ask(server, guardrails={"within_scope": False})
+
+    assert (answer["outcome"], answer["can_hand_over"]) == ("refused", True)
+
+
+async def test_a_person_is_offered_to_who_asks_for_one_as_the_model_understood_it(
+    server: HttpServerFixture,
+) -> None:
+    answer = await ask(server, essence={"conversation_act": "person"})
+
+    assert (answer["outcome"], answer["text"]) == ("answered", "act_person/en")
+    assert answer["can_hand_over"] is True
+
+
+async def test_nobody_is_offered_after_an_answer_or_where_there_is_nobody(
+    server: HttpServerFixture,
+) -> None:
+    answered = await ask(server)
+    elsewhere = await ask(server, "?assistant=api", guardrails={"within_scope": False})
+
+    assert "can_hand_over" not in answered
+    assert (elsewhere["outcome"], elsewhere.get("can_hand_over")) == ("refused", None)
+
+
+async def test_a_visitor_hands_over_their_own_conversation_within_their_limits(
+    server: HttpServerFixture, people: FakeHandOver
+) -> None:
+    visitor = await server.visitor(await server.public(visitor_questions_per_day=2))
+    other = await server.visitor(await server.public())
+    sent = await visitor.client.post(
+        f"{visitor.path}/messages", json={"text": "How?", "message_id": "m1"}
+    )
+    wanted = {"message_id": "m1", "note": "  Please call.  "}
+
+    foreign = await other.client.post(f"{visitor.path}/handover", json=wanted)
+    asked = await visitor.client.post(f"{visitor.path}/handover", json=wanted)
+    further = await visitor.client.post(
+        f"{visitor.path}/messages", json={"text": "How?", "message_id": "m2"}
+    )
+
+    assert sent.status_code == 200
+    assert foreign.status_code == 404
+    assert asked.json() == {"sent": True, "text": "handover_sent/en"}
+    assert people.notes == [(visitor.conversation_id, "Please call.")]
+    assert further.status_code == 429
+
+
+async def test_without_people_and_without_a_message_nothing_is_handed_over(
+    server: HttpServerFixture, people: FakeHandOver
+) -> None:
+    client = await server.secret()
+
+    nobody = await client.post(f"{HANDOVER}?assistant=api", json={"message_id": "m1"})
+    nothing = await client.post(HANDOVER, json={"message_id": "m1"})
+
+    assert nobody.json()["error"]["code"] == "handover_unavailable"
+    assert nothing.status_code == 404
+    assert people.notes == []

@@ -1,0 +1,76 @@
+"""The text of pages that are pictures is recognised, page by page, where the extra is installed."""
+
+import io
+from typing import Any
+
+import pytest
+from PIL import Image, ImageDraw, ImageFont
+from reportlab.lib.utils import ImageReader
+from reportlab.pdfgen import canvas
+
+from knowledge.chunking import passages
+from knowledge.documents.errors import PicturesError
+from knowledge.documents.pdf import pdf_reader
+from knowledge.documents.pdf.recognition import RecognisedText, join_lines, load_recogniser
+
+
+def scan(*pages: str) -> bytes:
+    """Return a PDF: a page for each text, a picture where the text is empty."""
+    file = io.BytesIO()
+    writer = canvas.Canvas(file)
+    for text in pages:
+        if text:
+            writer.drawString(72, 700, text)
+        else:
+            picture = Image.new("L", (200, 100), 255)
+            ImageDraw.Draw(picture).text((10, 40), "4.2 bar")
+            writer.drawImage(ImageReader(picture), 72, 600)
+        writer.showPage()
+    writer.save()
+    return file.getvalue()
+
+
+def recognise(picture: Any) -> list[RecognisedText]:
+    assert min(picture.size) > 1000
+    return [
+        RecognisedText("4.2 bar", left=300, top=101, height=20),
+        RecognisedText("The pump starts at", left=10, top=100, height=20),
+        RecognisedText("Never run it dry.", left=10, top=140, height=20),
+    ]
+
+
+def test_a_page_that_is_a_picture_is_cited_by_its_page() -> None:
+    page = pdf_reader.read(scan("First page.", "", "Third page."), "a.pdf", recognise)
+
+    assert [(passage.text, passage.anchor) for passage in passages(page)] == [
+        ("First page.", "page=1"),
+        ("The pump starts at 4.2 bar\nNever run it dry.", "page=2"),
+        ("Third page.", "page=3"),
+    ]
+    assert page.warnings == (
+        "the text of pages 2 was recognised in pictures and may have mistakes",
+    )
+
+
+def test_a_page_in_which_nothing_is_recognised_is_named() -> None:
+    with pytest.raises(PicturesError, match="no text was recognised in them"):
+        pdf_reader.read(scan("", ""), "a.pdf", lambda _: [])
+
+
+def test_texts_beside_each_other_are_one_line() -> None:
+    cells = [("SR-1180", 178, 606), ("Seal ring", 74, 608), ("Impeller", 75, 646)]
+
+    assert join_lines([RecognisedText(text, left, top, 18) for text, left, top in cells]) == (
+        "Seal ring SR-1180\nImpeller"
+    )
+
+
+@pytest.mark.slow
+def test_a_scanned_sentence_is_read_by_the_models_of_the_extra() -> None:
+    picture = Image.new("L", (1200, 200), 255)
+    font = ImageFont.load_default(size=48)
+    ImageDraw.Draw(picture).text((40, 60), "The pump starts at 4.2 bar", font=font)
+    recognise = load_recogniser()
+    assert not isinstance(recognise, str)
+
+    assert join_lines(recognise(picture)) == "The pump starts at 4.2 bar"
