@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from envelope.conversation import ClarificationOption
+from envelope.run import Run
 from envelope.specialists import Extracted
 
 if TYPE_CHECKING:
@@ -294,6 +295,7 @@ async def offer_documents(
     question: str,
     groups: Sequence[str],
     language: str,
+    run: Run,
     extracted: Extracted | None = None,
 ) -> dict[str, Sequence[object]]:
     """Return the names that no document has, and the documents that there are for their roles.
@@ -303,7 +305,7 @@ async def offer_documents(
     """
     found = extracted if extracted is not None else Extracted()
     listed = [
-        *await library.list_attached(groups),
+        *await library.list_attached(groups, run),
         *await library.list_documents(groups),
     ]
     known = [TitledDocument(one.id, one.title, one.source, one.language) for one in listed]

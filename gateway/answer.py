@@ -192,8 +192,10 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
         None, description="verdict of the judge, 0 to 1; null: nobody judged it"
     )
     termination_reason: str | None = Field(None, description="the limit that ended it early")
-    can_hand_over: bool | None = Field(
-        None, description="true: offer `POST /v1/conversations/{id}/handover`, which asks a person"
+    handover: Literal["offered", "possible"] | None = Field(
+        None,
+        description="a person can be asked by `POST /v1/conversations/{id}/handover`: `offered` "
+        "after this answer, `possible` after a thumbs down; omitted: nobody can be asked",
     )
     merged_into: str | None = Field(None, description="message into which this one was merged")
     processing_seconds: float | None = None

@@ -18,7 +18,7 @@ from broker.values import (
     Settlement,
 )
 from broker.values import FrameSend as BrokerSend
-from envelope.conversation import ClarificationReason
+from envelope.conversation import ClarificationReason, Preferences
 from envelope.encoding import to_json
 from envelope.envelope import Envelope
 from envelope.memory_access import MemoryRead
@@ -60,7 +60,7 @@ from manager.pauses import Pauses, is_hidden_clarification, join_messages, take_
 from manager.recorded_progress import record_progress
 from manager.stage_event import StageEvent
 from manager.way_report import add_planned_tasks, list_completed, note_outcome
-from memory.port import Ended, Memory
+from memory.port import Ended, Memory, People
 
 MANAGER = Role.MANAGER.value
 # Every hop uses these: in Python 3.11 an enum member costs four times as much as a variable.
@@ -96,6 +96,7 @@ class Manager:
         topics: Mapping[tuple[str, str], str] | None = None,
         on_routed: OnRouted = ignore_routing,
         on_fault: OnFault = ignore_fault,
+        people: People | None = None,
     ) -> None:
         self._flows = flows
         self._memory = memory
@@ -105,6 +106,7 @@ class Manager:
         self._topics = topics if topics is not None else {}
         self._on_routed = on_routed
         self._on_fault = on_fault
+        self._people = people
         self._pauses = Pauses(flows, memory, texts, limits=limits)
 
     def prefetch_memory(self, question: Question) -> MemoryRead | None:
@@ -203,10 +205,28 @@ class Manager:
         changes |= {
             "history_summary": "\n".join(to_json(line.text).decode() for line in earlier),
             "history_kept": remembered.kept,
-            "preferences": _json(remembered.preferences),
+            "preferences": _json(
+                await self._find_choice(delivery.question, envelope) or remembered.preferences
+            ),
             "statistics": dict(remembered.statistics),
         }
         return envelope.replace(payload=write_payload(envelope.payload, changes))
+
+    async def _find_choice(self, question: Question, envelope: Envelope) -> Preferences | None:
+        """Return what the person chose in any conversation; it precedes that of this one."""
+        person = _find_person(envelope)
+        if self._people is None or person is None:
+            return None
+        return await self._people.read(question, person)
+
+    async def _keep_choice(self, question: Question, envelope: Envelope, ended: Ended) -> None:
+        person = _find_person(envelope)
+        if self._people is None or person is None:
+            return
+        if ended.forget == "all":
+            await self._people.forget(question, person)
+        elif ended.preferences is not None and ended.preferences.explicit:
+            await self._people.keep(question, person, ended.preferences)
 
     def _scatter(
         self, hop: HopDecision, scatter: Scatter, remaining_seconds: float
@@ -299,6 +319,7 @@ class Manager:
         ended = await self._with_dropped(delivery, envelope, replies.remember(envelope, reply))
         ended = note_outcome(ended, envelope, reply)
         ended = ended if hop.kept is None else replace(ended, kept=hop.kept)
+        await self._keep_choice(delivery.question, envelope, ended)
         language = replies.language_of(envelope.payload)
         reply = add_open_parts(reply, envelope.payload, self._texts, language)
         reply = add_offer(reply, envelope.payload, self._texts, language)
@@ -324,6 +345,13 @@ class Manager:
             added=len(ended.turns),
         )
         return replace(ended, dropped=dropped) if dropped.turns else ended
+
+
+def _find_person(envelope: Envelope) -> str | None:
+    """Return the digest of who wrote the message; None if the channel knows nobody, or several."""
+    people = envelope.payload.get("people")
+    one = people[0] if isinstance(people, list) and len(people) == 1 else None
+    return one if isinstance(one, str) else None
 
 
 def _facts(envelope: Envelope, remaining_seconds: float, did: StageEvent, stage: Stage) -> Context:

@@ -18,6 +18,7 @@
 | rd:{shard}:mem:<conversation>:visit        | str  | gateway | gateway | ttl (1)  |
 | rd:{0}:workers                             | zset | workers | status  | silence  |
 | rd:{0}:controls                            | hash | operator| workers | never    |
+| rd:person:<tenant>/<assistant>:<digest>    | str  | manager | manager | ttl (5)  |
 | rd:thread:<tenant>/<assistant>:<hash>      | str  | gateway | gateway | ttl      |
 | rd:keys                                    | hash | keys    | gateway | never    |
 | rd:keys:links                              | str  | gateway | gateway | never    |
@@ -30,6 +31,7 @@
 | rd:{webhooks}:due                          | zset | gateway | gateway | when sent |
 | rd:{webhooks}:deliveries                   | hash | gateway | gateway | when sent |
 | rd:{webhooks}:dead                         | hash | gateway | operator| retried  |
+| rd:{webhooks}:told:<event>                 | str  | gateway | gateway | 90 days  |
 | rd:rate:{owner}:<limit>                    | hash | gateway | gateway | when full|
 | rd:rate:{owner}:once/<hash>                | str  | gateway | gateway | minutes  |
 | rd:push:{channel/<conversation>}:about     | hash | gateway | gateway | ttl      |
@@ -49,6 +51,7 @@
 (1) Minutes, until the first question of the session. (2) An hour; only numbers.
 (3) Only numbers and names of strategies; see `learned_outcomes`. The gateway sets ratings.
 (4) After they were last read: the documents that a person gave to this conversation.
+(5) After its last use: the language that a person chose.
 
 `kept` has the payload of a message that waits for information or an approval, and the message that
 claimed it. `gateway` includes the chat channels. `receipts` has the tool calls with effects (see
@@ -160,6 +163,11 @@ def api_keys_key() -> str:
     return "rd:keys"
 
 
+def person_key(tenant: str, assistant: str, person: str) -> str:
+    """Return the key of what a person chose, by the digest under which their channel knows them."""
+    return f"rd:person:{in_key(tenant)}/{in_key(assistant)}:{in_key(person)}"
+
+
 def key_uses_key() -> str:
     """Return the key of when each key of the HTTP API was last used."""
     return "rd:keys:uses"
@@ -223,5 +231,5 @@ def console_key(kind: str, digest: str) -> str:
 
 
 def webhook_key(kind: str) -> str:
-    """Return the key of the deliveries of webhooks: `due`, `deliveries` or `dead`."""
+    """Return the key of the deliveries of webhooks: `due`, `deliveries`, `dead`, `told:<event>`."""
     return f"rd:{{webhooks}}:{kind}"

@@ -65,6 +65,22 @@ class Ended:
     learned: str = ""
 
 
+class People(Protocol):
+    """Stores what people chose for all their conversations with the assistant of a question."""
+
+    async def read(self, question: Question, person: str) -> Preferences | None:
+        """Return what a person chose; None: nothing."""
+        ...
+
+    async def keep(self, question: Question, person: str, preferences: Preferences) -> None:
+        """Store what a person chose."""
+        ...
+
+    async def forget(self, question: Question, person: str) -> bool:
+        """Delete what a person chose; return whether there was anything."""
+        ...
+
+
 class Memory(Protocol):
     """Stores conversations."""
 

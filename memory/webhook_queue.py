@@ -16,6 +16,8 @@ from memory.model_calls import await_answer
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
+TOLD_SECONDS = 90 * 86_400
+"""How long an event that belongs to no message is known, so that it is told once."""
 MOST_DEAD = 1_000
 """Dead deliveries that are kept for the owner; then the oldest are dropped."""
 
@@ -24,6 +26,13 @@ _ADD = """
 if redis.call('HSETNX', KEYS[2], ARGV[1], ARGV[2]) == 1 then
   local now = redis.call('TIME')
   redis.call('ZADD', KEYS[1], now[1], ARGV[1])
+end
+"""
+_ADD_ONCE = """
+-- KEYS: due, deliveries, told. ARGV: id, delivery, seconds. Adds nothing that was told before.
+if redis.call('SET', KEYS[3], '1', 'NX', 'EX', ARGV[3]) then
+  redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+  redis.call('ZADD', KEYS[1], redis.call('TIME')[1], ARGV[1])
 end
 """
 _CLAIM = """
@@ -112,6 +121,13 @@ class RedisWebhookQueue:
     async def add(self, delivery: WebhookDelivery) -> None:
         """Add a delivery, which is due at once; one that waits already is not added again."""
         await self._run(_ADD, 2, delivery.id, delivery.model_dump_json())
+
+    async def add_once(self, delivery: WebhookDelivery) -> None:
+        """Add a delivery, unless its event was added within `TOLD_SECONDS`."""
+        names = [webhook_key("due"), webhook_key("deliveries")]
+        told = webhook_key(f"told:{delivery.event_id}")
+        arguments = (delivery.id, delivery.model_dump_json(), str(TOLD_SECONDS))
+        await await_answer(self._client.eval(_ADD_ONCE, 3, *names, told, *arguments))
 
     async def claim(self, *, count: int, lease_seconds: float) -> Sequence[WebhookDelivery]:
         """Return deliveries that are due; another process gets them after the lease."""

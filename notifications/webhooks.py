@@ -96,13 +96,13 @@ async def announce(
     subject: str,
     data: Mapping[str, JsonValue],
 ) -> None:
-    """Tell of an event that belongs to no message; raises `MemoryUnavailableError`.
+    """Tell once of an event that belongs to no message; raises `MemoryUnavailableError`.
 
     `subject` names what happened, such as the id of a gap or a source with the time: the same
     subject is one event. `data` must have no text of a conversation, because it is stored here.
     """
     event_id = name_event(kind, tenant, assistant, subject)
-    await queue.add(
+    await queue.add_once(
         WebhookDelivery(
             event_id=event_id,
             kind=kind,

@@ -133,7 +133,7 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
     async def _list_candidates(self, reads: Reads) -> tuple[CandidateDocument, ...]:
         """Return the documents that the question may mean; of some, the beginning of their text."""
         library = self.toolbox.library
-        attached = await library.list_attached(reads.groups)
+        attached = await library.list_attached(reads.groups, self.run)
         listed = [*attached, *await library.list_documents(reads.groups)]
         titled = [TitledDocument(one.id, one.title, one.source, one.language) for one in listed]
         named = list_named(reads.canonical_question, titled)

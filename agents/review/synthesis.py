@@ -204,6 +204,7 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
                 reads.canonical_question,
                 reads.groups,
                 reads.language,
+                self.run,
                 reads.extracted,
             )
             return Wrote(_ask(missing).model_copy(update=offers))

@@ -213,7 +213,7 @@ class TriageAgent(Agent[Reads, Writes]):
         if self._library is None or triage.query_type not in USUAL_SEQUENCES:
             return asked
         offers = await offer_documents(
-            self._library, reads.canonical_question, reads.groups, reads.language
+            self._library, reads.canonical_question, reads.groups, reads.language, self.run
         )
         return asked.model_copy(update=offers)
 

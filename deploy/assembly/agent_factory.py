@@ -24,6 +24,7 @@ from deploy.assembly.tool_access import (
     open_attachments,
     open_tool_access,
 )
+from envelope.question import Question
 from envelope.role import Role
 from envelope.run import Run
 from knowledge.language.port import Detector
@@ -36,6 +37,8 @@ from manager.machine import Limits
 from manager.manager import Manager, OnRouted, ignore_routing
 from memory.conversation import RedisMemory
 from memory.errors import MemoryStoreError
+from memory.people import RedisPeople
+from memory.port import People
 from memory.verified_answers import RedisVerifiedAnswers
 from memory.work_store import RedisWorkStore
 from worker.agent_handler import AgentHandler, Assistant
@@ -262,7 +265,8 @@ async def make_worker_specs(
     if MANAGER in roles:
         on_routed = ignore_routing if meter is None else meter.count_routing
         on_fault = ignore_fault if meter is None else meter.count_fault
-        manager = make_manager(settings, _memory(settings, client), on_routed, on_fault)
+        people = RedisPeople(client, _find_ttl(settings))
+        manager = make_manager(settings, _memory(settings, client), on_routed, on_fault, people)
     findings = None
     if settings.search_cache_seconds:
         findings = FindingsCache(settings.search_cache_seconds, on_lookup=calls.count_search)
@@ -365,12 +369,20 @@ def _memory(settings: Settings, client: "Redis") -> RedisMemory:
         client,
         shards=settings.shards,
         window=settings.history_turns,
-        ttl_of=lambda question: settings.memory_seconds_of(question.tenant, question.assistant),
+        ttl_of=_find_ttl(settings),
     )
 
 
+def _find_ttl(settings: Settings) -> Callable[[Question], int]:
+    return lambda question: settings.memory_seconds_of(question.tenant, question.assistant)
+
+
 def make_manager(
-    settings: Settings, memory: RedisMemory, on_routed: OnRouted, on_fault: OnFault = ignore_fault
+    settings: Settings,
+    memory: RedisMemory,
+    on_routed: OnRouted,
+    on_fault: OnFault = ignore_fault,
+    people: People | None = None,
 ) -> Manager:
     """Return the manager of the assistant's flow; it counts decisions and faults."""
     return Manager(
@@ -395,6 +407,7 @@ def make_manager(
         topics={(one.tenant, one.assistant): one.topic for one in settings.of_assistants()},
         on_routed=on_routed,
         on_fault=on_fault,
+        people=people,
     )
 
 

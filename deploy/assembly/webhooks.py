@@ -6,9 +6,15 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+import structlog
+
 from config.settings import Settings
+from deploy.assembly.gap_finding import finding_gaps
+from deploy.assembly.recording import connect_records, keeps_records
 from envelope.question import Question
 from gateway.port import Feedback
+from knowledge.errors import KnowledgeError
+from memory.errors import MemoryUnavailableError
 from memory.http_state import RedisSessionStore
 from memory.webhook_queue import RedisWebhookQueue
 
@@ -17,6 +23,13 @@ if TYPE_CHECKING:
 
     from deploy.assembly.runtime import Runtime
     from notifications.webhooks import Endpoint
+    from records.gaps import GapFinder
+
+log = structlog.get_logger("webhooks")
+
+GAPS_SECONDS = 3_600.0
+SMALLEST_GAP = 3
+"""Fewer questions are not told of as a gap."""
 
 
 async def announce_event(
@@ -48,9 +61,10 @@ async def sending_webhooks(runtime: "Runtime") -> AsyncIterator[None]:
     if not settings.webhooks:
         yield
         return
-    from notifications.webhooks import WebhookSender
+    from notifications.webhooks import GAP, WebhookSender
     from records.record import redact
 
+    wanted = settings.webhooks.values()
     client = runtime.endpoint.client()
     sessions = RedisSessionStore(client, shards=settings.shards, ttl_seconds=1, empty_seconds=1)
 
@@ -71,13 +85,62 @@ async def sending_webhooks(runtime: "Runtime") -> AsyncIterator[None]:
     )
     try:
         async with asyncio.TaskGroup() as tasks:
-            running = tasks.create_task(sender.run())
+            running = [tasks.create_task(sender.run())]
+            if keeps_records(settings) and any(GAP in one.events for one in wanted):
+                running.append(tasks.create_task(_announce_gaps(runtime)))
             try:
                 yield
             finally:
-                running.cancel()
+                for task in running:
+                    task.cancel()
     finally:
         await client.aclose()
+
+
+async def _announce_gaps(runtime: "Runtime") -> None:
+    """Tell of new gaps, every hour until cancelled."""
+    from records.store import RecordRefusedError, RecordsUnavailableError
+
+    settings = runtime.settings
+    store = connect_records(settings)
+    embedder = None if runtime.knowledge is None else runtime.knowledge.embedder
+    try:
+        async with finding_gaps(settings, store, embedder) as finder:
+            while True:
+                try:
+                    await asyncio.to_thread(store.prepare)
+                    for one in settings.of_assistants():
+                        await announce_gaps(runtime, finder, (one.tenant, one.assistant))
+                except (
+                    MemoryUnavailableError,
+                    KnowledgeError,
+                    RecordRefusedError,
+                    RecordsUnavailableError,
+                ) as error:
+                    log.warning("webhooks_delayed", error=str(error), retry_seconds=GAPS_SECONDS)
+                await asyncio.sleep(GAPS_SECONDS)
+    finally:
+        await asyncio.to_thread(store.close)
+
+
+async def announce_gaps(runtime: "Runtime", finder: "GapFinder", name: tuple[str, str]) -> None:
+    """Tell of the open gaps of an assistant, each once; the words of the questions stay here."""
+    from notifications.webhooks import GAP
+    from records.gaps import OPEN
+
+    for gap in await finder.find(name):
+        if gap.state != OPEN or gap.size < SMALLEST_GAP:
+            continue
+        data: dict[str, JsonValue] = {
+            "gap_id": gap.id,
+            "questions": gap.size,
+            "reasons": dict(gap.reasons),
+            "pages": [str(page.get("title") or "") for page in gap.pages],
+            "last_week": gap.last_week,
+        }
+        await announce_event(
+            runtime, GAP, tenant=name[0], assistant=name[1], subject=gap.id, data=data
+        )
 
 
 def list_endpoints(settings: Settings) -> "list[Endpoint]":

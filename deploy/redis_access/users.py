@@ -76,7 +76,7 @@ WORKER = RedisUser(
     (
         *_QUESTIONS, *_CONVERSATIONS, "rd:{*}:budget:*", "rd:{*}:outcomes:*", "rd:{0}:workers",
         "%R~rd:{0}:controls", "%R~rd:verified:*", "rd:{webhooks}:*", "rd:budget:*", "rd:cache:*",
-        "rd:limit:*",
+        "rd:limit:*", "rd:person:*",
     ),
     selectors=("(+get +set ~rd:shards)",),
 )  # fmt: skip
@@ -88,7 +88,7 @@ GATEWAY = RedisUser(
         *_QUESTIONS, *_READS_SHARDS, *_CONVERSATIONS, "rd:{*}:mem:*:visit", "rd:{*}:outcomes:*",
         "%R~rd:keys", "rd:keys:links", "rd:keys:uses", "rd:keys:handover", "rd:rate:*",
         "rd:thread:*", "rd:push:*",
-        "rd:{console}:*", "rd:{webhooks}:*", "rd:verified:*",
+        "rd:{console}:*", "rd:{webhooks}:*", "rd:verified:*", "rd:person:*",
     ),
 )  # fmt: skip
 """Reads keys of the HTTP channel and makes none. No access to budgets, limits and answers of

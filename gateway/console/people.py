@@ -23,6 +23,8 @@ _LONGEST_PERSON = 128
 
 Forget = Callable[[Question], Awaitable[Erased]]
 """Erases the conversation of a question from every store."""
+ForgetChoice = Callable[[Question, str], Awaitable[bool]]
+"""Deletes what a person chose for an assistant; of the question only that is read."""
 Person = Annotated[str, Query(min_length=1, max_length=_LONGEST_PERSON)]
 
 
@@ -40,10 +42,17 @@ class PeoplePages:
     Keys are only shown: no process that the network reaches may create one.
     """
 
-    def __init__(self, store: RecordStore | None, keys: KeyReader, forget: Forget) -> None:
+    def __init__(
+        self,
+        store: RecordStore | None,
+        keys: KeyReader,
+        forget: Forget,
+        forget_choice: ForgetChoice,
+    ) -> None:
         self._store = store
         self._keys = keys
         self._forget = forget
+        self._forget_choice = forget_choice
 
     def add_to(self, router: APIRouter) -> None:
         """Add the routes."""
@@ -97,6 +106,7 @@ class PeoplePages:
         if not person or not found:
             raise _unknown_person()
         for question in found[:AT_ONCE]:
+            await self._forget_choice(question, person)
             await self._forget(question)
         count = min(len(found), AT_ONCE)
         log.warning("person_forgotten", conversations=count)

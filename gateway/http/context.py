@@ -121,10 +121,10 @@ class HttpChannel:
                 opens=opens,
                 with_usage=not caller.public,
             )
+            if not can_hand_over:
+                return answer
             is_wanted = answer.outcome in _UNHELPED or bool(reply.get(ASKS_FOR_PERSON))
-            if can_hand_over and is_wanted:
-                answer = answer.model_copy(update={"can_hand_over": True})
-            return answer
+            return answer.model_copy(update={"handover": "offered" if is_wanted else "possible"})
 
         return show
 

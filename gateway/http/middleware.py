@@ -119,7 +119,7 @@ class BodyLimit:
         if scope["type"] != "http" or scope["method"] in BODILESS:
             await self._app(scope, receive, send)
             return
-        is_upload = _is_upload(scope["path"])
+        is_upload = _is_upload(scope["method"], scope["path"])
         caller = scope["state"].get("caller")
         if is_upload and isinstance(caller, Principal) and caller.public:
             # Before the body: everybody could fill the memory with bodies that end with a refusal.
@@ -140,8 +140,9 @@ class BodyLimit:
                 await self._app(scope, _replay(body, receive), send)
 
 
-def _is_upload(path: str) -> bool:
-    return path in (CONSOLE_UPLOAD, INDEX_UPLOAD) or UPLOADS.fullmatch(path) is not None
+def _is_upload(method: str, path: str) -> bool:
+    is_form = path == CONSOLE_UPLOAD or UPLOADS.fullmatch(path) is not None
+    return is_form or (method, path) == ("POST", INDEX_UPLOAD)
 
 
 def visitors_refused() -> ForbiddenError:

@@ -100,9 +100,7 @@ class Library:
         found = await self._visible(groups).list_documents()
         return sorted(found, key=lambda document: (document.title, document.id))
 
-    async def list_attached(
-        self, groups: Sequence[str] = (), run: Run = OUTSIDE
-    ) -> list[ListedDocument]:
+    async def list_attached(self, groups: Sequence[str], run: Run) -> list[ListedDocument]:
         """Return the documents of the conversation of a run that the person may read."""
         if self._attachments is None or run.question is None:
             return []

@@ -111,3 +111,31 @@ async def test_help_and_an_unknown_command_list_the_commands(open_app: OpenApp) 
         for command in ("clear_history", "clear_all", "set_language", "get_stats", "help"):
             assert command in reply["text"]
     assert "frobnicate" in replies[1]["text"]
+
+
+async def test_a_language_that_a_person_chose_holds_in_their_other_conversations(
+    open_app: OpenApp,
+) -> None:
+    async with open_app() as harness:
+        first, second = harness.driver(people=("ada",)), harness.driver(people=("ada",))
+        others = [
+            harness.driver(people=("bob",)),
+            harness.driver(),
+            harness.driver(people=("ada", "bob")),
+        ]
+        await first.say("/set_language de")
+        followed = await second.say(CLEAR)
+        unaffected = [await one.say(CLEAR) for one in others]
+        await second.say("/set_language fr")
+        newer = await first.say(CLEAR)
+        kept = [key async for key in harness.client.scan_iter("rd:person:*")]
+        lives = [await harness.client.ttl(key) for key in kept]
+        await second.say("/clear_all")
+        left = [key async for key in harness.client.scan_iter("rd:person:*")]
+
+    assert followed["language"] == "de"
+    assert [reply["language"] for reply in unaffected] == ["en", "en", "en"]
+    assert newer["language"] == "fr"
+    assert len(kept) == 1
+    assert lives[0] > 0
+    assert left == []

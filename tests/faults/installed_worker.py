@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tests.support.app_harness import command, environment
+from tests.support.app_harness import ROOT, command, environment
 from tests.support.waiting import block_until
 
 ROLES = ("manager", "command")
@@ -23,10 +23,16 @@ SHOWN = ("warning", "error", "critical")
 
 
 class InstalledWorker:
-    """`refdesk worker` for some roles, while inside."""
+    """`refdesk worker` for some roles, while inside; `code`: a checkout of another version."""
 
     def __init__(
-        self, folder: Path, redis_url: str, *, roles: Sequence[str] = ROLES, **settings: str
+        self,
+        folder: Path,
+        redis_url: str,
+        *,
+        roles: Sequence[str] = ROLES,
+        code: Path = ROOT,
+        **settings: str,
     ) -> None:
         folder.mkdir(exist_ok=True)
         self._log = folder / "log.jsonl"
@@ -36,6 +42,7 @@ class InstalledWorker:
         self._environment = environment(
             folder, redis_url=redis_url, log_level="info", lease_seconds="4", **settings
         )
+        self._environment["PYTHONPATH"] = str(code)
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "InstalledWorker":

@@ -170,13 +170,14 @@ class ConversationDriver:
     broker: Any
     conversation_id: str = field(default_factory=lambda: f"talk-{uuid4().hex[:8]}")
     expects_faults: bool = False
+    people: tuple[str, ...] = ()
     _numbers: "count[int]" = field(default_factory=lambda: count(1))
 
     def message(self, text: str, name: str = "") -> Message:
         """A message as the terminal would send it, where it shows no drafts."""
         command, arguments = parse_command(text, COMMANDS)
         named = name or f"{self.conversation_id}-{next(self._numbers)}"
-        return Message(text, self.conversation_id, named, command, arguments)
+        return Message(text, self.conversation_id, named, command, arguments, people=self.people)
 
     async def say(self, text: str) -> Fields:
         """Say something and return the reply, checked to be the only one."""
@@ -223,9 +224,13 @@ class AppHarness:
     desk: Desk
     client: Any
 
-    def driver(self, *, expects_faults: bool = False) -> ConversationDriver:
+    def driver(
+        self, *, expects_faults: bool = False, people: tuple[str, ...] = ()
+    ) -> ConversationDriver:
         """Begin a conversation; a fault in the work behind an answer fails unless expected."""
-        return ConversationDriver(self.desk, self.broker, expects_faults=expects_faults)
+        return ConversationDriver(
+            self.desk, self.broker, expects_faults=expects_faults, people=people
+        )
 
 
 @asynccontextmanager

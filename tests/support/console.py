@@ -69,6 +69,10 @@ async def forget_nothing(question: Question) -> Erased:
     return Erased()
 
 
+async def forget_no_choice(question: Question, person: str) -> bool:
+    return False
+
+
 def make_router(
     store: RecordStore | None,
     sessions: FakeSessions | None = None,

@@ -118,7 +118,8 @@ class FakeCatalog:
         return CatalogMove(moved=1, failed=(("b.md", "found none"),))
 
     async def write(self, tenant: str, assistant: str, name: str, data: bytes) -> CatalogUpload:
-        self.put(tenant, assistant, name)
+        if ".." in name:
+            return CatalogUpload(refused="expected a file name")
         return CatalogUpload(written=1)
 
     def _select(

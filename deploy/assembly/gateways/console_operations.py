@@ -11,17 +11,16 @@ from pydantic import SecretStr
 
 from config.env_file import find_env_file, read_names
 from config.settings import Settings
-from deploy.assembly.data_folder import protect_data_folder
 from deploy.assembly.gateways.document_catalog import OwnedCatalog
 from deploy.assembly.runtime import Runtime
 from deploy.assembly.source_refresh import refresh_source
 from deploy.assembly.source_registry import RegisteredSource, SourceRegistry, SourceSpec
+from deploy.assembly.uploads import Uploads
 from deploy.logging_setup import secrets_of
 from gateway.console.access import Assistant
 from gateway.console.operation_pages import ShownSetting, SourceState
 from knowledge.documents.formats import SUFFIXES
 
-UPLOADS = "uploads"
 _LONGEST_NAME = 120
 _LONGEST_VALUE = 300
 HIDDEN = "[secret]"
@@ -73,10 +72,10 @@ class ConsoleOperations:
         kept = "".join(one if one.isalnum() or one in " ._-" else "_" for one in plain).lstrip(". ")
         if len(kept) > _LONGEST_NAME or Path(kept).suffix.lower() not in SUFFIXES:
             raise ValueError(f"Expected a document ({' '.join(sorted(SUFFIXES))}), found {name!r}.")
-        folder = settings.refdesk_data.resolve() / UPLOADS / "-".join(assistant)
-        await asyncio.to_thread(_store, settings.refdesk_data, folder / kept, data)
-        if (assistant, str(folder)) not in self._running:
-            self._begin(assistant, SourceSpec(place=str(folder)))
+        uploads = Uploads(settings)
+        await asyncio.to_thread(uploads.keep, kept, data)
+        if (assistant, str(uploads.folder)) not in self._running:
+            self._begin(assistant, SourceSpec(place=str(uploads.folder)))
 
     async def remove_source(self, assistant: Assistant, place: str) -> int:
         settings = self._settings[assistant]
@@ -148,11 +147,3 @@ def _describe_value(value: object, secrets: Sequence[str]) -> str:
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
-
-
-def _store(data: Path, path: Path, content: bytes) -> None:
-    protect_data_folder(data)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    waiting = path.with_name(f".{path.name}.new")
-    waiting.write_bytes(content)
-    waiting.replace(path)

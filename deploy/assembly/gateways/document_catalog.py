@@ -158,8 +158,8 @@ class OwnedCatalog:
         found = await self._act((tenant, assistant), request)
         listed = found.get("documents")
         documents = listed if isinstance(listed, list) else []
-        files = [one.get("file") for one in documents if isinstance(one, dict)]
-        await asyncio.to_thread(self._uploads((tenant, assistant)).forget, list(map(str, files)))
+        files = [str(one.get("file")) for one in documents if isinstance(one, dict)]
+        await asyncio.to_thread(self._uploads((tenant, assistant)).forget, files)
         return _total(found)
 
     async def write(self, tenant: str, assistant: str, name: str, data: bytes) -> CatalogUpload:

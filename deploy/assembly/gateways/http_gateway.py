@@ -57,6 +57,7 @@ from memory.errors import MemoryUnavailableError
 from memory.http_state import EMPTY_SECONDS, RedisApiKeys, RedisRates, RedisSessionStore
 from memory.key_names import conversation_keys
 from memory.learned_outcomes import RedisOutcomeLog
+from memory.people import RedisPeople
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -347,7 +348,10 @@ async def open_http_app(
                     parts=[
                         *parts.pages,
                         PeoplePages(
-                            records, keys, partial(erase, channel.eraser, channel.conversations)
+                            records,
+                            keys,
+                            partial(erase, channel.eraser, channel.conversations),
+                            RedisPeople(client, lambda _question: 1).forget,
                         ),
                     ],
                     concerns=parts.concerns,

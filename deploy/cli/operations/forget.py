@@ -7,13 +7,14 @@ from dataclasses import asdict
 from broker.values import Erased
 from config.settings import Settings, load_settings
 from deploy.assembly.gateways.http_gateway import StoredConversations
-from deploy.assembly.recording import Records
+from deploy.assembly.recording import Records, connect_records
 from deploy.assembly.runtime import Runtime, connect_runtime
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
 from envelope.errors import EnvelopeError
 from envelope.question import CHANNEL_MARK, HTTP, Question, qualify_conversation
 from gateway.conversation_erasure import erase
+from memory.people import RedisPeople
 
 EXIT_NOTHING = 3
 TERMINAL = "cli"
@@ -31,6 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--message", metavar="ID", help="id of one of its messages, instead of the conversation"
     )
+    parser.add_argument(
+        "--person",
+        metavar="PSEUDONYM",
+        help="a person as the console lists them: every conversation of theirs that has a record, "
+        "and what they chose",
+    )
     parser.add_argument("--tenant", help="tenant of the conversation (default: the setting TENANT)")
     parser.add_argument(
         "--assistant", help="assistant of the conversation (default: the setting ASSISTANT)"
@@ -44,10 +51,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk forget`."""
-    if (chosen.conversation is None) == (chosen.message is None):
+    named = [chosen.conversation, chosen.message, chosen.person]
+    if sum(one is not None for one in named) != 1:
         raise CommandError(
-            "expected the id of a conversation, or --message with the id of a message"
+            "expected the id of a conversation, --message with the id of a message, or --person"
         )
+    if chosen.person is not None:
+        return asyncio.run(_forget_person(chosen, load_settings()))
     return asyncio.run(_forget(chosen, load_settings()))
 
 
@@ -67,6 +77,38 @@ async def _forget(chosen: argparse.Namespace, settings: Settings) -> int:
                 question = others
     _report(question, erased, settings, as_json=chosen.json)
     return 0 if erased.found else EXIT_NOTHING
+
+
+async def _forget_person(chosen: argparse.Namespace, settings: Settings) -> int:
+    """Erase the recorded conversations of a person with an assistant, and what they chose."""
+    from records.store import RecordsUnavailableError, Selection
+
+    tenant = settings.tenant if chosen.tenant is None else chosen.tenant
+    assistant = settings.assistant if chosen.assistant is None else chosen.assistant
+    selection, store = Selection(assistants=((tenant, assistant),)), connect_records(settings)
+    count, any_of = 0, Question(tenant=tenant, assistant=assistant, conversation_id="-",
+                                message_id="-")  # fmt: skip
+    try:
+        store.prepare()
+        async with connect_runtime(settings) as runtime:
+            client = runtime.endpoint.client()
+            had_choice = await RedisPeople(client, lambda _question: 1).forget(
+                any_of, chosen.person
+            )
+            await client.aclose()
+            while found := store.find_conversations_of(chosen.person, selection):
+                for question in found:
+                    await _erase(runtime, question)
+                count += len(found)
+    except RecordsUnavailableError as error:
+        raise CommandError(f"the database of the records does not answer: {error}") from error
+    finally:
+        store.close()
+    if chosen.json:
+        say_json({"person": chosen.person, "conversations": count, "choice": had_choice})
+    else:
+        print_line(f"{count} conversations of this person with {tenant}/{assistant} are erased")
+    return 0 if count or had_choice else EXIT_NOTHING
 
 
 def _may_be_terminals(chosen: argparse.Namespace) -> bool:

@@ -67,6 +67,16 @@ export class Conversation extends EventTarget {
     }
   }
 
+  /** Ask for a person; return what the desk says about it, or null if it was not reached. */
+  async handOver(turn) {
+    try {
+      return await this.desk.handOver(await this.#place(), turn.id);
+    } catch (error) {
+      if (!(error instanceof DeskError)) throw error;
+      return null;
+    }
+  }
+
   async rate(turn, rating, reason) {
     const before = turn.feedback;
     turn.feedback = { rating, reason };

@@ -57,6 +57,12 @@ export class Desk {
     await this.#json("POST", `${path(place)}/messages/${messageId}/feedback`, { place, body });
   }
 
+  /** Ask for a person; return whether the conversation was sent, as a sentence. */
+  async handOver(place, messageId) {
+    const body = { message_id: messageId };
+    return (await this.#json("POST", `${path(place)}/handover`, { place, body })).text;
+  }
+
   /** Stop a message; its followers get its end. */
   async stop(place, id) {
     await this.#json("POST", `${path(place)}/messages/${id}/cancel`, { place });

@@ -91,6 +91,21 @@ export function answerTools(turn, { words, rate, say }) {
   };
 }
 
+/** Return what asks for a person, hidden until it is shown; what came of it takes its place. */
+export function personOffer(turn, { words, handOver, say }) {
+  const told = make("span", { class: "confirmation", dir: "auto" });
+  const button = make("button", { type: "button", class: "button" }, words.person);
+  const node = make("div", { class: "row", hidden: true }, button, told);
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    const text = (await handOver(turn)) ?? words.unsent;
+    told.textContent = text;
+    say(text);
+    button.disabled = false;
+  });
+  return { node, show: () => (node.hidden = false) };
+}
+
 /** Put an answer and its sources on the clipboard; false where a browser does not allow it. */
 async function copied({ text, sources = [] }) {
   const listed = sources.map(({ number, title, url, path, anchor }) => {

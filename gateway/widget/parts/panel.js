@@ -122,6 +122,7 @@ export class Panel {
           this.following = false; // whoever rates an answer reads there
           return conversation.rate(rated, rating, reason);
         },
+        handOver: (unhelped) => conversation.handOver(unhelped),
         say: (text) => this.say(text),
       };
       view = new TurnView(turn, { words: this.words, template: this.options.template, desk });

@@ -1,7 +1,7 @@
 // Shows one message: the question, how far it is, its outcome, and what can be done with it.
 
 import { iconButton, make, titled, unseen } from "./elements.js";
-import { answerTools } from "./feedback.js";
+import { answerTools, personOffer } from "./feedback.js";
 import { directionOf } from "./languages.js";
 import { harmless } from "./links.js";
 import { readMarkdown } from "./markdown.js";
@@ -125,9 +125,10 @@ export class TurnView {
     this.body = answer.passages ? this.#passages(answer, text) : this.#prose(text, answer);
     this.tools = answer.outcome === "superseded" ? null : this.#tools();
     const options = this.#options(actions);
-    this.answer.replaceChildren(
-      ...[this.body, this.#retracted(), options, this.sources.list(), this.tools?.node].filter(Boolean),
-    );
+    this.offer = answer.handover ? personOffer(this.turn, { words: this.words, ...this.desk }) : null;
+    if (answer.handover === "offered") this.offer.show();
+    const parts = [this.body, this.#retracted(), options, this.sources.list(), this.offer?.node, this.tools?.node];
+    this.answer.replaceChildren(...parts.filter(Boolean));
   }
 
   /** Return what the search found: the first passage, and the others where a reader unfolds them. */
@@ -204,7 +205,10 @@ export class TurnView {
   #tools() {
     return answerTools(this.turn, {
       words: this.words,
-      rate: (rating, reason) => this.desk.rate(this.turn, rating, reason),
+      rate: (rating, reason) => {
+        if (rating === "down") this.offer?.show();
+        return this.desk.rate(this.turn, rating, reason);
+      },
       say: this.desk.say,
     });
   }

@@ -55,6 +55,7 @@ def _load_rapidocr() -> Recognise:
     engine = RapidOCR(params={f"EngineConfig.onnxruntime.{name}": 1 for name in threads})
 
     def recognise(picture: Any) -> Sequence[RecognisedText]:
+        # The library declares a union of four results; a whole run returns the last of them.
         found: Any = engine(np.asarray(picture.convert("RGB")))
         if found.boxes is None or found.txts is None:
             return ()

@@ -20,6 +20,7 @@ from tests.support.browser import chromium, violations
 from tests.support.console import (
     FakeKeys,
     browser_of,
+    forget_no_choice,
     forget_nothing,
     make_console,
     post,
@@ -204,7 +205,10 @@ async def test_an_owner_who_keeps_no_records_is_told_how_to(store: RecordStore) 
 async def test_every_page_is_readable_for_everybody(
     store: RecordStore, width: int, scheme: str
 ) -> None:
-    listener, people = listening("127.0.0.1", 0), PeoplePages(store, FakeKeys(), forget_nothing)
+    listener, people = (
+        listening("127.0.0.1", 0),
+        PeoplePages(store, FakeKeys(), forget_nothing, forget_no_choice),
+    )
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     async with (
         serving(make_console(store, parts=[people]), listener, asyncio.Event()),

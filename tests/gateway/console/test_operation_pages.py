@@ -20,7 +20,7 @@ from gateway.console.operation_pages import (
     SourceState,
     read_file,
 )
-from gateway.port import CatalogEntry, CatalogMove, CatalogSelection
+from gateway.port import CatalogEntry, CatalogMove, CatalogSelection, CatalogUpload
 from records.store import connect_store
 from tests.support.console import (
     DESK,
@@ -96,6 +96,9 @@ class FakeDesk:
         return 1
 
     async def move(self, tenant: str, assistant: str, old: str, new: str) -> CatalogMove:
+        raise NotImplementedError
+
+    async def write(self, tenant: str, assistant: str, name: str, data: bytes) -> CatalogUpload:
         raise NotImplementedError
 
     async def list_dead_letters(self, *, limit: int = 100) -> Sequence[DeadLetter]:

@@ -46,6 +46,7 @@ class Owner:
     keys: FakeKeys
     store: RecordStore
     forgotten: list[Question]
+    choices: list[tuple[str, str]]
 
 
 @pytest.fixture
@@ -66,11 +67,17 @@ async def owner(store: RecordStore) -> AsyncIterator[Owner]:
         forgotten.append(question)
         return Erased(records=store.forget(question))
 
-    parts = [PeoplePages(store, keys, forget)]
+    choices: list[tuple[str, str]] = []
+
+    async def forget_choice(question: Question, person: str) -> bool:
+        choices.append((question.assistant, person))
+        return True
+
+    parts = [PeoplePages(store, keys, forget, forget_choice)]
     app = make_console(store, sessions, parts=parts, roles=ROLES, assistants=(DESK, OTHER))
     async with browser_of(app) as client:
         await sign_in(client, sessions, "it")
-        yield Owner(client, sessions, keys, store, forgotten)
+        yield Owner(client, sessions, keys, store, forgotten, choices)
 
 
 async def test_people_are_listed_with_what_they_asked(owner: Owner) -> None:
@@ -115,6 +122,7 @@ async def test_a_person_is_forgotten_after_a_question_that_says_what_goes(owner:
     assert {(one.assistant, one.conversation_id) for one in owner.forgotten} == {
         ("desk", "c1"), ("hr", "c2"),
     }  # fmt: skip
+    assert sorted(owner.choices) == [("desk", "p1"), ("hr", "p1")]
     assert (await owner.client.get("/console/people/forget?person=p1")).status_code == 404
     assert owner.store.get(RECORDS[4].id) is not None
     assert owner.store.get(RECORDS[5].id) is not None

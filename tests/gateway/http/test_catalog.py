@@ -100,6 +100,18 @@ async def test_no_other_scope_opens_the_documents(
     assert [*http_server.catalog.kept["acme", "docs"]] == ["a"]
 
 
+async def test_only_the_scope_write_writes_documents(http_server: HttpServerFixture) -> None:
+    reader = await http_server.secret(scopes=frozenset({Scope.DOCUMENTS}))
+    writer = await http_server.secret(scopes=frozenset({Scope.WRITE}))
+    visitor = await http_server.visitor(await http_server.public())
+    place = f"{DOCUMENTS}?name=hr/leave.md"
+
+    assert code_of(await reader.post(place, content=b"# A")) == (403, "missing_scope")
+    assert code_of(await visitor.client.post(place, content=b"# A")) == (403, "secret_key_required")
+    assert (await writer.post(place, content=b"# A")).json()["written"] == 1
+    assert code_of(await writer.get(DOCUMENTS)) == (403, "missing_scope")
+
+
 def test_a_public_key_never_has_the_scope() -> None:
     with pytest.raises(ValueError, match="must not have the scope documents"):
         make_key("public", tenant="acme", origins=(WEBSITE,), scopes=OPERATOR)

@@ -63,7 +63,7 @@ async def ask(server: HttpServerFixture, query: str = "", **writes: Any) -> dict
 async def test_a_person_is_offered_after_a_refusal(server: HttpServerFixture) -> None:
     answer = await ask(server, guardrails={"within_scope": False})
 
-    assert (answer["outcome"], answer["can_hand_over"]) == ("refused", True)
+    assert (answer["outcome"], answer["handover"]) == ("refused", "offered")
 
 
 async def test_a_person_is_offered_to_who_asks_for_one_as_the_model_understood_it(
@@ -72,17 +72,17 @@ async def test_a_person_is_offered_to_who_asks_for_one_as_the_model_understood_i
     answer = await ask(server, essence={"conversation_act": "person"})
 
     assert (answer["outcome"], answer["text"]) == ("answered", "act_person/en")
-    assert answer["can_hand_over"] is True
+    assert answer["handover"] == "offered"
 
 
-async def test_nobody_is_offered_after_an_answer_or_where_there_is_nobody(
+async def test_a_person_is_possible_after_an_answer_and_not_where_there_is_nobody(
     server: HttpServerFixture,
 ) -> None:
     answered = await ask(server)
     elsewhere = await ask(server, "?assistant=api", guardrails={"within_scope": False})
 
-    assert "can_hand_over" not in answered
-    assert (elsewhere["outcome"], elsewhere.get("can_hand_over")) == ("refused", None)
+    assert answered["handover"] == "possible"
+    assert (elsewhere["outcome"], elsewhere.get("handover")) == ("refused", None)
 
 
 async def test_a_visitor_hands_over_their_own_conversation_within_their_limits(

@@ -1,9 +1,13 @@
 """`refdesk forget`: what it erases, what it says, and that the data folder holds no word of it."""
 
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from records.record import Record
+from records.store import Selection, connect_store
 from tests.gateway.erasing.canary import files_with, make_canary
 from tests.support.command_line import Run, one_line
 
@@ -77,7 +81,28 @@ def test_a_conversation_of_another_tenant_is_not_touched(served: Run) -> None:
     )
 
 
-@pytest.mark.parametrize("words", [(), ("c1", "--message", "m1")])
+def test_a_person_is_forgotten_with_every_conversation_that_has_a_record(
+    served: Run, library: Path
+) -> None:
+    (mine, first), (other, second) = ask_about(served, make_canary()), ask_about(served, "x")
+    record = Record("default", "default", first, mine, 1.0, 2.0, person="p1")
+    with closing(connect_store(f"sqlite:///{library / 'records.sqlite3'}")) as store:
+        store.prepare()
+        store.write(
+            [record, replace(record, conversation_id=second, message_id=other, person="p2")]
+        )
+
+        result = served("forget", "--person", "p1")
+
+        assert result.status == 0
+        assert "1 conversations of this person with default/default are erased" in result.out
+        assert [one.person for one in store.find(Selection())] == ["p2"]
+    assert served("forget", first).status == 3
+    assert served("forget", "--person", "p1").status == 3
+    assert served("trace", other).status == 0
+
+
+@pytest.mark.parametrize("words", [(), ("c1", "--message", "m1"), ("c1", "--person", "p1")])
 def test_one_of_conversation_and_message_is_named(words: tuple[str, ...], served: Run) -> None:
     assert one_line(served("forget", *words)).startswith("expected the id of a conversation")
 

@@ -1,0 +1,238 @@
+"""Builds the site of the documentation into `dist/site`: `python -m deploy.generate.site`.
+
+The pages are those of `docs/`, and README, CONTRIBUTING, SECURITY and CHANGELOG beside them.
+Zensical makes HTML and the search. `llms.txt` lists the pages for programs, `llms-full.txt` has
+them whole. A link that leads nowhere fails the build.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from html.parser import HTMLParser
+from pathlib import Path, PurePosixPath
+from posixpath import normpath
+from urllib.parse import unquote, urlsplit
+
+ROOT = Path(__file__).parent.parent.parent
+DIST = ROOT / "dist"
+TOP = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security-policy.md",
+    "CHANGELOG.md": "changelog.md",
+}
+"""Pages outside of `docs/`, and their names in the site."""
+SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "Use it": ("ways", "reviews", "formats", "sources", "tools", "access", "local-models"),
+    "Channels": ("channels", "http", "widget", "links"),
+    "Run it": ("deployment", "operations", "settings", "upgrading", "security", "injection"),
+    "How it works": ("flow", "contracts", "delivery", "glossary"),
+    "Measured": ("evaluation", "measurements/README"),
+}
+"""The first pages of the navigation; all others follow in their folders."""
+_LINK = re.compile(r"(!?\[[^\]\n]{0,300}\])\(([^)\s]{1,300})\)")
+CONFIG = """\
+[project]
+site_name = "Refdesk"
+site_description = "Answers from an organisation's documents, with the place for every claim."
+docs_dir = "pages"
+site_dir = "site"
+use_directory_urls = false
+nav = [
+{nav}
+]
+
+[project.theme]
+features = ["content.code.copy", "navigation.sections", "navigation.top", "search.highlight"]
+font = false
+
+[[project.theme.palette]]
+media = "(prefers-color-scheme: light)"
+scheme = "default"
+
+[[project.theme.palette]]
+media = "(prefers-color-scheme: dark)"
+scheme = "slate"
+
+[project.markdown_extensions.toc]
+permalink = true
+
+[project.markdown_extensions.tables]
+
+[project.markdown_extensions.pymdownx.superfences]
+custom_fences = [
+  {{ name = "mermaid", class = "mermaid", format = "pymdownx.superfences.fence_code_format" }},
+]
+"""
+
+
+class SiteError(Exception):
+    """The site could not be built, or a link of it leads nowhere."""
+
+
+def list_pages(root: Path = ROOT) -> dict[str, Path]:
+    """Return the pages by their path in the site."""
+    docs = root / "docs"
+    found = {one.relative_to(docs).as_posix(): one for one in sorted(docs.rglob("*.md"))}
+    return {**{name: root / source for source, name in TOP.items()}, **found}
+
+
+def rewrite_links(text: str, source: PurePosixPath, place: str, names: Mapping[str, str]) -> str:
+    """Return a page whose links lead to pages of the site; links to code become their texts.
+
+    `source` is the page in the repository, `place` in the site; `names` are all pages, by their
+    path in the repository.
+    """
+
+    def rewrite(found: re.Match[str]) -> str:
+        label, target = found.group(1), found.group(2)
+        path, _, anchor = target.partition("#")
+        if not path or "://" in target or target.startswith("mailto:"):
+            return found.group(0)
+        aim = normpath((source.parent / path).as_posix())
+        name = names.get(aim)
+        if name is None and aim.startswith("docs/") and not path.endswith(".md"):
+            name = aim.removeprefix("docs/")
+        if name is None:
+            return f"`{aim}`" if label[1:-1] in (aim, path) else label[1:-1]
+        up = "../" * (len(PurePosixPath(place).parts) - 1)
+        return f"{label}({up}{name}{'#' + anchor if anchor else ''})"
+
+    return _LINK.sub(rewrite, text)
+
+
+def stage(folder: Path, root: Path = ROOT) -> dict[str, str]:
+    """Write the pages below `folder`, with their pictures; return their texts."""
+    pages = list_pages(root)
+    names = {path.relative_to(root).as_posix(): name for name, path in pages.items()}
+    texts = {
+        name: rewrite_links(
+            path.read_text("utf-8"), PurePosixPath(path.relative_to(root).as_posix()), name, names
+        )
+        for name, path in pages.items()
+    }
+    for name, text in texts.items():
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    for picture in (one for kind in ("*.png", "*.svg") for one in (root / "docs").rglob(kind)):
+        shutil.copy(picture, folder / picture.relative_to(root / "docs"))
+    return texts
+
+
+def make_navigation(texts: Mapping[str, str]) -> str:
+    """Return the navigation in the form of the configuration."""
+    chosen = {f"{name}.md" for names in SECTIONS.values() for name in names} | {"index.md"}
+    groups = [(title, [f"{name}.md" for name in names]) for title, names in SECTIONS.items()]
+    adr = [name for name in texts if name.startswith("adr/")]
+    measured = [name for name in texts if name.startswith("measurements/") and name not in chosen]
+    rest = [name for name in texts if "/" not in name and name not in chosen]
+    groups[-1][1].extend(measured)
+    groups += [("Decisions", adr), ("Project", rest)]
+    lines = ['  { "Refdesk" = "index.md" },']
+    for title, names in groups:
+        known = ", ".join(f'"{name}"' for name in names if name in texts)
+        lines.append(f'  {{ "{title}" = [{known}] }},')
+    return "\n".join(lines)
+
+
+def describe_page(text: str) -> tuple[str, str]:
+    """Return the title of a page and its first sentence."""
+    title = re.search(r"^# (.{1,200})$", text, re.MULTILINE)
+    body = text[title.end() :] if title else text
+    paragraphs = (one.strip() for one in body.split("\n\n"))
+    plain = (one for one in paragraphs if one[:1].isalpha())
+    first = " ".join(next(plain, "").split())
+    return (title[1] if title else ""), first.partition(". ")[0].rstrip(".:")
+
+
+def write_llms(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write `llms.txt` and `llms-full.txt` for programs that read the documentation."""
+    title, about = describe_page(texts["index.md"])
+    lines = [f"# {title}", "", f"> {about}.", "", "## Pages", ""]
+    for name, text in texts.items():
+        page, first = describe_page(text)
+        lines.append(f"- [{page}]({name}): {first}.")
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    (folder / "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    whole = "\n\n".join(f"<!-- {name} -->\n{text}" for name, text in texts.items())
+    (folder / "llms-full.txt").write_text(whole, encoding="utf-8")
+
+
+class _Addresses(HTMLParser):
+    """The links of a page, and the ids to which links may lead."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.ids: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        known = dict(attrs)
+        self.ids |= {one for one in (known.get("id"), known.get("name")) if one}
+        link = known.get("href") if tag == "a" else known.get("src")
+        if link:
+            self.links.append(link)
+
+
+def find_dead_links(folder: Path) -> Iterator[str]:
+    """Yield each link of the built pages that leads to no file or to no place in it."""
+    pages = {}
+    for file in sorted(folder.rglob("*.html")):
+        pages[file] = parser = _Addresses()
+        parser.feed(file.read_text("utf-8"))
+    for file, page in pages.items():
+        if file.name == "404.html":
+            continue  # its links are absolute: it is shown at any address
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            aim = (file.parent / unquote(parts.path)).resolve() if parts.path else file
+            aim = aim / "index.html" if aim.is_dir() else aim
+            target = pages.get(aim)
+            is_place = not parts.fragment or target is None or unquote(parts.fragment) in target.ids
+            if not aim.exists() or not is_place:
+                yield f"{file.relative_to(folder)}: {link}"
+
+
+def build(dist: Path = DIST, root: Path = ROOT) -> Path:
+    """Build the site and return its folder; raises `SiteError`."""
+    work, site = dist / "site-source", dist / "site"
+    for folder in (work, site):
+        shutil.rmtree(folder, ignore_errors=True)
+    texts = stage(work / "pages", root)
+    config = CONFIG.format(nav=make_navigation(texts))
+    (work / "zensical.toml").write_text(config, encoding="utf-8")
+    program = Path(sys.executable).with_name("zensical")
+    done = subprocess.run(  # noqa: S603 - the generator of this environment
+        [str(program), "build", "--clean"], cwd=work, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SiteError(done.stdout + done.stderr)
+    shutil.move(work / "site", site)
+    shutil.rmtree(work)
+    write_llms(site, texts)
+    dead = list(find_dead_links(site))
+    if dead:
+        raise SiteError("these links lead nowhere:\n" + "\n".join(dead))
+    return site
+
+
+def main() -> int:
+    """Build the site."""
+    try:
+        folder = build()
+    except SiteError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.write(f"{folder}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

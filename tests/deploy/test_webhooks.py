@@ -1,0 +1,50 @@
+"""Gaps that the records show are told to the webhooks, once each and without anybody's words."""
+
+from pathlib import Path
+
+from fakeredis import FakeServer
+
+from broker.embedded.endpoint import Endpoint
+from deploy.assembly.runtime import connect_runtime
+from deploy.assembly.webhooks import announce_gaps
+from memory.webhook_queue import RedisWebhookQueue
+from records.store import connect_store
+from tests.records.test_gaps import ask, make_finder
+from tests.support.app_harness import settings_of
+
+ENDPOINT = {
+    "url": "https://hooks.acme.test",
+    "secret": "whsec_bmV3IHNlY3JldCBvZiB0aGUgd2ViaG9va3Mh",
+}
+
+
+async def test_a_gap_is_told_once_from_its_third_question_on(tmp_path: Path) -> None:
+    store = connect_store(f"sqlite:///{tmp_path / 'records.sqlite3'}")
+    store.prepare()
+    name = ("acme", "desk")
+    question = "leave for invoices"
+    settings = settings_of(tmp_path / "data", webhooks={"crm": ENDPOINT})
+    endpoint = Endpoint(url="", durable=False, played=FakeServer())
+    finder = make_finder(store)
+    async with connect_runtime(settings, endpoint=endpoint) as runtime:
+        client = endpoint.client()
+        queue = RedisWebhookQueue(client)
+        store.write([ask(number, question, outcome="refused") for number in (1, 2)])
+        await announce_gaps(runtime, finder, name)
+        early = await queue.count_waiting()
+        store.write([ask(3, question, outcome="refused")])
+        await announce_gaps(runtime, finder, name)
+        [told] = await queue.claim(count=5, lease_seconds=60)
+        await queue.finish(told)
+        await announce_gaps(runtime, finder, name)
+        late = await queue.count_waiting()
+        await client.aclose()
+    store.close()
+
+    assert (early, late) == (0, 0)
+    assert (told.kind, told.data["questions"], told.data["reasons"]) == (
+        "gap.found",
+        3,
+        {"refused": 3},
+    )
+    assert "invoices" not in told.model_dump_json()
