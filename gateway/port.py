@@ -348,6 +348,12 @@ class Conversations(Protocol):
         """Return the desk's open question to the user, or None."""
         ...
 
+    async def list_paused(self, question: Question, person: str) -> Sequence[str]:
+        """Return the conversations with the assistant that asked a person something, newest first;
+        some of these pauses may not be open any more.
+        """
+        ...
+
     async def put_thread(self, question: Question, digest: str) -> None:
         """Store the question's conversation under the digest of a history that a client got."""
         ...

@@ -8,9 +8,12 @@ repeats the header of a long table in each of its parts.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from knowledge.document import Chunk
-from knowledge.index.port import ReadableIndex
+
+if TYPE_CHECKING:
+    from knowledge.index.port import ReadableIndex
 
 LONGEST_OVERLAP = 1_000
 """Characters; an overlap has at most 30 words, each of at most 15 characters."""
@@ -57,7 +60,7 @@ def document_of(chunk_id: str) -> str:
     return chunk_id.rpartition("#")[0]
 
 
-async def read_document(index: ReadableIndex, document_id: str) -> Sections | None:
+async def read_document(index: "ReadableIndex", document_id: str) -> Sections | None:
     """Return a document of an index, or None if the index does not contain it any more.
 
     Raises `IndexUnavailable`.

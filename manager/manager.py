@@ -227,6 +227,8 @@ class Manager:
             await self._people.forget(question, person)
         elif ended.preferences is not None and ended.preferences.explicit:
             await self._people.keep(question, person, ended.preferences)
+        if ended.pause is not None:
+            await self._people.note_pause(question, person)
 
     def _scatter(
         self, hop: HopDecision, scatter: Scatter, remaining_seconds: float

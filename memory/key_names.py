@@ -19,6 +19,7 @@
 | rd:{0}:workers                             | zset | workers | status  | silence  |
 | rd:{0}:controls                            | hash | operator| workers | never    |
 | rd:person:<tenant>/<assistant>:<digest>    | str  | manager | manager | ttl (5)  |
+| rd:person:<tenant>/<assistant>:<digest>:pauses | zset | manager | gateway | ttl  |
 | rd:thread:<tenant>/<assistant>:<hash>      | str  | gateway | gateway | ttl      |
 | rd:keys                                    | hash | keys    | gateway | never    |
 | rd:keys:links                              | str  | gateway | gateway | never    |
@@ -166,6 +167,11 @@ def api_keys_key() -> str:
 def person_key(tenant: str, assistant: str, person: str) -> str:
     """Return the key of what a person chose, by the digest under which their channel knows them."""
     return f"rd:person:{in_key(tenant)}/{in_key(assistant)}:{in_key(person)}"
+
+
+def person_pauses_key(tenant: str, assistant: str, person: str) -> str:
+    """Return the key of the conversations that asked a person something, by time."""
+    return f"{person_key(tenant, assistant, person)}:pauses"
 
 
 def key_uses_key() -> str:

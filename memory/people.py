@@ -1,19 +1,24 @@
-"""Stores what a person chose for all their conversations with an assistant.
+"""Stores what a person chose for all their conversations, and which of these asked them something.
 
 A person's key is in no shard of a conversation: it is written beside the end of a message, with the
 same value if that is repeated.
 """
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from envelope.conversation import Preferences
 from envelope.question import Question
-from memory.key_names import person_key
+from memory.key_names import person_key, person_pauses_key
 from memory.model_calls import await_answer
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
+
+
+MOST_PAUSES = 20
+"""The conversations of a person that are searched for an open pause."""
 
 
 class RedisPeople:
@@ -33,6 +38,25 @@ class RedisPeople:
         kept = preferences.language or ""
         await await_answer(self._client.set(key, kept, ex=self._ttl_of(question)))
 
+    async def note_pause(self, question: Question, person: str) -> None:
+        key = person_pauses_key(question.tenant, question.assistant, person)
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.zadd(key, {question.conversation_id: time.time()})
+        pipeline.zremrangebyrank(key, 0, -MOST_PAUSES - 1)
+        pipeline.expire(key, self._ttl_of(question))
+        await await_answer(pipeline.execute())
+
+    async def list_paused(self, question: Question, person: str) -> Sequence[str]:
+        """Return the conversations that asked a person something, newest first.
+
+        Some of these pauses may have been answered since, or have expired.
+        """
+        key = person_pauses_key(question.tenant, question.assistant, person)
+        found: list[bytes] = await await_answer(self._client.zrevrange(key, 0, -1))
+        return [one.decode() for one in found]
+
     async def forget(self, question: Question, person: str) -> bool:
-        key = person_key(question.tenant, question.assistant, person)
-        return bool(await await_answer(self._client.delete(key)))
+        whose = (question.tenant, question.assistant, person)
+        # One command per key: each may be in another slot of the cluster.
+        await await_answer(self._client.delete(person_pauses_key(*whose)))
+        return bool(await await_answer(self._client.delete(person_key(*whose))))

@@ -76,8 +76,12 @@ class People(Protocol):
         """Store what a person chose."""
         ...
 
+    async def note_pause(self, question: Question, person: str) -> None:
+        """Note that the question's conversation waits for a reply of a person."""
+        ...
+
     async def forget(self, question: Question, person: str) -> bool:
-        """Delete what a person chose; return whether there was anything."""
+        """Delete all that is stored of a person; return whether they had chosen anything."""
         ...
 
 

@@ -1,6 +1,7 @@
 """Reads a source again."""
 
 import asyncio
+from dataclasses import replace
 
 import structlog
 
@@ -9,6 +10,7 @@ from config.settings import Settings
 from deploy.assembly.ingestion import fetch, ingest_by_owner
 from deploy.assembly.runtime import Runtime
 from deploy.assembly.source_registry import RegisteredSource, SourceRegistry
+from deploy.assembly.webhooks import announce_failed_source
 from deploy.errors import CommandError
 from knowledge.errors import KnowledgeError
 from knowledge.ingestion_report import PlainReport
@@ -26,6 +28,7 @@ async def refresh_source(runtime: Runtime, settings: Settings, source: Registere
     except (KnowledgeError, BrokerError, CommandError, OSError) as error:
         log.warning("source_not_refreshed", source=spec.root, error=str(error))
         await asyncio.to_thread(registry.record_error, spec, error)
+        await announce_failed_source(replace(runtime, settings=settings), spec.root, error)
         return
     await asyncio.to_thread(registry.record, [spec], result)
     for place, reason in result.failed:

@@ -13,11 +13,7 @@ from deploy.errors import CommandError
 from envelope.role import Role
 from envelope.run import Run
 from envelope.specialists import SpecialistName
-from knowledge.index.port import Index
-from knowledge.library.library import Library
 from knowledge.port import Findings, Searcher, SearchRequest
-from knowledge.search.ranking import weigh_levels_alone
-from knowledge.search.searcher import LevelSearcher
 from memory.attachments import RedisAttachments
 from memory.budgets import RedisBudgets
 from memory.learned_outcomes import RedisOutcomeLog
@@ -29,6 +25,9 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
     from deploy.assembly.knowledge import Knowledge
+    from knowledge.index.port import Index
+    from knowledge.library.library import Library
+    from knowledge.search.searcher import LevelSearcher
     from tools.catalog import ToolCatalog
     from tools.effects import ToolReceipts
     from tools.executor import ToolBudget
@@ -148,7 +147,7 @@ class IndexTools:
         return self.knowledge
 
     @property
-    def library(self) -> Library:
+    def library(self) -> "Library":
         """The documents themselves."""
         return self.knowledge.library
 
@@ -166,7 +165,7 @@ class LevelSearch:
 
     def __init__(self, knowledge: "Knowledge", level: str) -> None:
         self._knowledge = knowledge
-        self._weights = weigh_levels_alone()[level]
+        self._level = level
         self._made: tuple[Index, LevelSearcher] | None = None
 
     async def search(self, request: SearchRequest) -> Findings:
@@ -174,7 +173,12 @@ class LevelSearch:
         await self._knowledge.follow()
         index = self._knowledge.index
         if self._made is None or self._made[0] is not index:
-            searcher = LevelSearcher(index, self._knowledge.embedder, weights=self._weights)
+            # Imported here: a worker without an index loads neither it nor numpy.
+            from knowledge.search.ranking import weigh_levels_alone
+            from knowledge.search.searcher import LevelSearcher
+
+            weights = weigh_levels_alone()[self._level]
+            searcher = LevelSearcher(index, self._knowledge.embedder, weights=weights)
             self._made = index, searcher
         return await self._made[1].search(request)
 

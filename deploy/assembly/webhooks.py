@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger("webhooks")
 
 GAPS_SECONDS = 3_600.0
+LONGEST_ERROR = 300
 SMALLEST_GAP = 3
 """Fewer questions are not told of as a gap."""
 
@@ -52,6 +54,25 @@ async def announce_event(
         await announce(queue, kind, tenant=tenant, assistant=assistant, subject=subject, data=data)
     finally:
         await client.aclose()
+
+
+async def announce_failed_source(runtime: "Runtime", source: str, error: Exception) -> None:
+    """Tell that a source could not be read, once a day; if that cannot be stored, it is logged."""
+    from notifications.webhooks import SOURCE_FAILED
+
+    settings, day = runtime.settings, datetime.now(UTC).date().isoformat()
+    data: dict[str, JsonValue] = {"source": source, "error": str(error)[:LONGEST_ERROR]}
+    try:
+        await announce_event(
+            runtime,
+            SOURCE_FAILED,
+            tenant=settings.tenant,
+            assistant=settings.assistant,
+            subject=f"{source} {day}",
+            data=data,
+        )
+    except MemoryUnavailableError as away:
+        log.warning("webhook_not_stored", kind=SOURCE_FAILED, error=str(away))
 
 
 @asynccontextmanager

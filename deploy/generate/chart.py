@@ -146,14 +146,20 @@ def _make_template(name: str) -> str:
         flags=re.MULTILINE,
     )  # fmt: skip
     text = _add_fixed_replicas(text) if name == "workers.yaml" else text
-    for group in GROUPS if name == "scaling.yaml" else ():
-        most = f"{{{{ .Values.scaling.most.{group.name} }}}}"
-        text = re.sub(
-            rf"(name: refdesk-{group.name}\n(?:.*\n)*?  maxReplicaCount: )\d+", rf"\g<1>{most}",
-            text, count=1,
-        )  # fmt: skip
+    text = _set_most_replicas(text) if name == "scaling.yaml" else text
     condition = CONDITIONS.get(name)
     return text if condition is None else f"{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n"
+
+
+def _set_most_replicas(text: str) -> str:
+    """Let a value decide the most replicas of each group; a group's name stands above its limit."""
+    lines, group = [], ""
+    for line in text.splitlines(keepends=True):
+        named, limit = line.partition("name: refdesk-")[2].strip(), "  maxReplicaCount: "
+        group = named or group
+        changed = f"{limit}{{{{ .Values.scaling.most.{group} }}}}\n"
+        lines.append(changed if line.startswith(limit) else line)
+    return "".join(lines)
 
 
 def _add_fixed_replicas(text: str) -> str:
@@ -162,8 +168,14 @@ def _add_fixed_replicas(text: str) -> str:
         "{{- if not .Values.scaling.enabled }}\n  replicas: {{ .Values.scaling.replicas }}\n"
         "{{- end }}\n"
     )
-    return re.sub(r"^(kind: Deployment\n(?:.*\n)*?spec:\n)", rf"\g<1>  {fixed}", text,
-                  flags=re.MULTILINE).replace("  {{- if not", "{{- if not")  # fmt: skip
+    lines, is_deployment = [], False
+    for line in text.splitlines(keepends=True):
+        lines.append(line)
+        is_deployment = line == "kind: Deployment\n" or is_deployment
+        if is_deployment and line == "spec:\n":
+            lines.append(fixed)
+            is_deployment = False
+    return "".join(lines)
 
 
 def _dump(value: object) -> str:

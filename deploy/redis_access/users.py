@@ -2,8 +2,9 @@
 
 Each part of the product gets a user that may run the commands that the product sends and no others,
 on the keys that the part needs. The list needs Redis 7, which separates reading a key from writing
-it. No user may empty, reconfigure, stop or copy a server: CONFIG, FLUSHALL, FLUSHDB, KEYS, SCAN,
-DEBUG, MODULE, SCRIPT, SHUTDOWN, REPLICAOF, MIGRATE, MONITOR, ACL and the rest.
+it. Only the user of backups may list and copy keys (SCAN, DUMP, RESTORE). No user may empty,
+reconfigure or stop a server: CONFIG, FLUSHALL, FLUSHDB, KEYS, DEBUG, MODULE, SCRIPT, SHUTDOWN,
+REPLICAOF, MIGRATE, MONITOR, ACL and the rest.
 """
 
 import sys
@@ -105,7 +106,13 @@ documents that people gave to them."""
 OPERATOR = RedisUser("refdesk-operator", ("rd:*",))
 """Runs `refdesk keys`, `status`, `trace`, `dead` and `ingest`."""
 SCALER = RedisUser("refdesk-keda", ("rd:{*}:stream:*",), ("auth", "hello", "ping", "info", "xlen"))
-USERS = (WORKER, GATEWAY, CHAT, OPERATOR, SCALER)
+BACKUP = RedisUser(
+    "refdesk-backup",
+    ("rd:*",),
+    (*COMMANDS, "scan", "dump", "restore", "client|pause", "client|unpause"),
+)
+"""Runs `refdesk backup` and `restore`; the only user that may list and copy keys."""
+USERS = (WORKER, GATEWAY, CHAT, OPERATOR, BACKUP, SCALER)
 
 
 def draw_users() -> str:

@@ -18,7 +18,7 @@ from gateway.console.access import (
     user_of,
 )
 from gateway.console.pages import HEADERS, PATH, show_page
-from records.store import RecordStore, RecordsUnavailableError
+from records.store import RecordStore
 
 Found = TypeVar("Found")
 Pages = Mapping[str, Callable[..., Awaitable[Response]]]
@@ -46,14 +46,7 @@ class Frame:
             raise ConsoleRefusedError(
                 404, "No records are kept", "Set RECORDS_DAYS to more than 0 to keep them."
             )
-        try:
-            return await run_in_threadpool(read, self.store)
-        except RecordsUnavailableError as error:
-            raise ConsoleRefusedError(
-                503,
-                "The database of the records does not answer",
-                f"Questions are answered as usual, and recorded when it is back. ({error})",
-            ) from error
+        return await run_in_threadpool(read, self.store)
 
     async def show(
         self,

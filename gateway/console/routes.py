@@ -6,19 +6,31 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Annotated, Any, Protocol
 
+import structlog
 from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from envelope.question import Question
-from gateway.console.access import Gate, Role, admit_visitors, make_route_class, require, user_of
+from gateway.console.access import (
+    ConsoleRefusedError,
+    ConsoleUser,
+    Gate,
+    Role,
+    admit_visitors,
+    make_route_class,
+    require,
+    user_of,
+)
 from gateway.console.again import find_repeated
-from gateway.console.attention import FindConcerns, find_in_figures
+from gateway.console.attention import Concern, FindConcerns, find_in_figures
 from gateway.console.charts import draw_days, draw_lanes, list_lanes
 from gateway.console.figures import OUTCOMES, compute_figures
 from gateway.console.pages import HEADERS, PATH, render_answer, show_page
 from gateway.console.sign_in import SignIn, SignInProvider
 from records.record import Record
 from records.store import PAGE, RecordStore, Selection
+
+log = structlog.get_logger("gateway")
 
 DAY_SECONDS = 86_400
 PERIODS = (1, 7, 30, 90)
@@ -81,7 +93,7 @@ class _Pages:
         """Show what happened in a period, and what needs attention."""
         until, user = self._console.clock(), user_of(request)
         selection = Selection(assistants=user.list_assistants(), since=until - days * DAY_SECONDS)
-        concerns = [one for find in self._console.concerns for one in await find(user)]
+        concerns = [one for find in self._console.concerns for one in await self._look(find, user)]
 
         def read(store: RecordStore) -> Mapping[str, Any]:
             rows = store.read_figures(selection)
@@ -91,6 +103,15 @@ class _Pages:
                     "concerns": [*find_in_figures(figures, days), *concerns]}  # fmt: skip
 
         return await self._show(request, "today.html", read, days=days, periods=PERIODS)
+
+    async def _look(self, find: FindConcerns, user: ConsoleUser) -> Sequence[Concern]:
+        """Return concerns; what cannot be looked at is one, and hides no other."""
+        away: tuple[type[Exception], ...] = (ConsoleRefusedError, *self._console.unavailable)
+        try:
+            return await find(user)
+        except away as error:
+            log.warning("console_unavailable", error=str(error))
+            return [Concern("A part of the desk could not be examined", str(error), "")]
 
     @require(Role.VIEWER)
     async def questions(

@@ -92,6 +92,7 @@ _OURS = frozenset(
         "most_workers",
         "schema_text",
         "augmented_prompt",
+        "one.number",
         "passage.number",
         "source.number",
         '", a part of its section" if source.is_cut',

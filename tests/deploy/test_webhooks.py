@@ -6,6 +6,8 @@ from fakeredis import FakeServer
 
 from broker.embedded.endpoint import Endpoint
 from deploy.assembly.runtime import connect_runtime
+from deploy.assembly.source_refresh import refresh_source
+from deploy.assembly.source_registry import RegisteredSource, SourceSpec
 from deploy.assembly.webhooks import announce_gaps
 from memory.webhook_queue import RedisWebhookQueue
 from records.store import connect_store
@@ -48,3 +50,23 @@ async def test_a_gap_is_told_once_from_its_third_question_on(tmp_path: Path) -> 
         {"refused": 3},
     )
     assert "invoices" not in told.model_dump_json()
+
+
+async def test_a_source_that_cannot_be_read_again_is_told_once_a_day(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path / "data", webhooks={"crm": ENDPOINT})
+    endpoint = Endpoint(url="", durable=False, played=FakeServer())
+    spec = SourceSpec(place="sftp://ada@127.0.0.1:9/docs")
+    source = RegisteredSource(
+        tenant=settings.tenant, assistant=settings.assistant, spec=spec, read_at=0.0
+    )
+    async with connect_runtime(settings, endpoint=endpoint) as runtime:
+        client = endpoint.client()
+        queue = RedisWebhookQueue(client)
+        await refresh_source(runtime, settings, source)
+        await refresh_source(runtime, settings, source)
+        told = await queue.claim(count=5, lease_seconds=60)
+        await client.aclose()
+
+    assert [one.kind for one in told] == ["source.failed"]
+    assert told[0].data["source"] == spec.root
+    assert told[0].data["error"]

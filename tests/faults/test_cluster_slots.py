@@ -21,7 +21,8 @@ from memory.key_names import conversation_keys
 from tests.support.broker_harness import question
 
 SHARDS = 64
-SHARED = ("rd:shards", "rd:budget:", "rd:cache:", "rd:limit:", "rd:thread:", "rd:keys")
+SHARED = ("rd:shards", "rd:budget:", "rd:cache:", "rd:limit:", "rd:thread:", "rd:keys",
+          "rd:verified:", "rd:person:")  # fmt: skip
 RATES = "rd:rate:{owner}:"
 """Keys of no conversation; each is used by separate commands."""
 PUSHED = ("rd:push:{channel/<conversation>}:", "rd:push:<channel>:")
@@ -52,7 +53,16 @@ def test_every_row_of_the_tables_is_tagged_with_a_shard_or_belongs_to_all(module
     rows = ROW.findall(module.__doc__ or "")
 
     assert len(rows) > 5
-    allowed = ("rd:{n}:", "rd:{shard}:", "rd:{0}:", "rd:{console}:", *SHARED, RATES, *PUSHED)
+    allowed = (
+        "rd:{n}:",
+        "rd:{shard}:",
+        "rd:{0}:",
+        "rd:{console}:",
+        "rd:{webhooks}:",
+        *SHARED,
+        RATES,
+        *PUSHED,
+    )
     assert [row for row in rows if not row.startswith(allowed)] == []
 
 

@@ -23,6 +23,7 @@ from manager.flows import FLOWS, NEWEST
 from manager.machine import Limits
 from manager.manager import Manager
 from memory.conversation import RedisMemory
+from memory.people import RedisPeople
 from tests.support.flow_path import plain_writes
 from worker.agent_handler import AgentHandler, make_poison_notice
 from worker.call_recording import HopCalls
@@ -173,6 +174,7 @@ class WorkerHarness:
             FixedTexts(),
             limits=self.limits,
             quality_threshold=0.7,
+            people=RedisPeople(self.client, lambda _question: 3600),
         )
 
     def process(

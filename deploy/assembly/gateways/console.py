@@ -20,7 +20,7 @@ from deploy.assembly.verified_answers import put_answers
 from deploy.errors import CommandError
 from envelope.question import CONSOLE
 from envelope.verified import VerifiedAnswer
-from gateway.console.access import Assistant, ConsoleRefusedError, Gate, Role
+from gateway.console.access import Assistant, Gate, Role
 from gateway.console.again import Again
 from gateway.console.attention import FindConcerns, find_in_gaps, find_in_operations
 from gateway.console.frame import Frame
@@ -34,6 +34,7 @@ from gateway.signing_keys import check_address
 from memory.console_state import RedisConsoleSessions
 from memory.errors import MemoryStoreError
 from memory.verified_answers import RedisVerifiedAnswers
+from records.store import RecordsUnavailableError
 from records.verified import VerifiedStore
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ async def _publish_all(frame: Frame, pages: VerifiedPages, settings: Settings) -
         await frame.query(lambda store: store.prepare())
         for one in settings.of_assistants():
             await pages.publish((one.tenant, one.assistant))
-    except (ConsoleRefusedError, MemoryStoreError) as error:
+    except (RecordsUnavailableError, MemoryStoreError) as error:
         # The desk answers without them; they are published with the next change or start.
         log.warning("verified_answers_unavailable", error=str(error))
 

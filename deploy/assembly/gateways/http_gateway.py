@@ -164,6 +164,7 @@ class StoredConversations:
     ) -> None:
         self._shards = shards
         self._records = records
+        self._people = RedisPeople(client, lambda _question: ttl_seconds)
         self._memory = RedisMemory(
             client, shards=shards, window=KEPT_TURNS, ttl_seconds=ttl_seconds
         )
@@ -191,6 +192,9 @@ class StoredConversations:
 
     async def pause(self, question: Question) -> Pause | None:
         return (await self._memory.recall(question)).pause
+
+    async def list_paused(self, question: Question, person: str) -> Sequence[str]:
+        return await self._people.list_paused(question, person)
 
     async def put_thread(self, question: Question, digest: str) -> None:
         await self._sessions.put_thread(question, digest)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 from uuid import uuid4
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from broker.replies.transcripts import RecentMessage
@@ -13,7 +13,7 @@ from envelope.question import has_all
 from gateway.answer import Answer
 from gateway.api_keys import Scope
 from gateway.conversation_erasure import erase
-from gateway.http.access import Principal, choose_language
+from gateway.http.access import Principal, choose_language, list_people
 from gateway.http.context import (
     AssistantName,
     ConversationAccess,
@@ -23,6 +23,7 @@ from gateway.http.context import (
     may_see,
     open_session,
     require_conversation,
+    require_scope,
 )
 from gateway.http.errors import InvalidRequestError, unknown
 from gateway.port import Feedback
@@ -102,6 +103,15 @@ class NewFeedback(BaseModel, frozen=True, extra="forbid"):
     reason: str = Field("", max_length=LONGEST_REASON, examples=["It misses the second step."])
 
 
+class NewestPause(BaseModel):
+    """The newest open pause of a person: answer it with a message of its conversation."""
+
+    conversation_id: str
+    pause_id: str
+    kind: str = Field(examples=["clarification", "information", "approval"])
+    asked: str = Field(description="what was asked")
+
+
 class Reading:
     """Reads, forgets and rates conversations."""
 
@@ -112,6 +122,15 @@ class Reading:
         """Return the routes."""
         router = APIRouter(tags=["conversations"])
         base = "/v1/conversations/{conversation_id}"
+
+        @router.get("/v1/pause", summary="Find what waits for a person")
+        async def find_pause(
+            caller: Annotated[Principal, Depends(require_scope(self._channel, Scope.READ))],
+            user_id: Annotated[str | None, Query(min_length=1, max_length=128)] = None,
+            assistant: AssistantName = None,
+        ) -> NewestPause:
+            """Return the newest open pause of a person, in any of their conversations."""
+            return await self._find_pause(caller, user_id, assistant)
 
         @router.get(base, response_model_exclude_none=True, summary="Read a conversation")
         async def read_conversation(
@@ -169,6 +188,31 @@ class Reading:
             ],
             messages=[_message(access, one, feedback, language) for one in recent],
         )
+
+    async def _find_pause(
+        self, caller: Principal, user_id: str | None, assistant: str | None
+    ) -> NewestPause:
+        people = list_people(caller, user_id, "user_id")
+        if caller.public or not people:
+            raise InvalidRequestError(
+                "expected a secret key, and the person as user_id or in the header X-Person-Token",
+                code="person_required",
+                param="user_id",
+            )
+        conversations = self._channel.conversations
+        desk = self._channel.desk(caller, assistant)
+        for named in await conversations.list_paused(desk.name_question("-", "-"), people[0]):
+            pause = await conversations.pause(desk.name_question(named, "-"))
+            if pause is None or people[0] not in pause.people:
+                continue
+            if has_all(pause.groups or (), caller.groups):
+                return NewestPause(
+                    conversation_id=named,
+                    pause_id=pause.pause_id,
+                    kind=pause.kind,
+                    asked=pause.asked,
+                )
+        raise unknown("pause")
 
     async def _forget(self, access: ConversationAccess) -> None:
         """Erase the conversation, and with it the visitor's access to it."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _SCALE = 2.2
 """Pixels for each point of a page: 160 for an inch."""
-_LARGEST_SIDE = 4000
+_LARGEST_SIDE = 2000
 _LEAST_CONFIDENCE = 0.5
 _SECONDS_LEFT = 6.0
 """Of the processor: with less, the next page could end the process that reads."""
@@ -37,6 +37,9 @@ Recognise = Callable[[Any], Sequence[RecognisedText]]
 """Returns the texts of a picture (of Pillow)."""
 
 
+TOO_LITTLE_MEMORY = "recognising their text needs more memory: set INGESTION_FILE_MEMORY_MB=2000"
+
+
 def load_recogniser() -> Recognise | str:
     """Return what recognises text, or why nothing does."""
     if find_spec("rapidocr") is None:
@@ -44,7 +47,7 @@ def load_recogniser() -> Recognise | str:
     try:
         return _load_rapidocr()
     except (ImportError, MemoryError, RuntimeError):
-        return "recognising their text needs more memory: set INGESTION_FILE_MEMORY_MB=1500"
+        return TOO_LITTLE_MEMORY
 
 
 def _load_rapidocr() -> Recognise:
@@ -73,10 +76,13 @@ def _load_rapidocr() -> Recognise:
     return recognise
 
 
-def recognise_page(page: "PdfPage", recognise: Recognise) -> str:
-    """Return the lines of a page that is a picture."""
+def recognise_page(page: "PdfPage", recognise: Recognise) -> str | None:
+    """Return the lines of a page that is a picture; None where the memory was not enough."""
     scale = min(_SCALE, _LARGEST_SIDE / max(page.get_size()))
-    return join_lines(recognise(page.render(scale=scale).to_pil()))
+    try:
+        return join_lines(recognise(page.render(scale=scale).to_pil()))
+    except Exception:  # noqa: BLE001 - the runtime of the models has no class of its own for this
+        return None
 
 
 def join_lines(texts: Sequence[RecognisedText]) -> str:

@@ -10,8 +10,8 @@ import pytest
 
 from broker.values import DeadLetter
 from envelope.question import Question
-from gateway.console.access import Assistant, Role
-from gateway.console.attention import find_in_operations
+from gateway.console.access import Assistant, ConsoleRefusedError, Role
+from gateway.console.attention import Concern, find_in_operations
 from gateway.console.frame import Frame
 from gateway.console.operation_pages import (
     Budgets,
@@ -245,6 +245,23 @@ async def test_failed_sources_and_dead_letters_are_concerns(
 
     assert "A source was not read whole" in shown
     assert "1 messages were given up" in shown
+
+
+async def test_what_cannot_be_examined_is_said_and_hides_no_other_concern(
+    pages: OperationPages, desk: FakeDesk, tmp_path: Path
+) -> None:
+    async def fail(_user: object) -> list[Concern]:
+        raise ConsoleRefusedError(503, "The index is away", "")
+
+    store = connect_store(f"sqlite:///{tmp_path / 'records.sqlite3'}")
+    store.prepare()
+    concerns = [fail, find_in_operations(pages, desk)]
+    async with owner_of(make_console(store, parts=[pages], concerns=concerns)) as owner:
+        shown = (await owner.get("/console")).text
+    store.close()
+
+    assert "The index is away" in shown
+    assert "A source was not read whole" in shown
 
 
 @pytest.mark.slow

@@ -135,3 +135,36 @@ async def test_the_user_of_a_completion_is_the_one_who_asked(harness: WorkerHarn
 
     assert foreign == "pause_foreign/en"
     assert "pause" not in own
+
+
+async def test_the_newest_open_pause_of_a_person_is_found_and_answered(
+    harness: WorkerHarness,
+) -> None:
+    harness.flows = {Envelope.flow: make_flow("information")}
+    harness.further_agents = [AskingTool("information")]
+
+    async with harness.open(), open_http_server(harness) as server:
+        client, other = await server.secret(), await server.secret(tenant="other")
+        public = (await server.visitor(await server.public())).client
+        for conversation in ("c1", "c2"):
+            path = f"/v1/conversations/{conversation}/messages"
+            await client.post(path, json={**QUESTION, "user_id": "ada"})
+        newest = (await client.get("/v1/pause?user_id=ada")).json()
+        fields = {"period": "2025", "amount": 3}
+        sent = {"pause_id": newest["pause_id"], "fields": fields}
+        answered = await client.post(
+            f"/v1/conversations/{newest['conversation_id']}/messages",
+            json={"text": "2025 and 3", "pause_reply": sent, "user_id": "ada"},
+        )
+        before = (await client.get("/v1/pause?user_id=ada")).json()
+        nobody = [
+            await client.get("/v1/pause?user_id=bob"),
+            await other.get("/v1/pause?user_id=ada"),
+        ]
+        refused = [await client.get("/v1/pause"), await public.get("/v1/pause?user_id=ada")]
+
+    assert (newest["conversation_id"], newest["kind"]) == ("c2", "information")
+    assert answered.json()["outcome"] == "answered"
+    assert before["conversation_id"] == "c1"
+    assert [one.status_code for one in nobody] == [404, 404]
+    assert [one.status_code for one in refused] == [400, 400]

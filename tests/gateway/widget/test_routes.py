@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from config.texts import load_texts
 from gateway.widget.routes import part, widget_router, widget_script
 
-MOST_BYTES = 34_000
+MOST_BYTES = 38_000
 BLOCK = re.compile(r"^(?:  (\w\w)|const ENGLISH =):? \{\n(.*?)^ {0,2}\}", re.MULTILINE | re.DOTALL)
 WORDS = ("latin_words.js", "further_words.js")
 
@@ -79,7 +79,6 @@ def test_no_part_makes_markup_of_text() -> None:
     )
 
     assert [name for name, text in parts.items() if makes.search(text)] == []
-    assert all(len(text.splitlines()) <= 400 for text in parts.values())
 
 
 async def test_a_browser_may_keep_a_version_for_ever_and_asks_for_the_newest(

@@ -1,0 +1,89 @@
+"""An installation is updated worker by worker while it answers: from the last version to this one.
+
+The last version is the commit in `upgraded_from.txt`, which a release moves.
+"""
+
+import asyncio
+import io
+import subprocess
+import tarfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.speed.harness.server import private_redis
+from deploy.assembly.runtime import connect_runtime, desk, run_maintenance
+from gateway.desk import Desk, Message
+from tests.faults.installed_worker import InstalledWorker
+from tests.support.app_harness import ROOT, settings_of
+
+pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
+AT_LEAST = 20
+
+
+@pytest.fixture(scope="module")
+def last_version(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The code of the last version, as its commit has it."""
+    commit = (Path(__file__).parent / "upgraded_from.txt").read_text().strip()
+    found = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=False)
+    if found.returncode:
+        pytest.skip(f"the history of this checkout has no commit {commit}")
+    folder = tmp_path_factory.mktemp("last_version")
+    with tarfile.open(fileobj=io.BytesIO(found.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """A server of this test's own."""
+    with private_redis() as place:
+        yield place
+
+
+async def ask_on(own: Desk, stop: asyncio.Event, outcomes: dict[str, str]) -> None:
+    """Ask one question after the other until `stop` is set."""
+    while not stop.is_set() or len(outcomes) < AT_LEAST:
+        name = f"m{len(outcomes)}"
+        message = Message(
+            text="/help", command="help", conversation_id=f"c-{name}", message_id=name
+        )
+        outcomes[name] = str((await own.ask(message))["outcome"])
+
+
+async def test_a_rolling_update_loses_and_doubles_no_question(
+    last_version: Path, url: str, tmp_path: Path
+) -> None:
+    settings = settings_of(tmp_path / "desk", redis_url=url)
+    outcomes, stop = dict[str, str](), asyncio.Event()
+
+    def worker(name: str, code: Path) -> InstalledWorker:
+        return InstalledWorker(tmp_path / name, url, code=code)
+
+    async with connect_runtime(settings) as runtime, run_maintenance(runtime):
+        own = desk(runtime, "cli")
+        old = [worker(f"old{number}", last_version) for number in range(2)]
+        new = [worker(f"new{number}", ROOT) for number in range(2)]
+        for one in old:
+            await asyncio.to_thread(one.__enter__)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(ask_on(own, stop, outcomes))
+                for leaving, coming in zip(old, new, strict=True):
+                    await asyncio.to_thread(coming.__enter__)
+                    assert await asyncio.to_thread(leaving.dismiss) == 0
+                stop.set()
+        finally:
+            for one in (*old, *new):
+                one.__exit__(None, None, None)
+
+        assert set(outcomes.values()) == {"answered"}
+        for name in outcomes:
+            question = own.name_question(f"c-{name}", name)
+            entries = await runtime.broker.replies.read_journal(question)
+            kinds = Counter(entry.kind for entry in entries)
+            assert (kinds["accepted"], kinds["finished"], kinds["dead_lettered"]) == (1, 1, 0)
+        for one in (*old, *new):
+            assert one.complaints() == []
