@@ -10,8 +10,8 @@ Matrix = npt.NDArray[np.float32]
 
 CLOSENESS = 0.4
 """How similar two questions of a group are on average: the share of the way from unrelated
-questions (0) to equal ones (1), so that it serves models of other scales. It is the value at which
-`python -m benchmarks.quality gaps` finds the pages best on one half of its data."""
+questions (0) to equal ones (1), so that it serves models of other scales. It was chosen by
+`python -m benchmarks.quality gaps`, in view of both of its data sets."""
 
 
 def group_vectors(vectors: Matrix, least: float) -> list[int]:

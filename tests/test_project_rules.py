@@ -85,6 +85,14 @@ def test_every_test_that_a_page_names_exists() -> None:
     assert named - there == set()
 
 
+def test_every_file_that_the_page_of_the_clients_documents_names_exists() -> None:
+    page = (ROOT / "docs" / "client_documents.md").read_text()
+    named = set(re.findall(r"`([\w.]+/[\w./]*|\w+\.(?:md|toml))`", page))
+
+    assert "agents/agent.py" in named
+    assert {name for name in named if not (ROOT / name).exists()} == set()
+
+
 def test_every_event_that_is_logged_is_explained_to_who_runs_it() -> None:
     page = (ROOT / "docs" / "operations.md").read_text()
     logged = {

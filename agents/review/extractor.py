@@ -96,7 +96,7 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
                 )
                 for one in passages
             ),
-            most_results=_choose_k(reads.triage),
+            most_results=count_results(reads.triage),
         )
         if self.toolbox.is_offline:
             return Wrote(await self._search(reads, turns, passages, inputs))
@@ -216,7 +216,7 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
         )
 
 
-def _choose_k(triage: Triage) -> int:
+def count_results(triage: Triage) -> int:
     """Return how many passages a search returns: more for questions of a higher complexity."""
     return _DEFAULT_K + round((_MOST_K - _DEFAULT_K) * triage.complexity / 100)
 

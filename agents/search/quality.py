@@ -289,7 +289,12 @@ def _collect_sources(reads: Reads) -> tuple[JudgedSource, ...]:
     others = [one for one in reads.source_references if one.chunk_id not in cited]
     numbered |= dict(enumerate(others, start=max(numbered, default=0) + 1))
     return tuple(
-        JudgedSource(number=number, place=place, text=text, is_cut=reference.is_cut)
+        JudgedSource(
+            number=number,
+            place=" > ".join(dict.fromkeys((*reference.crumbs, *reference.heading_path))) or place,
+            text=text,
+            is_cut=reference.is_cut,
+        )
         for number, reference in sorted(numbered.items())
         for place, _, text in [text_of(reference, reads.search_context).partition("\n")]
     )

@@ -99,4 +99,4 @@ async def test_each_example_domain_is_answered_in_and_declined_out_of_by_setting
         else:
             assert reply["outcome"] == "refused", (assistant, asked, text)
             assert reply["clarification_reason"] == "out_of_scope"
-            assert DOMAINS[assistant].name in text
+            assert DOMAINS[assistant].scope in text

@@ -13,7 +13,7 @@ from knowledge.ingestion_report import PlainReport
 from llm.tasks import judge, respond, translate
 from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import (
-    DOMAIN,
+    TOPIC,
     PartlyScriptedModel,
     run_app,
     say_plainly,
@@ -163,7 +163,7 @@ async def test_a_question_outside_the_domain_is_declined_without_a_search(
         roles = await driver.roles(reply)
 
     assert reply["outcome"] == "refused"
-    assert DOMAIN in reply["text"]
+    assert TOPIC in reply["text"]
     assert reply["sources"] == []
     assert roles == ["lang", "translation", "essence", "guardrails", "clarification"]
 

@@ -38,6 +38,7 @@ from memory.key_names import conversation_keys
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = ROOT / "examples"
 DOMAIN = "SMS platform documentation"
+TOPIC = "setting up and running an SMS messaging platform"
 PATIENCE_SECONDS = 30.0
 Fields = dict[str, Any]
 
@@ -49,7 +50,7 @@ def settings_of(data: Path, **changes: object) -> Settings:
             "_env_file": None,
             "refdesk_data": data,
             "domain_name": DOMAIN,
-            "domain_scope": "setting up and running an SMS messaging platform",
+            "domain_scope": TOPIC,
             "lease_seconds": 4.0,
             **changes,
         }

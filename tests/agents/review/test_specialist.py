@@ -1,15 +1,29 @@
-"""Other wordings of a search, by a model."""
+"""Other wordings of a search, by a model; what a specialist reports of missing inputs and tools."""
 
 from typing import Any
 
-from agents.review.specialist import expand_search
+import pytest
+
+from agents.review.compliance import ComplianceAgent, Reads
+from agents.review.specialist import GivenOutput, LoopTurns, Toolbox, expand_search
+from envelope.outcome import Wrote
 from envelope.run import OUTSIDE
+from envelope.specialists import ErrorSeverity, SpecialistName, SpecialistProfile
 from llm.conversation import ToolUse
 from llm.missing_model import MissingModel
 from llm.scripted import ScriptedModel
+from llm.tasks import classifier
 from llm.tasks.hyde_expansion import Output
+from tools.calls import ToolErrorType, ToolResult
 
 FOUND = Output(passage="The keeper may engage others.", queries=("sub-processor", "sub-processor"))
+
+
+NOTHING: Any = None
+
+
+def make_toolbox(name: SpecialistName, model: ScriptedModel) -> Toolbox:
+    return Toolbox(SpecialistProfile(name=name), model, library=NOTHING, work=NOTHING)
 
 
 def use(name: str, **arguments: Any) -> ToolUse:
@@ -53,3 +67,36 @@ async def test_rules_invent_no_passages_and_empty_wordings_change_nothing() -> N
     assert await expand_search([call], MissingModel(), "?", "en", OUTSIDE) == [call]
     assert await expand_search([call], None, "?", "en", OUTSIDE) == [call]
     assert await expand_search([call], ScriptedModel([Output()]), "?", "en", OUTSIDE) == [call]
+
+
+async def test_compliance_without_requirements_names_the_order_and_ends_well() -> None:
+    agent = ComplianceAgent(make_toolbox(SpecialistName.COMPLIANCE, ScriptedModel([])))
+
+    outcome = await agent.work(Reads(canonical_question="Is it allowed?"))
+
+    assert isinstance(outcome, Wrote)
+    [error] = outcome.writes.errors
+    assert "the order is extractor, requirement_extractor, compliance" in error.text
+    assert str(error).startswith(f"[{error.error_id}] compliance: ")
+    assert outcome.writes.verdicts is None
+
+
+@pytest.mark.parametrize(("tool", "is_reported"), [("graph_search", True), ("calculator", False)])
+async def test_the_failure_of_a_tool_that_finds_passages_is_reported(
+    tool: str, is_reported: bool
+) -> None:
+    toolbox = make_toolbox(
+        SpecialistName.CLASSIFIER, ScriptedModel([classifier.Output(documents=())])
+    )
+    failed = ToolResult(
+        call_id="1", tool=tool, success=False, error_type=ToolErrorType.EXECUTION, error="broken"
+    )
+
+    given = await toolbox.consult(
+        classifier.TASK, classifier.Inputs(question="?"), LoopTurns(results=(failed,))
+    )
+
+    assert isinstance(given, GivenOutput)
+    told = [(one.text, one.severity) for one in given.errors]
+    sentence = "the tool graph_search failed (broken): results may be incomplete or unreliable"
+    assert told == ([(sentence, ErrorSeverity.MEDIUM)] if is_reported else [])

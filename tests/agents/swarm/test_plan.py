@@ -10,11 +10,17 @@ from envelope.outcome import Wrote
 from knowledge.index.listing import ListedDocument
 from llm.scripted import ScriptedModel
 from llm.tasks.essence import ContextType
-from llm.tasks.plan_swarm import Inputs, Output
+from llm.tasks.plan_swarm import Inputs, Output, PlannedWorker
 from tests.support.worker_harness import FixedTexts
 from tools.catalog import ToolCatalog
 
 EARLIER = Turn(speaker="user", text="And B?", meant="What does plan B cost?")
+
+
+def make_agent(model: ScriptedModel) -> PlanAgent:
+    return PlanAgent(
+        model=model, tools=ToolCatalog(()), texts=FixedTexts(), list_documents=list_no_documents
+    )
 
 
 async def list_no_documents(_groups: Sequence[str]) -> Sequence[ListedDocument]:
@@ -34,11 +40,8 @@ async def test_a_planner_knows_the_open_question_until_the_topic_changes(
 ) -> None:
     simple = Output(action="simple_response", complexity=0.1)
     model = ScriptedModel({"plan_swarm": [simple]})
-    agent = PlanAgent(
-        model=model, tools=ToolCatalog(()), texts=FixedTexts(), list_documents=list_no_documents
-    )
 
-    outcome = await agent.work(
+    outcome = await make_agent(model).work(
         Reads(canonical_question="Compare them", history=history, context_type=context_type)
     )
 
@@ -47,3 +50,24 @@ async def test_a_planner_knows_the_open_question_until_the_topic_changes(
     assert isinstance(asked, Inputs)
     assert asked.active_question == active
     assert outcome.writes.routing["topic_change_detected"] is has_changed
+
+
+async def test_the_routing_of_a_plan_says_what_was_decided_and_why() -> None:
+    worker = PlannedWorker(role="research", objective="What does plan B cost?")
+    planned = Output(
+        action="orchestrate",
+        reasoning="two plans",
+        confidence=0.8,
+        complexity=0.4,
+        workers=(worker,),
+    )
+
+    outcome = await make_agent(ScriptedModel({"plan_swarm": [planned]})).work(
+        Reads(canonical_question="Compare plan A and plan B")
+    )
+
+    assert isinstance(outcome, Wrote)
+    routing = outcome.writes.routing
+    assert (routing["action"], routing["reasoning"]) == ("orchestrate", "two plans")
+    assert (routing["confidence"], routing["complexity_estimate"]) == (0.8, 0.4)
+    assert (routing["topic_change_detected"], routing["should_seek_approval"]) == (False, False)

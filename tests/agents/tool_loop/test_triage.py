@@ -28,11 +28,31 @@ async def test_the_limit_of_complexity_divides_the_ways() -> None:
 async def test_a_vague_question_is_asked_back_only_if_nobody_could_begin() -> None:
     lost = Output(complexity=5, vagueness=0.9, needs_clarification=True, reasoning="which one?")
     vague = Output(complexity=5, vagueness=0.9)
+    clear = Output(complexity=5, vagueness=0.6, needs_clarification=True)
 
     asked = await decide(ScriptedModel([lost]))
 
     assert (asked.needs_clarification, asked.clarification_message) == (True, "which one?")
-    assert not (await decide(ScriptedModel([vague]))).needs_clarification
+    for output in (vague, clear):
+        assert not (await decide(ScriptedModel([output]))).needs_clarification
+
+
+async def test_the_record_of_a_decision_has_what_the_model_judged() -> None:
+    judged = Output(
+        complexity=85,
+        query_type=QueryType.COMPLIANCE,
+        semantic_type="compliance_check",
+        vagueness=0.2,
+        agent_sequence=("extractor", "compliance"),
+        reasoning="a contract and a law",
+    )
+
+    triage = (await decide(ScriptedModel([judged]))).triage
+
+    assert (triage.complexity, triage.query_type) == (85, QueryType.COMPLIANCE)
+    assert (triage.semantic_type, triage.vagueness) == ("compliance_check", 0.2)
+    assert (triage.needs_clarification, triage.reasoning) == (False, "a contract and a law")
+    assert triage.agent_sequence == ("extractor", "requirement_extractor", "compliance")
 
 
 async def test_a_model_that_is_away_leaves_the_question_to_the_search() -> None:
