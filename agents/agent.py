@@ -86,7 +86,9 @@ class AgentParts(Protocol[S]):
     @property
     def find_verified(
         self,
-    ) -> "Callable[[Sequence[str], Sequence[str]], Awaitable[Sequence[VerifiedAnswer]]] | None":
+    ) -> (
+        "Callable[[Sequence[str], Sequence[str], Run], Awaitable[Sequence[VerifiedAnswer]]] | None"
+    ):
         """Returns the answers of the owner whose questions come nearest to some texts, for a person
         of these groups; None where there can be none."""
         ...

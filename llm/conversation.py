@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, Field, JsonValue, SerializeAsAny
 
-from envelope.run import OUTSIDE, Run
+from envelope.run import Run
 from llm.port import Usage
 
 
@@ -128,7 +128,7 @@ class ConversationModel(Protocol):
     name: str
 
     async def converse(
-        self, conversation: ToolConversation, run: Run = OUTSIDE, *, skip: int = 0
+        self, conversation: ToolConversation, run: Run, *, skip: int = 0
     ) -> ModelStep:
         """Return the next message, or raise an error of `llm.errors`.
 

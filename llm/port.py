@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from envelope.run import OUTSIDE, Run
+from envelope.run import Run
 from llm.text_listener import TextListener
 
 I = TypeVar("I", bound=BaseModel)  # noqa: E741 - the pair I and O is the usual one
@@ -92,7 +92,7 @@ class Model(Protocol):
         self,
         task: Task[I, O],
         inputs: I,
-        run: Run = OUTSIDE,
+        run: Run,
         *,
         skip: int = 0,
         listener: TextListener | None = None,
@@ -125,7 +125,7 @@ class VectorModel(Protocol):
     forms: str
 
     async def embed(
-        self, texts: Sequence[str], run: Run = OUTSIDE, *, are_questions: bool = False
+        self, texts: Sequence[str], run: Run, *, are_questions: bool = False
     ) -> Sequence[Sequence[float]]: ...
 
 
@@ -134,9 +134,7 @@ class ScoreModel(Protocol):
 
     name: str
 
-    async def score(
-        self, question: str, texts: Sequence[str], run: Run = OUTSIDE
-    ) -> Sequence[float]:
+    async def score(self, question: str, texts: Sequence[str], run: Run) -> Sequence[float]:
         """Return a score for each text, in their order, or raise an error of `llm.errors`."""
         ...
 

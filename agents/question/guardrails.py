@@ -201,7 +201,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         asked = AskedQuestion(
             reads.canonical_question, reads.text, groups=reads.groups, pause=reads.open_pause
         )
-        return await match_verified(asked, self._find_verified, self._matcher)
+        return await match_verified(asked, self._find_verified, self._matcher, self.run)
 
     def _give_verified(self, found: VerifiedAnswer, language: str) -> Writes:
         note = "" if self._texts is None else self._texts.text(

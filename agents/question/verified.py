@@ -9,14 +9,15 @@ from dataclasses import dataclass
 
 from agents.question.replies import normalise, plain_reply
 from envelope.conversation import Pause
+from envelope.run import Run
 from envelope.verified import VerifiedAnswer
 from llm.errors import ModelError
 from llm.port import Model
 from llm.tasks.match_verified import LONGEST_ANSWER, TASK, AnsweredQuestion, Inputs
 
-FindVerified = Callable[[Sequence[str], Sequence[str]], Awaitable[Sequence[VerifiedAnswer]]]
+FindVerified = Callable[[Sequence[str], Sequence[str], Run], Awaitable[Sequence[VerifiedAnswer]]]
 """Returns the verified answers whose questions come nearest to some texts, the nearest first, which
-a person of these groups may read; none where none comes near."""
+a person of these groups may read; none where none comes near. The run pays for vectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +43,14 @@ NOTHING = VerifiedMatch()
 
 
 async def match_verified(
-    asked: AskedQuestion, find: FindVerified | None, model: Model | None
+    asked: AskedQuestion, find: FindVerified | None, model: Model | None, run: Run
 ) -> VerifiedMatch:
     """Return the verified answer to a question."""
     if find is None:
         return NOTHING
     chosen = _find_chosen(asked)
     texts = [chosen] if chosen else list(dict.fromkeys(filter(None, (asked.canonical, asked.text))))
-    found = await find(texts, asked.groups)
+    found = await find(texts, asked.groups, run)
     if not found:
         return NOTHING
     wanted = {normalise(text) for text in texts}
@@ -59,11 +60,11 @@ async def match_verified(
     if chosen or model is None:
         # The user who was asked before has said what is meant.
         return NOTHING if asked.pause is not None else VerifiedMatch(candidates=tuple(found))
-    return await _ask_model(asked, found, model)
+    return await _ask_model(asked, found, model, run)
 
 
 async def _ask_model(
-    asked: AskedQuestion, found: Sequence[VerifiedAnswer], model: Model
+    asked: AskedQuestion, found: Sequence[VerifiedAnswer], model: Model, run: Run
 ) -> VerifiedMatch:
     listed = tuple(
         AnsweredQuestion(number=number, question=one.question, answer=one.answer[:LONGEST_ANSWER])
@@ -71,7 +72,8 @@ async def _ask_model(
     )
     text = "" if asked.text == asked.canonical else asked.text
     try:
-        given = await model.ask(TASK, Inputs(question=asked.canonical, text=text, answered=listed))
+        inputs = Inputs(question=asked.canonical, text=text, answered=listed)
+        given = await model.ask(TASK, inputs, run)
     except ModelError as error:
         return VerifiedMatch(error=f"{type(error).__name__}: {error}")
     number = given.output.number

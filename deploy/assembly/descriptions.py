@@ -17,6 +17,7 @@ from typing import TypeVar
 import structlog
 
 from deploy.assembly.data_folder import protect_data_folder
+from envelope.run import OUTSIDE
 from knowledge.documents.page import Page
 from knowledge.ingestion_report import DescriptionUsage, Report
 from knowledge.rule_descriptions import Description, complete_description
@@ -196,7 +197,7 @@ class ModelDescriber:
     async def _ask(self, task: Task[I, O], inputs: I) -> ModelAnswer[O]:
         with record_calls() as calls:
             try:
-                answer = await self._model.ask(task, inputs)
+                answer = await self._model.ask(task, inputs, OUTSIDE)
             finally:
                 self._count(calls)
         self._is_away = False

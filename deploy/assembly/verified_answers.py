@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
+from envelope.run import OUTSIDE, Run
 from envelope.verified import VerifiedAnswer
 from knowledge.errors import KnowledgeError
 from memory.errors import MemoryStoreError
@@ -52,7 +53,7 @@ class VerifiedFinder:
         self._turn = asyncio.Lock()
 
     async def __call__(
-        self, texts: Sequence[str], groups: Sequence[str]
+        self, texts: Sequence[str], groups: Sequence[str], run: Run
     ) -> Sequence[VerifiedAnswer]:
         """Return the nearest answers that a person of these groups may read."""
         try:
@@ -60,7 +61,7 @@ class VerifiedFinder:
                 await self._look()
             if self._vectors is None:
                 return ()
-            asked = await self._embed(texts)
+            asked = await self._embed(texts, run)
         except (KnowledgeError, MemoryStoreError, ValidationError) as error:
             log.warning("verified_answers_unavailable", error=str(error).partition("\n")[0])
             return ()
@@ -77,18 +78,20 @@ class VerifiedFinder:
             from records.grouping import find_least
 
             answers = LISTED.validate_json(found) if found else ()
-            vectors = await self._embed([one.question for one in answers]) if answers else None
+            vectors = (
+                await self._embed([one.question for one in answers], OUTSIDE) if answers else None
+            )
             if answers and self._vectors is None:
-                self._least = find_least(await self._embed(self._unrelated), CLOSENESS)
+                self._least = find_least(await self._embed(self._unrelated, OUTSIDE), CLOSENESS)
             self._answers, self._vectors, self._known = answers, vectors, found
         self._due = self._clock() + LOOK_SECONDS
 
-    async def _embed(self, texts: Sequence[str]) -> "Matrix":
+    async def _embed(self, texts: Sequence[str], run: Run) -> "Matrix":
         import numpy as np
 
         from records.grouping import normalise
 
-        made = await self._embedder().embed_questions(texts)
+        made = await self._embedder().embed_questions(texts, run)
         return np.array([normalise(one) for one in made])
 
 

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from citations.marking import remove_marks
 from deploy.assembly.assistant_prompts import load_prompts
 from deploy.assembly.data_folder import protect_data_folder
+from envelope.run import OUTSIDE
 from knowledge.index.terms import terms
 from llm.answer_checks.facts import KnownNumbers
 from llm.errors import ModelError
@@ -77,7 +78,7 @@ async def judge_answer(model: Model, question: JudgedQuestion) -> JudgedAnswer:
     inputs = await asyncio.to_thread(_make_inputs, question)
     with record_calls() as calls:
         try:
-            output = (await model.ask(TASK, inputs)).output
+            output = (await model.ask(TASK, inputs, OUTSIDE)).output
         except ModelError as error:
             problem = f"{type(error).__name__}: {error}"
             return JudgedAnswer(

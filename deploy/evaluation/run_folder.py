@@ -16,6 +16,7 @@ from deploy.errors import CommandError
 from deploy.evaluation.desk_run import OFFLINE, KeptPrompt, VariantRun
 from deploy.evaluation.questions import UnknownFormatError, rows
 from deploy.evaluation.summaries import MeasuredVariant, describe_measure, summarize
+from envelope.run import OUTSIDE
 from llm.port import Task
 from llm.prompts import Prompts, Rendered
 
@@ -75,7 +76,7 @@ async def run_prompt_again(
     registry = make_registry(settings, prompts=_OnePrompt(kept, load_prompts()))
     try:
         # The inputs are those from which the kept text was made: nothing reads them again.
-        answer = await registry.model(setting).ask(task, task.inputs.model_construct())
+        answer = await registry.model(setting).ask(task, task.inputs.model_construct(), OUTSIDE)
     finally:
         await registry.close()
     return {

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from envelope.run import OUTSIDE
 from llm.errors import RejectedRequest
 from llm.port import ModelAnswer, record_calls
 from llm.registry import Registry
@@ -31,7 +32,7 @@ async def registry(server: ModelServer) -> AsyncIterator[Registry]:
 
 
 async def ask(registry: Registry, model: str = "local-7b@openai") -> ModelAnswer[Colour]:
-    return await registry.model(model).ask(COLOUR, SKY)
+    return await registry.model(model).ask(COLOUR, SKY, OUTSIDE)
 
 
 def rejection(message: str, parameter: str | None = None, status: int = 400) -> Response:

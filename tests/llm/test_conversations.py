@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from envelope.question import Question
+from envelope.run import OUTSIDE
 from llm.chain import ChainLink, FallbackChain
 from llm.conversation import (
     ConversationModel,
@@ -91,7 +92,7 @@ async def test_parallel_calls_arrive_with_their_arguments_and_the_usage(
     server.will_send(steps.calls("I search.", *CALLS))
 
     with record_calls() as made:
-        step = await model.converse(ASKED)
+        step = await model.converse(ASKED, OUTSIDE)
 
     assert step.stop is StopReason.TOOL_USE
     assert step.message.text == "I search."
@@ -109,7 +110,7 @@ async def test_the_vendor_receives_tools_calls_and_results_in_its_form(
 ) -> None:
     server.will_send(steps.calls("150 euros."))
 
-    step = await model.converse(ANSWERED)
+    step = await model.converse(ANSWERED, OUTSIDE)
 
     assert (step.stop, step.message) == (StopReason.END_TURN, ModelMessage(text="150 euros."))
     sent = server.received[0].body
@@ -131,7 +132,7 @@ async def test_whether_tools_may_be_called_is_sent(
 ) -> None:
     server.will_send(steps.calls("Text."))
 
-    await model.converse(ASKED.model_copy(update={"tool_choice": choice}))
+    await model.converse(ASKED.model_copy(update={"tool_choice": choice}), OUTSIDE)
 
     assert steps.choice_of(server.received[0].body) == choice
 
@@ -141,7 +142,7 @@ async def test_a_step_that_was_cut_says_so(
 ) -> None:
     server.will_send(steps.cut("The fee is"))
 
-    assert (await model.converse(ASKED)).stop is StopReason.MAX_TOKENS
+    assert (await model.converse(ASKED, OUTSIDE)).stop is StopReason.MAX_TOKENS
 
 
 async def test_a_refusal_and_an_empty_message_are_errors(
@@ -150,9 +151,9 @@ async def test_a_refusal_and_an_empty_message_are_errors(
     server.will_send(steps.refusal(), steps.calls(""))
 
     with pytest.raises(Refused):
-        await model.converse(ASKED)
+        await model.converse(ASKED, OUTSIDE)
     with pytest.raises(UnreadableOutput):
-        await model.converse(ASKED)
+        await model.converse(ASKED, OUTSIDE)
 
 
 async def test_a_failure_is_repeated_and_one_that_stays_is_reported(
@@ -160,9 +161,9 @@ async def test_a_failure_is_repeated_and_one_that_stays_is_reported(
 ) -> None:
     server.will_send(steps.failure(500), steps.calls("Text."), *[steps.failure(429)] * 5)
 
-    assert (await model.converse(ASKED)).message.text == "Text."
+    assert (await model.converse(ASKED, OUTSIDE)).message.text == "Text."
     with pytest.raises(RateLimited):
-        await model.converse(ASKED)
+        await model.converse(ASKED, OUTSIDE)
 
 
 async def test_a_response_that_is_no_message_is_unavailable(
@@ -171,7 +172,7 @@ async def test_a_response_that_is_no_message_is_unavailable(
     server.will_send(*[steps.nonsense()] * 5)
 
     with pytest.raises(ModelUnavailable):
-        await model.converse(ASKED)
+        await model.converse(ASKED, OUTSIDE)
 
 
 async def test_arguments_that_are_no_json_reach_the_executor_as_text(
@@ -184,7 +185,7 @@ async def test_arguments_that_are_no_json_reach_the_executor_as_text(
     model = registry.model("gpt-4o-mini@openai")
     assert isinstance(model, ConversationModel)
 
-    step = await model.converse(ASKED)
+    step = await model.converse(ASKED, OUTSIDE)
     await registry.close()
 
     assert step.message.calls[0].arguments == '{"query": '
@@ -197,8 +198,8 @@ async def test_anthropic_answers_typed_tasks_too_streamed_and_whole(server: Mode
     registry = Registry(prompts=PlainPrompts(), access=access, retries=QUICK)
     model = registry.model("claude-sonnet-4-5")
 
-    whole = await model.ask(COLOUR, SKY)
-    streamed = await model.ask(COLOUR, SKY, listener=TextListener("colour"))
+    whole = await model.ask(COLOUR, SKY, OUTSIDE)
+    streamed = await model.ask(COLOUR, SKY, OUTSIDE, listener=TextListener("colour"))
     await registry.close()
 
     assert (whole.output, whole.usage.input_tokens) == (BLUE, 100)

@@ -4,6 +4,7 @@ from math import isclose
 
 import pytest
 
+from envelope.run import OUTSIDE
 from llm.errors import ModelUnavailable, UnknownModel, UnreadableOutput
 from llm.port import VectorModel, record_calls
 from llm.registry import Registry
@@ -25,7 +26,7 @@ async def test_texts_become_vectors_of_length_one_in_their_order(
 ) -> None:
     server.will_send(dialect.vectors([vector(dialect, 3, 4), vector(dialect, 0, 0, 2)]))
 
-    first, second = await embedder.embed(["one", "two"])
+    first, second = await embedder.embed(["one", "two"], OUTSIDE)
 
     assert first[:2] == [0.6, 0.8]
     assert second[2] == 1.0
@@ -42,7 +43,7 @@ async def test_many_texts_go_in_batches(
         dialect.vectors([vector(dialect, 1)] * batch), dialect.vectors([vector(dialect, 0, 1)])
     )
 
-    vectors = await embedder.embed(["text"] * (batch + 1))
+    vectors = await embedder.embed(["text"] * (batch + 1), OUTSIDE)
 
     assert len(vectors) == batch + 1
     assert vectors[-1][:2] == [0, 1]
@@ -50,7 +51,7 @@ async def test_many_texts_go_in_batches(
 
 
 async def test_no_text_asks_nobody(server: ModelServer, embedder: VectorModel) -> None:
-    assert list(await embedder.embed([])) == []
+    assert list(await embedder.embed([], OUTSIDE)) == []
     assert server.received == []
 
 
@@ -59,7 +60,7 @@ async def test_a_failure_that_passes_is_asked_again(
 ) -> None:
     server.will_send(dialect.failure(503), dialect.vectors([vector(dialect, 1)]))
 
-    assert len(await embedder.embed(["one"])) == 1
+    assert len(await embedder.embed(["one"], OUTSIDE)) == 1
 
 
 async def test_failures_that_stay_are_reported_as_what_they_are(
@@ -68,9 +69,9 @@ async def test_failures_that_stay_are_reported_as_what_they_are(
     server.will_send(*[dialect.failure(500)] * 3, dialect.failure(404))
 
     with pytest.raises(ModelUnavailable):
-        await embedder.embed(["one"])
+        await embedder.embed(["one"], OUTSIDE)
     with pytest.raises(UnknownModel):
-        await embedder.embed(["one"])
+        await embedder.embed(["one"], OUTSIDE)
 
 
 @pytest.mark.parametrize("numbers", [[[1.0, 2.0]], []], ids=["too short", "none"])
@@ -80,7 +81,7 @@ async def test_vectors_that_do_not_fit_are_an_error(
     server.will_send(dialect.vectors(numbers))
 
     with pytest.raises(UnreadableOutput, match=f"1 vectors of {dialect.dimensions} numbers"):
-        await embedder.embed(["one"])
+        await embedder.embed(["one"], OUTSIDE)
 
 
 async def test_embedding_is_recorded_with_the_usage_that_is_known(
@@ -89,7 +90,7 @@ async def test_embedding_is_recorded_with_the_usage_that_is_known(
     server.will_send(dialect.vectors([vector(dialect, 1)]))
 
     with record_calls() as calls:
-        await embedder.embed(["one"])
+        await embedder.embed(["one"], OUTSIDE)
 
     tokens = 12 if isinstance(dialect, OpenAI) else 0
     assert [(call.task, call.usage.input_tokens, call.cost_usd) for call in calls] == [
@@ -102,8 +103,8 @@ async def test_a_request_states_whether_it_embeds_questions_or_documents(
 ) -> None:
     server.will_send(*[dialect.vectors([vector(dialect, 1)])] * 2)
 
-    await embedder.embed(["one"], are_questions=True)
-    await embedder.embed(["one"])
+    await embedder.embed(["one"], OUTSIDE, are_questions=True)
+    await embedder.embed(["one"], OUTSIDE)
 
     asked, stored = (request.body for request in server.received)
     if isinstance(dialect, OpenAI):
@@ -121,7 +122,7 @@ async def test_fewer_numbers_are_asked_for_and_checked(
     short = registry.embedder(f"{dialect.embedding_model}@{dialect.provider}", 3)
     server.will_send(dialect.vectors([[3.0, 4.0, 0.0]]), dialect.vectors([vector(dialect, 1)]))
 
-    assert list(await short.embed(["one"])) == [[0.6, 0.8, 0.0]]
+    assert list(await short.embed(["one"], OUTSIDE)) == [[0.6, 0.8, 0.0]]
     body = server.received[0].body
     asked = (
         body["dimensions"]
@@ -130,7 +131,7 @@ async def test_fewer_numbers_are_asked_for_and_checked(
     )
     assert asked == short.dimensions == 3
     with pytest.raises(UnreadableOutput, match="1 vectors of 3 numbers"):
-        await short.embed(["one"])
+        await short.embed(["one"], OUTSIDE)
 
 
 async def test_the_usual_length_is_not_asked_for(
@@ -139,7 +140,7 @@ async def test_the_usual_length_is_not_asked_for(
     name = f"{dialect.embedding_model}@{dialect.provider}"
     server.will_send(dialect.vectors([vector(dialect, 1)]))
 
-    await registry.embedder(name, dialect.dimensions).embed(["one"])
+    await registry.embedder(name, dialect.dimensions).embed(["one"], OUTSIDE)
 
     assert "dimension" not in str(server.received[0].body).lower()
 
@@ -165,5 +166,7 @@ async def test_a_model_that_is_not_in_the_table_needs_its_length_and_is_not_aske
 ) -> None:
     server.will_send(OpenAI().vectors([[0.0, 2.0]]))
 
-    assert list(await registry.embedder("own-model@openai", 2).embed(["one"])) == [[0.0, 1.0]]
+    assert list(await registry.embedder("own-model@openai", 2).embed(["one"], OUTSIDE)) == [
+        [0.0, 1.0]
+    ]
     assert "dimensions" not in server.received[0].body

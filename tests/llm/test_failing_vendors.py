@@ -344,7 +344,7 @@ async def test_another_attempt_stays_with_the_vendors(vendors: Vendors) -> None:
     vendors.first.will_send(*[ANSWER] * 2)
     model = vendors.registry.model("small@first,scripted")
 
-    models = [(await model.ask(COLOUR, SKY, skip=skip)).model for skip in (0, 1)]
+    models = [(await model.ask(COLOUR, SKY, OUTSIDE, skip=skip)).model for skip in (0, 1)]
 
     assert models == ["small@first"] * 2
 

@@ -81,7 +81,7 @@ async def test_a_retry_waits_exactly_as_long_as_the_vendor_says(
         ANSWER,
     )
 
-    await registry.model(NAME).ask(COLOUR, SKY)
+    await registry.model(NAME).ask(COLOUR, SKY, OUTSIDE)
 
     assert waits == pytest.approx([0.03, 0.02])
 
@@ -125,7 +125,7 @@ async def test_a_cancelled_call_is_in_the_record(server: ModelServer, registry: 
 
     with record_calls() as calls:
         async with asyncio.TaskGroup() as group:
-            asking = group.create_task(registry.model(NAME).ask(COLOUR, SKY))
+            asking = group.create_task(registry.model(NAME).ask(COLOUR, SKY, OUTSIDE))
             async with asyncio.timeout(5):
                 await server.was_asked.wait()
             asking.cancel()
@@ -138,7 +138,7 @@ async def test_a_place_within_the_limits_is_waited_for(server: ModelServer) -> N
     registry, places = make_registry_at_places(server, 0.001, 0.001)
     server.will_send(ANSWER)
 
-    await registry.model(NAME).ask(COLOUR, SKY)
+    await registry.model(NAME).ask(COLOUR, SKY, OUTSIDE)
 
     assert [model for model, _ in places.asked] == [NAME] * 3
     assert all(tokens > COLOUR.max_output_tokens for _, tokens in places.asked)
@@ -149,7 +149,7 @@ async def test_a_place_that_is_too_far_away_is_reported_as_a_limit(server: Model
     registry, _ = make_registry_at_places(server, *[120.0] * 3)
 
     with pytest.raises(RateLimited, match="limits of 'gpt-4@openai'") as caught:
-        await registry.model(NAME).ask(COLOUR, SKY)
+        await registry.model(NAME).ask(COLOUR, SKY, OUTSIDE)
 
     assert caught.value.retry_after_seconds == 120
     assert server.received == []

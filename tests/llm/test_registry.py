@@ -3,6 +3,7 @@ import sys
 
 import pytest
 
+from envelope.run import OUTSIDE
 from llm.errors import MissingKey, UnknownModel, UnknownProvider
 from llm.registry import Registry
 from llm.scripted import ScriptedModel
@@ -71,7 +72,9 @@ def test_a_chain_shares_its_members_with_other_settings() -> None:
 async def test_scripted_is_the_script_that_was_handed_in() -> None:
     script = ScriptedModel([BLUE])
 
-    assert (await Registry(scripted=script).model("scripted").ask(COLOUR, SKY)).output == BLUE
+    assert (
+        await Registry(scripted=script).model("scripted").ask(COLOUR, SKY, OUTSIDE)
+    ).output == BLUE
     with pytest.raises(UnknownProvider, match="expected a script"):
         Registry().model("scripted")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from envelope.run import OUTSIDE
 from llm.errors import (
     MissingKey,
     ModelError,
@@ -76,7 +77,7 @@ async def test_the_scores_are_in_the_order_of_the_texts_whatever_the_form_of_the
 ) -> None:
     server.will_send(answer)
 
-    scores = await registry.reranker(f"m@{provider}", SECONDS).score(QUESTION, TEXTS)
+    scores = await registry.reranker(f"m@{provider}", SECONDS).score(QUESTION, TEXTS, OUTSIDE)
 
     [request] = server.received
     assert list(scores) == SCORES
@@ -90,8 +91,8 @@ async def test_a_server_of_the_other_form_is_asked_in_it_from_then_on(
 ) -> None:
     server.will_send(MISSING_TEXTS, TEI, TEI)
 
-    first = await reranker.score(QUESTION, TEXTS)
-    second = await reranker.score(QUESTION, TEXTS)
+    first = await reranker.score(QUESTION, TEXTS, OUTSIDE)
+    second = await reranker.score(QUESTION, TEXTS, OUTSIDE)
 
     assert list(first) == list(second) == SCORES
     assert ["texts" in one.body for one in server.received] == [False, True, True]
@@ -106,7 +107,7 @@ async def test_a_call_is_recorded_with_the_tokens_that_are_known_and_no_invented
     server.will_send(answer)
 
     with record_calls() as calls:
-        await registry.reranker(f"m@{provider}", SECONDS).score(QUESTION, TEXTS)
+        await registry.reranker(f"m@{provider}", SECONDS).score(QUESTION, TEXTS, OUTSIDE)
 
     [call] = calls
     assert (call.task, call.model, call.error) == ("rerank", f"m@{provider}", None)
@@ -149,7 +150,7 @@ async def test_a_reply_that_does_not_score_every_text_once_is_an_error_and_costs
     server.will_send(answer)
 
     with record_calls() as calls, pytest.raises(UnreadableOutput, match="'m"):
-        await reranker.score(QUESTION, TEXTS)
+        await reranker.score(QUESTION, TEXTS, OUTSIDE)
 
     [call] = calls
     assert call.error is not None
@@ -174,7 +175,7 @@ async def test_a_server_that_fails_is_asked_once_and_left_alone_for_a_while(
 
     for _ in range(2):
         with pytest.raises(error):
-            await reranker.score(QUESTION, TEXTS)
+            await reranker.score(QUESTION, TEXTS, OUTSIDE)
 
     assert len(server.received) == 1
 
@@ -183,7 +184,7 @@ async def test_a_redirect_is_not_followed(server: ModelServer, reranker: ScoreMo
     server.will_send(Response(302, headers={"location": f"{server.url}/elsewhere"}), TEI)
 
     with pytest.raises(RejectedRequest, match="302"):
-        await reranker.score(QUESTION, TEXTS)
+        await reranker.score(QUESTION, TEXTS, OUTSIDE)
 
     assert len(server.received) == 1
 
@@ -196,7 +197,7 @@ async def test_a_server_that_hangs_is_given_up_in_time_and_left_alone(
 
     for _ in range(2):
         with pytest.raises(ModelTimeout, match=r"within 0\.05 s"):
-            await reranker.score(QUESTION, TEXTS)
+            await reranker.score(QUESTION, TEXTS, OUTSIDE)
 
     assert len(server.received) == 1
 
@@ -207,11 +208,11 @@ async def test_a_search_that_is_cancelled_blames_nobody(
     server.will_send(Response(ends="never"), TEI)
 
     async with asyncio.TaskGroup() as tasks:
-        task = tasks.create_task(reranker.score(QUESTION, TEXTS))
+        task = tasks.create_task(reranker.score(QUESTION, TEXTS, OUTSIDE))
         await server.was_asked.wait()
         task.cancel()
 
-    assert list(await reranker.score(QUESTION, TEXTS)) == SCORES
+    assert list(await reranker.score(QUESTION, TEXTS, OUTSIDE)) == SCORES
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from envelope.run import OUTSIDE
 from llm.errors import ModelUnavailable, RateLimited
 from llm.partial_answers import ask_and_follow
 from llm.port import ModelAnswer, ModelCall, Usage, record_calls
@@ -31,7 +32,7 @@ class Followed:
         with record_calls() as self.calls:
             return await ask_and_follow(
                 self.listener,
-                lambda listener: self._model.ask(COLOUR, SKY, listener=listener),
+                lambda listener: self._model.ask(COLOUR, SKY, OUTSIDE, listener=listener),
                 self._keep,
             )
 
@@ -115,7 +116,9 @@ async def test_a_failure_of_the_reader_costs_the_draft_and_not_the_answer(
         raise ValueError(partial.text)
 
     answer = await ask_and_follow(
-        TextListener(COLOUR.name), lambda listener: model.ask(COLOUR, SKY, listener=listener), fail
+        TextListener(COLOUR.name),
+        lambda listener: model.ask(COLOUR, SKY, OUTSIDE, listener=listener),
+        fail,
     )
 
     assert answer.output == BLUE
@@ -169,7 +172,7 @@ async def test_a_model_that_writes_slowly_is_not_replaced_by_the_next(
         return None
 
     answer = await ask_and_follow(
-        listener, lambda listener: model.ask(COLOUR, SKY, listener=listener), skip
+        listener, lambda listener: model.ask(COLOUR, SKY, OUTSIDE, listener=listener), skip
     )
     await registry.close()
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from envelope.question import Question as Message
+from envelope.run import OUTSIDE
 from llm.errors import ModelTimeout
 from llm.partial_answers import ask_and_follow
 from llm.port import ModelAnswer
@@ -45,7 +46,7 @@ async def test_a_call_that_prepares_an_answer_may_take_a_part_of_the_time_only(
     server.will_send(SILENCE)
 
     with pytest.raises(ModelTimeout, match=r"within 0\.1 s"):
-        await registry.model("gpt-4@openai").ask(PREPARING, SKY)
+        await registry.model("gpt-4@openai").ask(PREPARING, SKY, OUTSIDE)
 
 
 async def test_a_model_that_ran_out_of_a_part_of_the_time_is_asked_for_the_answer(
@@ -55,9 +56,9 @@ async def test_a_model_that_ran_out_of_a_part_of_the_time_is_asked_for_the_answe
     model = registry.model("gpt-4@openai")
 
     with pytest.raises(ModelTimeout):
-        await model.ask(PREPARING, SKY)
+        await model.ask(PREPARING, SKY, OUTSIDE)
 
-    assert (await model.ask(COLOUR, SKY)).output == BLUE
+    assert (await model.ask(COLOUR, SKY, OUTSIDE)).output == BLUE
 
 
 async def follow(registry: Registry) -> ModelAnswer[Colour]:
@@ -66,7 +67,7 @@ async def follow(registry: Registry) -> ModelAnswer[Colour]:
     model = registry.model("gpt-4@openai")
     return await ask_and_follow(
         TextListener(COLOUR.name),
-        lambda listener: model.ask(COLOUR, SKY, listener=listener),
+        lambda listener: model.ask(COLOUR, SKY, OUTSIDE, listener=listener),
         ignore,
     )
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from config.prompts import PromptFiles
+from envelope.run import OUTSIDE
 from llm.errors import MissingKey, ModelError, QuotaExhausted, RateLimited, Refused, UnknownModel
 from llm.prompts import OWN_PROMPTS
 from llm.registry import Registry
@@ -63,7 +64,7 @@ async def test_openai_reports_in_a_code_what_its_status_does_not(
     server.will_send(response)
 
     with pytest.raises(expected):
-        await registry.model("gpt-4@openai").ask(COLOUR, SKY)
+        await registry.model("gpt-4@openai").ask(COLOUR, SKY, OUTSIDE)
 
     assert len(server.received) == 1
 
@@ -75,7 +76,7 @@ async def test_google_reports_a_wrong_key_as_a_bad_request(
     server.will_send(failure(400, code=400, message="m", status="INVALID", details=details))
 
     with pytest.raises(MissingKey):
-        await registry.model("gemini-2.5-flash").ask(COLOUR, SKY)
+        await registry.model("gemini-2.5-flash").ask(COLOUR, SKY, OUTSIDE)
 
 
 async def test_google_states_when_to_retry_in_the_body(
@@ -85,7 +86,7 @@ async def test_google_states_when_to_retry_in_the_body(
     server.will_send(failure(429, code=429, message="m", status="EXHAUSTED", details=details))
 
     with pytest.raises(RateLimited) as caught:
-        await registry.model("gemini-2.5-flash").ask(COLOUR, SKY)
+        await registry.model("gemini-2.5-flash").ask(COLOUR, SKY, OUTSIDE)
 
     assert caught.value.retry_after_seconds == 34.5
 
@@ -95,7 +96,7 @@ async def test_google_stops_an_answer_as_a_refusal(server: ModelServer, registry
     server.will_send(Response(body=json.dumps(stopped).encode()))
 
     with pytest.raises(Refused, match="SAFETY"):
-        await registry.model("gemini-2.5-flash").ask(COLOUR, SKY)
+        await registry.model("gemini-2.5-flash").ask(COLOUR, SKY, OUTSIDE)
 
 
 async def test_the_thoughts_of_google_are_paid_but_not_part_of_the_answer(
@@ -103,7 +104,7 @@ async def test_the_thoughts_of_google_are_paid_but_not_part_of_the_answer(
 ) -> None:
     server.will_send(Google().answer(BLUE.model_dump_json()))
 
-    answer = await registry.model("gemini-2.5-flash").ask(COLOUR, SKY)
+    answer = await registry.model("gemini-2.5-flash").ask(COLOUR, SKY, OUTSIDE)
 
     config = server.received[0].body["generationConfig"]
     assert (answer.output, answer.usage.output_tokens) == (BLUE, 20)
@@ -129,7 +130,7 @@ async def test_openai_may_stop_an_answer_by_its_content_filter(
     server.will_send(Response(body=body))
 
     with pytest.raises(Refused, match="content filter"):
-        await registry.model("gpt-4@openai").ask(COLOUR, SKY)
+        await registry.model("gpt-4@openai").ask(COLOUR, SKY, OUTSIDE)
 
 
 async def test_a_server_without_json_schema_gets_the_schema_in_the_prompt(
@@ -137,7 +138,7 @@ async def test_a_server_without_json_schema_gets_the_schema_in_the_prompt(
 ) -> None:
     server.will_send(OpenAI().answer(BLUE.model_dump_json()))
 
-    answer = await registry.model("local-7b@openai").ask(COLOUR, SKY)
+    answer = await registry.model("local-7b@openai").ask(COLOUR, SKY, OUTSIDE)
 
     sent = server.received[0]
     assert answer.output == BLUE
@@ -153,7 +154,7 @@ async def test_a_server_that_does_not_count_has_an_unknown_price(
     del body["usage"]
     server.will_send(Response(body=json.dumps(body).encode()))
 
-    answer = await registry.model("local-7b@openai").ask(COLOUR, SKY)
+    answer = await registry.model("local-7b@openai").ask(COLOUR, SKY, OUTSIDE)
 
     assert answer.cost_usd is None
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from envelope.run import OUTSIDE
 from llm.errors import (
     MissingKey,
     ModelError,
@@ -26,7 +27,7 @@ USAGE = Usage(input_tokens=100, output_tokens=20, cached_input_tokens=40)
 
 
 async def ask(registry: Registry, dialect: Dialect) -> ModelAnswer[Colour]:
-    return await registry.model(f"{dialect.model}@{dialect.provider}").ask(COLOUR, SKY)
+    return await registry.model(f"{dialect.model}@{dialect.provider}").ask(COLOUR, SKY, OUTSIDE)
 
 
 async def test_an_answer_is_typed_and_reports_its_usage(
@@ -305,7 +306,7 @@ async def test_the_next_model_of_the_chain_answers_when_the_first_is_down(
     server.will_send(*[dialect.failure(500)] * 3, dialect.answer(ANSWER))
 
     with record_calls() as calls:
-        answer = await chain.ask(COLOUR, SKY)
+        answer = await chain.ask(COLOUR, SKY, OUTSIDE)
 
     assert answer.model == second
     assert [call.error is None for call in calls] == [False, True]

@@ -130,7 +130,7 @@ class PartlyScriptedModel:
         listener: TextListener | None = None,
     ) -> ModelAnswer[O]:
         model: Model = self.script if task.name in self.tasks else self._offline
-        return await model.ask(task, inputs, skip=skip)
+        return await model.ask(task, inputs, OUTSIDE, skip=skip)
 
     async def converse(
         self, conversation: ToolConversation, run: Run = OUTSIDE, *, skip: int = 0

@@ -19,7 +19,6 @@ from knowledge.documents.page import Block, BlockKind, Page, first_heading
 from knowledge.documents.pdf.page_layout import LaidOutPage, lay_out, remove_furniture
 from knowledge.documents.pdf.page_text import take_text
 from knowledge.documents.pdf.recognition import (
-    TOO_LITTLE_MEMORY,
     Recognise,
     has_time,
     load_recogniser,
@@ -168,12 +167,10 @@ class _PageReader:
         elif not has_time():
             self.reason = "there was no time left to recognise their text: INGESTION_FILE_SECONDS"
         else:
-            text = recognise_page(page, self._recognise)
+            text, self.reason = recognise_page(page, self._recognise)
             if text:
                 self.recognised[number] = text
                 return
-            is_empty = text is not None
-            self.reason = "no text was recognised in them" if is_empty else TOO_LITTLE_MEMORY
         self.pictures.append(number)
 
     def warnings(self) -> tuple[str, ...]:

@@ -76,13 +76,17 @@ def _load_rapidocr() -> Recognise:
     return recognise
 
 
-def recognise_page(page: "PdfPage", recognise: Recognise) -> str | None:
-    """Return the lines of a page that is a picture; None where the memory was not enough."""
+def recognise_page(page: "PdfPage", recognise: Recognise) -> tuple[str, str]:
+    """Return the lines of a page that is a picture, and the reason where there are none."""
     scale = min(_SCALE, _LARGEST_SIDE / max(page.get_size()))
     try:
-        return join_lines(recognise(page.render(scale=scale).to_pil()))
-    except Exception:  # noqa: BLE001 - the runtime of the models has no class of its own for this
-        return None
+        text = join_lines(recognise(page.render(scale=scale).to_pil()))
+    except MemoryError:
+        return "", TOO_LITTLE_MEMORY
+    except Exception as error:  # noqa: BLE001 - the runtime of the models has no class of its own
+        # A failed allocation of the runtime is one of its errors: only its text says so.
+        return "", f"recognising it failed ({type(error).__name__}); {TOO_LITTLE_MEMORY}"
+    return text, "" if text else "no text was recognised in them"
 
 
 def join_lines(texts: Sequence[RecognisedText]) -> str:
