@@ -15,6 +15,7 @@ from memory.http_state import RedisSessionStore
 
 if TYPE_CHECKING:
     from deploy.assembly.runtime import Runtime
+    from records.recorder import Recorder
     from records.store import RecordStore
 
 FILE = "records.sqlite3"
@@ -78,15 +79,38 @@ async def recording(runtime: "Runtime") -> AsyncIterator[None]:
     if not keeps_records(runtime.settings):
         yield
         return
+    async with _open_recorder(runtime) as recorder, asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(recorder.run())
+        try:
+            yield
+        finally:
+            running.cancel()
+
+
+async def record_waiting(runtime: "Runtime") -> None:
+    """Record what ended while no process recorded, such as questions of `refdesk ask`.
+
+    Nothing happens where a database in the data folder is not that of the desk: its processes may
+    have others, and each message is recorded by one of them.
+    """
+    settings = runtime.settings
+    is_own = settings.redis_url is None or settings.records_url is not None
+    if keeps_records(settings) and is_own:
+        async with _open_recorder(runtime) as recorder:
+            while await recorder.record_next():
+                pass
+
+
+@asynccontextmanager
+async def _open_recorder(runtime: "Runtime") -> AsyncIterator["Recorder"]:
     from records.record import redact
     from records.recorder import Recorder, RecordRules
 
     settings = runtime.settings
-    assistants = settings.of_assistants()
     rules = RecordRules(
         days={
             (one.tenant, one.assistant): settings.records_days_of(one.tenant, one.assistant)
-            for one in assistants
+            for one in settings.of_assistants()
         },
         redact=partial(redact, kinds=settings.records_redact),
     )
@@ -97,14 +121,8 @@ async def recording(runtime: "Runtime") -> AsyncIterator[None]:
         found = (await sessions.feedback(question)).get(question.message_id)
         return None if found is None else Feedback.model_validate_json(found)
 
-    recorder = Recorder(runtime.broker.ended, runtime.broker.replies, store, rules, find_rating)
     try:
-        async with asyncio.TaskGroup() as tasks:
-            running = tasks.create_task(recorder.run())
-            try:
-                yield
-            finally:
-                running.cancel()
+        yield Recorder(runtime.broker.ended, runtime.broker.replies, store, rules, find_rating)
     finally:
         await asyncio.to_thread(store.close)
         await client.aclose()

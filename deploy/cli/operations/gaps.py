@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from config.settings import Settings, load_settings
 from deploy.assembly.gap_finding import finding_gaps
-from deploy.assembly.recording import connect_records, keeps_records
+from deploy.assembly.recording import connect_records, keeps_records, record_waiting
+from deploy.assembly.runtime import connect_runtime
 from deploy.cli.printing import print_line
 from deploy.errors import CommandError
 
@@ -52,6 +53,8 @@ async def _act(settings: Settings, chosen: argparse.Namespace) -> int:
     store = connect_records(settings)
     try:
         await asyncio.to_thread(store.prepare)
+        async with connect_runtime(settings) as runtime:
+            await record_waiting(runtime)
         async with finding_gaps(settings, store) as finder:
             if chosen.action == LIST:
                 return await _list(finder, name, chosen)

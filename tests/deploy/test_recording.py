@@ -1,0 +1,32 @@
+"""What ended while no process recorded is recorded by whoever asks for the records."""
+
+from pathlib import Path
+
+from fakeredis import FakeServer
+
+from broker.embedded.endpoint import Endpoint
+from deploy.assembly.recording import connect_records, record_waiting
+from deploy.assembly.runtime import connect_runtime, desk, run_workers
+from gateway.desk import Message
+from records.store import Selection
+from tests.support.app_harness import settings_of
+
+
+async def test_what_ended_without_a_recorder_is_recorded_once(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    endpoint = Endpoint(url="", durable=False, played=FakeServer())
+    store = connect_records(settings)
+    store.prepare()
+    async with (
+        connect_runtime(settings, endpoint=endpoint) as runtime,
+        run_workers(runtime, ("manager", "lang", "command"), None),
+    ):
+        for name in ("m1", "m2"):
+            await desk(runtime, "cli").ask(Message("/help", "c", name, command="help"))
+        assert not store.find(Selection())
+
+        await record_waiting(runtime)
+        await record_waiting(runtime)
+
+    assert sorted(one.message_id for one in store.find(Selection())) == ["m1", "m2"]
+    store.close()
