@@ -55,6 +55,12 @@ UNCALIBRATED_NOTE = (
     "whether they cover a question, and some questions are judged wrongly; `refdesk ingest` "
     "calibrates it where a language has at least 20 chunks"
 )
+ENGLISH_NOTE = (
+    "the embedding model knows English; in these documents only shared words decide whether they "
+    "cover a question. Set EMBEDDING_MODEL to one that knows their languages, such as "
+    "text-embedding-3-small@openai, and run `refdesk ingest` again"
+)
+"""The same for the model that ships, which no ingestion calibrates."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import structlog
 
-from knowledge.answerability import UNCALIBRATED_NOTE, find_uncalibrated
+from knowledge.answerability import ENGLISH_NOTE, UNCALIBRATED_NOTE, find_uncalibrated
 from knowledge.calibration.learning import learn_calibrations
 from knowledge.embedding import DEFAULT, Embedder
 from knowledge.errors import EmbeddingFailed
@@ -41,7 +41,8 @@ async def find_notes(index: Index) -> Sequence[tuple[str, str]]:
     if not missing:
         return ()
     where = f", documents in {', '.join(sorted(missing))}"
-    return ((f"EMBEDDING_MODEL={embedding}{where}", UNCALIBRATED_NOTE),)
+    note = ENGLISH_NOTE if embedding == DEFAULT else UNCALIBRATED_NOTE
+    return ((f"EMBEDDING_MODEL={embedding}{where}", note),)
 
 
 async def log_uncalibrated(index: Index) -> None:
