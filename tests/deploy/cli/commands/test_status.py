@@ -5,6 +5,7 @@ from pathlib import Path
 from deploy.assembly.runtime import INGESTION, ROLES
 from deploy.cli.operations.status import NOBODY, worker_lines
 from deploy.cli.printing import WIDTH
+from knowledge.answerability import ENGLISH_NOTE
 from memory.presence import LivingWorker
 from tests.support.command_line import Run
 
@@ -22,7 +23,7 @@ def test_where_nobody_lives_it_says_what_starts_a_worker(run: Run) -> None:
     assert run("status", "--json").json["workers"] == []
 
 
-def test_documents_in_a_language_without_calibration_are_said(run: Run, tmp_path: Path) -> None:
+def test_documents_that_the_shipped_model_cannot_compare_are_said(run: Run, tmp_path: Path) -> None:
     page = tmp_path / "urlaub.md"
     page.write_text("# Urlaub\n\nAlle Mitarbeiter haben dreißig Tage Urlaub im Jahr.\n")
 
@@ -30,9 +31,9 @@ def test_documents_in_a_language_without_calibration_are_said(run: Run, tmp_path
     status = run("status")
 
     expected = (
-        "EMBEDDING_MODEL=all-MiniLM-L6-v2, documents in de: the embedding model is not calibrated"
+        "EMBEDDING_MODEL=all-MiniLM-L6-v2, documents in de: the embedding model knows English"
     )
-    assert expected in ingested.out + ingested.err
+    assert f"note on {expected}" in ingested.err
     assert f"note: {expected}" in status.out
 
 
