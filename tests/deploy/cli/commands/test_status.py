@@ -30,9 +30,7 @@ def test_documents_that_the_shipped_model_cannot_compare_are_said(run: Run, tmp_
     ingested = run("ingest", str(page))
     status = run("status")
 
-    expected = (
-        "EMBEDDING_MODEL=all-MiniLM-L6-v2, documents in de: the embedding model knows English"
-    )
+    expected = f"EMBEDDING_MODEL=all-MiniLM-L6-v2, documents in de: {ENGLISH_NOTE}"
     assert f"note on {expected}" in ingested.err
     assert f"note: {expected}" in status.out
 
