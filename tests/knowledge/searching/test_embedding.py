@@ -115,7 +115,8 @@ async def test_the_multilingual_model_finds_a_passage_in_another_language() -> N
     passages = ["Invoices are sent on the first day of May.", "Cats sleep all day.", "A\0B"]
 
     found = np.array(await model.embed_documents(passages))
-    asked = np.array(await model.embed_questions(["청구서는 언제 발송됩니까?", "Wie lange schlafen Katzen?"]))
+    questions = ["청구서는 언제 발송됩니까?", "Wie lange schlafen Katzen?"]
+    asked = np.array(await model.embed_questions(questions))
 
     assert (asked @ found.T).argmax(axis=1).tolist() == [0, 1]
     assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
