@@ -31,7 +31,14 @@ from envelope.texts import Texts
 from envelope.tool_loop import WayName
 from envelope.verified import VerifiedAnswer
 from knowledge.errors import KnowledgeError
-from knowledge.port import Findings, Hit, Searcher, SearchRequest, find_refusal_reason
+from knowledge.port import (
+    Findings,
+    Hit,
+    Searcher,
+    SearchRequest,
+    find_refusal_reason,
+    find_uncompared,
+)
 from llm.attacks.injection import BUDGET_SECONDS, inspect_within
 from llm.errors import ModelError
 from llm.port import Model, find_model
@@ -296,7 +303,9 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         if reads.open_pause is not None:
             # Few words, such as "just tell me", which say nothing without what they answer.
             return self._ask_back(Output(verdict="unclear", confidence=0.0, analysis=""), ())
-        return self._decline(analysis, 1 - covered)
+        uncompared = find_uncompared(findings, text=reads.text, text_eng=reads.text_eng)
+        declined = self._decline(analysis, 1 - covered)
+        return declined.model_copy(update={"document_languages": uncompared})
 
     async def _describe_named(self, reads: Reads) -> str:
         """Return how many documents the question names, where tools read it; empty: none."""
