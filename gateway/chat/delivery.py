@@ -9,8 +9,8 @@ from functools import partial
 import structlog
 
 from broker.errors import BrokerUnavailableError
-from broker.replies.result_list import Result
-from broker.transport.outage import Outage
+from broker.result_list import Result
+from broker.transport.connect import Outage
 from broker.values import Fields
 from envelope.outcome import Outcome
 from envelope.texts import Texts

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from broker.replies.result_list import Result
+from broker.result_list import Result
 from broker.values import Fields
 from envelope.question import Question
 from gateway.answer import Answer

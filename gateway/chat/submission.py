@@ -7,7 +7,7 @@ the place of its answer. The process that accepted the message still knows both.
 import json
 from collections.abc import Awaitable, Callable, Coroutine
 
-from broker.replies.result_list import Result
+from broker.result_list import Result
 from broker.values import Accepted, Duplicate
 from envelope.question import Question
 from envelope.texts import Texts

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from qdrant_client import AsyncQdrantClient
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from broker.keys import stream_key
 from broker.values import Accepted, Submission
 from deploy.assembly.ingestion import ingest_here

@@ -16,7 +16,7 @@ from fakeredis import FakeServer
 
 from agents.review.report.layout import lay_out
 from agents.review.report.report import ReviewReport, decode_report
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from deploy.assembly.gateways.report_rendering import make_report_reader
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index

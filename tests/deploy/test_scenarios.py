@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from deploy.assembly.ingestion import ingest_here
 from deploy.assembly.knowledge import open_knowledge
 from knowledge.ingestion_report import PlainReport

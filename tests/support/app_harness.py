@@ -17,7 +17,7 @@ from uuid import uuid4
 import pytest
 import structlog
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from broker.values import JournalEntry
 from config.settings import Settings, load_settings
 from deploy.assembly.knowledge import Knowledge
