@@ -23,8 +23,7 @@ from config.telemetry_settings import TelemetrySettings
 from config.visitor_settings import VisitorSettings
 from config.way_settings import LearningSettings, OutsideSettings, SwarmSettings, WaySettings
 from llm.prices import find_context_window
-from llm.vendors.catalogue import vendors_by_name
-from llm.vendors.model_names import ModelName, parse_models
+from llm.vendors.catalogue import ModelName, parse_models, vendors_by_name
 from manager.flows.search_flow import SEARCH_FLOW
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
-from llm.conversation import ToolDescription
+from llm.port import ToolDescription
 from tools.catalog import ToolCatalog
 from tools.tool import Tool
 

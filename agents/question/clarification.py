@@ -7,6 +7,7 @@ from pydantic import BaseModel
 from agents.agent import Agent, AgentParts
 from citations.links import Allowed, clean_text, keep_links, plain_line
 from citations.places import choose_alternatives, list_labels, list_nearest_pages
+from citations.wording import find_asking_fault
 from envelope.conversation import (
     REFUSALS,
     ClarificationOption,
@@ -18,7 +19,6 @@ from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SearchResult
 from envelope.texts import Texts
-from llm.answer_checks.wording import find_fault
 from llm.errors import ModelError
 from llm.port import Model, find_model
 from llm.tasks.question import CLARIFY, ClarifyInputs
@@ -254,3 +254,11 @@ def _make_option_action(option: ClarificationOption) -> SuggestedAction:
 def _make_option(result: SearchResult) -> ClarificationOption:
     path = tuple(dict.fromkeys((*result.crumbs, *result.heading_path)))
     return ClarificationOption(label=path[-1] if path else result.title, crumbs=path)
+
+
+def find_fault(text: str, inputs: ClarifyInputs) -> str:
+    """Return why a model's wording must not be shown, or an empty text."""
+    if not text:
+        return "it is empty"
+    about = (inputs.question, inputs.message, *inputs.options, inputs.topic)
+    return find_asking_fault(text, "\n".join((*about, inputs.fixed_text)))

@@ -32,8 +32,8 @@ from envelope.tool_loop import WayName
 from envelope.verified import VerifiedAnswer
 from knowledge.errors import KnowledgeError
 from knowledge.port import Findings, Hit, Searcher, SearchRequest, find_refusal_reason
-from llm.attacks.injection import BUDGET_SECONDS, inspect_within
 from llm.errors import ModelError
+from llm.injection import BUDGET_SECONDS, inspect_within
 from llm.port import Model, find_model
 from llm.tasks.question import MATCH_VERIFIED, SCOPE, ScopeInputs, ScopeOutput, Strictness
 

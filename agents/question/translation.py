@@ -25,10 +25,10 @@ from knowledge.errors import KnowledgeError
 from knowledge.language.protecting import PlaceholderLost, Protected, protect
 from knowledge.port import ANSWER_CHARACTERS, Hit, Searcher, SearchRequest
 from knowledge.search.query import ENGLISH
-from llm.attacks.injection import BUDGET_SECONDS, inspect_within
 from llm.errors import ModelError
+from llm.injection import BUDGET_SECONDS, inspect_within
 from llm.partial_answers import QuestionReader, ask_and_follow
-from llm.port import Model, find_model
+from llm.port import Model, TextListener, find_model
 from llm.tasks.question import (
     TRANSLATE,
     UNDERSTAND,
@@ -40,7 +40,6 @@ from llm.tasks.question import (
     UnderstandOutput,
     list_earlier,
 )
-from llm.text_listener import TextListener
 
 if TYPE_CHECKING:
     from knowledge.search.question_vectors import EarlyEmbedding

@@ -23,8 +23,7 @@ from envelope.specialists import (
     SpecialistError,
 )
 from envelope.tool_loop import NO_TRIAGE, Triage
-from llm.conversation import ModelMessage, ToolUse
-from llm.port import OFFLINE
+from llm.port import OFFLINE, ModelMessage, ToolUse
 from llm.tasks.review import (
     EXTRACTOR,
     CandidateDocument,

@@ -21,10 +21,20 @@ from envelope.specialists import (
     SpecialistError,
     SpecialistProfile,
 )
-from llm.conversation import ConversationModel, ModelMessage, ToolConversation, ToolUse, UserMessage
 from llm.errors import ModelError
 from llm.output_parsing import NotReadable, read
-from llm.port import OFFLINE, I, Model, O, Task
+from llm.port import (
+    OFFLINE,
+    ConversationModel,
+    I,
+    Model,
+    ModelMessage,
+    O,
+    Task,
+    ToolConversation,
+    ToolUse,
+    UserMessage,
+)
 from llm.tasks.review import SpecialistInputs
 from llm.tasks.search import HYDE_EXPANSION, HydeExpansionInputs
 from tools.calls import ToolErrorType, ToolResult

@@ -19,23 +19,23 @@ from pydantic import BaseModel, Field
 from agents.agent import Agent, AgentParts, MayAsk
 from citations.blocks import remove_cells
 from citations.citing import SourcedText, claims_something, without_blocks
+from citations.faults import (
+    CheckedAnswer,
+    Fault,
+    find_faults,
+    locate,
+    own_words,
+    references_by_number,
+    text_of,
+)
 from citations.feedback import Complaint, write_complaints
 from citations.links import keep_links
+from citations.wording import check_missing
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import ClaimCheck, SourceReference, SourceUsed, ValidationResult
 from envelope.texts import Texts
-from llm.answer_checks.draft_check import own_words
-from llm.answer_checks.faults import (
-    CheckedAnswer,
-    Fault,
-    find_faults,
-    locate,
-    references_by_number,
-    text_of,
-)
-from llm.answer_checks.wording import check_missing
 from llm.errors import ModelError
 from llm.port import Model
 from llm.tasks.search import JUDGE, JudgedSource, JudgeInputs, JudgeOutput, Passage

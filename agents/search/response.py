@@ -14,6 +14,7 @@ from agents.agent import Agent, AgentParts, MayAsk
 from agents.desk_domain import DeskDomain, ResponseSettings
 from agents.search.passages import Passage, compose_passages, list_marked, name_place
 from citations.citing import Cited, SourcedText, cite
+from citations.faults import CheckedAnswer, LanguageOf, check_draft
 from citations.links import Allowed, keep_links, plain_line
 from citations.marking import map_marks, read_marks, remove_marks
 from citations.proof import CitedSource, SourceTexts
@@ -31,14 +32,11 @@ from envelope.sources import (
     SourceUsed,
 )
 from envelope.texts import Texts
-from llm.answer_checks.draft_check import LanguageOf, check_draft
-from llm.answer_checks.faults import CheckedAnswer
-from llm.attacks.injection import is_order_to_assistant
 from llm.errors import NO_MODEL, ModelError
+from llm.injection import is_order_to_assistant
 from llm.partial_answers import DraftReader, Silence, ask_and_follow
-from llm.port import Model, ModelAnswer
+from llm.port import Model, ModelAnswer, TextListener
 from llm.tasks.search import RESPOND, PromptSource, RespondInputs, RespondOutput
-from llm.text_listener import TextListener
 
 ENGLISH = "en"
 _NO_MARKS = str.maketrans("", "", "*[]`")

@@ -19,19 +19,19 @@ from agents.swarm.workers import (
     make_registry,
     open_worker,
 )
+from citations.wording import find_asking_fault
 from envelope.conversation import InputField, PauseQuestion
 from envelope.outcome import GaveUp, HopOutcome, RetryAfter, Wrote
 from envelope.role import Role
-from llm.answer_checks.wording import find_asking_fault
-from llm.conversation import (
+from llm.errors import ModelError, ModelUnavailable
+from llm.port import (
     ConversationModel,
+    Model,
     ModelMessage,
     ToolDescription,
     ToolUse,
     UserMessage,
 )
-from llm.errors import ModelError, ModelUnavailable
-from llm.port import Model
 from llm.tasks.swarm import WORK_ON_TASK, WorkOnTaskInputs
 from tools.calls import ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog

@@ -11,9 +11,8 @@ from agents.agent import Agent, AgentParts
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
 from envelope.tool_loop import AnswerAssessment, Intent, LoopEnd, PlanRound, Strategy
-from llm.conversation import ConversationModel, ModelMessage, ToolConversation, ToolUse, UserMessage
 from llm.errors import ModelError
-from llm.port import Model
+from llm.port import ConversationModel, Model, ModelMessage, ToolConversation, ToolUse, UserMessage
 from llm.tasks.tool_loop import REASON, ReasonInputs
 from tools.catalog import ToolCatalog
 from tools.dialogue import (

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from citations.claims import UnitKind, split_units
 from knowledge.index.terms import terms
 from knowledge.library.library import WholeDocument
-from llm.attacks.injection import attack_in
+from llm.injection import attack_in
 from tools.calls import CitedPassage, QuotedPassage, ToolCaller
 from tools.passages import (
     FoundPassage,

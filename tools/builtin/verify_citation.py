@@ -5,9 +5,9 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from citations.facts import KnownNumbers
 from citations.proof import CitedSource, SourceTexts
 from knowledge.sections import document_of
-from llm.answer_checks.facts import KnownNumbers
 from tools.calls import CitedPassage, ToolCaller
 from tools.passages import cite_chunk
 from tools.tool import LibraryTool

@@ -9,10 +9,9 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 
 from citations.claims import sentences
+from citations.facts import KnownNumbers
 from citations.links import Allowed, keep_links, plain_line
 from citations.marking import remove_marks
-from llm.answer_checks.facts import KnownNumbers
-from llm.tasks.question import ClarifyInputs
 
 _SECRETS = """
 password passwords passphrase passcode pin cvv cvc otp credentials token secret iban ssn
@@ -54,14 +53,6 @@ SECRET_STEMS = frozenset(_stems(_SECRETS))
 
 _PROMPT_MARKS = ("<data name=", "</data>")
 _TELEPHONE = re.compile(r"\d(?:[ ()./-]{0,3}\d){6}")
-
-
-def find_fault(text: str, inputs: ClarifyInputs) -> str:
-    """Return why a model's wording must not be shown, or an empty text."""
-    if not text:
-        return "it is empty"
-    about = (inputs.question, inputs.message, *inputs.options, inputs.topic)
-    return find_asking_fault(text, "\n".join((*about, inputs.fixed_text)))
 
 
 def find_asking_fault(text: str, known_text: str) -> str:

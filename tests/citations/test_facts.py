@@ -1,6 +1,6 @@
 import pytest
 
-from llm.answer_checks.facts import KnownNumbers
+from citations.facts import KnownNumbers
 
 EVIDENCE = """Routing > Rules
 A rule may have up to 8 conditions. The third condition is optional. Prices are kept for 24 months.

@@ -1,6 +1,5 @@
+from citations.faults import CheckedAnswer, check_draft, find_faults
 from envelope.sources import SourceReference, SourceUsed
-from llm.answer_checks.draft_check import check_draft
-from llm.answer_checks.faults import CheckedAnswer, find_faults
 
 CONTEXT = "A rule may have up to 8 conditions."
 

@@ -9,10 +9,25 @@ from decimal import Decimal
 from pydantic import BaseModel
 
 from envelope.run import OUTSIDE, Run
-from llm.conversation import ModelMessage, ModelStep, StopReason, ToolConversation
-from llm.errors import ModelError, ScriptError
-from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage, record
-from llm.text_listener import TextListener
+from llm.errors import ModelError
+from llm.port import (
+    I,
+    ModelAnswer,
+    ModelCall,
+    ModelMessage,
+    ModelStep,
+    O,
+    StopReason,
+    Task,
+    TextListener,
+    ToolConversation,
+    Usage,
+    record,
+)
+
+
+class ScriptError(ModelError):
+    """The script of a scripted model and the calls differ."""
 
 
 @dataclass(frozen=True, slots=True)
