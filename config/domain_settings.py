@@ -65,7 +65,9 @@ class DomainSettings(BaseModel):
         "see `config/prompts/README.md`",
     )
     guardrails_strictness: Literal["low", "medium", "high"] = Field(
-        "medium", description="how certain it must be that a question is within the scope"
+        "medium",
+        description="how certain a model must be that a question is within the scope; without a "
+        "model it has no effect",
     )
     product_names: tuple[str, ...] = Field(
         (), description="names that are never translated or corrected (a JSON list)"
