@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
 if TYPE_CHECKING:
-    from redis.asyncio import Connection
+    from broker.transport.connection import BoundedConnection
 
 LANES = 3
 """Shared round trips in flight at once: while Redis processes one, this process packs the next."""
@@ -33,7 +33,7 @@ class AutoPipeliningRedis(Redis):
         self._waiting: list[_Waiting] = []
         self._travelling = 0
         self._lanes: set[asyncio.Task[None]] = set()
-        self._kept: list[Connection] = []
+        self._kept: list[BoundedConnection] = []
         """Connections of earlier trips: to take one from the pool and return it takes longer."""
         self._is_closed = False
 
@@ -101,8 +101,7 @@ class AutoPipeliningRedis(Redis):
             if not connection.is_connected or await connection.can_read():
                 # The server closed it, or no longer answers on it: it is opened again below.
                 await connection.disconnect(nowait=True)
-            await connection.send_packed_command([hiredis.pack_command(call) for call in calls])
-            return [await _read_answer(connection) for _ in calls]
+            return await connection.make_trip([hiredis.pack_command(call) for call in calls])
         except BaseException:
             await connection.disconnect(nowait=True)
             raise
@@ -112,9 +111,9 @@ class AutoPipeliningRedis(Redis):
                 # A trip that was waiting when the client was closed has connected again.
                 await connection.disconnect(nowait=True)
 
-    async def _new_connection(self) -> "Connection":
+    async def _new_connection(self) -> "BoundedConnection":
         pool: Any = self.connection_pool
-        made: Connection = await pool.get_connection()
+        made: BoundedConnection = await pool.get_connection()
         return made
 
     async def aclose(self, close_connection_pool: bool | None = None) -> None:
@@ -123,10 +122,3 @@ class AutoPipeliningRedis(Redis):
         while self._kept:
             await self.connection_pool.release(self._kept.pop())
         await super().aclose(close_connection_pool)
-
-
-async def _read_answer(connection: "Connection") -> Any:
-    try:
-        return await connection.read_response()
-    except ResponseError as error:
-        return error
