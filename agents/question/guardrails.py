@@ -42,8 +42,7 @@ from knowledge.port import (
 from llm.attacks.injection import BUDGET_SECONDS, inspect_within
 from llm.errors import ModelError
 from llm.port import Model, find_model
-from llm.tasks import match_verified as match_verified_task
-from llm.tasks.scope import TASK, Inputs, Output, Strictness
+from llm.tasks.question import MATCH_VERIFIED, SCOPE, ScopeInputs, ScopeOutput, Strictness
 
 if TYPE_CHECKING:
     from knowledge.library.library import NamedInText
@@ -176,7 +175,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         settings = parts.settings
         combined = settings.combines_understanding
         return cls(
-            model=None if combined else find_model(parts.model(TASK.name)),
+            model=None if combined else find_model(parts.model(SCOPE.name)),
             searcher=parts.searcher,
             domain_name=settings.domain_name,
             domain_scope=settings.domain_scope,
@@ -185,7 +184,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             find_named=None if settings.way is WayName.SEARCH else parts.find_named,
             reviews_documents=settings.way in {WayName.SPECIALISTS, WayName.AUTO},
             find_verified=parts.find_verified,
-            matcher=find_model(parts.model(match_verified_task.TASK.name)),
+            matcher=find_model(parts.model(MATCH_VERIFIED.name)),
             texts=parts.texts,
         )
 
@@ -241,7 +240,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             return _accept_review(reads.review)
         part = reads.understanding
         if part is not None and part.verdict is not None:
-            found = Output(verdict=part.verdict, confidence=_LIKELY, analysis=part.analysis)
+            found = ScopeOutput(verdict=part.verdict, confidence=_LIKELY, analysis=part.analysis)
             writes = self._apply_verdict(found, "combined_call", part.meanings)
             return _name_signs(writes, part.signs)
         pause = reads.open_pause
@@ -272,7 +271,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         nearest = [_make_place(hit) for hit in findings.hits]
         try:
             inputs = self._inputs(reads, nearest, signs)
-            found = (await self._model.ask(TASK, inputs, self.run)).output
+            found = (await self._model.ask(SCOPE, inputs, self.run)).output
         except ModelError as error:
             writes = await self._judge_without_model(reads, findings)
             note = {"model_error": f"{type(error).__name__}: {error}"}
@@ -300,7 +299,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             return _accept(analysis, covered)
         if reads.open_pause is not None:
             # Few words, such as "just tell me", which say nothing without what they answer.
-            return self._ask_back(Output(verdict="unclear", confidence=0.0, analysis=""), ())
+            return self._ask_back(ScopeOutput(verdict="unclear", confidence=0.0, analysis=""), ())
         found_nothing = _refuse(ClarificationReason.INSUFFICIENT_CONTEXT, findings, analysis)
         return found_nothing.model_copy(
             update={"clarification_message": MATCHES_NOTHING, "guardrails_confidence": 1 - covered}
@@ -318,8 +317,8 @@ class GuardrailsAgent(Agent[Reads, Writes]):
 
     def _inputs(
         self, reads: Reads, nearest: Sequence[ClarificationOption], signs: tuple[str, ...]
-    ) -> Inputs:
-        return Inputs(
+    ) -> ScopeInputs:
+        return ScopeInputs(
             question=reads.canonical_question,
             text=reads.text,
             related=reads.related_history,
@@ -353,7 +352,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
 
     def _apply_verdict(
         self,
-        found: Output,
+        found: ScopeOutput,
         decided_by: DecidedBy,
         meanings: tuple[ClarificationOption, ...],
     ) -> Writes:
@@ -376,7 +375,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             decided_by="rules",
         )
 
-    def _ask_back(self, found: Output, meanings: tuple[ClarificationOption, ...]) -> Writes:
+    def _ask_back(self, found: ScopeOutput, meanings: tuple[ClarificationOption, ...]) -> Writes:
         """Return a question about what is meant: with places to choose from, it is ambiguous."""
         is_choice = len(meanings) > 1
         reason = (
