@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from broker.transport.connect import Outage
-from gateway.connections.rare_log import RareLog
+from gateway.connections.registry import RareLog
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -28,6 +28,9 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 if TYPE_CHECKING:
     from redis.asyncio import ConnectionPool
+    from redis.asyncio.connection import AbstractConnection
+else:
+    AbstractConnection = object
 
 
 GREETING_SECONDS = 1.25
@@ -53,7 +56,7 @@ class ServerLink:
         self.suspected_at = float("-inf")
         self.hung_at = float("-inf")
         self.unwatched = False
-        self._made: WeakSet[_BoundedConnection] = WeakSet()
+        self._made: WeakSet[BoundedConnection] = WeakSet()
         self._lock = threading.Lock()
 
     @property
@@ -82,7 +85,7 @@ class ServerLink:
         """Record that a call waited in vain."""
         self.suspected_at = time.monotonic()
 
-    def record_connection(self, connection: "_BoundedConnection") -> None:
+    def record_connection(self, connection: "BoundedConnection") -> None:
         """Record that a connection was opened."""
         with self._lock:
             self._made.add(connection)
@@ -99,7 +102,7 @@ class ServerLink:
                 connection.give_up()
 
 
-class _BoundedConnection:
+class BoundedConnection(AbstractConnection):
     """Overrides how long a connection of redis-py waits."""
 
     def __init__(self, *, line: ServerLink, **options: Any) -> None:
@@ -108,17 +111,18 @@ class _BoundedConnection:
         self._line = line
         self._limit_seconds = ANSWER_SECONDS
         self._wait: asyncio.Timeout | None = None
+        self._in_trip = False
         self._answered_at = float("-inf")
         self._loop: asyncio.AbstractEventLoop | None = None
         self.reads = False
 
     async def connect_check_health(self, *args: Any, **options: Any) -> None:
         """Open the connection; a server that was silent gets less time for the handshake."""
-        if not self.is_connected:  # type: ignore[attr-defined] # of the connection
+        if not self.is_connected:
             self._limit_seconds = GREETING_SECONDS if self._line.silent else ANSWER_SECONDS
             self._loop = asyncio.get_running_loop()
             self._line.record_connection(self)
-        await super().connect_check_health(*args, **options)  # type: ignore[misc] # of the connection
+        await super().connect_check_health(*args, **options)
 
     def pack_command(self, *args: Any) -> list[bytes]:
         """Return an encoded command; one that blocks may take that much longer."""
@@ -131,17 +135,42 @@ class _BoundedConnection:
 
     async def send_packed_command(self, command: Any, check_health: bool = True) -> None:
         """Send within the time limit."""
+        if self._in_trip:
+            await super().send_packed_command(command, check_health)
+            return
         async with self._limited():
-            await super().send_packed_command(command, check_health)  # type: ignore[misc] # as above
+            await super().send_packed_command(command, check_health)
+
+    async def make_trip(self, commands: Sequence[bytes]) -> list[Any]:
+        """Send packed commands, and return an answer to each; an error of the server is an answer.
+
+        One time limit holds for all of it: each limit sets a timer.
+        """
+        if not self.is_connected:
+            async with self._limited():
+                await self.connect_check_health()
+        async with self._limited():
+            self._in_trip = True
+            try:
+                await self.send_packed_command(commands)
+                return [await self._read_answer() for _ in commands]
+            finally:
+                self._in_trip = False
+
+    async def _read_answer(self) -> Any:
+        try:
+            return await self.read_response()
+        except ResponseError as error:
+            return error
 
     async def read_response(self, *args: Any, **options: Any) -> Any:
         """Return the next answer; raises redis-py's `TimeoutError` at the time limit."""
         try:
-            if options.get("timeout") is not None:  # the caller has a limit of its own
-                answer = await super().read_response(*args, **options)  # type: ignore[misc] # as above
+            if self._in_trip or options.get("timeout") is not None:  # the caller has a limit
+                answer = await super().read_response(*args, **options)
             else:
                 async with self._limited():
-                    answer = await super().read_response(*args, **options)  # type: ignore[misc] # as above
+                    answer = await super().read_response(*args, **options)
         except RedisTimeoutError:
             if not self.suspected:
                 self._line.suspect()
@@ -160,7 +189,7 @@ class _BoundedConnection:
             async with asyncio.timeout(self._limit_seconds) as self._wait:
                 yield
         except TimeoutError as error:
-            await self.disconnect(nowait=True)  # type: ignore[attr-defined] # as above
+            await self.disconnect(nowait=True)
             raise RedisTimeoutError("the server did not answer in time") from error
         finally:
             self._wait = outer
@@ -185,7 +214,7 @@ class _BoundedConnection:
         """Return True also for a suspected connection, which its pool then opens again."""
         if self.suspected:
             return True
-        readable: bool = await super().can_read()  # type: ignore[misc] # as above
+        readable: bool = await super().can_read()
         return readable
 
     def _record_answer(self) -> None:
@@ -194,15 +223,15 @@ class _BoundedConnection:
         self._answered_at = self._line.answered_at = time.monotonic()
 
 
-class _TcpConnection(_BoundedConnection, Connection):
+class _TcpConnection(BoundedConnection, Connection):
     """A connection over TCP."""
 
 
-class _TlsConnection(_BoundedConnection, SSLConnection):
+class _TlsConnection(BoundedConnection, SSLConnection):
     """A connection over TLS."""
 
 
-class _UnixConnection(_BoundedConnection, UnixDomainSocketConnection):
+class _UnixConnection(BoundedConnection, UnixDomainSocketConnection):
     """A connection over a Unix socket."""
 
 
@@ -242,7 +271,7 @@ class AutoPipeliningRedis(Redis):
         self._waiting: list[_Waiting] = []
         self._travelling = 0
         self._lanes: set[asyncio.Task[None]] = set()
-        self._kept: list[Connection] = []
+        self._kept: list[BoundedConnection] = []
         """Connections of earlier trips: to take one from the pool and return it takes longer."""
         self._is_closed = False
 
@@ -310,8 +339,7 @@ class AutoPipeliningRedis(Redis):
             if not connection.is_connected or await connection.can_read():
                 # The server closed it, or no longer answers on it: it is opened again below.
                 await connection.disconnect(nowait=True)
-            await connection.send_packed_command([hiredis.pack_command(call) for call in calls])
-            return [await _read_answer(connection) for _ in calls]
+            return await connection.make_trip([hiredis.pack_command(call) for call in calls])
         except BaseException:
             await connection.disconnect(nowait=True)
             raise
@@ -321,9 +349,9 @@ class AutoPipeliningRedis(Redis):
                 # A trip that was waiting when the client was closed has connected again.
                 await connection.disconnect(nowait=True)
 
-    async def _new_connection(self) -> Connection:
+    async def _new_connection(self) -> BoundedConnection:
         pool: Any = self.connection_pool
-        made: Connection = await pool.get_connection()
+        made: BoundedConnection = await pool.get_connection()
         return made
 
     async def aclose(self, close_connection_pool: bool | None = None) -> None:
@@ -332,10 +360,3 @@ class AutoPipeliningRedis(Redis):
         while self._kept:
             await self.connection_pool.release(self._kept.pop())
         await super().aclose(close_connection_pool)
-
-
-async def _read_answer(connection: Connection) -> Any:
-    try:
-        return await connection.read_response()
-    except ResponseError as error:
-        return error

@@ -19,7 +19,7 @@ from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from deploy.assembly.runtime import ROLES, connect_runtime, run_workers
 from gateway.api_keys import Scope, make_key
-from gateway.http.uvicorn_server import listening, serving
+from gateway.connections.server import listening, serving
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
 from llm.port import Model

@@ -138,6 +138,26 @@ async def test_a_refusal_for_missing_context_names_the_question_and_the_nearest_
     )
 
 
+@pytest.mark.parametrize("stage", ["guardrails", "search"])
+async def test_what_only_the_search_has_seen_is_not_called_unanswered_or_foreign(
+    stage: str,
+) -> None:
+    unmatched = Reads(
+        clarification_reason=Reason.INSUFFICIENT_CONTEXT,
+        canonical_question="Who won?",
+        asking_stage=stage,
+    )
+
+    found = await word_question(unmatched)
+
+    assert found.response == " ".join(
+        (
+            TEXTS.text("decline_unmatched", "en", question="Who won?", topic=DOMAIN),
+            TEXTS.text("search_alone", "en"),
+        )
+    )
+
+
 @pytest.mark.parametrize("language", TEXTS.languages)
 def test_what_was_not_found_is_said_of_the_passages_and_not_of_the_documents(language: str) -> None:
     said = TEXTS.text("decline_missing", language, topic=DOMAIN, question="How loud?")

@@ -31,8 +31,7 @@ from deploy.redis_access.users import (
     draw_users,
 )
 from gateway.api_keys import make_key
-from gateway.conversation_erasure import erase
-from gateway.desk import Message
+from gateway.desk import Message, erase
 from gateway.port import Feedback
 from memory.attachments import RedisAttachments
 from memory.budgets import Amounts, RedisBudgets

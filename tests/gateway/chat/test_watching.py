@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from broker.embedded_redis import Endpoint
 from deploy.assembly.gateways.listening import serve_probes
 from deploy.assembly.runtime import connect_runtime
-from gateway.chat.metrics import push_metrics
+from gateway.chat.delivery import push_metrics
 from gateway.chat.ports import Tally
 from tests.support.app_harness import settings_of
 from tests.support.waiting import wait_until
