@@ -38,10 +38,9 @@ from llm.port import (
 from llm.tasks.review import SpecialistInputs
 from llm.tasks.search import HYDE_EXPANSION, HydeExpansionInputs
 from tools.calls import ToolErrorType, ToolResult
-from tools.catalog import ToolCatalog
+from tools.catalog import ToolCatalog, describe_tools
 from tools.dialogue import Dialogue, DialogueLimits, describe_calls
 from tools.executor import CRITICAL, shorten
-from tools.schemas import describe_tools
 
 if TYPE_CHECKING:
     from knowledge.library.library import Library, WholeDocument

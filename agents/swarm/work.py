@@ -34,7 +34,7 @@ from llm.port import (
 )
 from llm.tasks.swarm import WORK_ON_TASK, WorkOnTaskInputs
 from tools.calls import ToolErrorType, ToolResult
-from tools.catalog import ToolCatalog
+from tools.catalog import ToolCatalog, describe_tools
 from tools.dialogue import (
     MOST_CALLS,
     MOST_ROUNDS,
@@ -46,7 +46,6 @@ from tools.dialogue import (
     read_results,
 )
 from tools.passages import describe_documents
-from tools.schemas import describe_tools
 
 if TYPE_CHECKING:
     from knowledge.index.listing import ListedDocument

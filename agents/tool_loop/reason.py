@@ -14,7 +14,7 @@ from envelope.tool_loop import AnswerAssessment, Intent, LoopEnd, PlanRound, Str
 from llm.errors import ModelError
 from llm.port import ConversationModel, Model, ModelMessage, ToolConversation, ToolUse, UserMessage
 from llm.tasks.tool_loop import REASON, ReasonInputs
-from tools.catalog import ToolCatalog
+from tools.catalog import ToolCatalog, describe_tools
 from tools.dialogue import (
     MOST_STEPS,
     Dialogue,
@@ -24,7 +24,6 @@ from tools.dialogue import (
     read_results,
 )
 from tools.passages import describe_documents
-from tools.schemas import describe_tools
 
 if TYPE_CHECKING:
     from knowledge.index.listing import ListedDocument

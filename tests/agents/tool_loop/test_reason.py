@@ -13,8 +13,7 @@ from llm.errors import ModelUnavailable
 from llm.port import ModelMessage, ToolChoice, ToolConversation, ToolUse
 from tests.support.scripted_model import ScriptedModel
 from tools.calls import ToolErrorType, ToolResult
-from tools.catalog import ToolCatalog
-from tools.tool_sets import combine_tools
+from tools.catalog import ToolCatalog, combine_tools
 
 QUESTION = "What is the fee, and what happens after a breach?"
 ASSESSED = AnswerAssessment(

@@ -4,7 +4,7 @@ import pytest
 
 from tools.calls import EffectClass
 from tools.errors import InvalidToolSet
-from tools.outside.configuration import load_outside_tools
+from tools.outside.outside_tool import load_outside_tools
 
 GOOD = """
 [servers.weather]
