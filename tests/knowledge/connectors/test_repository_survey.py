@@ -4,9 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from knowledge.git_repository import RepositoryError, copy_revision, find_places, survey_copy
+from knowledge.connectors.git_repository import (
+    RepositoryError,
+    copy_revision,
+    find_places,
+    survey_copy,
+)
+from tests.knowledge.connectors.test_git_repository import Repository
 from tests.knowledge.documents.test_folder import write_rules
-from tests.knowledge.test_git_repository import Repository
 
 pytestmark = pytest.mark.slow
 

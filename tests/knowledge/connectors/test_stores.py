@@ -8,9 +8,9 @@ from typing import Protocol
 
 import pytest
 
+from knowledge.connectors.store_values import StoreOutcome, is_store
+from knowledge.connectors.stores import copy_store, survey_store
 from knowledge.errors import ConnectorError
-from knowledge.store_values import StoreOutcome, is_store
-from knowledge.stores import copy_store, survey_store
 from tests.knowledge.documents.conftest import Desk, desk
 from tests.support.stores import serve_s3, serve_sftp, serve_webdav
 

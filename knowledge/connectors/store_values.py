@@ -13,6 +13,10 @@ SCHEMES: Mapping[str, str] = {
 """The schemes of addresses, with the extra that each of them needs."""
 
 
+SERVICES = ("confluence", "zendesk")
+"""The schemes of services with an interface of their own, which a connector asks."""
+
+
 class StoreOutcome(BaseModel, frozen=True, extra="forbid"):
     """What copying a store came to; `is_partial`: nobody knows which further files there are."""
 
@@ -23,6 +27,11 @@ class StoreOutcome(BaseModel, frozen=True, extra="forbid"):
 
 
 def is_store(place: str) -> bool:
-    """Return whether an address is one of a store."""
+    """Return whether an address is one of a store or a service, of which a copy is kept."""
     scheme, mark, _ = place.partition("://")
-    return bool(mark) and scheme.lower() in SCHEMES
+    return bool(mark) and scheme.lower() in (*SCHEMES, *SERVICES)
+
+
+def is_service(place: str) -> bool:
+    """Return whether an address is one of a service, such as `confluence://host/SPACE`."""
+    return place.partition("://")[0].lower() in SERVICES

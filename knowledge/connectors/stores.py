@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from knowledge.connectors.store_values import SCHEMES, StoreOutcome
 from knowledge.documents.decoding import MAX_BYTES
 from knowledge.documents.folder import ARCHIVE, RuleBase, display_name, is_left_out
 from knowledge.documents.folder_rules import RULES_FILE
@@ -19,7 +20,6 @@ from knowledge.documents.formats import SUFFIXES, list_skipped
 from knowledge.documents.survey import LanguageOf, ReadTitle, Survey, survey
 from knowledge.errors import ConnectorError
 from knowledge.index.listing import ListedDocument
-from knowledge.store_values import SCHEMES, StoreOutcome
 
 MOST_FILES = 100_000
 MOST_BYTES = 8_000_000_000

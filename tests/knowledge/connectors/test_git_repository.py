@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from knowledge.git_repository import RepositoryError, copy_revision, survey_copy
+from knowledge.connectors.git_repository import RepositoryError, copy_revision, survey_copy
 
 pytestmark = pytest.mark.slow
 
