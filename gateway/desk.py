@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from broker.errors import BrokerUnavailableError
 from broker.ports import Eraser, Producer, ReplyReader, ReplySubscription
-from broker.transport.outage import Outage
+from broker.transport.connect import Outage
 from broker.values import Accepted, Busy, Duplicate, Erased, Fields, JournalEntry, Submission
 from envelope.conversation import Pause, PauseReply, Turn
 from envelope.encoding import escape_surrogates

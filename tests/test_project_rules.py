@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.transport.outage import Outage
+from broker.transport.connect import Outage
 from gateway.connections.registry import RareLog
 
 ROOT = Path(__file__).parent.parent

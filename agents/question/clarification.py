@@ -21,7 +21,7 @@ from envelope.texts import Texts
 from llm.answer_checks.wording import find_fault
 from llm.errors import ModelError
 from llm.port import Model, find_model
-from llm.tasks.clarify import TASK, Inputs
+from llm.tasks.question import CLARIFY, ClarifyInputs
 
 MOST_OPTIONS = 4
 LONGEST_QUESTION = 300
@@ -99,7 +99,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
     @classmethod
     def make(cls, parts: AgentParts[ClarificationSettings]) -> Self:
         return cls(
-            model=find_model(parts.model(TASK.name)),
+            model=find_model(parts.model(CLARIFY.name)),
             texts=parts.texts,
             topic=parts.settings.topic,
         )
@@ -125,7 +125,9 @@ class ClarificationAgent(Agent[Reads, Writes]):
         if self._model is None:
             return inputs.fixed_text, self._note_language(reads.language)
         try:
-            text = clean_text((await self._model.ask(TASK, inputs, self.run)).output.text).strip()
+            text = clean_text(
+                (await self._model.ask(CLARIFY, inputs, self.run)).output.text
+            ).strip()
         except ModelError as error:
             return inputs.fixed_text, f"{type(error).__name__}: {error}"
         fault = find_fault(text, inputs)
@@ -137,7 +139,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
 
     def _make_inputs(
         self, reason: ClarificationReason, reads: Reads, actions: tuple[SuggestedAction, ...]
-    ) -> Inputs:
+    ) -> ClarifyInputs:
         fixed_text = self._texts.text(
             _choose_text(reason, reads),
             reads.language,
@@ -146,7 +148,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
             document_languages=self._name_languages(reads),
             names=", ".join(f"“{plain_line(one)}”" for one in reads.unknown_documents or ()),
         )
-        return Inputs(
+        return ClarifyInputs(
             reason=reason,
             message=reads.clarification_message,
             question=reads.canonical_question,

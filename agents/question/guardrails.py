@@ -35,8 +35,7 @@ from knowledge.port import Findings, Hit, Searcher, SearchRequest, find_refusal_
 from llm.attacks.injection import BUDGET_SECONDS, inspect_within
 from llm.errors import ModelError
 from llm.port import Model, find_model
-from llm.tasks import match_verified as match_verified_task
-from llm.tasks.scope import TASK, Inputs, Output, Strictness
+from llm.tasks.question import MATCH_VERIFIED, SCOPE, ScopeInputs, ScopeOutput, Strictness
 
 if TYPE_CHECKING:
     from knowledge.library.library import NamedInText
@@ -170,7 +169,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         settings = parts.settings
         combined = settings.combines_understanding
         return cls(
-            model=None if combined else find_model(parts.model(TASK.name)),
+            model=None if combined else find_model(parts.model(SCOPE.name)),
             searcher=parts.searcher,
             domain_name=settings.domain_name,
             domain_scope=settings.domain_scope,
@@ -179,7 +178,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             find_named=None if settings.way is WayName.SEARCH else parts.find_named,
             reviews_documents=settings.way in {WayName.SPECIALISTS, WayName.AUTO},
             find_verified=parts.find_verified,
-            matcher=find_model(parts.model(match_verified_task.TASK.name)),
+            matcher=find_model(parts.model(MATCH_VERIFIED.name)),
             texts=parts.texts,
         )
 
@@ -235,7 +234,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             return _accept_review(reads.review)
         part = reads.understanding
         if part is not None and part.verdict is not None:
-            found = Output(verdict=part.verdict, confidence=_LIKELY, analysis=part.analysis)
+            found = ScopeOutput(verdict=part.verdict, confidence=_LIKELY, analysis=part.analysis)
             writes = self._apply_verdict(found, "combined_call", part.meanings)
             return _name_signs(writes, part.signs)
         pause = reads.open_pause
@@ -266,7 +265,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         nearest = [_make_place(hit) for hit in findings.hits]
         try:
             inputs = self._inputs(reads, nearest, signs)
-            found = (await self._model.ask(TASK, inputs, self.run)).output
+            found = (await self._model.ask(SCOPE, inputs, self.run)).output
         except ModelError as error:
             writes = await self._judge_by_coverage(reads, findings)
             note = {"model_error": f"{type(error).__name__}: {error}"}
@@ -295,7 +294,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             return _accept(f"{analysis}; it is vague", 1 - covered)
         if reads.open_pause is not None:
             # Few words, such as "just tell me", which say nothing without what they answer.
-            return self._ask_back(Output(verdict="unclear", confidence=0.0, analysis=""), ())
+            return self._ask_back(ScopeOutput(verdict="unclear", confidence=0.0, analysis=""), ())
         return self._decline(analysis, 1 - covered)
 
     async def _describe_named(self, reads: Reads) -> str:
@@ -310,8 +309,8 @@ class GuardrailsAgent(Agent[Reads, Writes]):
 
     def _inputs(
         self, reads: Reads, nearest: Sequence[ClarificationOption], signs: tuple[str, ...]
-    ) -> Inputs:
-        return Inputs(
+    ) -> ScopeInputs:
+        return ScopeInputs(
             question=reads.canonical_question,
             text=reads.text,
             related=reads.related_history,
@@ -345,7 +344,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
 
     def _apply_verdict(
         self,
-        found: Output,
+        found: ScopeOutput,
         decided_by: DecidedBy,
         meanings: tuple[ClarificationOption, ...],
     ) -> Writes:
@@ -368,7 +367,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             decided_by="rules",
         )
 
-    def _ask_back(self, found: Output, meanings: tuple[ClarificationOption, ...]) -> Writes:
+    def _ask_back(self, found: ScopeOutput, meanings: tuple[ClarificationOption, ...]) -> Writes:
         """Return a question about what is meant: with places to choose from, it is ambiguous."""
         is_choice = len(meanings) > 1
         reason = (

@@ -18,7 +18,7 @@ from deploy.assembly.knowledge import Knowledge
 from deploy.evaluation.questions import UnknownFormatError, corpus_of, rows
 from envelope.outcome import Wrote
 from knowledge.embedding import Embedder
-from llm.tasks.scope import Strictness
+from llm.tasks.question import Strictness
 
 Figures = dict[str, object]
 IN_SCOPE = "in_scope"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from broker.embedded.endpoint import run_embedded_redis
+from broker.embedded_redis import run_embedded_redis
 from config.settings import load_settings
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import open_knowledge

@@ -17,7 +17,7 @@ from typing import Any
 
 from redis import Redis
 
-from broker.embedded.endpoint import answers, find_server
+from broker.embedded_redis import answers, find_server
 
 
 @dataclass(slots=True)

@@ -173,7 +173,11 @@ def _describe_merge(rule: MergeRule) -> str:
     return "" if rule is MergeRule.REPLACE else f" (a write meets it by `{rule.value}`)"
 
 
-_GROUPS = tuple(group for group in Settings.__bases__ if group is not BaseSettings)
+_GROUPS: tuple[type[BaseModel], ...] = tuple(
+    group
+    for group in Settings.__bases__
+    if issubclass(group, BaseModel) and group is not BaseSettings
+)
 
 
 def _list_harmless() -> str:

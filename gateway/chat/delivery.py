@@ -30,8 +30,8 @@ from prometheus_client.registry import Collector
 from pydantic import AliasChoices, BaseModel, Field
 
 from broker.errors import BrokerUnavailableError
-from broker.replies.result_list import Result
-from broker.transport.outage import Outage
+from broker.result_list import Result
+from broker.transport.connect import Outage
 from broker.values import Fields
 from envelope.outcome import Outcome
 from envelope.question import Question

@@ -12,7 +12,7 @@ from typing import Literal
 
 import structlog
 
-from broker.replies.result_list import Result
+from broker.result_list import Result
 from broker.values import Accepted, Duplicate
 from envelope.conversation import HANDED_OVER
 from envelope.question import Question

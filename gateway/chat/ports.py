@@ -21,7 +21,7 @@ from typing import Protocol
 
 import structlog
 
-from broker.replies.result_list import Result
+from broker.result_list import Result
 from broker.values import Fields
 from envelope.question import Question
 from gateway.answer import Answer

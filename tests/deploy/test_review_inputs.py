@@ -8,7 +8,7 @@ import pytest
 from pydantic import JsonValue
 
 from agents.named_documents import TitledDocument, find_scope
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from gateway.desk import JobOrder

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from deploy.assembly.gateways.http_gateway import StoredKeys, open_http_app
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index

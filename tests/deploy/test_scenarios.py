@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from deploy.assembly.ingestion import ingest_here
 from deploy.assembly.knowledge import open_knowledge
 from knowledge.ingestion_report import PlainReport
-from llm.tasks import judge, respond, translate
+from llm.tasks.question import TranslateOutput
+from llm.tasks.search import JudgeInputs, JudgeOutput, RespondOutput, Verdict
 from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import (
     TOPIC,
@@ -43,23 +44,23 @@ def citations(text: str) -> set[int]:
     return {int(number) for number in re.findall(r"\[(\d+)\]", text)}
 
 
-def make_translation(text_eng: str) -> translate.Output:
-    return translate.Output(text_eng=text_eng, confidence=0.95)
+def make_translation(text_eng: str) -> TranslateOutput:
+    return TranslateOutput(text_eng=text_eng, confidence=0.95)
 
 
-def make_response(text: str) -> respond.Output:
-    return respond.Output(status="answered", answer=text, confidence=0.9)
+def make_response(text: str) -> RespondOutput:
+    return RespondOutput(status="answered", answer=text, confidence=0.9)
 
 
 def decides(decision: Any, completeness: float = 1.0, analysis: str = "") -> Any:
     """A judge that finds every claim supported, and decides so."""
 
-    def judgement(inputs: judge.Inputs) -> judge.Output:
+    def judgement(inputs: JudgeInputs) -> JudgeOutput:
         verdicts = tuple(
-            judge.Verdict(passage=passage.number, quote=passage.text, supported=True)
+            Verdict(passage=passage.number, quote=passage.text, supported=True)
             for passage in inputs.passages
         )
-        return judge.Output(
+        return JudgeOutput(
             claims_read=1,
             verdicts=verdicts,
             completeness=completeness,
@@ -265,12 +266,12 @@ async def test_a_judge_that_needs_the_user_has_the_user_asked(open_app: OpenApp)
 async def test_a_judge_is_shown_what_no_source_says_and_it_is_not_sent(
     open_app: OpenApp,
 ) -> None:
-    def heeds(inputs: Any) -> judge.Output:
+    def heeds(inputs: Any) -> JudgeOutput:
         verdicts = tuple(
-            judge.Verdict(passage=one.number, quote=one.text, reason=one.note, supported=False)
+            Verdict(passage=one.number, quote=one.text, reason=one.note, supported=False)
             for one in inputs.passages
         )
-        approval: judge.Output = decides("approve")(inputs)
+        approval: JudgeOutput = decides("approve")(inputs)
         return approval.model_copy(update={"verdicts": verdicts})
 
     made_up = "A rule may have up to 512 conditions. [1]"
@@ -288,8 +289,8 @@ async def test_a_judge_is_shown_what_no_source_says_and_it_is_not_sent(
 
 
 async def test_an_answer_that_nobody_judged_says_so_and_has_no_score(open_app: OpenApp) -> None:
-    def silent(inputs: Any) -> judge.Output:
-        approval: judge.Output = decides("approve")(inputs)
+    def silent(inputs: Any) -> JudgeOutput:
+        approval: JudgeOutput = decides("approve")(inputs)
         return approval.model_copy(update={"claims_read": 0})
 
     true, false = "Open Routing > Rules and choose New rule. [1]", "It has 512 rules. [1]"

@@ -17,7 +17,7 @@ from benchmarks.speed.endurance.worker_fleet import (
 )
 from benchmarks.speed.redis_server import private_redis
 from broker.redis_broker import RedisBroker
-from broker.settle.batch import STARTS
+from broker.settlement import STARTS
 from broker.transport.connect import connect
 from broker.values import DeadLetter
 from gateway.desk import Message

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from agents.review.cost_estimate import estimate_cost
-from broker.replies.transcripts import RecentMessage, Transcripts
+from broker.journal_reader import RecentMessage, Transcripts
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.data_folder import KeyHistory

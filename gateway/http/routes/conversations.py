@@ -7,7 +7,7 @@ from uuid import uuid4
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from broker.replies.transcripts import RecentMessage
+from broker.journal_reader import RecentMessage
 from envelope.conversation import Turn
 from envelope.question import has_all
 from gateway.answer import Answer

@@ -17,7 +17,7 @@ from knowledge.port import CALIBRATION, Findings, Hit, SearchRequest
 from llm.attacks.injection import attack_in
 from llm.errors import ModelUnavailable
 from llm.scripted import ScriptedModel
-from llm.tasks.scope import Inputs, Output, Strictness, Verdict
+from llm.tasks.question import ScopeInputs, ScopeOutput, Strictness, Verdict
 
 MEANINGS = tuple(ClarificationOption(label=one, crumbs=(one,)) for one in ("Webhooks", "Numbers"))
 PAUSE = Pause(
@@ -128,7 +128,7 @@ async def test_without_a_model_a_follow_up_is_looked_up_with_the_last_question(
     has_model: bool,
 ) -> None:
     searcher = Covering(0.9)
-    found = Output(verdict="within", confidence=0.9, analysis="")
+    found = ScopeOutput(verdict="within", confidence=0.9, analysis="")
     turns = [Turn(speaker="user", text="What is a rule?"), Turn(speaker="assistant", text="A way.")]
 
     await guard(
@@ -196,13 +196,13 @@ async def test_what_the_user_chose_from_the_options_needs_no_verdict() -> None:
 
 
 async def test_a_model_of_its_own_is_given_the_strictness_and_the_places() -> None:
-    unclear = Output(verdict="unclear", confidence=0.6, analysis="either", meanings=(2, 1, 9))
+    unclear = ScopeOutput(verdict="unclear", confidence=0.6, analysis="either", meanings=(2, 1, 9))
     model = ScriptedModel([unclear])
 
     writes = await guard("How do I pay?", model=model, strictness="high")
 
     asked = model.calls[0].inputs
-    assert isinstance(asked, Inputs)
+    assert isinstance(asked, ScopeInputs)
     assert asked.strictness == "high"
     assert asked.nearest == ("1. Guide > Page 1", "2. Guide > Page 2")
     assert [one.label for one in writes.clarification_options] == ["Page 2", "Page 1"]
@@ -211,7 +211,7 @@ async def test_a_model_of_its_own_is_given_the_strictness_and_the_places() -> No
 
 @pytest.mark.parametrize(("verdict", "within"), [("within", True), ("outside", False)])
 async def test_a_model_decides_about_the_signs_of_an_attack(verdict: Verdict, within: bool) -> None:
-    model = ScriptedModel([Output(verdict=verdict, confidence=0.9, analysis="as it sees it")])
+    model = ScriptedModel([ScopeOutput(verdict=verdict, confidence=0.9, analysis="as it sees it")])
 
     writes = await guard(ATTACK, model=model)
 
@@ -220,7 +220,7 @@ async def test_a_model_decides_about_the_signs_of_an_attack(verdict: Verdict, wi
         "as it sees it; signs of an attempt to change how the desk works: prompt extraction"
     )
     asked = model.calls[0].inputs
-    assert isinstance(asked, Inputs)
+    assert isinstance(asked, ScopeInputs)
     assert asked.signs == ("prompt extraction",)
 
 
@@ -233,12 +233,12 @@ async def test_the_signs_that_the_combined_call_was_shown_are_named_for_the_oper
 
 
 async def test_a_question_without_signs_gives_the_model_no_hint() -> None:
-    model = ScriptedModel([Output(verdict="within", confidence=0.9, analysis="")])
+    model = ScriptedModel([ScopeOutput(verdict="within", confidence=0.9, analysis="")])
 
     await guard("How do I override the default routing rule?", model=model)
 
     asked = model.calls[0].inputs
-    assert isinstance(asked, Inputs)
+    assert isinstance(asked, ScopeInputs)
     assert asked.signs == ()
 
 

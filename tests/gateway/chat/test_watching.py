@@ -9,7 +9,7 @@ import pytest
 from fakeredis import FakeServer
 from prometheus_client import CollectorRegistry, generate_latest
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from deploy.assembly.gateways.listening import serve_probes
 from deploy.assembly.runtime import connect_runtime
 from gateway.chat.delivery import push_metrics

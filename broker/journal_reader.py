@@ -8,15 +8,20 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from broker.consume.blocking_read import pairs
 from broker.context import BrokerContext
 from broker.entry_codec import Entry, fields_of, journal_entries_of, json_fields
+from broker.group_reader import pairs
+from broker.keys import question_keys, question_of, shard_for
 from broker.transport.connect import LONGEST_BLOCK_SECONDS, reachable
 from broker.transport.scripts import ENDED
 from broker.values import Fields, JournalEntry
 from envelope.question import Question
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
 
 LOST = "lost"
 """The reason of a reply to a question that Redis no longer knows."""
@@ -236,3 +241,43 @@ def order(entry_id: str) -> tuple[int, int]:
     """Return the sort key of an entry id; `0` comes before all entries."""
     milliseconds, _, sequence = entry_id.partition("-")
     return int(milliseconds), int(sequence or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class RecentMessage:
+    """One message whose journal is still kept: its first event and its latest one."""
+
+    question: Question
+    first: JournalEntry
+    last: JournalEntry
+
+
+class Transcripts:
+    """Reads the journals of whole conversations."""
+
+    def __init__(self, client: "Redis", *, shards: int) -> None:
+        self._client = client
+        self._shards = shards
+
+    async def of(self, question: Question, *, limit: int) -> Sequence[RecentMessage]:
+        """Return the last `limit` messages of the question's conversation, oldest first.
+
+        Takes two round trips for any number of messages. Forgotten messages are left out.
+        """
+        shard = shard_for(question, self._shards)
+        messages = question_keys(question, shard).messages
+        with reachable():
+            client: Any = self._client
+            names: list[bytes] = await client.zrange(messages, -limit, -1)
+            questions = [question_of(name.decode()) for name in names]
+            pipeline = client.pipeline(transaction=False)
+            for one in questions:
+                journal = question_keys(one, shard).journal
+                pipeline.execute_command("XRANGE", journal, "-", "+", "COUNT", 1)
+                pipeline.execute_command("XREVRANGE", journal, "+", "-", "COUNT", 1)
+            ends = await pipeline.execute()
+        return [
+            RecentMessage(one, journal_entries_of(first)[0], journal_entries_of(last)[-1])
+            for one, first, last in zip(questions, ends[::2], ends[1::2], strict=True)
+            if first and last
+        ]

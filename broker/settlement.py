@@ -13,7 +13,7 @@ from functools import lru_cache
 from broker.errors import UnwritableError
 from broker.journal_events import JournalEvent, note_fields
 from broker.keys import CACHED, QuestionKeys, question_keys, results_key, shard_keys, stream_key
-from broker.settle.layout import (
+from broker.settle_script import (
     KINDS,
     SendForm,
     pack_base,

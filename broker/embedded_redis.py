@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from broker.errors import EmbeddedServerError
-from broker.transport.connect import CONNECTIONS, ServerLinks, connect
-from broker.transport.server_check import OLDEST, version_numbers
+from broker.transport.connect import CONNECTIONS, OLDEST, ServerLinks, connect, version_numbers
 
 if TYPE_CHECKING:
     from fakeredis import FakeServer
@@ -242,7 +241,7 @@ def _parse_version(note: str) -> ServerVersion:
 
 def _start(folder: Path, server: Path, path: Path) -> None:
     command: list[str | Path] = [
-        sys.executable, "-I", Path(__file__).with_name("keeper.py"), folder, server,
+        sys.executable, "-I", Path(__file__).with_name("embedded_redis_keeper.py"), folder, server,
         "--port", "0", "--unixsocket", path, "--unixsocketperm", "700",
         "--dir", folder, "--appendonly", "yes", "--appendfsync", "everysec", "--save", "",
         "--maxmemory-policy", "noeviction", "--databases", "1", "--daemonize", "no",

@@ -11,12 +11,12 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from broker.consume.blocking_read import next_entries
 from broker.context import BrokerContext
 from broker.entry_codec import fields_of
 from broker.errors import BrokerUnavailableError
+from broker.group_reader import next_entries
+from broker.journal_reader import JournalReader
 from broker.keys import name_of, question_of, shard_keys
-from broker.replies.journal_reader import JournalReader
 from broker.transport.connect import LONGEST_BLOCK_SECONDS, reachable
 from broker.values import Fields
 from envelope.question import Question

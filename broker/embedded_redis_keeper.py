@@ -1,10 +1,10 @@
 """Runs the private redis-server of a data folder for as long as a process uses it.
 
-A separate program of the standard library: `keeper.py <folder> <server> <argument>...`. Every
-process that uses the server holds a shared lock on `<folder>/users`, which the system releases when
-the process ends, however it ends. The keeper waits for the exclusive lock. When it gets the lock,
-the last user is gone, and it stops the server. If the keeper itself is killed, the system stops the
-server (Linux). No process remains in either case.
+A separate program of the standard library, which is given the folder, the server and its arguments.
+Every process that uses the server holds a shared lock on `<folder>/users`, which the system
+releases when the process ends, however it ends. The keeper waits for the exclusive lock. When it
+gets the lock, the last user is gone, and it stops the server. If the keeper itself is killed, the
+system stops the server (Linux). No process remains in either case.
 
 A second lock, on `<folder>/keeper.pid`, distinguishes a folder with a server from a copy of it.
 """
