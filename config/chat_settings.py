@@ -13,16 +13,18 @@ class ChatSettings(BaseModel):
         1.0,
         ge=0,
         le=30,
-        description="chats: messages within this time are merged into one question; 0: none are",
+        description="chats: messages of one person within this time are merged into one question; "
+        "0: no merging",
     )
     newer_message: Literal["supersedes", "waits"] = Field(
         "supersedes",
-        description="chats: effect of a message that arrives before the previous one is answered",
+        description="chats: what happens to a message that arrives before the previous one is "
+        "answered",
     )
     chat_groups_file: Path | None = Field(
         None,
         description="TOML file with the groups of people, of user groups (Slack) and of channels "
-        "in Slack and Telegram; unset: chats read public documents only",
+        "in Slack and Telegram; unset: questions in chats are answered from public documents only",
     )
     slack_bot_token: SecretStr | None = Field(
         None, description="token of the Slack app, `xoxb-...`"
@@ -34,7 +36,9 @@ class ChatSettings(BaseModel):
         None, description="app-level token for Socket Mode, `xapp-...`"
     )
     slack_channels: tuple[str, ...] = Field(
-        (), description="ids of Slack channels in which every message is a question (a JSON list)"
+        (),
+        description="ids of Slack channels in which every message is treated as a question (a "
+        "JSON list)",
     )
     slack_allowed_channels: tuple[str, ...] = Field(
         (),
@@ -46,12 +50,13 @@ class ChatSettings(BaseModel):
     )
     slack_allowed_teams: tuple[str, ...] = Field(
         (),
-        description="ids of further Slack workspaces and organisations whose people to answer, in "
-        "addition to that of the app (a JSON list)",
+        description="ids of further Slack workspaces and organisations whose members are "
+        "answered, in addition to that of the app (a JSON list)",
     )
     slack_external_people: bool = Field(
         False,
-        description="answer people of all other organisations, in Slack channels shared with them",
+        description="answer members of all other organisations, in Slack channels that are shared "
+        "with them",
     )
     slack_api_url: str | None = Field(None, description="address of a proxy for Slack")
     telegram_bot_token: SecretStr | None = Field(None, description="token of the Telegram bot")

@@ -1,4 +1,4 @@
-"""Settings of the console: who signs in, and what they may do."""
+"""Settings of the console: who may sign in, and what they may do."""
 
 from typing import Literal
 
@@ -20,22 +20,28 @@ class ConsoleSettings(BaseModel):
         "`viewer`. A person is a verified e-mail address, `group:NAME` or `subject:ID`",
     )
     console_idle_minutes: float = Field(
-        60.0, ge=1, description="how long a session of the console lasts without use"
+        60.0, ge=1, description="a session of the console ends after this time without use"
     )
     console_session_hours: float = Field(
-        12.0, gt=0, le=168, description="how long a session of the console lasts at most"
+        12.0, gt=0, le=168, description="maximum duration of a session of the console"
     )
     oidc_issuer: str | None = Field(
         None,
-        description="address of the OpenID Connect provider by which people sign in to the "
-        "console; needs `OIDC_CLIENT_ID` and `PUBLIC_URL`. Unset: only links of `refdesk console`",
+        description="address of the OpenID Connect provider with which people sign in to the "
+        "console; needs `OIDC_CLIENT_ID` and `PUBLIC_URL`. Unset: people sign in only with "
+        "links from `refdesk console`",
     )
-    oidc_client_id: str = Field("", description="the id of this desk at the provider")
+    oidc_client_id: str = Field(
+        "", description="client id of this installation at the OpenID Connect provider"
+    )
     oidc_client_secret: SecretStr | None = Field(
-        None, description="the secret of this desk at the provider; unset: a public client"
+        None,
+        description="client secret of this installation at the OpenID Connect provider; "
+        "unset: a public client",
     )
     oidc_scopes: tuple[str, ...] = Field(
-        ("openid", "email", "profile"), description="what is asked of the provider (a JSON list)"
+        ("openid", "email", "profile"),
+        description="scopes that are requested from the OpenID Connect provider (a JSON list)",
     )
     oidc_groups_claim: str = Field(
         "groups", description="the claim of the ID token that lists the groups of a person"

@@ -23,15 +23,19 @@ class HttpSettings(BaseModel):
     """The HTTP channel; a part of `Settings`."""
 
     source_links: bool = Field(
-        True, description="show cited documents that are not published elsewhere over HTTP"
+        True,
+        description="show cited documents over HTTP in the document reader, if they are not "
+        "published elsewhere",
     )
     public_url: str | None = Field(
-        None, description="public address of the HTTP server if it differs from its own"
+        None,
+        description="public address of the HTTP server, if it differs from the address that "
+        "it listens on",
     )
     require_keys: bool = Field(
         False,
-        description="always require a key over HTTP, even before the first key is created or after "
-        "Redis has lost all keys",
+        description="always require a key over HTTP, also before the first key is created and "
+        "after Redis has lost all keys",
     )
     allowed_hosts: tuple[str, ...] = Field(
         (),
@@ -46,21 +50,22 @@ class HttpSettings(BaseModel):
 
     person_issuers: dict[str, PersonIssuer] = Field(
         {},
-        description="identity providers whose tokens (RS256, ES256) state who asks and in which "
-        "groups they are, by issuer: a JSON object of objects with `jwks_url`, `audience` and, "
+        description="identity providers whose tokens (RS256, ES256) state who asks and which "
+        "groups they belong to, by issuer: a JSON object of objects with `jwks_url`, "
+        "`audience` and, "
         "optionally, `tenant` and `groups_claim`",
     )
     mcp_key: SecretStr | None = Field(
         None,
-        description="secret key whose scopes, groups and limits hold for `refdesk mcp`; empty: the "
-        "person who starts it may ask everything that `refdesk ask` answers",
+        description="secret key whose scopes, groups and limits apply to `refdesk mcp`; empty: no "
+        "limits, as with `refdesk ask`",
     )
 
     http_connections: int = Field(
         4096,
         ge=1,
-        description="maximum number of open connections of the HTTP server or a webhook; beyond it "
-        "connections without a complete request are closed, then new ones are refused",
+        description="maximum number of open connections of the HTTP server or a webhook; above "
+        "it, connections without a complete request are closed, then new ones are refused",
     )
     http_connections_per_address: int = Field(
         256,
@@ -73,13 +78,16 @@ class HttpSettings(BaseModel):
     http_idle_seconds: float = Field(
         75.0,
         gt=0,
-        description="time limit for a connection without a request; must exceed that of a proxy",
+        description="time limit for a connection without a request; must be longer than that of a "
+        "proxy",
     )
     http_write_seconds: float = Field(
         30.0, gt=0, description="time limit for a client that does not read the response"
     )
     http_buffer_mb: int = Field(
-        16, ge=1, description="memory for request bodies of one process; beyond it: status 503"
+        16,
+        ge=1,
+        description="memory for request bodies of one process; above it, requests get status 503",
     )
     http_buffer_mb_per_address: int = Field(
         4, ge=1, description="the same for one address (IPv6: one /64)"

@@ -31,24 +31,25 @@ class RetentionSettings(BaseModel):
     records_days: float = Field(
         90.0,
         ge=0,
-        description="retention of the records of questions and answers, which the console shows to "
-        "the owner; 0: none are kept",
+        description="retention of the records of questions and answers, which the console shows "
+        "to the owner; 0: no records",
     )
     records_url: SecretStr | None = Field(
         None,
         description="database of the records: `postgresql://USER:PASSWORD@HOST/NAME` (needs the "
-        "extra `postgresql`) or `sqlite:///PATH`; unset: `records.sqlite3` in the data folder. Set "
-        "it where several processes serve questions on different machines",
+        "extra `postgresql`) or `sqlite:///PATH`; unset: `records.sqlite3` in the data folder. "
+        "Set it if several machines serve questions",
     )
     records_people: Literal["pseudonym", "id"] = Field(
         "pseudonym",
-        description="how records name who asked: `pseudonym`, a hash by which questions of one "
-        "person are recognised, or `id`, also as the channel names them (`user_id`, `sub` of a "
-        "token, the id of a chat)",
+        description="how records identify who asked: `pseudonym`, a hash that is the same for all "
+        "questions of a person, or `id`, which adds the id of the channel (`user_id`, `sub` "
+        "of a token, the id of a chat)",
     )
     records_redact: tuple[Redaction, ...] = Field(
         (),
-        description="what is replaced in records before they are written: `email`, `number` "
+        description="kinds of text that are replaced in records before they are written: `email`, "
+        "`number` "
         "(telephone, card and account numbers of at least 7 digits), `address` (of web pages)",
     )
     retention: dict[str, Retention] = Field(
@@ -62,13 +63,13 @@ class RetentionSettings(BaseModel):
         60.0,
         ge=0,
         description="time after an erasure until Redis rewrites its append-only file, which "
-        "contains the erased text until then; also the minimum interval. 0: never, because the "
-        "operator does it",
+        "contains the erased text until then; also the minimum interval between two rewrites. "
+        "0: Refdesk never starts a rewrite; do it yourself",
     )
     expiry_rewrite_hours: float = Field(
         24.0,
         ge=0,
-        description="interval of such rewrites for expired data without an erasure; 0: never",
+        description="interval of such rewrites when data expired but nothing was erased; 0: never",
     )
 
     @field_validator("retention")

@@ -13,7 +13,10 @@ class StorageSettings(BaseModel):
     redis_url: str | None = Field(None, description="unset: the embedded broker")
     qdrant_url: str | None = Field(None, description="unset: the embedded index")
     qdrant_api_key: SecretStr | None = Field(None, description="key of the Qdrant server")
-    refdesk_data: Path = Field(Path(".refdesk"), description="folder of broker, index and models")
+    refdesk_data: Path = Field(
+        Path(".refdesk"),
+        description="folder of the embedded broker, the embedded index, the records and the models",
+    )
 
     @field_validator("redis_url", "qdrant_url", mode="before")
     @classmethod

@@ -21,13 +21,13 @@ class TelemetrySettings(BaseModel):
     )
     telemetry_content: bool = Field(
         False,
-        description="whether traces contain questions and answers; they then leave this "
-        "installation, and `refdesk forget` does not erase them at the receiver",
+        description="include questions and answers in traces; they then leave this installation, "
+        "and `refdesk forget` does not erase them at the receiver",
     )
     sentry_dsn: SecretStr | None = Field(
         None,
-        description="address of a Sentry project, to which errors are reported without text of "
-        "questions or documents (needs the extra `sentry`)",
+        description="address (DSN) of a Sentry project, to which errors are reported without the "
+        "text of questions and documents (needs the extra `sentry`)",
     )
 
     @field_validator("otel_exporter_otlp_endpoint", "sentry_dsn", mode="before")

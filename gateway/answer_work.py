@@ -29,10 +29,12 @@ class ModelUsage(BaseModel, frozen=True, extra="ignore"):
     output_tokens: int = 0
     cached_input_tokens: int = Field(0, description="part of the input tokens")
     cost_usd: float | None = Field(None, description="omitted if a price is unknown")
-    cache_hits: int = Field(0, description="answers that another message had paid for")
+    cache_hits: int = Field(
+        0, description="answers of models that were reused from an earlier message"
+    )
     saved_usd: float | None = Field(None, description="the cost of those answers")
     by_agent: dict[str, AgentUsage] | None = Field(
-        None, description="the part of each agent by its task, such as `compliance`"
+        None, description="the usage of each agent, by its task, such as `compliance`"
     )
 
     @computed_field  # type: ignore[prop-decorator] # see the documentation of pydantic
@@ -51,7 +53,9 @@ class BudgetUse(BaseModel, frozen=True, extra="ignore"):
     """The calls of one message that counted against its budgets."""
 
     model_calls: int = 0
-    tool_calls: int = Field(0, description="calls that ran; refused ones count against no budget")
+    tool_calls: int = Field(
+        0, description="calls that were executed; refused calls do not count against a budget"
+    )
     exhausted: str | None = Field(
         None, description="the budget that was used up", examples=["tool_calls"]
     )
@@ -74,7 +78,9 @@ class PlannedRound(BaseModel, frozen=True, extra="ignore"):
 
     round: int = Field(examples=[1])
     intent: str = Field(examples=["penalty"])
-    is_multi_tool: bool = Field(False, description="whether it calls different tools")
+    is_multi_tool: bool = Field(
+        False, description="whether it calls other tools than the round before"
+    )
     strategy: str | None = Field(
         None,
         description="how it differs from the round before: `REFINE_QUERY`, `SWITCH_TOOL` or "
@@ -106,7 +112,7 @@ class ReportedTask(BaseModel, frozen=True, extra="ignore"):
     attempts: int = 0
     error: str | None = None
     model_usage: AgentUsage | None = Field(
-        None, description="what the model calls of its worker took; omitted if it made none"
+        None, description="usage of the model calls of its worker; omitted if it made none"
     )
 
 

@@ -92,7 +92,7 @@ class CircuitBreaker:
         """Return the error that opened the breaker, with the remaining time."""
         left = max(0.0, self._remaining_pause())
         error = copy.copy(cause)
-        error.args = (f"{cause} (not asked again for {left:.3g} s)",)
+        error.args = (f"{cause} (it is not asked again for {left:.3g} s)",)
         if isinstance(error, ModelUnavailable):
             error.retry_after_seconds = left
         return error

@@ -10,7 +10,7 @@ from llm.errors import ModelError
 from llm.port import ModelCall, Usage, record
 from llm.prices import PriceSource
 
-CANCELLED = "cancelled before the answer came"
+CANCELLED = "cancelled before there was an answer"
 
 
 @dataclass(slots=True)

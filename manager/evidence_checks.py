@@ -243,7 +243,7 @@ def _check_models(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[Fou
         yield _make(FaultKind.WRONG_MODEL, record.stage, requested, detail)
     for name in record.named:
         if name not in record.models and name not in known.models:
-            detail = "its work is claimed, and it was not asked"
+            detail = "its work is claimed, but it was not asked"
             yield _make(FaultKind.SKIPPED_WORK, record.stage, name, detail)
 
 

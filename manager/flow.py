@@ -58,13 +58,13 @@ class Ending(StrEnum):
 
     ANSWER = "the answer"
     BEST = "the best scored answer, else an apology"
-    EXIT = "the fixed text of leaving"
-    ACT = "the fixed text of what the user did"
+    EXIT = "the fixed text for a question that the user ended"
+    ACT = "the fixed text for what the user did"
     REPLY = "the agent's own words"
-    FIXED = "the fixed text of the reason"
+    FIXED = "the fixed text for the reason"
     PAUSE = "the questions of the pause"
-    PAUSE_OVER = "the fixed text of a pause that is no longer open"
-    PAUSE_FOREIGN = "the fixed text of a pause of somebody else"
+    PAUSE_OVER = "the fixed text for a pause that is no longer open"
+    PAUSE_FOREIGN = "the fixed text for a pause of somebody else"
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
 
     def _note_language(self, language: str) -> str:
         known = language in self._texts.languages
-        return "" if known else f"there is no fixed text in {language!r}, English was used"
+        return "" if known else f"there is no fixed text in {language!r}, so English was used"
 
     def _make_inputs(
         self, reason: ClarificationReason, reads: Reads, actions: tuple[SuggestedAction, ...]

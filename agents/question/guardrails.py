@@ -255,7 +255,10 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         writes = await self._ask_model(reads, findings, inspection.kinds)
         writes = _name_signs(writes, inspection.kinds)
         if not inspection.is_complete:
-            note = f"not all of it was searched for attacks within {self._inspection_seconds:g} s"
+            note = (
+                f"the text could not be searched for attacks completely within "
+                f"{self._inspection_seconds:g} s"
+            )
             analysis = f"{writes.guardrails_analysis}; {note}"
             writes = writes.model_copy(update={"guardrails_analysis": analysis})
         return writes

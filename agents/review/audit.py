@@ -308,7 +308,7 @@ def check_facts(
 def _compare(one: Measure, closest: Sequence[Measure], every: Sequence[Measure]) -> Iterator[str]:
     same = [known for known in closest if known.family == one.family]
     if same and all(known.value != one.value for known in same):
-        yield f"the claim says “{one.text}”, and the source “{same[0].text}”"
+        yield f"the claim says “{one.text}”, but the source says “{same[0].text}”"
     elif not (same or one.family.startswith(COUNT)) and all(
         (known.family, known.value) != (one.family, one.value) for known in every
     ):

@@ -152,7 +152,7 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
             stands = one.text in texts.get(one.place.unit_id, "")
             place = " > ".join(one.place.heading_path)
             title = titles.get(one.place.document_id, "the document")
-            problem = f"the quotation no longer stands in {title}, {place}"
+            problem = f"the quotation is no longer in {title}, {place}"
             found.append(
                 AuditedCitation(
                     label=name,
@@ -191,7 +191,7 @@ def _add_judgement(proved: AuditedCitation, checked: CheckedStatement | None) ->
         return proved
     problems = checked.problems
     if not problems and checked.says != "yes":
-        problems = (f"the source does not say it ({checked.says})",)
+        problems = (f"the source does not support it ({checked.says})",)
     return proved.model_copy(
         update={
             "says": checked.says,

@@ -82,7 +82,7 @@ _NO_EVIDENCE = (
 )
 _NO_VERDICT = "the model gave no verdict"
 _NOT_VERBATIM = (
-    "{name}: a quotation does not stand in its passage word for word, so the whole passage is shown"
+    "{name}: a quotation is not in its passage word for word, so the whole passage is shown"
 )
 
 

@@ -43,7 +43,7 @@ from llm.tasks.specialist_material import TextUnit
 
 _LONGEST_REASON = 300
 _NO_TEXT = "no text"
-UNREAD = "the model did not say what it demands"
+UNREAD = "the model did not state its requirement"
 """The reason of a unit that a model has neither listed nor set aside."""
 
 
@@ -100,11 +100,11 @@ def read_listed(outputs: Sequence[Output], units: Sequence[RuleUnit]) -> Extract
             unproved += span is None
             known.append(_make_requirement(one, unit, span, f"REQ-{len(known) + 1:03d}"))
     foreign = sum(one.source_section not in names for one in listed)
-    notes = [f"{foreign} entries of the checklist named no unit that was read"] if foreign else []
+    notes = [f"{foreign} entries of the checklist name no unit that was read"] if foreign else []
     if unproved:
         notes.append(
-            f"{unproved} quotations of the checklist do not stand in the law as they were given: "
-            "the whole unit is shown in their place"
+            f"{unproved} quotations of the checklist are not in the law word for word, "
+            "so the whole unit is shown instead"
         )
     return ExtractedPart(
         requirements=tuple(known),

@@ -317,7 +317,7 @@ class Toolbox:
                 calls, self.expander, known.question, known.language, self.run
             )
         except ModelError as error:
-            text = f"searched as asked, without other wordings: {error}"
+            text = f"searched with the words of the question only, without other wordings: {error}"
             return calls, (self.make_error(text, ErrorSeverity.LOW),)
         return expanded, ()
 
@@ -353,7 +353,7 @@ class Toolbox:
         }
         return tuple(
             self.make_error(
-                f"the tool {tool} failed ({why}): results may be incomplete or unreliable",
+                f"the tool {tool} failed ({why}), so results may be incomplete",
                 ErrorSeverity.MEDIUM,
             )
             for tool, why in failed.items()

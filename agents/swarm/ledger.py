@@ -94,10 +94,10 @@ def _choose_step(moved: SwarmProgress, score: float | None, *, is_open: bool) ->
 
 
 COMPLETED, NEEDS_INPUT, MISSING = "completed", "needs_input", "missing"
-TOO_LATE, NOT_NEEDED = "no result came in time", "enough others have completed"
-NO_TIME = "no time is left to begin"
+TOO_LATE, NOT_NEEDED = "there was no result in time", "enough others have completed"
+NO_TIME = "there was no time left to start it"
 LEFT = "the conversation went on with another topic"
-RETRIED = "the worker failed and began again"
+RETRIED = "the worker failed and was started again"
 
 
 class BranchReport(BaseModel, frozen=True):

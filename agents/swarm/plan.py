@@ -206,7 +206,7 @@ class PlanAgent(Agent[Reads, Writes]):
             return GaveUp("expected a model that plans for the missing parts, found none in use")
         plan = self._list(reads)
         decision = Output(
-            reasoning="no model is in use: each listed thing is searched for",
+            reasoning="no model is in use: each listed item is searched for",
             action="orchestrate",
             complexity=0.0,
         )

@@ -139,7 +139,7 @@ def _seeds(parts: SplitResult) -> list[Address]:
         return [(str(one.hostname), one.port or 6379) for one in named if one.hostname]
     except ValueError as error:
         raise UnsuitableServerError(
-            f"expected redis+cluster://host:port,host:port, found a node that is none: {error}"
+            f"expected redis+cluster://host:port,host:port, found an invalid node: {error}"
         ) from error
 
 

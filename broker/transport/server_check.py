@@ -44,8 +44,8 @@ async def _set_shards(client: "Redis", shards: int) -> bytes | None:
         await client.set(SHARDS, shards, nx=True)
     except NoPermissionError as error:
         raise UnsuitableServerError(
-            "expected a Redis that a worker has used, found none: its user in REDIS_URL may not "
-            "set it up; start a worker, then this process again"
+            "this Redis is not set up yet, and the user of REDIS_URL has no permission to do it; "
+            "start a worker first, then this process again"
         ) from error
     found = await client.get(SHARDS)
     return found.encode() if isinstance(found, str) else found
@@ -60,8 +60,8 @@ def check_server_info(info: dict[str, Any]) -> None:
     policy = info.get("maxmemory_policy", "noeviction")
     if policy != "noeviction":
         raise UnsuitableServerError(
-            "expected maxmemory-policy noeviction, so that no envelope is thrown away, "
-            f"found {policy}"
+            "expected maxmemory-policy noeviction, because any other may delete envelopes, found "
+            "{policy}"
         )
 
 

@@ -247,7 +247,7 @@ class AdmissionQueue:
         if time.monotonic() >= until or busy.reason not in PASSES:
             raise busy
         if self._stopping.is_set():
-            raise StoppingError("this process stops: send the message again under the same id")
+            raise StoppingError("this process is stopping: send the message again with the same id")
 
 
 def _step(until: float) -> float:

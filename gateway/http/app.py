@@ -34,8 +34,8 @@ from gateway.port import SearchableLibrary
 
 BODY_BYTES = 512 * 1024
 DESCRIPTION = """\
-Ask the desk, and get answers that say only what the documents say, with the place for every claim.
-See docs/http.md for events, keys and limits.
+Ask questions, and receive answers that say only what the documents say and cite the source of every
+claim. docs/http.md describes events, keys and limits.
 """
 
 

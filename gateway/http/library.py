@@ -83,7 +83,8 @@ def refuse_public(caller: Principal) -> None:
     """Raise `ForbiddenError` for a public key."""
     if caller.public:
         raise ForbiddenError(
-            "expected a secret key: a public key opens conversations on its websites only",
+            "expected a secret key: a public key can only be used for conversations on its "
+            "websites",
             code="secret_key_required",
         )
 

@@ -31,7 +31,10 @@ class PrometheusHttpMeter:
         )
         self._streams = Gauge("refdesk_http_streams", "Open event streams.", registry=registry)
         self._outcomes = Counter(
-            "refdesk_http_outcomes", "Outcomes that were shown.", ["outcome"], registry=registry
+            "refdesk_http_outcomes",
+            "Outcomes that were returned to clients.",
+            ["outcome"],
+            registry=registry,
         )
         self._feedback = Counter(
             "refdesk_feedback", "Ratings of answers.", ["rating"], registry=registry

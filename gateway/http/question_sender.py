@@ -89,7 +89,7 @@ class QuestionSender:
         journal = await self._channel.replies.read_journal(question)
         if not journal:
             raise InvalidRequestError(
-                "this message was forgotten: send it under another id",
+                "this message was erased: send it again with another id",
                 code="message_forgotten",
                 status=410,
             )
@@ -105,7 +105,7 @@ class QuestionSender:
         )
         if not is_same or not is_theirs:
             raise InvalidRequestError(
-                "this message id was used before for another message: send it under another id",
+                "this message id was used before for another message: send it with another id",
                 code="message_id_reused",
                 status=409,
             )

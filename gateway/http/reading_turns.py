@@ -29,7 +29,9 @@ class ReadingTurns:
     async def take(self, tenant: str, key: str) -> AsyncIterator[None]:
         """Wait for a turn, which lasts as long as the context; raises `BusyError`."""
         if not self._room.has_place(tenant, Party(key)):
-            raise BusyError("too many documents wait to be read: try again", RETRY_SECONDS)
+            raise BusyError(
+                "too many documents are waiting to be read: try again in a moment", RETRY_SECONDS
+            )
         mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._room.place(tenant, Party(key)):
             keys = self._waiting.setdefault(tenant, OrderedDict())

@@ -132,8 +132,8 @@ class Transport:
             patience -= wait
             if patience < 0:
                 raise RateLimited(
-                    f"expected a place within the limits of {self.name!r}, "
-                    f"found none for {wait:.3g} s",
+                    f"expected capacity within MODEL_LIMITS of {self.name!r}, found none for "
+                    f"{wait:.3g} s",
                     retry_after_seconds=wait,
                 )
             await asyncio.sleep(wait)

@@ -226,8 +226,8 @@ class VendorModel:
                 self._remember(suspected)
             return again.output
         raise UnreadableOutput(
-            f"expected {self.name!r} to answer task {task.name!r} as its output is "
-            f"defined, found twice something else: {again.problem}"
+            f"expected {self.name!r} to answer task {task.name!r} in the required form, found "
+            f"another form twice: {again.problem}"
         ) from again.problem
 
     async def _exchange(

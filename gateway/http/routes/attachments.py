@@ -22,7 +22,7 @@ FileName = Annotated[
         alias="name",
         min_length=1,
         max_length=LONGEST_FILE_NAME,
-        description="the file name; its suffix says how the bytes are read",
+        description="the file name; its suffix determines the format",
         examples=["contract.pdf"],
     ),
 ]
@@ -65,7 +65,7 @@ class AttachmentRoutes:
         read = Depends(require_conversation(self._channel, Scope.READ))
 
         @router.post(
-            base, status_code=201, openapi_extra=UPLOAD, summary="Give a document to a conversation"
+            base, status_code=201, openapi_extra=UPLOAD, summary="Add a document to a conversation"
         )
         async def give_document(
             access: Annotated[ConversationAccess, ask], request: Request, name: FileName
