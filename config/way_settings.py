@@ -78,7 +78,13 @@ class WaySettings(BaseModel):
         "at least two tools of the assistant, each once",
     )
 
-    @field_validator("tool_set", mode="before")
+    outside_tools: Path | None = Field(
+        None,
+        description="TOML file with MCP servers and HTTP interfaces whose tools may be called "
+        "([tools.md](tools.md)); MCP servers need the extra `mcp`",
+    )
+
+    @field_validator("tool_set", "outside_tools", mode="before")
     @classmethod
     def _treat_empty_as_unset(cls, value: object) -> object:
         return None if value == "" else value
@@ -119,37 +125,11 @@ class SwarmSettings(BaseModel):
         description="with `WAY=auto`: questions with a higher complexity (0 to 100) are divided "
         "among workers",
     )
-
-
-class LearningSettings(BaseModel):
-    """Stored outcomes of swarms, and the names that models report; a part of `Settings`."""
-
     swarm_learning: bool = Field(
         True,
         description="keep the outcomes of swarms (numbers, no text) for 90 days, and use them to "
         "choose the strategy and the number of workers; `refdesk swarm stats` shows them",
     )
-    model_aliases: dict[str, str] = Field(
-        {},
-        description="the name that a server reports for a requested model, if it differs (a JSON "
-        'object), such as `{"my-deployment": "gpt-5"}`; `*`: any name. Names with a date need no '
-        "entry. If another model answers, the reply reports it as a fault",
-    )
-
-
-class OutsideSettings(BaseModel):
-    """The file of MCP servers and HTTP interfaces; a part of `Settings`."""
-
-    outside_tools: Path | None = Field(
-        None,
-        description="TOML file with MCP servers and HTTP interfaces whose tools may be called "
-        "([tools.md](tools.md)); MCP servers need the extra `mcp`",
-    )
-
-    @field_validator("outside_tools", mode="before")
-    @classmethod
-    def _treat_blank_as_unset(cls, value: object) -> object:
-        return None if value == "" else value
 
 
 FOLDER = Path(__file__).with_name("specialists")

@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 import structlog
 
-from broker.embedded.endpoint import answers, find_server
+from broker.embedded_redis import answers, find_server
 from llm.real_request_guard import forbid_real_requests
 
 START_SECONDS = 30

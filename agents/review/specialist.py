@@ -25,8 +25,8 @@ from llm.conversation import ConversationModel, ModelMessage, ToolConversation, 
 from llm.errors import ModelError
 from llm.output_parsing import NotReadable, read
 from llm.port import OFFLINE, I, Model, O, Task
-from llm.tasks.hyde_expansion import TASK, Inputs
-from llm.tasks.specialist_material import SpecialistInputs
+from llm.tasks.review import SpecialistInputs
+from llm.tasks.search import HYDE_EXPANSION, HydeExpansionInputs
 from tools.calls import ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog
 from tools.dialogue import Dialogue, DialogueLimits, describe_calls
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from memory.work_store import RedisWorkStore
 
 
-EXPANSION = TASK.name
+EXPANSION = HYDE_EXPANSION.name
 _MOST_WORDINGS, _LONGEST_WORDING = 4, 1_500
 
 
@@ -53,8 +53,8 @@ async def expand_search(
     if model is None or model.name == OFFLINE or place is None:
         return [*calls]
     use = calls[place]
-    inputs = Inputs(query=read_query(use), question=question, language=language)
-    found = (await model.ask(TASK, inputs, run)).output
+    inputs = HydeExpansionInputs(query=read_query(use), question=question, language=language)
+    found = (await model.ask(HYDE_EXPANSION, inputs, run)).output
     texts = [one.strip()[:_LONGEST_WORDING] for one in (found.passage, *found.queries)]
     wordings: list[JsonValue] = [*list(dict.fromkeys(filter(None, texts)))[:_MOST_WORDINGS]]
     if not wordings or not isinstance(use.arguments, dict):

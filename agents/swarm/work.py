@@ -32,7 +32,7 @@ from llm.conversation import (
 )
 from llm.errors import ModelError, ModelUnavailable
 from llm.port import Model
-from llm.tasks.work_on_task import TASK, Inputs
+from llm.tasks.swarm import WORK_ON_TASK, WorkOnTaskInputs
 from tools.calls import ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog
 from tools.dialogue import (
@@ -135,7 +135,7 @@ class WorkAgent(Agent[Reads, Writes]):
     @classmethod
     def make(cls, parts: AgentParts[ResponseSettings]) -> Self:
         return cls(
-            model=parts.model(TASK.name),
+            model=parts.model(WORK_ON_TASK.name),
             tools=parts.tools,
             list_documents=parts.library.list_documents,
             domain=DeskDomain.of(parts.settings),
@@ -172,10 +172,10 @@ class WorkAgent(Agent[Reads, Writes]):
         opened = open_worker(worker, kind, self._tools)
         opening = opened.model_copy(
             update={
-                "task": TASK.name,
+                "task": WORK_ON_TASK.name,
                 "messages": (UserMessage(text=task.objective),),
                 "tools": (*opened.tools, _ASK_TOOL),
-                "prompt": Inputs(
+                "prompt": WorkOnTaskInputs(
                     objective=task.objective,
                     question=task.question,
                     domain_name=self._domain.name,

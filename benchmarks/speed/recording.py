@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.speed.payload import CONVERSATION, ROLES, Fields
-from broker.embedded.endpoint import run_embedded_redis
+from broker.embedded_redis import run_embedded_redis
 from config.settings import load_settings
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import open_knowledge

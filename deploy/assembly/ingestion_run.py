@@ -68,7 +68,7 @@ async def run_ingestion(
 
 
 async def request_documents(settings: "Settings", request: "Fields") -> "Fields":
-    """Have a request done in this process, or by the process that owns the index."""
+    """Execute a request in this process, or in the process that owns the index."""
     try:
         async with open_knowledge(settings, alone=True) as knowledge:
             if request[DOCUMENTS] == MOVE:

@@ -99,7 +99,7 @@ class Fetcher:
             wait = find_wait(answer, time.time())
             if wait > self._limits.longest_wait:
                 raise FetchError(
-                    f"its server answered {answer.status} and asks to wait {wait:.0f} s"
+                    f"its server answered with status {answer.status} and asks to wait {wait:.0f} s"
                 )
             self._next = max(self._next, time.monotonic() + max(wait, self.delay))
         raise AssertionError

@@ -12,7 +12,7 @@ from citations.claims import sentences
 from citations.links import Allowed, keep_links, plain_line
 from citations.marking import remove_marks
 from llm.answer_checks.facts import KnownNumbers
-from llm.tasks.clarify import Inputs
+from llm.tasks.question import ClarifyInputs
 
 _SECRETS = """
 password passwords passphrase passcode pin cvv cvc otp credentials token secret iban ssn
@@ -56,7 +56,7 @@ _PROMPT_MARKS = ("<data name=", "</data>")
 _TELEPHONE = re.compile(r"\d(?:[ ()./-]{0,3}\d){6}")
 
 
-def find_fault(text: str, inputs: Inputs) -> str:
+def find_fault(text: str, inputs: ClarifyInputs) -> str:
     """Return why a model's wording must not be shown, or an empty text."""
     if not text:
         return "it is empty"

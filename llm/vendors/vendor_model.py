@@ -292,7 +292,7 @@ class VendorModel:
                     reply = delta.reply or reply
             if reply is None:
                 raise ModelUnavailable(
-                    f"expected the end of the stream of {self.name!r}, found it cut"
+                    f"expected the end of the stream of {self.name!r}, found it cut off"
                 )
         return reply
 

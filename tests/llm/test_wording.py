@@ -2,9 +2,9 @@ import pytest
 
 from envelope.conversation import ClarificationReason
 from llm.answer_checks.wording import find_fault
-from llm.tasks.clarify import Inputs
+from llm.tasks.question import ClarifyInputs
 
-INPUTS = Inputs(
+INPUTS = ClarifyInputs(
     reason=ClarificationReason.AMBIGUOUS_QUERY,
     question="How do I set up `retry_after` for acme.com?",
     message="The question can be about several things.",

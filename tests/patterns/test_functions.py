@@ -11,10 +11,10 @@ from citations.citing import cite
 from citations.claims import citations, only_known, split_units
 from citations.proof import CitedSource, SourceTexts
 from gateway.chat.marked_text import parse_marked
-from gateway.slack.blocks import messages as slack_messages
-from gateway.slack.blocks import mrkdwn
-from gateway.slack.blocks import parse_text as slack_said
-from gateway.telegram.rendering import messages as telegram_messages
+from gateway.slack.channel import messages as slack_messages
+from gateway.slack.channel import mrkdwn
+from gateway.slack.channel import parse_text as slack_said
+from gateway.telegram.channel import messages as telegram_messages
 from knowledge.language.protecting import code_spans, natural
 from llm.answer_checks.facts import KnownNumbers
 from llm.answer_checks.wording import find_secret_words

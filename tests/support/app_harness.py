@@ -17,7 +17,7 @@ from uuid import uuid4
 import pytest
 import structlog
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from broker.values import JournalEntry
 from config.settings import Settings, load_settings
 from deploy.assembly.knowledge import Knowledge
@@ -31,7 +31,7 @@ from llm.conversation import ModelStep, ToolConversation
 from llm.missing_model import MissingModel
 from llm.port import I, Model, ModelAnswer, O, Task
 from llm.scripted import Scripted, ScriptedModel
-from llm.tasks import judge
+from llm.tasks.search import JudgeOutput, Verdict
 from llm.text_listener import TextListener
 from memory.key_names import conversation_keys
 
@@ -146,11 +146,11 @@ class PartlyScriptedModel:
 def judge_all(decision: Literal["approve", "research", "regenerate"]) -> Any:
     """Return the script of a judge that finds the whole answer supported, or none of it."""
 
-    def answer(inputs: Any) -> judge.Output:
+    def answer(inputs: Any) -> JudgeOutput:
         is_supported = decision != "regenerate"
-        verdict = judge.Verdict(passage=0, quote=inputs.answer, supported=is_supported)
+        verdict = Verdict(passage=0, quote=inputs.answer, supported=is_supported)
         share = 1.0 if decision == "approve" else 0.1
-        return judge.Output(
+        return JudgeOutput(
             claims_read=1,
             verdicts=() if is_supported else (verdict,),
             completeness=share,

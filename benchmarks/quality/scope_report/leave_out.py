@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from agents.question.guardrails import is_covered
 from benchmarks.quality.conversation import compute_macro_f1
 from benchmarks.quality.scope_report.corpora import IN_SCOPE, OUTSIDE
 from benchmarks.quality.scope_report.features import Features, Measured
@@ -212,9 +211,11 @@ def decide(one: Measured, assess: Assess) -> str:
 
 def _is_within(one: Measured, assess: Assess) -> bool:
     found = assess(one.scope)
-    return is_covered(found.coverage, found.ambiguity, "medium")
+    return found.coverage >= _NEUTRAL or found.ambiguity > _NEUTRAL
 
 
+_NEUTRAL = 0.5
+"""The probability at which the models are undecided; the desk itself declines far fewer."""
 BEGIN = "<!-- leave one out: begin, written by python -m benchmarks.quality.scope_report -->"
 END = "<!-- leave one out: end -->"
 _HEAD = (

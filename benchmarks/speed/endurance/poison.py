@@ -9,7 +9,7 @@ from benchmarks.speed.endurance.rolling import CAPACITY, LEASE_SECONDS, LOAD, TI
 from benchmarks.speed.endurance.worker_fleet import POISON, WorkerFleet, Workers
 from benchmarks.speed.harness.server import private_redis
 from broker.redis_broker import RedisBroker
-from broker.settle.batch import STARTS
+from broker.settlement import STARTS
 from broker.values import DeadLetter
 from gateway.desk import Message
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from redis import Redis
 
-from broker.embedded.endpoint import answers, find_server
+from broker.embedded_redis import answers, find_server
 
 
 @dataclass(frozen=True, slots=True)

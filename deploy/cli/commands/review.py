@@ -24,8 +24,7 @@ from deploy.cli.trace_lines import list_agent_costs
 from deploy.errors import CommandError
 from envelope.specialists import SpecialistName
 from gateway.answer import safe_reply
-from gateway.desk import Message
-from gateway.job_order import JobOrder
+from gateway.desk import JobOrder, Message
 from gateway.review_ports import ReportForm
 
 if TYPE_CHECKING:
@@ -310,7 +309,7 @@ async def _make_message(
         )
         price = "its price is unknown" if cost.usd is None else f"about {cost.usd:.2f} USD"
         sys.stderr.write(
-            f"refdesk: this review needs about {cost.calls:,} calls of {settings.gen_model} and "
+            f"refdesk: this review takes about {cost.calls:,} calls of {settings.gen_model} and "
             f"{cost.tokens:,} tokens ({price})\n"
         )
     heading = load_texts().text("review_request", chosen.language or ENGLISH)

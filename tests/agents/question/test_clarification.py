@@ -8,7 +8,7 @@ from envelope.sources import SearchResult
 from llm.errors import ModelUnavailable
 from llm.port import Model
 from llm.scripted import ScriptedModel
-from llm.tasks.clarify import Inputs, Output
+from llm.tasks.question import ClarifyInputs, ClarifyOutput
 from tests.citations.shapes import IDS, SHAPES, Shape, leads_elsewhere
 
 TEXTS = load_texts()
@@ -138,6 +138,26 @@ async def test_a_refusal_for_missing_context_names_the_question_and_the_nearest_
     )
 
 
+@pytest.mark.parametrize("stage", ["guardrails", "search"])
+async def test_what_only_the_search_has_seen_is_not_called_unanswered_or_foreign(
+    stage: str,
+) -> None:
+    unmatched = Reads(
+        clarification_reason=Reason.INSUFFICIENT_CONTEXT,
+        canonical_question="Who won?",
+        asking_stage=stage,
+    )
+
+    found = await word_question(unmatched)
+
+    assert found.response == " ".join(
+        (
+            TEXTS.text("decline_unmatched", "en", question="Who won?", topic=DOMAIN),
+            TEXTS.text("search_alone", "en"),
+        )
+    )
+
+
 @pytest.mark.parametrize("language", TEXTS.languages)
 def test_what_was_not_found_is_said_of_the_passages_and_not_of_the_documents(language: str) -> None:
     said = TEXTS.text("decline_missing", language, topic=DOMAIN, question="How loud?")
@@ -158,7 +178,7 @@ def test_what_was_not_found_is_said_of_the_passages_and_not_of_the_documents(lan
 async def test_the_nearest_pages_stand_under_one_line_that_leads_to_them(
     worded: str, above: str
 ) -> None:
-    model = ScriptedModel([Output(text=worded)])
+    model = ScriptedModel([ClarifyOutput(text=worded)])
     reads = Reads(clarification_reason=Reason.INSUFFICIENT_CONTEXT, search_results=RESULTS[:1])
 
     found = await word_question(reads, model)
@@ -203,7 +223,7 @@ async def test_a_question_in_another_language_than_the_documents_gets_the_langua
 
 
 async def test_a_model_words_it_and_the_options_stay_ours() -> None:
-    model = ScriptedModel([Output(text="Meinen Sie Konten oder Tarife?")])
+    model = ScriptedModel([ClarifyOutput(text="Meinen Sie Konten oder Tarife?")])
 
     found = await word_question(
         Reads(clarification_reason=Reason.AMBIGUOUS_QUERY, search_results=RESULTS, language="de"),
@@ -211,7 +231,7 @@ async def test_a_model_words_it_and_the_options_stay_ours() -> None:
     )
 
     asked = model.calls[0].inputs
-    assert isinstance(asked, Inputs)
+    assert isinstance(asked, ClarifyInputs)
     assert asked.options == ("Limits (Accounts)", "Limits (Rates)", "API")
     assert found.response.startswith("Meinen Sie Konten oder Tarife?\n")
     assert "3. API" in found.response
@@ -256,7 +276,9 @@ async def test_no_wording_option_or_page_leads_elsewhere(reason: Reason, shape: 
     )
     what = Reads(clarification_reason=reason, search_results=hostile, canonical_question=shape.text)
 
-    found = await word_question(what, ScriptedModel([Output(text=f"{shape.text} Which one?")]))
+    found = await word_question(
+        what, ScriptedModel([ClarifyOutput(text=f"{shape.text} Which one?")])
+    )
 
     assert not leads_elsewhere(found.model_dump_json(exclude={"clarification_fallback"}))
     assert found.suggested_actions
@@ -281,7 +303,7 @@ async def test_the_wording_of_a_model_stays_whatever_words_it_uses() -> None:
 
     found = await word_question(
         Reads(clarification_reason=Reason.SCOPE_UNCLEAR, canonical_question="it doesn't work"),
-        ScriptedModel([Output(text=wording)]),
+        ScriptedModel([ClarifyOutput(text=wording)]),
     )
 
     assert (found.response, found.clarification_fallback) == (wording, "")

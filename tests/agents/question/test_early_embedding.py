@@ -18,7 +18,7 @@ from knowledge.search.question_vectors import EarlyEmbedding, QuestionVectors
 from llm.errors import UnreadableOutput
 from llm.port import I, ModelAnswer, O, Task, Usage
 from llm.scripted import ScriptedModel
-from llm.tasks import scope
+from llm.tasks.question import ScopeOutput
 from llm.text_listener import TextListener
 from tests.support.embedders import UniformEmbedder
 
@@ -145,7 +145,7 @@ class JudgingModel(ScriptedModel):
     """Gives its verdict once the vendor was asked to embed."""
 
     def __init__(self, vendor: Vendor, *, fails: bool = False) -> None:
-        super().__init__([scope.Output(verdict="within", confidence=0.9, analysis="")])
+        super().__init__([ScopeOutput(verdict="within", confidence=0.9, analysis="")])
         self._vendor = vendor
         self._fails = fails
 
