@@ -1,7 +1,7 @@
-"""Proves what every flow must hold, from its rows alone, and draws flows; a test runs the proofs.
-
-The trunk are the stages that a message passes from its start; a branch, those from the stage at
-which a scatter begins it. A scatter leads its own trunk or branch on to the stage that gathers.
+"""Proves the properties that every flow must have from its rows alone, and draws flows; a test runs
+the proofs. The trunk consists of the stages that a message passes from its start; a branch, those
+from the stage at which a scatter begins it. A scatter leads its own trunk or branch on to the stage
+that gathers.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +16,7 @@ Edges = Callable[[Row], tuple[Stage, ...]]
 
 
 def find_flow_problems(flow: Flow) -> list[str]:
-    """Return a sentence for each condition that the flow breaks; none if it is sound."""
+    """Return a sentence for each property that the flow violates."""
     return [
         *_find_unanswered(flow),
         *_find_unreached(flow),
