@@ -17,8 +17,7 @@ from config.notification_settings import NotificationSettings, TelemetrySettings
 from config.storage_settings import IngestionSettings, RetentionSettings, StorageSettings
 from config.way_settings import SwarmSettings, WaySettings
 from llm.prices import find_context_window
-from llm.vendors.catalogue import vendors_by_name
-from llm.vendors.model_names import ModelName, parse_models
+from llm.vendors.catalogue import ModelName, parse_models, vendors_by_name
 from manager.flows.search_flow import SEARCH_FLOW
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""Turns laws into a checklist: what they demand, with the place of each requirement."""
+"""Turns laws into a checklist of requirements with their places."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -53,7 +53,7 @@ UNREAD = "the model did not state its requirement"
 
 
 def list_units_as_requirements(units: Iterable[RuleUnit]) -> Extraction:
-    """Return every unit with text in its order, as it stands: without a model nobody divides it."""
+    """Return every unit with text as one requirement, in order, for use without a model."""
     own = [one for one in units if one.text.strip()]
     return Extraction(
         requirements=tuple(
@@ -196,8 +196,8 @@ class Writes(BaseModel, frozen=True):
 class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
     """Divides laws into parts that have every unit once, reads each part, and joins the results.
 
-    Every unit is accounted for: with its requirements, without any, or as unread. A unit that a
-    model leaves out is asked for once more. Without a model every unit is listed as it stands.
+    Every unit is accounted for: with its requirements, with none, or as unread. A unit that a model
+    omits is requested once more. Without a model every unit is listed unchanged.
     """
 
     role = Role.REQUIREMENT_EXTRACTOR

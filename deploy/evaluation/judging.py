@@ -12,12 +12,12 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from citations.facts import KnownNumbers
 from citations.marking import remove_marks
 from deploy.assembly.assistant_prompts import load_prompts
 from deploy.assembly.data_folder import protect_data_folder
 from envelope.run import OUTSIDE
 from knowledge.index.terms import terms
-from llm.answer_checks.facts import KnownNumbers
 from llm.errors import ModelError
 from llm.port import Model, ModelCall, record_calls
 from llm.tasks.search import JUDGE, JudgedSource, JudgeInputs, Passage

@@ -17,9 +17,8 @@ from llm.port import Usage
 from llm.prices import cost_usd
 from llm.registry import Registry
 from llm.tasks.question import TRANSLATE, TranslateInputs
-from llm.vendors.catalogue import Vendor, VendorAccess, vendors_by_name
+from llm.vendors.catalogue import ModelName, Vendor, VendorAccess, parse_models, vendors_by_name
 from llm.vendors.context_window import OLLAMA_DEFAULT, ContextWindow, find_window
-from llm.vendors.model_names import ModelName, parse_models
 
 EXIT_FAULTS = 9
 PROMPT = TranslateInputs(text="Wie lange hat die Bibliothek geöffnet?", language="de")

@@ -272,8 +272,8 @@ class ReviewRoutes:
             review_id: ReviewId,
             assistant: AssistantName = None,
         ) -> Response:
-            """Return what the rules demand: `target_law`, and a `checklist` of requirements with
-            `id`, `requirement`, `source_section`, `severity` and `applicability`."""
+            """Return the requirements of the rules: `target_law`, and a `checklist` of requirements
+            with `id`, `requirement`, `source_section`, `severity` and `applicability`."""
             access, name = await self._enter(caller, assistant, review_id)
             found = await self._read_result(access, name, "checklist")
             question = access.question(name.message_id)

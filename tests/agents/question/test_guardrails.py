@@ -14,10 +14,10 @@ from envelope.outcome import Wrote
 from knowledge.errors import IndexUnavailable
 from knowledge.library.library import NamedInText
 from knowledge.port import CALIBRATION, Findings, Hit, SearchRequest
-from llm.attacks.injection import attack_in
 from llm.errors import ModelUnavailable
-from llm.scripted import ScriptedModel
+from llm.injection import attack_in
 from llm.tasks.question import ScopeInputs, ScopeOutput, Strictness, Verdict
+from tests.support.scripted_model import ScriptedModel
 
 MEANINGS = tuple(ClarificationOption(label=one, crumbs=(one,)) for one in ("Webhooks", "Numbers"))
 PAUSE = Pause(

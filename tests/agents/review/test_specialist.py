@@ -9,11 +9,11 @@ from agents.review.specialist import GivenOutput, LoopTurns, Toolbox, expand_sea
 from envelope.outcome import Wrote
 from envelope.run import OUTSIDE
 from envelope.specialists import ErrorSeverity, SpecialistName, SpecialistProfile
-from llm.conversation import ToolUse
 from llm.missing_model import MissingModel
-from llm.scripted import ScriptedModel
+from llm.port import ToolUse
 from llm.tasks.review import CLASSIFIER, ClassifierInputs, ClassifierOutput
 from llm.tasks.search import HydeExpansionOutput
+from tests.support.scripted_model import ScriptedModel
 from tools.calls import ToolErrorType, ToolResult
 
 FOUND = HydeExpansionOutput(

@@ -7,8 +7,8 @@ from envelope.outcome import Wrote
 from envelope.sources import SourceReference, SourceUsed
 from llm.errors import UnreadableOutput
 from llm.port import Model
-from llm.scripted import ScriptedModel
 from llm.tasks.search import JudgeInputs, JudgeOutput, Verdict
+from tests.support.scripted_model import ScriptedModel
 
 CHUNKS = (
     "A rule may have up to 8 conditions. All of them must match.",

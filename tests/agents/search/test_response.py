@@ -24,11 +24,10 @@ from llm.errors import (
     UnknownModel,
 )
 from llm.missing_model import MissingModel
-from llm.port import I, Model, ModelAnswer, O, Task
-from llm.scripted import ScriptedModel
+from llm.port import I, Model, ModelAnswer, O, Task, TextListener
 from llm.tasks.search import RespondInputs, RespondOutput
-from llm.text_listener import TextListener
 from tests.citations.shapes import IDS, SHAPES, Shape, leads_elsewhere
+from tests.support.scripted_model import ScriptedModel
 
 CHUNKS = (
     "A rule may have up to 8 conditions. All of them must match.",

@@ -22,10 +22,10 @@ from deploy.evaluation.judging import (
 )
 from deploy.evaluation.questions import UnknownFormatError
 from llm.errors import ModelUnavailable
-from llm.scripted import ScriptedModel
 from llm.tasks.search import JudgeOutput
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.model_server import running_server
+from tests.support.scripted_model import ScriptedModel
 
 NAME = "gpt-5-mini@openai"
 CONTEXT = "An invitation is valid for 7 days and can be used once."
