@@ -15,7 +15,7 @@ from llm.errors import BudgetExhausted, ModelError
 from llm.port import ModelCall, Usage, record
 from llm.prices import PriceSource
 
-CANCELLED = "cancelled before the answer came"
+CANCELLED = "cancelled before there was an answer"
 
 
 @dataclass(slots=True)

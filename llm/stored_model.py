@@ -281,8 +281,8 @@ class StoredModel:
         count = int(await calls.get(key) or 0)
         if count >= MOST_TIMEOUTS:
             raise ModelTimeout(
-                f"expected an answer of {self.name!r}, which ran out of time {count} times in this "
-                "question and is not asked again in it"
+                f"expected an answer of {self.name!r}, which exceeded its time limit {count} "
+                f"times in this question and is not asked again for it"
             )
         try:
             yield

@@ -51,12 +51,14 @@ _REASONS = {
 
 
 MEANWHILE = "meanwhile"
-"""The reason of passages that are shown until the model begins to write."""
+"""The reason key of passages that are shown until the model begins to write."""
 LAST_WRITING = 1_000
 """The number of passages that replace whatever a model began to write."""
 SILENCE_SECONDS = 2.5
-"""How long a model may be silent before the passages are shown: with what prepares an answer, which
-may take a quarter of a call's time, nobody sees nothing for more than about ten seconds."""
+"""How long a model may be silent before the passages are shown. Together with the calls before,
+which may take a quarter of a call's time, a person waits at most about ten seconds for a first
+text.
+"""
 
 
 class Reads(BaseModel, frozen=True):
@@ -130,7 +132,7 @@ def _read_clock() -> datetime:
 
 
 class ResponseAgent(Agent[Reads, Writes]):
-    """Writes the answer, and leaves it as the model wrote it.
+    """Writes the answer, which is sent as the model wrote it.
 
     Rules add marks where a source is proved, remove those of sources that do not exist, and let
     links lead only to the pages of cited sources: see `citations.citing` and `citations.links`. An
@@ -183,7 +185,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         try:
             written = await self._write(reads, inputs)
         except ModelError as error:
-            # In a thread, as below: every passage is looked through for orders to an assistant.
+            # In a thread, as below: every passage is searched for instructions to an assistant.
             writes = await asyncio.to_thread(self._fall_back, reads, error)
             if error.reason != NO_MODEL:
                 await self._publish_found(reads, writes, writing=LAST_WRITING)
@@ -457,7 +459,7 @@ def _collect_texts(reads: Reads) -> SourceTexts:
 
 
 def _list_said(reads: Reads) -> tuple[str, ...]:
-    """Return what the person said: what stands there is no invention of the model."""
+    """Return what the person said: text in it is not invented by the model."""
     turns = (turn.text for turn in reads.history)
     return (reads.canonical_question, reads.assumption, *turns)
 

@@ -264,7 +264,8 @@ def check_schedule(text: str) -> str:
     """Return a cron expression; raise `CommandError` if it is none."""
     if text and not croniter.is_valid(text):
         raise CommandError(
-            f"expected a schedule as cron has it, such as '0 6 * * *' for every day at 6:00 UTC, "
+            f"expected a schedule in the format of cron, such as '0 6 * * *' for every day at "
+            f"6:00 UTC, "
             f"found {text!r}"
         )
     return text

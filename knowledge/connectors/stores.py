@@ -191,8 +191,8 @@ def _read_state(folder: Path) -> _State:
 def _explain(error: Exception, place: str) -> str:
     reason = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST_REASON]
     return (
-        f"{place} cannot be read ({reason}). Check the address, the network and the credentials "
-        "in the environment; the documents of its last time stay"
+        f"{place} could not be read ({reason}). Check the address, the network and the "
+        f"credentials in the environment; its documents stay in the index as they are"
     )
 
 

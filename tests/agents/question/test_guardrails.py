@@ -411,7 +411,10 @@ async def test_a_question_that_cannot_be_looked_through_in_time_is_judged_like_a
     writes = await guard("How do I add a route?", inspection_seconds=0.0)
 
     assert writes.within_scope
-    assert "not all of it was searched for attacks within 0 s" in writes.guardrails_analysis
+    assert (
+        "the text could not be searched for attacks completely within 0 s"
+        in writes.guardrails_analysis
+    )
 
 
 async def test_a_question_that_was_looked_through_says_nothing_of_it() -> None:
