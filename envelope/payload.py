@@ -71,7 +71,7 @@ ASKERS = (
     Role.ASSESS,
     Role.SYNTHESIS,
 )
-"""Every agent that works on a question may ask back; the clarification agent words it."""
+"""Every agent that works on a question may ask for clarification; the clarification agent writes the text."""
 CALLING = (
     Role.EXTRACTOR,
     Role.CLASSIFIER,

@@ -19,7 +19,7 @@ from deploy.assembly.knowledge import (
     open_replacement,
 )
 from deploy.assembly.source_registry import SourceRegistry, parse_source
-from gateway.http.uvicorn_server import listening, serving
+from gateway.connections.server import listening, serving
 from knowledge.embedding import MULTILINGUAL
 from knowledge.embedding_forms import VectorIdentity
 from knowledge.ingestion_report import IngestionResult, PlainReport

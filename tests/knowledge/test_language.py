@@ -8,8 +8,7 @@ import pytest
 
 from knowledge.language.detector import ScriptAndNgramDetector
 from knowledge.language.langdetect import FencedLangdetect, SecondOpinion
-from knowledge.language.port import PRIOR_SHARE, Detection
-from knowledge.language.port import Detector
+from knowledge.language.port import PRIOR_SHARE, Detection, Detector
 from knowledge.language.protecting import natural
 from knowledge.language.scripts import CANDIDATES
 

@@ -28,7 +28,7 @@ from deploy.assembly.recording import Records
 from deploy.assembly.runtime import Runtime
 from deploy.errors import CommandError
 from envelope.question import Question
-from gateway.conversation_erasure import erase
+from gateway.desk import erase
 from gateway.review_ports import DocumentEntry, DocumentRefusedError, ReportForm
 from knowledge.documents.decoding import MAX_BYTES
 from knowledge.documents.folder import FolderListing, walk
@@ -82,7 +82,7 @@ class LocalReview:
         if isinstance(found, dict):
             written = await self.reports.read_checklist(self.question, found)
         if written is None:
-            raise CommandError("expected a checklist, found none: no rules were read")
+            raise CommandError("there is no checklist to write, because no rules were read")
         return written
 
     def render(self, report: Report, form: ReportForm) -> bytes:
