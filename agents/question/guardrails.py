@@ -299,7 +299,8 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             return _accept(analysis, covered)
         if reads.open_pause is not None:
             # Few words, such as "just tell me", which say nothing without what they answer.
-            return self._ask_back(ScopeOutput(verdict="unclear", confidence=0.0, analysis=""), ())
+            unclear = ScopeOutput(verdict="unclear", confidence=0.0, analysis="")
+            return self._ask_back(unclear, _list_offered(reads.open_pause))
         found_nothing = _refuse(ClarificationReason.INSUFFICIENT_CONTEXT, findings, analysis)
         return found_nothing.model_copy(
             update={"clarification_message": MATCHES_NOTHING, "guardrails_confidence": 1 - covered}
@@ -395,6 +396,12 @@ class GuardrailsAgent(Agent[Reads, Writes]):
 
     def _about(self) -> str:
         return self._domain_scope.strip().rstrip(".") or self._domain_name
+
+
+def _list_offered(pause: Pause) -> tuple[ClarificationOption, ...]:
+    """Return the places that the desk offered when it asked, to offer them again."""
+    pairs = zip(pause.options, pause.places, strict=False)
+    return tuple(ClarificationOption(label=label, crumbs=place) for label, place in pairs if place)
 
 
 def _ask_which(questions: tuple[str, ...]) -> dict[str, object]:
