@@ -78,7 +78,7 @@ async def test_without_a_model_each_listed_item_has_its_closest_passage(open_app
     assert [task["title"] for task in reply["tasks"]] == ["webhooks", "REST API", "SMPP"]
     assert set(list_states(reply)) == {"completed"}
     assert reply["sources"]
-    assert "| Item | Closest passage |" in reply["text"]
+    assert "**webhooks: " in reply["text"]
     assert roles[roles.index("plan") :][:3] == ["plan", "gather", "ledger"]
     assert roles[-2:] == ["synthesize", "quality"]
 
