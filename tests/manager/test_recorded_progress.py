@@ -51,7 +51,11 @@ def test_without_a_known_flow_it_goes_on_by_its_own(flow: str) -> None:
 
 def test_a_reply_that_no_model_read_counts_as_a_round_on_its_own_way() -> None:
     pause: dict[str, JsonValue] = {"flow": SPECIALISTS, "round": 2}
-    unread = {"context_type": "follow_up", "decided_by": "rules", "open_pause": pause}
+    unread: dict[str, JsonValue] = {
+        "context_type": "follow_up",
+        "decided_by": "rules",
+        "open_pause": pause,
+    }
 
     counted = record_progress(envelope(unread), ESSENCE, StageEvent.DONE, FLOWS)
     read = envelope({**unread, "decided_by": "combined_call"})
