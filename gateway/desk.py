@@ -355,7 +355,9 @@ class Desk:
         until = self._find_end(deadline_seconds)
         while (seconds := until - time.monotonic()) > 0:
             if stopping is not None and stopping.is_set():
-                raise StoppingError("this process stops: send the message again under the same id")
+                raise StoppingError(
+                    "this process is stopping: send the message again with the same id"
+                )
             try:
                 reply = await self._replies.await_reply(
                     question, block_seconds=min(seconds, LOOK_SECONDS)

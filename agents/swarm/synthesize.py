@@ -1,4 +1,4 @@
-"""Writes one answer from what all workers wrote; each claim has its source."""
+"""Writes one answer from the results of all workers; each claim has its source."""
 
 import asyncio
 import re
@@ -369,7 +369,7 @@ def _list_notes(
 
 
 def _note_cells(table: ItemTable | None) -> Iterator[dict[str, str]]:
-    """Yield how many of how many cells have a finding, where one has none."""
+    """Yield a note on how many cells have a finding, if some have none."""
     if table is not None and table.found < table.total:
         yield {"key": TABLE_CELLS, "value": f"{table.found}/{table.total}"}
 

@@ -70,15 +70,17 @@ async def open_endpoint(settings: Settings) -> AsyncIterator[Endpoint]:
     protect_data_folder(settings.refdesk_data)
     async with run_embedded_redis(settings.refdesk_data) as endpoint:
         if not endpoint.durable:
-            raise CommandError("there is nothing to back up: without a Redis server, data ends "
-                               "with each process")  # fmt: skip
+            raise CommandError(
+                "there is nothing to back up: without a Redis server, data is lost when a "
+                "process ends"
+            )
         yield endpoint
 
 
 async def write_backup(settings: Settings, target: Path) -> BackupResult:
     """Write a backup to a new file; raises `CommandError` if it exists."""
     if await asyncio.to_thread(target.exists):
-        raise CommandError(f"{target} exists already: name a new file")
+        raise CommandError(f"{target} exists already; choose the name of a new file")
     part = target.with_name(f"{target.name}.part")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
@@ -109,7 +111,10 @@ async def _write_parts(settings: Settings, archive: tarfile.TarFile) -> BackupRe
             await client.aclose()
         with tempfile.TemporaryDirectory(dir=_prepare(settings), prefix="backup-") as copied:
             if not await _copy_index(settings, Path(copied)):
-                notes.append("the index is on QDRANT_URL: use the snapshots of that server")
+                notes.append(
+                    "this backup does not contain the index, which is on the server of "
+                    "QDRANT_URL: use the snapshots of that server"
+                )
             files = _add_files(archive, Path(copied), PurePosixPath(DATA, "index"))
             pointers = list((settings.refdesk_data / "index").glob("*.json"))
             for one in pointers:
@@ -230,7 +235,9 @@ def _open(source: Path) -> tarfile.TarFile:
 def _check(archive: tarfile.TarFile, settings: Settings) -> None:
     names = set(archive.getnames())
     if MANIFEST not in names or END not in names:
-        raise CommandError("the file is not a complete backup: it was cut off while it was written")
+        raise CommandError(
+            "the file is not a complete backup: the backup was interrupted while it was written"
+        )
     manifest = json.loads(_member(archive, MANIFEST).read())
     if manifest.get("format") != FORMAT:
         raise CommandError(
@@ -250,13 +257,14 @@ async def _check_target(
     if living := await RedisPresence(client).living():
         one = living[0]
         raise CommandError(
-            f"processes of this installation run ({one.host}, pid {one.pid}): stop them first; one "
-            "that was killed is forgotten after half a minute"
+            f"processes of this installation are running ({one.host}, pid {one.pid}): stop them "
+            f"first; a process that was killed is listed for half a minute"
         )
     has_index = any((settings.refdesk_data / "index").glob("*"))
     if not overwrite and (has_index or not await snapshot.is_empty()):
         raise CommandError(
-            "there is data here already, which the backup would replace: say so with --overwrite"
+            "this installation already has data, which the backup would replace: to replace it, "
+            "add --overwrite"
         )
 
 

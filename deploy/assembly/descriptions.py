@@ -140,7 +140,7 @@ class ModelDescriber:
             log.warning("description_fallback_used", page=page.title, error=str(error))
             later = isinstance(error, ModelUnavailable | ModelMisconfigured)
             again = "; the next ingestion asks it again" if later else ""
-            problem = f"it is described by rules, the model gave no description: {error}{again}"
+            problem = f"its description is by rules, because the model gave none: {error}{again}"
             return replace(by_rules, problem=problem, is_provisional=later)
         made = Description(output.description, output.summary, output.keypoints, output.keywords)
         return complete_description(page, made)

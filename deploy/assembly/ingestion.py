@@ -66,8 +66,8 @@ BLOCK_SECONDS = 1.0
 MOST_NOTES = 1000
 """The most warnings about files that the owner's process returns to the command."""
 REPLACED = (
-    "an index of another embedding model has replaced its index: restart it to let it answer from "
-    "the new one"
+    "an index with another embedding model has replaced its index; restart it, so that it answers "
+    "from the new one"
 )
 
 
@@ -252,10 +252,13 @@ async def ask_owner(
             reply = await broker.replies.read_reply(question) or {}
             if reply.get("outcome") != "answered":
                 raise CommandError(
-                    f"the process that owns the index could not do it: {reply.get('error')}"
+                    f"the process that owns the index could not execute the request: "
+                    f"{reply.get('error')}"
                 )
             return reply
-    raise CommandError(f"the process that owns the index did not finish in {seconds:.0f} seconds")
+    raise CommandError(
+        f"the process that owns the index did not finish within {seconds:.0f} seconds"
+    )
 
 
 class IngestionHandler:
@@ -330,7 +333,7 @@ def _submission(question: Question, payload: Fields, seconds: float) -> Submissi
         frame=envelope.encode(),
         role=Role.INGESTION.value,
         deadline_seconds=seconds,
-        last_resort={"outcome": "failed", "error": "it did not finish in time"},
+        last_resort={"outcome": "failed", "error": "it did not finish before its time limit"},
     )
 
 

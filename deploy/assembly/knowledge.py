@@ -351,7 +351,7 @@ def restore_embedder(
         if identify_vectors(embedder) == vectors:
             return embedder
     return UnavailableEmbedder(
-        vectors, f"the embedding model {vectors.model!r} of the index cannot be made: {reason}"
+        vectors, f"the embedding model {vectors.model!r} of the index cannot be loaded: {reason}"
     )
 
 

@@ -158,7 +158,7 @@ def push_metrics(
 ) -> CollectorRegistry:
     """Return a registry, by default a new one, that reads the counts of a channel at a scrape."""
     registry = CollectorRegistry() if registry is None else registry
-    what = "Replies that were shown or tried."
+    what = "Deliveries of replies, by result."
     name = "refdesk_chat_deliveries"
     registry.register(_Counts(channel, tally, name=name, what=what, label="result"))
     what, name = "Messages that were not accepted.", "refdesk_chat_declined"

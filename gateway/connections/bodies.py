@@ -165,5 +165,5 @@ async def read_body(
                 pieces.append(chunk)
                 more = bool(message.get("more_body", False))
     except TimeoutError as error:
-        raise BodyTooSlowError("the body came too slowly") from error
+        raise BodyTooSlowError("the body arrived too slowly") from error
     return b"".join(pieces)

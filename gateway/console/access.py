@@ -118,7 +118,9 @@ class ConsoleUser:
     def require(self, role: Role, assistant: Assistant) -> None:
         """Raise `ConsoleRefusedError` without the role; an assistant of others does not exist."""
         if assistant not in self.roles:
-            raise ConsoleRefusedError(404, "Not found", "This does not exist, or not any more.")
+            raise ConsoleRefusedError(
+                404, "Not found", "This page does not exist, or it was deleted."
+            )
         if not self.may(role, assistant):
             raise _missing_role(role)
 
@@ -292,7 +294,8 @@ def _check_forgery_token(request: Request, user: ConsoleUser, form: Mapping[str,
         raise ConsoleRefusedError(
             403,
             "Not changed",
-            "This form belongs to a session that has ended. Open the page again and repeat.",
+            "Nothing was changed, because the session of this form has ended. Open the page again "
+            "and repeat the change.",
         )
 
 
@@ -331,7 +334,10 @@ def make_route_class(
                     return refuse(request, refusal)
                 except RecordsUnavailableError as error:
                     title = "The database of the records does not answer"
-                    text = "Questions are answered as usual, and recorded when it is back."
+                    text = (
+                        "Questions are answered as usual, and recorded when the database is "
+                        "available again."
+                    )
                     return refuse(request, _note_outage(error, title, f"{text} ({error})"))
                 except unavailable as error:
                     title = "Redis or the index does not answer"

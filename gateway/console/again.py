@@ -45,7 +45,7 @@ class Again:
             question = desk.question(message)
             await desk.submit(message)
         except BusyError as error:
-            raise ConsoleRefusedError(503, "The desk is busy", str(error)) from error
+            raise ConsoleRefusedError(503, "Too many questions are waiting", str(error)) from error
         except (MessageError, ValueError) as error:
             raise ConsoleRefusedError(
                 400, "This question cannot be asked again", str(error)

@@ -36,7 +36,7 @@ def find_in_gaps(pages: GapPages) -> FindConcerns:
                 "A gap grows",
                 f"“{gap.title}” and the like: asked {gap.last_week} times in 7 days, "
                 + (
-                    f"{gap.since_change} times since it was done"
+                    f"{gap.since_change} times since it was marked as done"
                     if gap.state == "done"
                     else f"{gap.week_before} times in the 7 days before"
                 ),
@@ -59,9 +59,9 @@ def find_in_operations(pages: OperationPages, operations: Operations) -> FindCon
                     place = f"documents?{urlencode({'tenant': tenant, 'assistant': assistant})}"
                     reason = next(iter(source.reasons), "")
                     text = f"{source.place}: {source.failed} failed. {reason}"
-                    found.append(Concern("A source was not read whole", text, place))
+                    found.append(Concern("Documents of a source could not be read", text, place))
         if letters := await pages.find_letters(user):
-            text = f"{len(letters)} messages were given up; the people received an apology."
+            text = f"{len(letters)} messages could not be answered; the people received an apology."
             found.append(Concern("Dead letters", text, "dead"))
         return found
 

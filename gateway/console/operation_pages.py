@@ -230,7 +230,9 @@ class OperationPages:
         form = await receive(request, Role.OWNER)
         letter = await self._admin.read_dead_letter(form.read("id"))
         if letter is None or _assistant_of(letter) != form.assistant:
-            raise ConsoleRefusedError(404, "No such letter", "It was sent again, or deleted.")
+            raise ConsoleRefusedError(
+                404, "No such letter", "It was retried or deleted in the meantime."
+            )
         return letter
 
     @require(Role.OWNER, everywhere=True)

@@ -130,5 +130,7 @@ def _select(request: Request) -> Selection:
 
 def _unknown_person() -> ConsoleRefusedError:
     return ConsoleRefusedError(
-        404, "No such person", "There is no record of this person, or not any more."
+        404,
+        "No such person",
+        "There is no record of this person: it has expired, was erased, or never existed.",
     )

@@ -111,7 +111,7 @@ class _Pages:
             return await find(user)
         except away as error:
             log.warning("console_unavailable", error=str(error))
-            return [Concern("A part of the desk could not be examined", str(error), "")]
+            return [Concern("A part of the installation could not be checked", str(error), "")]
 
     @require(Role.VIEWER)
     async def questions(

@@ -152,7 +152,8 @@ class AllowedHosts:
         """Raise `ForbiddenError` for a request to a host that is not allowed."""
         if not self.allows(request.headers.get("host", "")):
             raise ForbiddenError(
-                "this server does not answer under the host of this request; see ALLOWED_HOSTS",
+                "this server does not accept the host name of this request; an operator can allow "
+                "it with the setting ALLOWED_HOSTS",
                 code="host_not_allowed",
             )
 
@@ -385,7 +386,7 @@ def _local(request: Request, tenant: str) -> Principal:
     forwarded = any(name in request.headers for name in FORWARDED)
     if LOCAL_HOST.fullmatch(host) is None or foreign or forwarded:
         raise ForbiddenError(
-            f"without keys the desk answers only requests from its own machine; {MAKE_ONE}",
+            f"without keys, only requests from the server's own machine are answered; {MAKE_ONE}",
             code="not_local",
         )
     return Principal(

@@ -254,7 +254,7 @@ class AdmissionQueue:
         if time.monotonic() >= until or busy.reason not in PASSES:
             raise busy
         if self._stopping.is_set():
-            raise StoppingError("this process stops: send the message again under the same id")
+            raise StoppingError("this process is stopping: send the message again with the same id")
 
 
 def _step(until: float) -> float:
@@ -335,7 +335,7 @@ class QuestionSender:
         journal = await self._channel.replies.read_journal(question)
         if not journal:
             raise InvalidRequestError(
-                "this message was forgotten: send it under another id",
+                "this message was erased: send it again with another id",
                 code="message_forgotten",
                 status=410,
             )
@@ -351,7 +351,7 @@ class QuestionSender:
         )
         if not is_same or not is_theirs:
             raise InvalidRequestError(
-                "this message id was used before for another message: send it under another id",
+                "this message id was used before for another message: send it with another id",
                 code="message_id_reused",
                 status=409,
             )

@@ -87,7 +87,8 @@ def refuse_public(caller: Principal) -> None:
     """Raise `ForbiddenError` for a public key."""
     if caller.public:
         raise ForbiddenError(
-            "expected a secret key: a public key opens conversations on its websites only",
+            "expected a secret key: a public key can only be used for conversations on its "
+            "websites",
             code="secret_key_required",
         )
 
@@ -105,14 +106,15 @@ class SearchQuery(BaseModel, frozen=True, extra="forbid"):
         description="a question or key words, in any language",
         examples=["How do I configure routing rules?"],
     )
-    limit: int = Field(10, ge=1, le=MOST_PASSAGES, description="the most passages to return")
+    limit: int = Field(10, ge=1, le=MOST_PASSAGES, description="maximum number of passages")
 
 
 class SearchHit(FoundPassage, frozen=True):
     """A passage of a document, as it stands there, with its place."""
 
     link: str | None = Field(
-        None, description="opens the document at its heading, as `link` of the sources of an answer"
+        None,
+        description="link that opens the document at its heading, as in the sources of an answer",
     )
 
 

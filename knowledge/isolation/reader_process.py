@@ -299,7 +299,7 @@ class _Child:
 
 
 def _nonsense_error(error: Exception) -> ReaderDiedError:
-    return ReaderDiedError(f"the process that read it answered nonsense: {error}")
+    return ReaderDiedError(f"the process that read it returned invalid data: {error}")
 
 
 def _slow_error(seconds: float) -> TooSlowError:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from llm.conversation import ModelMessage, ToolUse
 from llm.errors import ModelUnavailable
+from llm.port import ModelMessage, ToolUse
 from llm.tasks.swarm import (
     FoundContradiction,
     MissingFact,

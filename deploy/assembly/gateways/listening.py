@@ -119,7 +119,7 @@ class Watch:
         still = time.monotonic() - self._last_turn
         if still <= self._stuck_seconds:
             return ""
-        return f"the event loop has stood still for {still:.0f} s"
+        return f"the event loop has been blocked for {still:.0f} s"
 
     def unready(self) -> str:
         """Return why the channel cannot accept messages, or an empty text."""

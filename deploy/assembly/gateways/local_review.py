@@ -82,7 +82,7 @@ class LocalReview:
         if isinstance(found, dict):
             written = await self.reports.read_checklist(self.question, found)
         if written is None:
-            raise CommandError("expected a checklist, found none: no rules were read")
+            raise CommandError("there is no checklist to write, because no rules were read")
         return written
 
     def render(self, report: Report, form: ReportForm) -> bytes:

@@ -85,7 +85,7 @@ class StoredAttachments:
         if stored is Stored.NO_ROOM:
             raise DocumentRefusedError(
                 f"expected at most {self._most_documents} documents of a usual size in a "
-                "conversation, found no room for one more: begin another conversation",
+                f"conversation, found no room for another one: start a new conversation",
                 "too_many_documents",
             )
         return replace(name_document(document), is_new=stored is Stored.ADDED)

@@ -133,8 +133,8 @@ class OpenAiQuestions:
         refuse_public(caller)
         if wanted.foreign_tool is not None:
             raise InvalidRequestError(
-                f"{wanted.foreign_tool}: this model calls no tools of its callers: leave the "
-                "parameter out",
+                f"{wanted.foreign_tool}: this model does not call tools of its clients: omit the "
+                f"parameter",
                 code="unsupported_parameter",
                 param=wanted.foreign_tool,
             )
@@ -184,7 +184,8 @@ class OpenAiQuestions:
         found = await self._channel.conversations.thread(here, digest)
         if found is None:
             raise InvalidRequestError(
-                "there is no such response, or its conversation is not kept: send the history",
+                "there is no such response, or its conversation is no longer stored: send the "
+                "whole history",
                 code="previous_response_not_found",
                 param="previous_response_id",
                 status=400,
