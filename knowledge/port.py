@@ -122,7 +122,8 @@ class Findings:
     `CALIBRATION` when the likeness of texts could not be judged, and `RERANKING`.
     `documents` is the number of documents in the index, `languages` their languages; None and empty
     if they were not counted. `total` counts the chunks that were found, of which `limit` are
-    hits. `from_cache`: an equal search found them before.
+    hits. `from_cache`: an equal search found them before. `uncompared` are the languages of
+    documents with whose meaning the question was not compared: only their words were.
     """
 
     hits: tuple[Hit, ...]
@@ -136,6 +137,7 @@ class Findings:
     fallbacks: tuple[str, ...] = ()
     documents: int | None = None
     languages: tuple[str, ...] = ()
+    uncompared: tuple[str, ...] = ()
     features: dict[str, float] = field(default_factory=dict)
     from_cache: bool = False
     total: int = 0
@@ -169,7 +171,17 @@ def find_refusal_reason(
     """
     if findings.documents == 0:
         return ClarificationReason.NO_DOCUMENTS
+    is_translated = text_eng not in ("", text)
     is_foreign = bool(language and findings.languages) and language not in findings.languages
-    if is_foreign and text_eng in ("", text):
+    if is_foreign and not is_translated and set(findings.uncompared) >= set(findings.languages):
         return ClarificationReason.NO_TRANSLATION
     return None
+
+
+def find_uncompared(findings: Findings, *, text: str, text_eng: str) -> tuple[str, ...]:
+    """Return the languages of documents whose meaning was not compared with the question.
+
+    English ones were, where the question has a translation.
+    """
+    is_translated = text_eng not in ("", text)
+    return tuple(one for one in findings.uncompared if not (is_translated and one == "en"))

@@ -47,6 +47,8 @@ failed.
 """
 _UNREAD = frozenset({Role.GUARDRAILS.value, Role.SEARCH.value})
 """Stages before any passage was read: they only know that the search found no match."""
+_OF_SOME_DOCUMENTS = frozenset({_Reason.OUT_OF_SCOPE, _Reason.INSUFFICIENT_CONTEXT})
+"""Reasons that concern the documents which were compared with the question, perhaps not all."""
 _WITHOUT_PAGES = frozenset({_Reason.OUT_OF_SCOPE, _Reason.NO_DOCUMENTS, _Reason.NO_TRANSLATION})
 
 
@@ -112,6 +114,8 @@ class ClarificationAgent(Agent[Reads, Writes]):
         reason = _find_reason(reads)
         actions = self._make_actions(reason, reads)
         lead, fallback = await self._word_lead(reason, reads, actions)
+        if reason in _OF_SOME_DOCUMENTS and reads.document_languages:
+            lead = f"{lead}\n\n{self._note_uncompared(reads)}"
         writes = Writes(
             response=_without_links(self._with_list(lead, actions, reads.language)),
             clarification_type=_WORDING[reason][0],
@@ -175,6 +179,11 @@ class ClarificationAgent(Agent[Reads, Writes]):
         known = [code for code in reads.document_languages if code in self._texts.languages]
         names = [self._texts.text(f"language_{code}", reads.language) for code in known]
         return ", ".join(names or reads.document_languages)
+
+    def _note_uncompared(self, reads: Reads) -> str:
+        """Say which documents the question was not compared with."""
+        named = self._name_languages(reads)
+        return self._texts.text("not_compared", reads.language, document_languages=named)
 
     def _with_reference(self, text: str, reason: ClarificationReason, reads: Reads) -> str:
         """Return the text, followed by the id of the question if an operator must see it."""

@@ -38,6 +38,7 @@ from knowledge.port import (
     Searcher,
     SearchRequest,
     find_refusal_reason,
+    find_uncompared,
 )
 from llm.errors import ModelError
 from llm.injection import BUDGET_SECONDS, inspect_within
@@ -287,11 +288,10 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         reason = find_refusal_reason(
             findings, language=reads.language, text=reads.text, text_eng=reads.text_eng
         )
-        is_comparable = not findings.hits or findings.are_calibrated
-        if reason is not None and is_comparable:
+        if reason is not None:
             compared = "without a model, texts in different languages cannot be compared"
             return _refuse(reason, findings, f"{analysis}; {compared}")
-        if reason is not None or not findings.match_nothing:
+        if not findings.match_nothing or _judges_words_alone(findings, reads.language):
             return _accept(analysis, covered)
         if reads.open_pause is not None:
             # Few words, such as "just tell me", have no meaning without the question that they
@@ -299,7 +299,13 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             return self._ask_back(ScopeOutput(verdict="unclear", confidence=0.0, analysis=""), ())
         found_nothing = _refuse(ClarificationReason.INSUFFICIENT_CONTEXT, findings, analysis)
         return found_nothing.model_copy(
-            update={"clarification_message": MATCHES_NOTHING, "guardrails_confidence": 1 - covered}
+            update={
+                "clarification_message": MATCHES_NOTHING,
+                "guardrails_confidence": 1 - covered,
+                "document_languages": find_uncompared(
+                    findings, text=reads.text, text_eng=reads.text_eng
+                ),
+            }
         )
 
     async def _describe_named(self, reads: Reads) -> str:
@@ -392,6 +398,12 @@ class GuardrailsAgent(Agent[Reads, Writes]):
 
     def _about(self) -> str:
         return self._domain_scope.strip().rstrip(".") or self._domain_name
+
+
+def _judges_words_alone(findings: Findings, language: str) -> bool:
+    """Return whether only the words were judged, of documents in other languages."""
+    is_foreign = bool(findings.languages) and language not in findings.languages
+    return is_foreign and not findings.are_calibrated
 
 
 def _ask_which(questions: tuple[str, ...]) -> dict[str, object]:

@@ -81,6 +81,7 @@ class Reads(BaseModel, frozen=True):
     shows_drafts: bool = False
     search_quality: Literal["excellent", "good", "poor"] = "good"
     best_answer: dict[str, JsonValue] | None = None
+    document_languages: tuple[str, ...] = ()
 
 
 class Writes(MayAsk, frozen=True):
@@ -360,7 +361,11 @@ class ResponseAgent(Agent[Reads, Writes]):
         ]
         frame = "passages_poor" if reads.search_quality == "poor" else "passages_found"
         notice = " ".join(
-            self._look_up_text(key, reads.language) for key in (f"passages_{reason}", frame)
+            (
+                self._look_up_text(f"passages_{reason}", reads.language),
+                *self._note_uncompared(reads),
+                self._look_up_text(frame, reads.language),
+            )
         )
         notice = self._add_assumption(notice, reads)
         text = "\n\n".join((notice, *map(_write_passage, shown)))
@@ -372,6 +377,13 @@ class ResponseAgent(Agent[Reads, Writes]):
             fallback_reason=reason,
             passages=FoundPassages(notice=notice, shown=tuple(shown), marked=list_marked(chosen)),
         )
+
+    def _note_uncompared(self, reads: Reads) -> tuple[str, ...]:
+        """Say which documents the question was not compared with, where nothing clear was found."""
+        if reads.search_quality != "poor" or not reads.document_languages:
+            return ()
+        names = ", ".join(self._name(code, reads.language) for code in reads.document_languages)
+        return (self._look_up_text("not_compared", reads.language, document_languages=names),)
 
     def _make_answer(self, kept: _CitedText, reads: Reads) -> _OutgoingAnswer:
         references, context = reads.source_references, reads.search_context

@@ -34,6 +34,7 @@ from knowledge.port import (
     Searcher,
     SearchRequest,
     find_refusal_reason,
+    find_uncompared,
 )
 from knowledge.search.joined import search_parts, search_place
 from knowledge.sections import count_tokens
@@ -263,6 +264,7 @@ class SearchAgent(Agent[Reads, Writes]):
             ),
             search_quality=findings.quality,
             tried_chunks=tuple(dict.fromkeys((*_already_used(reads), *context.chunks))),
+            document_languages=find_uncompared(findings, text=reads.text, text_eng=reads.text_eng),
         )
 
     def _stop_or_continue(self, writes: Writes, reads: Reads, findings: Findings) -> Writes:
@@ -279,6 +281,8 @@ class SearchAgent(Agent[Reads, Writes]):
             ClarificationOption(label=place.label, crumbs=place.crumbs) for place in findings.places
         )
         is_foreign = reason is ClarificationReason.NO_TRANSLATION
+        if is_foreign:
+            writes = writes.model_copy(update={"document_languages": findings.languages})
         return writes.model_copy(
             update={
                 "search_quality": "poor" if reason in REFUSALS else writes.search_quality,
@@ -286,7 +290,6 @@ class SearchAgent(Agent[Reads, Writes]):
                 "clarification_reason": reason,
                 "clarification_message": message,
                 "clarification_options": tuple(dict.fromkeys(places))[:_OPTIONS],
-                "document_languages": findings.languages if is_foreign else (),
             }
         )
 

@@ -25,7 +25,10 @@ TOP = {
 }
 """Pages outside of `docs/`, and their names in the site."""
 SECTIONS: Mapping[str, tuple[str, ...]] = {
-    "Use it": ("ways", "reviews", "formats", "sources", "tools", "access", "local-models"),
+    "Use it": (
+        *("ways", "reviews", "formats", "sources", "tools", "access"),
+        *("languages", "local-models"),
+    ),
     "Channels": ("channels", "http", "widget", "links"),
     "Run it": ("deployment", "operations", "settings", "upgrading", "security", "injection"),
     "How it works": ("flow", "contracts", "delivery", "glossary"),

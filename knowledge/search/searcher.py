@@ -141,6 +141,7 @@ class LevelSearcher:
             fallbacks=fallbacks,
             documents=view.counts.documents,
             languages=view.counts.languages,
+            uncompared=_list_uncompared(view, request, is_embedded=not look_up.failed),
             features=look_up.features,
             total=sum(len(page.chunks) for page in found.pages),
         )
@@ -269,6 +270,25 @@ class LevelSearcher:
             return "poor"
         excellent = (1 + self._threshold) / 2
         return "excellent" if assessment.answerability >= excellent else "good"
+
+
+def _list_uncompared(
+    view: CorpusView, request: SearchRequest, *, is_embedded: bool
+) -> tuple[str, ...]:
+    """Return the languages of documents whose meaning a question in its language does not reach."""
+    asked = request.language
+    if asked is None:
+        return ()
+    return tuple(
+        language
+        for language in view.counts.languages
+        if language != asked
+        and not (
+            is_embedded
+            and language in view.calibrations
+            and view.calibrations[language].compares(asked)
+        )
+    )
 
 
 def _list_terms(view: CorpusView, asked: Wordings) -> list[int]:

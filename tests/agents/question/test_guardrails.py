@@ -309,11 +309,20 @@ async def test_a_model_that_fails_leaves_the_question_to_the_search() -> None:
 
 
 async def test_without_a_model_a_text_that_cannot_be_compared_is_not_called_off_topic() -> None:
-    searcher = Covering(0.0, languages=("en",))
+    searcher = Covering(0.0, languages=("en",), uncompared=("en",))
 
     writes = await guard("Wie zahle ich?", searcher=searcher, language="de")
 
     assert writes.clarification_reason is Reason.NO_TRANSLATION
+    assert writes.document_languages == ("en",)
+
+
+async def test_a_refusal_names_the_languages_that_the_question_was_not_compared_with() -> None:
+    searcher = Covering(0.0, languages=("en", "ru"), uncompared=("en",))
+
+    writes = await guard("Кто победил?", searcher=searcher, language="ru")
+
+    assert writes.clarification_reason is Reason.INSUFFICIENT_CONTEXT
     assert writes.document_languages == ("en",)
 
 

@@ -79,7 +79,7 @@ async def test_a_page_that_cannot_be_fetched_stays_and_is_listed(
 
     assert list_paths(mirror, site) == ["/", "/a"]
     assert list_reasons(outcome.failures, site) == {
-        "/a": f"its server answered with status with status {status}"
+        "/a": f"its server answered with status {status}"
     }
 
 

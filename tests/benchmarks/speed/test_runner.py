@@ -1,9 +1,9 @@
 import pytest
 
-from benchmarks.speed.harness.runner import Mode, Spans, measure_speed, measure_trips, run
 from benchmarks.speed.payload import HOPS, payloads
-from benchmarks.speed.report.figures import Row
+from benchmarks.speed.runner import Mode, Spans, measure_speed, measure_trips, run
 from benchmarks.speed.systems.port import SYSTEMS, System
+from benchmarks.speed.tables import Row
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 

@@ -1,6 +1,6 @@
 """Measures how long `refdesk ask` takes to start, and what light workers weigh.
 
-`python -m benchmarks.size.startup` prints
+`python -m benchmarks.size` prints
 
 - the time of `refdesk ask` on an ingested corpus, from starting the process to its end, next to the
   time of importing `fastembed` and loading the same embedding model: medians, taken in turns;
@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples" / "sms_platform"
 MODEL = ROOT / "knowledge" / "models" / "all-MiniLM-L6-v2-int8"
 ROUNDS = 7

@@ -1,8 +1,8 @@
 """One process of a system; reads requests from standard input, answers on standard output.
 
-`python -m benchmarks.speed.harness.process SYSTEM SETTING` reads lines of JSON: `["alone", {...}]`,
+`python -m benchmarks.speed.process SYSTEM SETTING` reads lines of JSON: `["alone", {...}]`,
 `["crowd", {...}]` and `["window", {...}]` name the methods of `Questions` in
-`benchmarks.speed.harness.process`; the figures answer each. It prints `"ready"` first, and ends
+`benchmarks.speed.process`; the figures answer each. It prints `"ready"` first, and ends
 with its standard input, whatever it is doing.
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from benchmarks.speed.payload import ROLES, payloads
-from benchmarks.speed.systems.port import Ask, Setting, SystemProcess, Watch
+from benchmarks.speed.systems.port import Ask, OpenSystem, Setting, Watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +162,12 @@ MEASUREMENTS: dict[str, Callable[..., Awaitable[Any]]] = {
 }
 
 
-def find_system(module: str) -> SystemProcess:
+def find_system(module: str) -> OpenSystem:
     """Return the system of a module of `speed.systems`; raises `ImportError` without it."""
-    found: SystemProcess = importlib.import_module(f"benchmarks.speed.systems.{module}").harness
-    return found
+    name, _, function = module.partition(":")
+    found = importlib.import_module(f"benchmarks.speed.systems.{name}")
+    opened: OpenSystem = getattr(found, function or "harness")
+    return opened
 
 
 async def serve(module: str, settings: dict[str, Any], figures: IO[str]) -> None:

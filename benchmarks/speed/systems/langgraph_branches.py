@@ -1,4 +1,4 @@
-"""Runs the graph in one process: `... branch_failures.langgraph_run FOLDER ...`.
+"""Runs the graph in one process: `... systems.langgraph_branches FOLDER ...`.
 
 It starts the thread, or, with `--resume`, goes on with it, as a caller does after a failure. The
 number of results is printed. `--durability` is LangGraph's; `--retry` gives the workers its policy.
@@ -16,7 +16,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import RetryPolicy, Send
 
-from benchmarks.speed.branch_failures.workers import WIDTH, FailedOnceError, WorkerNotes
+from benchmarks.speed.branch_failures import WIDTH, FailedOnceError, WorkerNotes
 
 
 class State(TypedDict):

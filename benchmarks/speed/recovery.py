@@ -1,6 +1,6 @@
 """How long the work of a killed worker lies, on an idle queue, in leases.
 
-`python -m benchmarks.speed.harness.recovery MODULE LEASE SECONDS LANES` prints one line of JSON. In
+`python -m benchmarks.speed.recovery MODULE LEASE SECONDS LANES` prints one line of JSON. In
 every lane, on a separate Redis, two workers wait. A question is submitted, the worker that holds it
 in the first role gets `SIGKILL`, another one starts in its place, and the lane records the time
 until the role starts again anywhere. Workers are forked, so that starting one costs little.
@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 
-from benchmarks.speed.harness.process import find_system
-from benchmarks.speed.harness.server import Server, private_server
 from benchmarks.speed.payload import payloads
-from benchmarks.speed.systems.port import Setting, SystemProcess, Watch
+from benchmarks.speed.process import find_system
+from benchmarks.speed.redis_server import Server, private_server
+from benchmarks.speed.systems.port import OpenSystem, Setting, Watch
 
 WORKERS = 2
 LOOK_SECONDS = 0.002
@@ -35,7 +35,7 @@ PAYLOAD = "4 kB"
 class Lane:
     """Kills one worker after the other on one Redis."""
 
-    harness: SystemProcess
+    harness: OpenSystem
     server: Server
     lease_seconds: float
     workers: set[int] = field(default_factory=set)

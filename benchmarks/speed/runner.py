@@ -15,11 +15,10 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
-from benchmarks.speed.harness.counting_proxy import Count, counting_proxy
-from benchmarks.speed.harness.server import Server, private_server
 from benchmarks.speed.payload import Payload, payloads
-from benchmarks.speed.report.figures import Alone, Recovery, Report, Row, Speed, Trips, quantile
+from benchmarks.speed.redis_server import Count, Server, counting_proxy, private_server
 from benchmarks.speed.systems.port import Setting, System, is_installed, versions
+from benchmarks.speed.tables import Alone, Recovery, Report, Row, Speed, Trips, quantile
 
 AT_ONCE = 200
 """Questions in flight, of each process."""
@@ -200,7 +199,7 @@ def _saturate(one: ControlledProcess, count: Count, spans: Spans) -> float:
 def start_recovery(system: System, spans: Spans) -> "subprocess.Popen[str]":
     """Begin to kill; several systems may be killed at once, for they mostly wait."""
     arguments = (system.module, str(LEASE_SECONDS), str(spans.recovery), str(spans.lanes))
-    command = [sys.executable, "-m", "benchmarks.speed.harness.recovery", *arguments]
+    command = [sys.executable, "-m", "benchmarks.speed.recovery", *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 
@@ -223,7 +222,7 @@ def processes(
 ) -> Iterator[Sequence[ControlledProcess]]:
     """Run processes of the system while inside; they are ready for requests."""
     settings = json.dumps({**asdict(setting), "payload": setting.payload.name})
-    command = [sys.executable, "-m", "benchmarks.speed.harness.process", system.module, settings]
+    command = [sys.executable, "-m", "benchmarks.speed.process", system.module, settings]
     with ExitStack() as stack:
         started = [_start(stack, command) for _ in range(number)]
         for one in started:

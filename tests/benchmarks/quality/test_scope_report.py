@@ -2,10 +2,10 @@
 
 import pytest
 
-from benchmarks.quality.scope_report.features import Measured
-from benchmarks.quality.scope_report.leave_out import (
+from benchmarks.quality.scope_report import (
     BEGIN,
     END,
+    Measured,
     compute_means,
     fit,
     make_table,

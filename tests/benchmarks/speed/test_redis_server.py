@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.speed.harness.counting_proxy import counting_proxy
-from benchmarks.speed.harness.server import private_server
+from benchmarks.speed.redis_server import counting_proxy, private_server
 from broker.transport.connect import connect
 
 

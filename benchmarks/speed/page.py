@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from benchmarks.speed import tables
 from benchmarks.speed.payload import HOPS
-from benchmarks.speed.report import tables
-from benchmarks.speed.report.figures import Report, Row
 from benchmarks.speed.systems.port import SYSTEMS
+from benchmarks.speed.tables import Report, Row
 
-MEASUREMENTS = Path(__file__).parents[3] / "docs" / "measurements"
+MEASUREMENTS = Path(__file__).parents[2] / "docs" / "measurements"
 COMMAND = "make bench"
 DISTURBED = 0.1
 """From so great a share of waiting on, wall times are not to be relied on."""
@@ -77,7 +77,7 @@ run, and processor time before wall time: clients, Redis and whatever else runs 
 processors.
 
 - Payloads, as JSON once every role has written: {sizes}. *4 kB* is a text with roles that write
-  next to nothing. *conversation* is recorded (`python -m benchmarks.speed.recording`): the real
+  next to nothing. *conversation* is recorded (`python -m benchmarks.speed.payload`): the real
   assistant, offline, about the example documents, the last question of a long conversation, with
   the turns before it and everything that each role wrote.
 - A process is a worker of the manager and all eight roles together with a client that asks. *q/s*:
