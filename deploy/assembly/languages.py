@@ -68,8 +68,8 @@ class CorpusLanguages:
     async def read(self, groups: Collection[str] = ()) -> Mapping[str, float]:
         """Return the number of documents in each language that a person of these groups may read.
 
-        It is empty where it is unknown. Without an answer of the index the last known numbers hold,
-        and a warning is logged.
+        It is empty where it is unknown. If the index does not answer, the last known numbers are
+        used, and a warning is logged.
         """
         async with self._reading:
             is_due = self._clock() >= self._due

@@ -1,4 +1,4 @@
-"""What a search knows about all documents without a copy of them: the index counts.
+"""Statistics of all documents for a search, counted by the index, without a copy of the documents.
 
 People of different groups have different views, so that a document that a person may not read has
 no effect on what they find: neither on an order, nor on a probability or a corrected word.
