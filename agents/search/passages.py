@@ -1,7 +1,7 @@
 """Composes the passages that are shown when no model wrote an answer. The parts of the sources that
 the search found are shown unchanged and are not judged. Prose is shown in whole sentences; a list
 or a code block whole, below its lead-in; of a long table the rows that hold words of the question,
-below its header. The words of the question are bold, but for those that are common in the documents.
+below its header. The words of the question are bold, but for common ones.
 A passage with instructions to an assistant is marked, and is never the first.
 """
 
