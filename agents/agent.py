@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from pydantic import BaseModel
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tools.catalog import ToolCatalog
     from tools.effects import ToolReceipts
     from tools.executor import ToolBudget
+
 
 R = TypeVar("R", bound=BaseModel)
 W = TypeVar("W", bound=BaseModel)
@@ -179,3 +181,52 @@ class Agent(ABC, Generic[R, W]):
     @abstractmethod
     async def work(self, reads: R) -> HopOutcome[W]:
         """Return the attributes that the payload gains."""
+
+
+class ResponseSettings(Protocol):
+    """The settings that the response agent needs."""
+
+    @property
+    def domain_name(self) -> str: ...
+
+    @property
+    def domain_scope(self) -> str: ...
+
+    @property
+    def product_names(self) -> tuple[str, ...]: ...
+
+    @property
+    def domain_tone(self) -> str: ...
+
+    @property
+    def domain_formatting(self) -> str: ...
+
+    @property
+    def glossary(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DeskDomain:
+    """The desk's settings: name, subject, untranslated names, terms with their use, and style.
+
+    `tone` and `formatting` concern the form of answers and leave their content as it is.
+    """
+
+    name: str = ""
+    scope: str = ""
+    product_names: tuple[str, ...] = ()
+    glossary: tuple[str, ...] = ()
+    tone: str = ""
+    formatting: str = ""
+
+    @classmethod
+    def of(cls, settings: ResponseSettings) -> Self:
+        """Return the facts about the desk that these settings state."""
+        return cls(
+            name=settings.domain_name,
+            scope=settings.domain_scope,
+            product_names=settings.product_names,
+            glossary=settings.glossary,
+            tone=settings.domain_tone,
+            formatting=settings.domain_formatting,
+        )

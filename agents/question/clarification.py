@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from agents.agent import Agent, AgentParts
 from citations.links import Allowed, clean_text, keep_links, plain_line
-from citations.places import choose_alternatives, list_labels, list_nearest_pages
+from citations.sources import choose_alternatives, list_labels, list_nearest_pages
 from citations.wording import find_asking_fault
 from envelope.conversation import (
     REFUSALS,

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from agents.agent import Agent, AgentParts, MayAsk
 from agents.question.replies import normalise, plain_reply
-from citations.places import choose_alternatives
+from citations.sources import choose_alternatives
 from envelope.conversation import (
     ClarificationOption,
     ConversationAct,

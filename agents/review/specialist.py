@@ -12,7 +12,7 @@ import structlog
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts, R, W
-from agents.review.context import add_context
+from agents.review.verdicts import add_context
 from envelope.encoding import brief
 from envelope.run import OUTSIDE, Run
 from envelope.specialists import (

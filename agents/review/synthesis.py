@@ -17,8 +17,8 @@ from agents.review.findings import (
     describe_review,
     list_errors,
 )
+from agents.review.passages import DocumentUnits, cut_document, name_documents
 from agents.review.requirements import Extraction
-from agents.review.rule_units import DocumentUnits, cut_document, name_documents
 from agents.review.specialist import GivenOutput, NoOutput, SpecialistAgent
 from agents.review.verdicts import CollectedGaps, RankedRisks, ReviewResult, SynthesizedGap
 from citations.citing import cite

@@ -19,6 +19,7 @@ from pydantic import BaseModel, Field
 from agents.agent import Agent, AgentParts, MayAsk
 from citations.blocks import remove_cells
 from citations.citing import SourcedText, claims_something, without_blocks
+from citations.claims import Complaint, write_complaints
 from citations.faults import (
     CheckedAnswer,
     Fault,
@@ -28,7 +29,6 @@ from citations.faults import (
     references_by_number,
     text_of,
 )
-from citations.feedback import Complaint, write_complaints
 from citations.links import keep_links
 from citations.wording import check_missing
 from envelope.conversation import ClarificationReason, Turn

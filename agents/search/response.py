@@ -10,8 +10,7 @@ from typing import Literal, Self
 import structlog
 from pydantic import BaseModel, Field, JsonValue
 
-from agents.agent import Agent, AgentParts, MayAsk
-from agents.desk_domain import DeskDomain, ResponseSettings
+from agents.agent import Agent, AgentParts, DeskDomain, MayAsk, ResponseSettings
 from agents.search.passages import Passage, compose_passages, list_marked, name_place
 from citations.citing import Cited, SourcedText, cite
 from citations.faults import CheckedAnswer, LanguageOf, check_draft

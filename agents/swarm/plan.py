@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 import structlog
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts
-from agents.desk_domain import DeskDomain, ResponseSettings
-from agents.swarm.errors import PlanRejected, SwarmError
+from agents.agent import Agent, AgentParts, DeskDomain, ResponseSettings
 from agents.swarm.learning import FindAdvice, SwarmAdvice, classify_question, make_advice
 from agents.swarm.plan_making import (
     OfferedTool,
@@ -25,7 +23,15 @@ from agents.swarm.strategies import (
     StrategyRegistry,
     make_strategies,
 )
-from agents.swarm.swarm_plan import FieldType, PlanCost, RequiredInfoField, SwarmPlan, measure_cost
+from agents.swarm.swarm_plan import (
+    FieldType,
+    PlanCost,
+    PlanRejected,
+    RequiredInfoField,
+    SwarmError,
+    SwarmPlan,
+    measure_cost,
+)
 from agents.swarm.workers import TYPES, WorkerRegistry, make_registry, read_outputs
 from envelope.conversation import PauseQuestion, Turn
 from envelope.outcome import GaveUp, HopOutcome, Wrote

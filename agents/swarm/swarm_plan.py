@@ -1,12 +1,33 @@
 """The plan of a swarm: its workers, the facts that it asks for, and what it may cost."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
 
 from pydantic import BaseModel, Field, JsonValue
 
 from tools.dialogue import MOST_CALLS
+
+
+class SwarmError(Exception):
+    """Root of the errors of this package."""
+
+
+class PlanRejected(SwarmError):  # noqa: N818 - names a state
+    """A plan that cannot run; `problems` are sentences, one for each fault."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(problems))
+
+
+class IllegalMove(SwarmError):  # noqa: N818 - as above
+    """A move that the ledger does not allow; nothing has changed."""
+
+
+class UnknownName(SwarmError):  # noqa: N818 - as above
+    """A name that no registry has."""
+
 
 MOST_WORKERS = 32
 """Workers of one plan; more items share workers."""

@@ -10,8 +10,7 @@ from typing import Literal, Self
 import structlog
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts
-from agents.desk_domain import DeskDomain, ResponseSettings
+from agents.agent import Agent, AgentParts, DeskDomain, ResponseSettings
 from agents.swarm.material import (
     USUAL_ROOM,
     ItemTable,
@@ -28,7 +27,7 @@ from agents.swarm.tasks import TaskLedger, TaskState
 from agents.swarm.worker_output import WorkerOutput, fail_worker
 from agents.swarm.workers import read_outputs
 from citations.citing import cite
-from citations.feedback import parse_unsupported
+from citations.claims import parse_unsupported
 from citations.links import keep_links, plain_line
 from citations.proof import CitedSource, SourceTexts
 from citations.sources import collect_allowed, references_of, with_addresses

@@ -10,8 +10,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, Field
 
-from agents.swarm.errors import IllegalMove, UnknownName
-from agents.swarm.swarm_plan import WorkerPlan
+from agents.swarm.swarm_plan import IllegalMove, UnknownName, WorkerPlan
 
 MOST_RETRIES = 3
 MOST_REASON = 300

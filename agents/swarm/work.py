@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts
-from agents.desk_domain import DeskDomain, ResponseSettings
+from agents.agent import Agent, AgentParts, DeskDomain, ResponseSettings
 from agents.swarm.swarm_plan import MOST_STEPS, WorkerPlan
 from agents.swarm.worker_output import WorkerOutput, WorkerStatus, write_output
 from agents.swarm.workers import (

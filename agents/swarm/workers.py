@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, Field, JsonValue
 
-from agents.swarm.errors import UnknownName
-from agents.swarm.swarm_plan import WorkerPlan
+from agents.swarm.swarm_plan import UnknownName, WorkerPlan
 from agents.swarm.worker_output import WorkerOutput, bound_output
 from llm.port import ToolConversation, ToolDescription, UserMessage
 from llm.tasks.swarm import WORK_ON_TASK

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from pydantic import BaseModel
 
-from agents.agent import Agent, AgentParts, MayAsk
-from agents.desk_domain import DeskDomain, ResponseSettings
+from agents.agent import Agent, AgentParts, DeskDomain, MayAsk, ResponseSettings
 from agents.named_documents import TitledDocument, list_named, offer_documents
 from envelope.conversation import ClarificationOption, ClarificationReason
 from envelope.outcome import GaveUp, HopOutcome, Wrote

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from agents.swarm.expansion import expand_plan
+from agents.swarm.ledger import expand_plan
 from agents.swarm.material import choose_shown
 from agents.swarm.plan_making import arrange_workers, plan_listed
 from agents.swarm.swarm_plan import SwarmPlan, WorkerPlan

@@ -14,11 +14,10 @@ from envelope.role import Role
 from envelope.run import Run
 from envelope.specialists import SpecialistName
 from knowledge.port import Findings, Searcher, SearchRequest
-from memory.attachments import RedisAttachments
 from memory.budgets import RedisBudgets
 from memory.learned_outcomes import RedisOutcomeLog
 from memory.receipts import RedisReceipts
-from memory.work_store import RedisWorkStore
+from memory.work_store import RedisAttachments, RedisWorkStore
 from worker.budgets import ToolCallBudget
 
 if TYPE_CHECKING:

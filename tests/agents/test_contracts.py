@@ -13,8 +13,8 @@ from pydantic import BaseModel, PlainSerializer
 
 from agents.agent import Agent, MayAsk
 from agents.roster import AGENTS as SPECS
+from agents.roster import AgentRole, AgentSpec, AgentTier
 from agents.search.search import SearchAgent
-from agents.spec import AgentRole, AgentSpec, AgentTier
 from config.settings import Settings
 from envelope.payload import ASKERS, ATTRIBUTES
 from envelope.role import Role
@@ -98,7 +98,6 @@ def test_the_declarations_are_read_without_importing_an_agent() -> None:
     loaded = set(run.stdout.split())
     assert {name for name in loaded if name.startswith("agents.")} == {
         "agents.roster",
-        "agents.spec",
     }
     assert not {"llm", "knowledge"} & loaded
 

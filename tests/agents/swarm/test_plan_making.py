@@ -2,8 +2,7 @@
 
 import pytest
 
-from agents.swarm.errors import PlanRejected
-from agents.swarm.expansion import expand_plan
+from agents.swarm.ledger import expand_plan
 from agents.swarm.material import choose_shown, find_closest
 from agents.swarm.plan_making import (
     OfferedTool,
@@ -19,7 +18,7 @@ from agents.swarm.plan_making import (
     read_plan,
 )
 from agents.swarm.strategies import make_strategies
-from agents.swarm.swarm_plan import MOST_WORKERS, SwarmPlan
+from agents.swarm.swarm_plan import MOST_WORKERS, PlanRejected, SwarmPlan
 from agents.swarm.worker_output import WorkerOutput
 from agents.swarm.workers import make_registry
 from benchmarks.quality.multistep import run_worker

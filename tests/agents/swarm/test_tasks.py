@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.swarm.errors import IllegalMove, UnknownName
+from agents.swarm.swarm_plan import IllegalMove, UnknownName
 from agents.swarm.tasks import MOVES, TaskLedger, TaskState
 from tests.agents.swarm.builders import make_worker
 
