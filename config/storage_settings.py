@@ -3,10 +3,12 @@
 import re
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, SecretStr, field_validator
 
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "redis+cluster://", "rediss+cluster://")
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class StorageSettings(BaseModel):
@@ -135,7 +137,10 @@ class RetentionSettings(BaseModel):
 
 
 class IngestionSettings(BaseModel):
-    """Ingestion and crawls; a part of `Settings`. A file that exceeds a limit is skipped."""
+    """Ingestion, crawls and the services that documents are read from; a part of `Settings`.
+
+    A file that exceeds a limit is skipped.
+    """
 
     ingestion_file_seconds: float = Field(
         20.0,
@@ -172,3 +177,42 @@ class IngestionSettings(BaseModel):
     crawl_concurrency: int = Field(
         2, ge=1, le=8, description="requests to one website that may be open at the same time"
     )
+    confluence_url: str = Field(
+        "",
+        description="address of the site of Confluence Cloud whose spaces are read, such as "
+        "https://acme.atlassian.net; the credentials go there and nowhere else",
+    )
+    confluence_email: str = Field("", description="account that reads Confluence")
+    confluence_api_token: SecretStr | None = Field(
+        None, description="API token of that account, without scopes"
+    )
+    zendesk_url: str = Field(
+        "",
+        description="address of the Zendesk whose help center is read, such as "
+        "https://acme.zendesk.com; the credentials go there and nowhere else",
+    )
+    zendesk_email: str = Field(
+        "",
+        description="account that reads the help center, a manager of it; empty: what everybody "
+        "may see is read",
+    )
+    zendesk_api_token: SecretStr | None = Field(None, description="API token of that account")
+    source_everybody_groups: list[str] = Field(
+        [],
+        description="groups of Confluence and user segments of Zendesk to which all belong who may "
+        'ask this desk (JSON), such as ["confluence-users"]: what they may read is for everybody',
+    )
+
+    @field_validator("confluence_url", "zendesk_url")
+    @classmethod
+    def _check_service(cls, value: str) -> str:
+        parts = urlsplit(value)
+        is_safe = parts.scheme == "https" or (
+            parts.scheme == "http" and parts.hostname in _LOOPBACK
+        )
+        is_bare = not (parts.path.strip("/") or parts.query or parts.fragment or "@" in value)
+        if value and not (is_safe and parts.hostname and is_bare):
+            raise ValueError(
+                f"expected an address such as https://acme.example.com, found {value!r}"
+            )
+        return value.rstrip("/")
