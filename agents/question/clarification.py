@@ -1,6 +1,6 @@
 """Words a clarification question or a refusal; an earlier agent decided on it and on its reason."""
 
-from typing import Literal, Protocol, Self
+from typing import Literal, Self
 
 from pydantic import BaseModel
 
@@ -74,13 +74,6 @@ class Writes(BaseModel, frozen=True):
     clarification_fallback: str = ""
 
 
-class ClarificationSettings(Protocol):
-    """The settings that this agent needs."""
-
-    @property
-    def topic(self) -> str: ...
-
-
 class ClarificationAgent(Agent[Reads, Writes]):
     """Asks the user to choose among places that the search found, or declines with nearby pages.
 
@@ -99,7 +92,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         self._topic = topic
 
     @classmethod
-    def make(cls, parts: AgentParts[ClarificationSettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         return cls(
             model=find_model(parts.model(CLARIFY.name)),
             texts=parts.texts,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import BaseModel, Field
 
@@ -80,28 +80,6 @@ class Writes(MayAsk, frozen=True):
     early_embedding: EarlyResult = ""
 
 
-class TranslationSettings(Protocol):
-    """The settings that this agent needs."""
-
-    @property
-    def product_names(self) -> tuple[str, ...]: ...
-
-    @property
-    def combines_understanding(self) -> bool: ...
-
-    @property
-    def domain_name(self) -> str: ...
-
-    @property
-    def domain_scope(self) -> str: ...
-
-    @property
-    def guardrails_strictness(self) -> Strictness: ...
-
-    @property
-    def way(self) -> WayName: ...
-
-
 @dataclass(frozen=True, slots=True)
 class CombinedCall:
     """The model of the task `understand`, and the facts about the desk that it receives."""
@@ -149,7 +127,7 @@ class TranslationAgent(Agent[Reads, Writes]):
         self._combined = combined
 
     @classmethod
-    def make(cls, parts: AgentParts[TranslationSettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         settings = parts.settings
         if not settings.combines_understanding:
             model = find_model(parts.model(TRANSLATE.name))

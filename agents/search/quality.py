@@ -12,7 +12,7 @@ what rules can prove, and says that nobody judged it.
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, Field
 
@@ -52,13 +52,6 @@ Decision = Literal["approve", "research", "regenerate"]
 JudgeWhen = Literal["always", "doubt", "never"]
 LanguageOf = Callable[[str], str | None]
 """Returns the language of a text, ISO 639-1, or None if it is uncertain."""
-
-
-class QualitySettings(Protocol):
-    """The settings that the agent needs."""
-
-    @property
-    def judge(self) -> JudgeWhen: ...
 
 
 class Reads(BaseModel, frozen=True):
@@ -143,7 +136,7 @@ class QualityAgent(Agent[Reads, Writes]):
         self._when = judge
 
     @classmethod
-    def make(cls, parts: AgentParts[QualitySettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         return cls(
             model=parts.model(JUDGE.name),
             texts=parts.texts,

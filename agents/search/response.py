@@ -10,7 +10,7 @@ from typing import Literal, Self
 import structlog
 from pydantic import BaseModel, Field, JsonValue
 
-from agents.agent import Agent, AgentParts, DeskDomain, MayAsk, ResponseSettings
+from agents.agent import Agent, AgentParts, DeskDomain, MayAsk
 from agents.search.passages import Passage, compose_passages, list_marked, name_place
 from citations.citing import Cited, SourcedText, cite
 from citations.faults import CheckedAnswer, LanguageOf, check_draft
@@ -165,7 +165,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         self._language_of = language_of
 
     @classmethod
-    def make(cls, parts: AgentParts[ResponseSettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         return cls(
             model=parts.model(RESPOND.name),
             texts=parts.texts,

@@ -7,7 +7,7 @@ worker for each member. The second wave is planned when the first has returned; 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from math import ceil
-from typing import Protocol, Self
+from typing import Self
 
 from pydantic import BaseModel, Field, JsonValue
 
@@ -205,19 +205,6 @@ LEAST_SHARE = 0.5
 """With results of fewer tasks than this share, a stalled swarm plans again."""
 
 
-class LedgerSettings(Protocol):
-    """The settings that the agent needs."""
-
-    @property
-    def swarm_workers(self) -> int: ...
-
-    @property
-    def swarm_retries(self) -> int: ...
-
-    @property
-    def swarm_enough_share(self) -> float: ...
-
-
 class Reads(BaseModel, frozen=True):
     """The plan, the ledger so far, and how the branches of the last round ended."""
 
@@ -257,7 +244,7 @@ class LedgerAgent(Agent[Reads, Writes]):
         self._enough = enough
 
     @classmethod
-    def make(cls, parts: AgentParts[LedgerSettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         settings = parts.settings
         return cls(
             most_workers=settings.swarm_workers,

@@ -2,12 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 import structlog
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts, DeskDomain, ResponseSettings
+from agents.agent import Agent, AgentParts, DeskDomain
 from agents.swarm.learning import FindAdvice, SwarmAdvice, classify_question, make_advice
 from agents.swarm.plan_making import (
     OfferedTool,
@@ -61,22 +61,6 @@ _MOST_FACTS = 5
 _MOST_TURNS, _LONGEST_TURN = 6, 500
 _MOST_PASSAGES = 10
 """More are not better for a plan: workers share them."""
-
-
-class PlanSettings(ResponseSettings, Protocol):
-    """The settings that the agent needs."""
-
-    @property
-    def swarm_strategy(self) -> str: ...
-
-    @property
-    def swarm_workers(self) -> int: ...
-
-    @property
-    def search_results_limit(self) -> int: ...
-
-    @property
-    def context_tokens(self) -> int: ...
 
 
 class Reads(BaseModel, frozen=True):
@@ -154,7 +138,7 @@ class PlanAgent(Agent[Reads, Writes]):
         }
 
     @classmethod
-    def make(cls, parts: AgentParts[PlanSettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         settings = parts.settings
         return cls(
             model=parts.model(PLAN_SWARM.name),

@@ -10,7 +10,7 @@ from typing import Literal, Self
 import structlog
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts, DeskDomain, ResponseSettings
+from agents.agent import Agent, AgentParts, DeskDomain
 from agents.swarm.material import (
     USUAL_ROOM,
     ItemTable,
@@ -142,7 +142,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         self._uses_model = uses_model
 
     @classmethod
-    def make(cls, parts: AgentParts[ResponseSettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         return cls(
             model=parts.model(SYNTHESIZE_FINDINGS.name),
             texts=parts.texts,

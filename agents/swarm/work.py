@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts, DeskDomain, ResponseSettings
+from agents.agent import Agent, AgentParts, DeskDomain
 from agents.swarm.swarm_plan import MOST_STEPS, WorkerPlan
 from agents.swarm.worker_output import WorkerOutput, WorkerStatus, write_output
 from agents.swarm.workers import (
@@ -131,7 +131,7 @@ class WorkAgent(Agent[Reads, Writes]):
         self._uses_model = uses_model
 
     @classmethod
-    def make(cls, parts: AgentParts[ResponseSettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         return cls(
             model=parts.model(WORK_ON_TASK.name),
             tools=parts.tools,
