@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from llm.port import Model
     from memory.learned_outcomes import LoggedOutcome
     from memory.work_store import RedisWorkStore
+    from tools.calls import ToolReceipts
     from tools.catalog import ToolCatalog
-    from tools.effects import ToolReceipts
     from tools.executor import ToolBudget
 
 

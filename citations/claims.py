@@ -241,10 +241,5 @@ def parse_unsupported(analysis: str) -> tuple[str, ...]:
     return tuple(_CLAIM.findall(analysis))
 
 
-def same_claim(claim: str) -> str:
-    """Return a key that is equal for two spellings of one claim: its letters and digits."""
-    return "".join(sign for sign in claim.casefold() if sign.isalnum())
-
-
 def _line(text: str) -> str:
     return _SPACE.sub(" ", text).strip()[:_LONGEST]

@@ -27,7 +27,7 @@ from knowledge.port import ANSWER_CHARACTERS, Hit, Searcher, SearchRequest
 from knowledge.search.query import ENGLISH
 from llm.errors import ModelError
 from llm.injection import BUDGET_SECONDS, inspect_within
-from llm.partial_answers import QuestionReader, ask_and_follow
+from llm.output_parsing import QuestionReader, ask_and_follow
 from llm.port import Model, TextListener, find_model
 from llm.tasks.question import (
     TRANSLATE,

@@ -17,10 +17,6 @@ class ChecklistError(ReviewError):
     """A text that is no checklist; the message states the expected and the found."""
 
 
-class EmptyDocumentError(ReviewError):
-    """A document in which there is nothing to read."""
-
-
 class ReportFormatError(ReviewError):
     """A stored report that is no report; the message states the expected."""
 

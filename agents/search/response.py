@@ -33,7 +33,7 @@ from envelope.sources import (
 from envelope.texts import Texts
 from llm.errors import NO_MODEL, ModelError
 from llm.injection import is_order_to_assistant
-from llm.partial_answers import DraftReader, Silence, ask_and_follow
+from llm.output_parsing import DraftReader, Silence, ask_and_follow
 from llm.port import Model, ModelAnswer, TextListener
 from llm.tasks.search import RESPOND, PromptSource, RespondInputs, RespondOutput
 

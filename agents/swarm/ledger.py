@@ -12,10 +12,16 @@ from typing import Self
 from pydantic import BaseModel, Field, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.swarm.swarm_plan import MOST_WORKERS, SwarmPlan, WorkerPlan, name_worker
-from agents.swarm.tasks import TaskInfo, TaskLedger, TaskState
-from agents.swarm.worker_output import WorkerOutput, WorkerStatus
-from agents.swarm.workers import read_outputs
+from agents.swarm.swarm_plan import (
+    MOST_WORKERS,
+    SwarmPlan,
+    TaskInfo,
+    TaskLedger,
+    TaskState,
+    WorkerPlan,
+    name_worker,
+)
+from agents.swarm.workers import WorkerOutput, WorkerStatus, read_outputs
 from envelope.conversation import PauseQuestion
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -172,11 +178,6 @@ def begin_tasks(
 def list_waiting(ledger: TaskLedger) -> tuple[TaskInfo, ...]:
     """Return the tasks that wait for the user."""
     return tuple(one for one in ledger.tasks if one.state is TaskState.AWAITING_INPUT)
-
-
-def describe_progress(ledger: TaskLedger) -> tuple[int, int]:
-    """Return how many tasks are completed, and how many there are."""
-    return ledger.count()[TaskState.COMPLETED], len(ledger.tasks)
 
 
 def _judge_end(report: BranchReport, output: WorkerOutput | None) -> tuple[TaskState, str]:

@@ -22,10 +22,8 @@ from agents.swarm.material import (
     make_table,
 )
 from agents.swarm.strategies import USUAL, StrategyRegistry, make_strategies
-from agents.swarm.swarm_plan import SwarmPlan
-from agents.swarm.tasks import TaskLedger, TaskState
-from agents.swarm.worker_output import WorkerOutput, fail_worker
-from agents.swarm.workers import read_outputs
+from agents.swarm.swarm_plan import SwarmPlan, TaskLedger, TaskState
+from agents.swarm.workers import WorkerOutput, fail_worker, read_outputs
 from citations.citing import cite
 from citations.claims import parse_unsupported
 from citations.links import keep_links, plain_line

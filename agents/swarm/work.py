@@ -8,15 +8,17 @@ from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts, DeskDomain
 from agents.swarm.swarm_plan import MOST_STEPS, WorkerPlan
-from agents.swarm.worker_output import WorkerOutput, WorkerStatus, write_output
 from agents.swarm.workers import (
+    WorkerOutput,
     WorkerProgress,
     WorkerRegistry,
+    WorkerStatus,
     WorkerTask,
     dump_outputs,
     fit_output,
     make_registry,
     open_worker,
+    write_output,
 )
 from citations.wording import find_asking_fault
 from envelope.conversation import InputField, PauseQuestion

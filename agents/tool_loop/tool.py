@@ -22,10 +22,10 @@ from tools.calls import (
     ToolCaller,
     ToolErrorType,
     ToolExecution,
+    ToolReceipts,
     ToolResult,
 )
 from tools.catalog import ToolCatalog
-from tools.effects import ToolReceipts
 from tools.executor import ToolBudget, ToolExecutor
 from tools.tool import TIMEOUT_SECONDS
 

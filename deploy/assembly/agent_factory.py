@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from knowledge.port import Searcher
     from knowledge.search.question_vectors import EarlyEmbedding
     from memory.learned_outcomes import LoggedOutcome
+    from tools.calls import ToolReceipts
     from tools.catalog import ToolCatalog
-    from tools.effects import ToolReceipts
     from tools.executor import ToolBudget
     from worker.metrics import PrometheusMeter
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from knowledge.index.port import Index
     from knowledge.library.library import Library
     from knowledge.search.searcher import LevelSearcher
+    from tools.calls import ToolReceipts
     from tools.catalog import ToolCatalog
-    from tools.effects import ToolReceipts
     from tools.executor import ToolBudget
     from tools.outside.outside_tool import OutsideTool
     from tools.tool import Tool

@@ -11,7 +11,7 @@ from knowledge.library.attached_documents import AttachmentSource
 from memory.receipts import RedisReceipts
 from memory.work_store import RedisAttachments
 from tests.support.app_harness import settings_of
-from tools.effects import ReceiptKey
+from tools.calls import ReceiptKey
 
 QUESTION = Question(tenant="acme", assistant="desk", conversation_id="c1", message_id="m1")
 KEY = ReceiptKey(call_id="1", tool="pay", digest="abc")

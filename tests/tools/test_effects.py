@@ -13,8 +13,14 @@ from pydantic import JsonValue
 from broker.transport.connect import connect
 from tests.support.effect_process import place_order
 from tests.support.waiting import wait_until
-from tools.calls import ToolCall, ToolErrorType
-from tools.effects import digest_arguments, make_approval_id, make_receipt_key, request_approval
+from tools.calls import (
+    ToolCall,
+    ToolErrorType,
+    digest_arguments,
+    make_approval_id,
+    make_receipt_key,
+    request_approval,
+)
 
 ROOT = Path(__file__).parent.parent.parent.parent
 
