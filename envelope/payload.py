@@ -63,7 +63,7 @@ Payload = Mapping[str, JsonValue]
 
 
 class MergeRule(StrEnum):
-    """How a write of a payload attribute meets the present value."""
+    """How a write of a payload attribute is merged with the present value."""
 
     REPLACE = "replace"
     KEEP_FIRST = "keep_first"
@@ -79,7 +79,7 @@ def replace_value(_present: JsonValue, written: JsonValue) -> JsonValue:
 
 
 def keep_first(present: JsonValue, written: JsonValue) -> JsonValue:
-    """Return the present value; the written one where there is none."""
+    """Return the present value, or the written one if there is none."""
     return written if present is None else present
 
 
@@ -108,7 +108,7 @@ def merge_objects(present: JsonValue, written: JsonValue) -> JsonValue:
 
 
 def take_maximum(present: JsonValue, written: JsonValue) -> JsonValue:
-    """Return the greater number; the written value where one of both is no number."""
+    """Return the greater number, or the written value if one of them is not a number."""
     numbers = isinstance(present, int | float) and isinstance(written, int | float)
     return present if numbers and present > written else written  # type: ignore[operator]
 
@@ -155,7 +155,7 @@ ASKERS = (
     Role.ASSESS,
     Role.SYNTHESIS,
 )
-"""Every agent that works on a question may ask back; the clarification agent words it."""
+"""Every agent that works on a question may ask for clarification; the clarification agent writes the text."""
 CALLING = (
     Role.EXTRACTOR,
     Role.CLASSIFIER,
@@ -358,8 +358,8 @@ CATALOGUE: tuple[Attribute, ...] = (
               (Role.CLARIFICATION,)),
     Attribute("unknown_documents", tuple[str, ...] | None, "names in the question that no readable document has; empty: it names none; None: it is about no document", (Role.TRIAGE, Role.SYNTHESIS),
               (Role.CLARIFICATION,)),
-    Attribute("document_languages", tuple[str, ...], "of the documents, where the question is in none of them",
-              (Role.GUARDRAILS, Role.SEARCH), (Role.CLARIFICATION,)),
+    Attribute("document_languages", tuple[str, ...], "of the documents whose meaning was not compared with the question",
+              (Role.GUARDRAILS, Role.SEARCH), (Role.CLARIFICATION, Role.RESPONSE)),
     Attribute("message_reference", str, "the id by which the operator finds the question again", MANAGER,
               (Role.CLARIFICATION,)),
     Attribute("search_results", tuple[SearchResult, ...], "parts of sections that were found, best first", (Role.SEARCH, Role.REFLECT, Role.SYNTHESIZE, Role.SYNTHESIS),

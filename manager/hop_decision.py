@@ -46,7 +46,8 @@ class HopDecision:
     kept: KeptPayload | None = None
     faults: Sequence[JsonValue] = ()
     resumed_flow: str = ""
-    """By which a reply to a clarification goes on, where its own message began by another."""
+    """The flow in which a reply to a clarification continues, if its own message began in another.
+    """
 
     @property
     def is_fallback(self) -> bool:
@@ -54,7 +55,7 @@ class HopDecision:
         return self.flow.row(self.stage, self.did).is_fallback
 
     def skip_branches(self, decide: Callable[[Stage, StageEvent], Decision]) -> None:
-        """Go on at the stage that gathers as if every branch had failed: none can begin."""
+        """Continue at the gathering stage as if every branch had failed: none can begin."""
         action = self.decision.actions[0]
         if isinstance(action, Scatter):
             self.envelope = note_refused(self.envelope, self.chosen.refused)
@@ -64,7 +65,7 @@ class HopDecision:
     def begin_pause(
         self, pauses: Pauses, now: float, decide: Callable[[Stage, StageEvent], Decision]
     ) -> None:
-        """Begin the pause of the decision; where that is impossible, go on as if it was denied."""
+        """Begin the pause of the decision; if that is impossible, continue as if it was denied."""
         action = self.decision.actions[0]
         if not isinstance(action, PauseFor):
             return
@@ -148,11 +149,11 @@ def record_progress(
             return envelope
         best = replies.best_answer(payload, quality_threshold)
         return envelope.replace(payload=write_payload(payload, {"best_answer": best}))
-    if stage is not ESSENCE or payload.get("context_type") != "clarification":
-        return envelope
     pause = payload.get("open_pause")
-    if not isinstance(pause, dict):
+    if stage is not ESSENCE or not isinstance(pause, dict):
         return envelope
+    if payload.get("context_type") != "clarification":
+        return _count_unread_reply(envelope, pause)
     counters: dict[str, JsonValue] = {
         **read_counters(payload),
         Counter.ROUND.value: _read_round(pause),
@@ -162,6 +163,22 @@ def record_progress(
         flow=_choose_flow(envelope, stage, str(pause.get("flow") or ""), flows),
         payload=write_payload(payload, changes),
     )
+
+
+def _count_unread_reply(envelope: Envelope, pause: Mapping[str, JsonValue]) -> Envelope:
+    """Record the round of a turn of which no model says whether it answers the open question.
+
+    Otherwise a person whom nobody understands would be asked without an end.
+    """
+    payload = envelope.payload
+    is_unread = payload.get("decided_by") == "rules" and not payload.get("conversation_act")
+    if not is_unread or payload.get("context_type") != "follow_up" or pause.get("is_offer"):
+        return envelope
+    counters: dict[str, JsonValue] = {
+        **read_counters(payload),
+        Counter.ROUND.value: _read_round(pause),
+    }
+    return envelope.replace(payload=write_payload(payload, {"counters": counters}))
 
 
 def _choose_flow(envelope: Envelope, stage: Stage, named: str, flows: Mapping[str, Flow]) -> str:

@@ -1,4 +1,4 @@
-"""The live worker processes: each announces itself periodically, and reads what operators want.
+"""The live worker processes: each announces itself, and reads the controls of operators.
 
 `RedisDuty` is the lease by which one of the processes of a channel does what needs a single one.
 """
@@ -94,7 +94,7 @@ class RedisPresence:
 
 @dataclass(frozen=True, slots=True)
 class WorkerControls:
-    """What operators want of all worker processes.
+    """The controls of operators for all worker processes.
 
     `paused` are the roles that take no entries, `level` the log level (empty: that of the
     settings), `reloads` the number of requests so far to read the prompts again.
@@ -227,8 +227,8 @@ return 1
 class RedisDuty:
     """The lease of one task of a channel, for the process `holder`.
 
-    It avoids duplicate work but does not exclude it: a process that was paused may not know yet
-    that its lease has expired.
+    It makes duplicate work unlikely but does not exclude it: a process that was paused may not know
+    yet that its lease has expired.
     """
 
     def __init__(self, client: "Redis", channel: str, name: str, holder: str) -> None:

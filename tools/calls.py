@@ -1,8 +1,8 @@
-"""The values around a call of a tool: the call, its caller, its result and its record.
+"""The values of a tool call: the call, its caller, its result and its record.
 
 Effects of tools on the outside have receipts, so that each happens once, and approvals of people. A
 receipt is `claimed` before its call and `done` with the result after it. A call that an earlier
-delivery claimed is not repeated: nobody knows whether it happened, and its receipt becomes
+delivery claimed is not repeated: it is unknown whether it was executed, and its receipt becomes
 `unknown`. The flow asks, and keeps the answer; how long it waits is the matter of its pause.
 """
 
@@ -37,8 +37,8 @@ class EffectClass(StrEnum):
 class ToolErrorType(StrEnum):
     """How a call ended.
 
-    `budget` and `approval` are calls that were not made: the budget was used up, or nobody has
-    approved a dangerous tool yet. `unknown` is an effect that may have happened.
+    `budget` and `approval` are calls that were not made: the budget was used up, or a dangerous
+    call has not been approved yet. `unknown` is an effect that may have happened.
     """
 
     SUCCESS = "success"
@@ -221,7 +221,7 @@ class ToolReceipts(Protocol):
         ...
 
     async def mark_unknown(self, key: ReceiptKey) -> None:
-        """Store that nobody knows whether a claimed call happened."""
+        """Store that it is unknown whether a claimed call was executed."""
         ...
 
 

@@ -20,7 +20,7 @@ GapKind = Literal["regulatory", "coverage", "consistency", "citation", "temporal
 
 
 class Status(StrEnum):
-    """What a document does about a requirement; `UNDECIDED`: nobody has judged it."""
+    """Whether a document fulfils a requirement; `UNDECIDED`: it was not judged."""
 
     COMPLIANT = "COMPLIANT"
     VIOLATION = "VIOLATION"
@@ -112,7 +112,7 @@ class ExtractedPart(BaseModel, frozen=True):
 
 
 class ReadClauses(BaseModel, frozen=True):
-    """What clauses of the document do to the requirements."""
+    """How clauses of the document affect the requirements."""
 
     readings: tuple[ClauseReading, ...] = ()
     notes: tuple[str, ...] = ()
@@ -197,7 +197,7 @@ _FIRST_SHARE, _LAST_SHARE = 0.6, 0.35
 
 
 def compress_output(value: JsonValue, longest: int = LONGEST) -> JsonValue:
-    """Return an output without the fields that nobody reads; long texts lose their middle."""
+    """Return an output without unused fields; long texts are shortened in the middle."""
     if isinstance(value, str):
         return shorten_middle(value, longest)
     if isinstance(value, list):
@@ -277,7 +277,7 @@ LAST_TURNS = 3
 _LONGEST_TURN, _LONGEST_TEXT, _LONGEST_OUTPUTS = 300, 300, 4_000
 _MOST_DOCUMENTS, _MOST_PLACES = 20, 10
 _NOT_SHOWN = frozenset({"reference", "chunks_data", "chunk_ids", "citations", "decided_by"})
-"""Names of stored values, and passages: the specialist has what it needs of them."""
+"""Names of stored values, and passages, which the specialist receives in another way."""
 
 
 def add_context(inputs: I, reads: BaseModel | None) -> I:
@@ -299,7 +299,7 @@ def add_context(inputs: I, reads: BaseModel | None) -> I:
 
 
 def write_outputs(values: Mapping[str, object]) -> str:
-    """Return the outputs of the others as compact JSON, without what nobody reads; or empty."""
+    """Return the outputs of the others as compact JSON without unused fields, or ""."""
     shown: dict[str, JsonValue] = {}
     for name in OUTPUTS:
         value = values.get(name)

@@ -36,7 +36,7 @@ class UnknownName(SwarmError):  # noqa: N818 - as above
 
 
 MOST_WORKERS = 32
-"""Workers of one plan; more items share workers."""
+"""Maximum number of workers of a plan; further items share workers."""
 
 
 class WorkerPlan(BaseModel, frozen=True, extra="ignore"):
@@ -166,8 +166,8 @@ MOST_REASON = 300
 class TaskState(StrEnum):
     """The states of a task.
 
-    A failed task is begun again as long as it has retries. `SKIPPED` is done without: enough others
-    have completed, or what it needs will never come.
+    A failed task is begun again as long as it has retries. `SKIPPED`: the answer is written without
+    it, because enough others have completed or a dependency failed.
     """
 
     PENDING = "pending"
@@ -303,7 +303,7 @@ class TaskLedger(BaseModel, frozen=True, extra="forbid"):
         )
 
     def has_ended(self, task: TaskInfo) -> bool:
-        """Return whether nothing more comes of a task."""
+        """Return whether a task has ended for good."""
         return not MOVES[task.state] or self._has_no_retries(task)
 
     def count(self) -> dict[TaskState, int]:
