@@ -2,7 +2,7 @@
 
 | fault                                                        | proved |
 |--------------------------------------------------------------|--------|
-| a number that no source has, that nobody said, not computed  | yes    |
+| a number that no source has, nobody said and is not computed | yes    |
 | code from which a foreign address was removed                | yes    |
 | code with an IP address, or a number of eight digits, so too | yes    |
 | a number that other sources have than those that are cited   | no     |
@@ -199,7 +199,7 @@ class _Checks:
     def _find_in_code(self, code: str, index: int) -> Iterator[Fault]:
         absent = [line.strip() for line in code.split("\n") if not self._has(line)]
         if absent:
-            # A command without the foreign address that stood in it helps nobody.
+            # A command is useless without the foreign address that was removed from it.
             is_proved = any(LEFT_OUT in line or self._leads_elsewhere(line) for line in absent)
             reason = f"no source contains the code: {'; '.join(absent[:_SHOWN])}"
             is_foreign = any(map(self._has_foreign_word, absent))

@@ -1,4 +1,5 @@
-"""Defines the public form of a reply: an allow-list of attributes, so that no internal one leaves.
+"""Defines the public form of a reply: an allow-list of attributes, so that no internal attribute is
+sent.
 
 Every text is checked once more, regardless of its author: links lead to the pages of the answer's
 own sources, addresses are those that its sources contain, and hidden characters are removed.
@@ -24,7 +25,7 @@ from envelope.specialists import ReviewedDocument
 Opens = Callable[[Fields], str | None]
 """Returns the address of a source of a reply at its heading, or None."""
 REPORT_OF = "report_of"
-"""In place of a source: the id of the message whose report is opened."""
+"""Attribute of a source that is a report: the id of the message whose report is opened."""
 _ENDING = re.compile(r"\.[A-Za-z0-9]{1,8}\Z")
 _IN_ANCHOR = "!$&'()*+,;=:@/?-._~"
 
@@ -76,7 +77,7 @@ CENTS = 100
 
 
 class AgentUsage(BaseModel, frozen=True, extra="ignore"):
-    """What the model calls of one agent took; see `ModelUsage`."""
+    """The usage of the model calls of one agent; see `ModelUsage`."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -161,7 +162,7 @@ class PlannedRound(BaseModel, frozen=True, extra="ignore"):
 
 
 class ChecklistSummary(BaseModel, frozen=True, extra="ignore"):
-    """What a checklist has; `GET /v1/reviews/{conversation_id}~{message_id}/checklist` returns
+    """A summary of a checklist; `GET /v1/reviews/{conversation_id}~{message_id}/checklist` returns
     it."""
 
     target_law: str
@@ -187,7 +188,7 @@ class ReportedTask(BaseModel, frozen=True, extra="ignore"):
 
 
 class ReportSummary(BaseModel, frozen=True, extra="ignore"):
-    """What a report has; `GET /v1/reviews/{conversation_id}~{message_id}/report` returns it."""
+    """A summary of a report; `GET /v1/reviews/{conversation_id}~{message_id}/report` returns it."""
 
     title: str
     language: str
@@ -201,7 +202,7 @@ class ReportSummary(BaseModel, frozen=True, extra="ignore"):
 log = structlog.get_logger("gateway")
 
 FORGOTTEN = "forgotten"
-"""The `termination_reason` of a message of which only the outcome is kept."""
+"""The `termination_reason` of a message of which only the outcome is stored."""
 LOST = "lost"
 """The `termination_reason` of a message that Redis lost before it had saved it."""
 STOPPED = "stopped"
@@ -227,14 +228,14 @@ _INTERNAL = frozenset(
         "cancelled_tasks", "faults",
     }
 )  # fmt: skip
-"""The attributes of a reply that only its operator reads."""
+"""The attributes of a reply for secret keys only."""
 _WORDS_OF_MODELS = frozenset(
     {
         "plan_rounds", "triage", "assessment", "sequence_notes", "further_round", "errors",
         "routing", "tasks", "cancelled_tasks", "faults", "tool_calls", "way_fallback",
     }
 )  # fmt: skip
-"""Those with words that models or servers of others wrote: they are shown without links."""
+"""The attributes with texts of models or outside servers, which are shown without links."""
 
 
 class Source(BaseModel, frozen=True, extra="ignore"):
@@ -328,7 +329,7 @@ class OpenQuestion(BaseModel, frozen=True, extra="ignore"):
 
 
 class OpenPause(BaseModel, frozen=True, extra="ignore"):
-    """What the desk waits for; the next message answers it with `pause_reply`."""
+    """An open request to the person; the next message answers it with `pause_reply`."""
 
     id: str = Field(description="id of the request, to send back as `pause_id`")
     kind: Literal["information", "approval"]
@@ -441,8 +442,8 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
 def split_off_passages(answer: Answer) -> tuple[str, str]:
     """Return the text without the further passages, and these.
 
-    A channel that can fold a text folds them. What stands below them, such as other questions of
-    the message, stays with the first passage.
+    A channel that can fold a text folds them. Text below them, such as other questions of the
+    message, stays with the first passage.
     """
     shown = () if answer.passages is None else answer.passages.shown
     if len(shown) < 2:

@@ -72,7 +72,7 @@ class Embedder(Protocol):
 
 
 class UnavailableEmbedder:
-    """Stands for a model of which vectors exist, but which cannot embed; `reason` says why."""
+    """Represents a model whose vectors exist but which cannot be loaded; `reason` states why."""
 
     def __init__(self, vectors: VectorIdentity, reason: str) -> None:
         self.name, self.dimensions, self.forms = vectors

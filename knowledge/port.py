@@ -10,9 +10,11 @@ Quality = Literal["excellent", "good", "poor"]
 ANSWER_CHARACTERS = 500
 """How much of the last answer a search of a follow-up takes into account."""
 CALIBRATION = "calibration"
-"""The fallback of a search whose embedding model nobody calibrated."""
+"""The fallback of a search whose embedding model is not calibrated."""
 MATCHES_NOTHING = "The search found nothing in the documents that clearly matches the question."
-"""What a rule can say of a question like which nothing was found; its topic is none of it."""
+"""The reasons that a rule can give for a question without matches; they say nothing about its
+topic.
+"""
 RERANKING = "reranking"
 """The fallback of a search whose reranker failed: the order is that of the levels."""
 
@@ -167,7 +169,7 @@ def find_refusal_reason(
 ) -> ClarificationReason | None:
     """Return why nothing could be found; None where the documents can be asked in this language.
 
-    A text that nobody translated cannot be compared with documents in other languages.
+    A text without a translation cannot be compared with documents in other languages.
     """
     if findings.documents == 0:
         return ClarificationReason.NO_DOCUMENTS

@@ -337,7 +337,7 @@ class StoredModel:
             self._cache.counts.misses += 1
             answer = await ask()
             if answer.model != OFFLINE or self.name == OFFLINE:
-                # The rules answer while vendors are away; nobody else has to wait for those then.
+                # Without vendors the search answers, so other questions need not wait.
                 await self._cache.put(key, encode(answer))
             return answer
 

@@ -1,4 +1,4 @@
-"""Runs tool calls: checks name, permission, arguments, approval and budget, then runs and measures.
+"""Executes tool calls: checks name, permission, arguments, approval and budget, then runs the tool.
 
 A call always has a result. A tool that does not exist, an input of the wrong form, a tool that
 raises, hangs or returns something else are results with an error type; only a cancellation ends the
@@ -173,7 +173,9 @@ class ToolExecutor:
     async def _run_noted(
         self, tool: AnyTool, call: ToolCall, inputs: BaseModel, caller: ToolCaller
     ) -> tuple[ToolResult, int]:
-        """Run an effect that has not run yet; otherwise return what its receipt knows."""
+        """Execute a call with an effect that was not executed before; otherwise return the state of
+        its receipt.
+        """
         receipts = self._receipts
         if receipts is None:
             reason = (

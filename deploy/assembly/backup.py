@@ -10,8 +10,9 @@ The file is a compressed tar archive, written front to back:
 | records.jsonl     | a line for each record, of whichever database                            |
 | end.json          | the number of keys and records: a file without it is incomplete          |
 
-Redis is copied first: a question that ends meanwhile is then in the records twice, which is once in
-effect, and not in neither. The records may have questions that came after the copy of Redis.
+Redis is copied first, so that a question that ends meanwhile is recorded (a repeated record
+replaces the first) and not lost. The records may have questions that were asked after the copy of
+Redis.
 """
 
 import asyncio
@@ -47,7 +48,9 @@ MANIFEST, REDIS, DATA, RECORDS, END = (
     "manifest.json", "redis.jsonl", "data", "records.jsonl", "end.json",
 )  # fmt: skip
 LEFT_OUT = frozenset({"broker", "index", "model_in_use"})
-"""What of the data folder is not copied as files: Redis' own, and the index, which has an owner."""
+"""Parts of the data folder that are not copied as files: those of Redis, and the index, which its
+owner copies.
+"""
 KEEP_IN_MEMORY = 16 * 1024 * 1024
 
 
@@ -148,7 +151,7 @@ async def _add_keys(archive: tarfile.TarFile, snapshot: RedisSnapshot) -> int:
     with tempfile.SpooledTemporaryFile(KEEP_IN_MEMORY) as lines:
         async for key in snapshot.read():
             if key.name.decode() == workers_key():
-                continue  # the processes of this moment are not those of the restored one
+                continue  # processes that run now are not those of the restored installation
             line = {
                 "name": key.name.decode(),
                 "value": base64.b64encode(key.value).decode(),
@@ -289,7 +292,7 @@ def _restore_files(archive: tarfile.TarFile, folder: Path) -> int:
         place = PurePosixPath(entry.name)
         if place.parts[:1] != (DATA,) or not entry.isfile():
             continue
-        # A file may come from anywhere: no name of it leads out of the data folder.
+        # The file may come from an untrusted source: no name in it may lead out of the data folder.
         if place.is_absolute() or ".." in place.parts or len(place.parts) < 2:
             raise CommandError(f"the backup has a file of an unsafe name: {entry.name!r}")
         target = folder.joinpath(*place.parts[1:])
@@ -326,7 +329,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 
 
 def read_record(stated: dict[str, Any]) -> Record:
-    """Return a record from a line of a backup; names that this release has not are ignored."""
+    """Return a record from a line of a backup; unknown fields are ignored."""
     known = {one.name for one in fields(Record)} & stated.keys()
     return Record(**{name: _READERS.get(name, _same)(stated[name]) for name in known})
 

@@ -166,7 +166,9 @@ def read_vectors(found: object) -> VectorIdentity | None:
 
 
 async def find_replacement_notes(settings: "Settings", serving: VectorIdentity) -> list[str]:
-    """Return what the operator should know if the settings name another model than the index."""
+    """Return notes for the operator if the settings name another embedding model than that of the
+    index.
+    """
     wanted = identify_vectors(make_embedder(settings))
     if serving == wanted:
         return []

@@ -125,12 +125,13 @@ class Knowledge:
             yield
 
     async def _warm(self) -> None:
-        # To warm a model of a vendor would cost a call.
+        # Warming the model of a vendor would cost a call.
         try:
             if isinstance(self.embedder, LocalEmbedder):
                 await self.searcher.warm()
         except EmbeddingFailed as error:
-            # Each search records it too, in its question's journal, and continues by keywords.
+            # Each search records the failure in the journal of its question, and continues with
+            # keywords.
             log.warning("embedding_model_not_loaded", error=str(error))
         try:
             if self.reranker is not None:

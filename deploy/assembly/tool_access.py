@@ -109,7 +109,7 @@ async def open_outside_tools(path: Path | None) -> "AsyncIterator[list[OutsideTo
     """Yield the tools of a file, connected inside the block; without a file there are none.
 
     Raises `InvalidToolSet` for a file that is wrong, and `CommandError` without the extra `mcp`. A
-    server that is away is logged: its tools are there and fail until it is back.
+    server that cannot be reached is logged: its tools exist, but fail until it is available.
     """
     if path is None:
         yield []

@@ -259,7 +259,7 @@ class ReplyDelivery:
             self._ended.set()
 
     async def _is_done(self, result: Result) -> bool:
-        """Show an outcome; return whether it is finished, or hopeless."""
+        """Show an outcome; return whether it was shown or given up."""
         try:
             await self.show(result)
         except Exception as error:  # noqa: BLE001 - one failed outcome must not block others
@@ -380,7 +380,7 @@ class ReplyDelivery:
         try:
             await retry(lambda: self._channel.edit(post, id_, part), call_name="edit_post")
         except PostNotFoundError:
-            # Somebody deleted the post; the outcome must be shown all the same.
+            # Somebody deleted the post; the outcome must be shown nevertheless.
             again = await retry(
                 lambda: self._channel.post_placeholder(post, ELLIPSIS), call_name="post_placeholder"
             )

@@ -21,7 +21,7 @@ from gateway.errors import GatewayError
 
 
 class BodyError(GatewayError):
-    """The body of a request cannot be had."""
+    """The body of a request cannot be read."""
 
 
 class BodyTooLargeError(BodyError):
@@ -29,7 +29,7 @@ class BodyTooLargeError(BodyError):
 
 
 class BodyTooSlowError(BodyError):
-    """The body does not come in time."""
+    """The body does not arrive in time."""
 
 
 class BuffersFullError(BodyError):

@@ -1,4 +1,4 @@
-"""Says who uses the console and what they may do.
+"""Access control of the console: who is signed in, and what they may do.
 
 Each route of the console states what it demands: `require` a role, or `admit_visitors`. A route
 that states neither cannot be added. The demand is verified before the body of a request is read.
@@ -39,7 +39,7 @@ class Role(IntEnum):
     VIEWER = 1
     """Read what happened."""
     EDITOR = 2
-    """Change what the desk says: documents, gaps, verified answers."""
+    """Change the content of answers: documents, gaps, verified answers."""
     OWNER = 3
     """Everything: people, keys, dead letters, settings, erasure."""
 

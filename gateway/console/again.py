@@ -1,4 +1,4 @@
-"""Asks recorded questions again, with the documents and the model of today."""
+"""Asks recorded questions again, with the current documents and model."""
 
 from collections.abc import Mapping, Sequence
 from uuid import uuid4
@@ -55,7 +55,7 @@ class Again:
     async def read(
         self, question: Question, *, wait_seconds: float = WAIT_SECONDS
     ) -> Record | None:
-        """Return what became of a question; None while it is being answered."""
+        """Return the result of a question; None while it is being answered."""
         desk = self._desks[question.tenant, question.assistant]
         entries: list[JournalEntry] = list(await self._replies.read_journal(question))
         if entries and entries[-1].kind != "finished":

@@ -1,4 +1,4 @@
-"""What an owner should look at, first of all on the overview."""
+"""The concerns that need the owner's attention, shown at the top of the overview."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from gateway.console.gap_pages import GapPages
 from gateway.console.operation_pages import OperationPages, Operations
 
 NO_MODEL = "no_model"
-"""The reason of passages where no model is configured, which is no fault."""
+"""The reason of passages if no model is configured, which is not a fault."""
 _MOST_GAPS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """One thing to look at; `place` is a page of the console, below its address."""
+    """One concern; `place` is a page of the console, below its address."""
 
     title: str
     text: str
@@ -69,7 +69,7 @@ def find_in_operations(pages: OperationPages, operations: Operations) -> FindCon
 
 
 def find_in_figures(figures: PeriodFigures, days: int) -> list[Concern]:
-    """Return the outages that the questions of a period tell of."""
+    """Return the outages that the questions of a period show."""
     found = []
     for outcome, reason, count in figures.reasons:
         about = reason.replace("_", " ") or "an unknown reason"

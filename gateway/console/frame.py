@@ -1,4 +1,4 @@
-"""What the pages that read records have in common."""
+"""The common parts of the pages that read records."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The pages of what the documents lack, and of questions that are asked again."""
+"""The pages of gaps, and of questions that are asked again."""
 
 from collections.abc import Mapping
 from functools import partial

@@ -131,7 +131,7 @@ class OidcProvider:
         if not isinstance(subject, str) or not 0 < len(subject) <= _LONGEST_NAME:
             raise SignInError("the token does not state who signs in")
         email, names = claims.get("email"), [f"subject:{subject}"]
-        # Whoever may enter any address at the provider must not get the roles of its owner.
+        # An unverified e-mail address must not give the roles of its owner.
         is_verified = isinstance(email, str) and claims.get("email_verified") is True
         if is_verified:
             names.append(str(email).casefold())

@@ -1,4 +1,4 @@
-"""The page of verified answers: what the owner answers in person."""
+"""The page of verified answers, which the owner writes."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -379,7 +379,7 @@ def _token(request: Request) -> str:
 
 
 def _local(request: Request, tenant: str) -> Principal:
-    """Admit callers on this machine, but no website that a person there visits."""
+    """Admit callers on this machine, but not websites that a person there visits."""
     host = request.headers.get("host", "")
     origin = request.headers.get("origin")
     foreign = origin is not None and origin != f"{request.url.scheme}://{host}"
@@ -427,7 +427,7 @@ def _refuse(shortage: Shortage | None) -> None:
 
 
 def _let_page_read(request: Request) -> None:
-    """Let any page read the reason of a rejection, which contains no secret."""
+    """Allow any page to read the reason of a rejection, which contains no secret."""
     origin = request.headers.get("origin", "")
     if origin and len(origin) <= LONGEST_ORIGIN and origin.isascii():
         request.state.allowed_origin = origin

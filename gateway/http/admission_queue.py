@@ -2,7 +2,7 @@
 
 A shard can be full, or a tenant's share of it: for each of these this process has a separate queue.
 Keys and visitors reach its front by turns, and the messages of each in their order; the few at the
-front try again. No caller can fill the queues alone.
+front try again. A single caller cannot fill the queues.
 """
 
 import asyncio
@@ -263,7 +263,7 @@ def _step(until: float) -> float:
 
 
 STREAMS_WAIT_LONGER = 3.0
-"""A reader who sees that the message waits is more patient than one without a sign of it."""
+"""Clients that see that their message is waiting are given a longer wait."""
 
 
 class QuestionSender:

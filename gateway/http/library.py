@@ -31,8 +31,8 @@ class LinkedPassage:
 class CallersLibrary:
     """The documents of an assistant as a caller may read them; raises `HttpError`.
 
-    Whoever may ask may search: the answers show the same passages. A search counts as a question.
-    Public keys are refused, because a search has no conversation that a visitor opened.
+    Callers who may ask may search, because answers show the same passages. A search counts as a
+    question. Public keys are refused, because a search has no conversation that a visitor opened.
     """
 
     def __init__(self, channel: HttpChannel, library: SearchableLibrary) -> None:

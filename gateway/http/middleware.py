@@ -1,4 +1,4 @@
-"""The middleware of HTTP: who asks, what browsers may read, bodies within limits, the log.
+"""The HTTP middleware: authentication, CORS, limits of bodies, and the request log.
 
 Python reads more than JSON: `NaN`, and repeated names, of which another reader may take the other
 value.
@@ -103,7 +103,7 @@ class Authentication:
 
 
 UPLOADS = re.compile(r"/v1/(?:reviews|conversations/[^/]{1,200}/documents)")
-"""Where documents are given, which are larger than messages; not open to public keys."""
+"""The paths of uploads, which may be larger than messages; not open to public keys."""
 
 
 class BodyLimit:

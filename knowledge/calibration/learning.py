@@ -6,8 +6,8 @@ the medians of that model over nine English collections; the line through the th
 least squares, is the calibration. Foreign questions weigh less: how far a collection is from them
 depends on its subjects.
 
-The same everyday questions in two languages tell whether the model compares these languages: each
-question must be nearest to its own translation. A language with few chunks is tried, too.
+The same everyday questions in two languages show whether the model can compare these languages:
+each question must be nearest to its own translation. A language with few chunks is tested, too.
 
 The sample has at most `MOST_CHUNKS` chunks, so an index of any size takes the same time and memory.
 """

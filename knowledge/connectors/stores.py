@@ -114,7 +114,7 @@ class _Copy:
         except Exception as error:
             waiting.unlink(missing_ok=True)
             if is_rules:
-                # Nobody knows who may read the documents below.
+                # It is unknown who may read the documents below.
                 raise ConnectorError(str(path), _explain(error, str(path))) from error
             self.failures.append((str(path), _explain(error, str(path))))
             return

@@ -1,4 +1,4 @@
-"""Reads what a website says to crawlers before its pages: robots.txt and sitemaps."""
+"""Reads robots.txt and the sitemaps of a website."""
 
 import zlib
 from collections import deque
@@ -60,8 +60,8 @@ async def read_entry(
 ) -> SiteEntry:
     """Read robots.txt and the sitemaps of a website.
 
-    Raises `CrawlError` if robots.txt cannot be fetched: then nobody knows what may be opened. A
-    website without one allows everything.
+    Raises `CrawlError` if robots.txt cannot be fetched, because it is unknown then which pages may
+    be opened. A website without one allows everything.
     """
     robots = RobotsRules(await _read_robots(fetcher, scope), agent)
     fetcher.delay = max(limits.delay, min(robots.delay, limits.longest_wait))

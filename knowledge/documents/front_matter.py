@@ -1,4 +1,4 @@
-"""Reads what a page says of itself before it begins: a small mapping in YAML."""
+"""Reads the front matter of a page: a small mapping in YAML."""
 
 import re
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What the cosines of an embedding model mean for documents in one language.
+"""The calibration of the cosines of an embedding model for documents in one language.
 
 The weights of `knowledge.answerability` were fitted on the cosines of the shipped model. Another
 model has another scale: e5 gives .7 where the shipped model gives .1. A calibration is the line

@@ -252,7 +252,7 @@ class _Child:
             self._process.wait()
 
     def release(self) -> None:
-        """Close the pipes, when nobody reads them any more."""
+        """Close the pipes, when no process reads them any more."""
         os.close(self._requests)
         os.close(self._answers)
         self._complaints.close()

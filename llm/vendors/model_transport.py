@@ -39,7 +39,7 @@ FIRST_TOKEN_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class RetryRules:
-    """How often and how patiently one model is asked again; `attempts` counts the first one.
+    """The rules of retries of one model; `attempts` counts the first one.
 
     Waits grow with jitter from `wait_initial_seconds` to `wait_max_seconds`. A `Retry-After`
     is kept to exactly; when it is longer than `retry_after_max_seconds`, or than the time that is

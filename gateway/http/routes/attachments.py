@@ -136,7 +136,7 @@ class ConversationDocuments(BaseModel):
 
 
 class AttachmentRoutes:
-    """Stores documents that belong to one conversation, and to nobody else."""
+    """Stores documents that belong to one conversation only."""
 
     def __init__(self, channel: HttpChannel, attachments: Attachments) -> None:
         self._channel = channel

@@ -1,7 +1,7 @@
 """The routes that hand a conversation over to a person, and where the person answers.
 
-The person has no key: the address of the page is signed and names the conversation. Whoever has the
-address may answer until it expires, or until the conversation is erased.
+The person has no key: the address of the page is signed and names the conversation. Everybody who
+has the address may answer until it expires, or until the conversation is erased.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ Ticket = Annotated[str, Path(max_length=2_000, description="part of the address 
 
 
 class HandOverRequest(BaseModel, frozen=True, extra="forbid"):
-    """A visitor wants a person."""
+    """A request of a visitor for a person."""
 
     message_id: str = Field(pattern=ID, description="the last message, with its answer")
     note: str = Field(

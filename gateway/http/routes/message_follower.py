@@ -28,7 +28,7 @@ log = structlog.get_logger("gateway")
 
 
 class JobProgress(BaseModel, frozen=True):
-    """How far a running message is, as its events say."""
+    """The progress of a running message, from its events."""
 
     stage: str | None = Field(
         None, description="the role that is working now", examples=["compliance"]
@@ -58,7 +58,8 @@ class MessageTrajectory(BaseModel, frozen=True):
 
 
 class MessageFollower:
-    """Shows what happens to messages; for a caller who may not follow one it is unknown.
+    """Shows the progress of messages; a message that a caller may not follow does not exist for
+    them.
 
     When `stopping` is set, streams end so that clients continue at another process.
     """

@@ -79,7 +79,7 @@ async def test_a_page_that_cannot_be_fetched_stays_and_is_listed(
 
     assert list_paths(mirror, site) == ["/", "/a"]
     assert list_reasons(outcome.failures, site) == {
-        "/a": f"its server answered with status with status {status}"
+        "/a": f"its server answered with status {status}"
     }
 
 
@@ -299,8 +299,8 @@ async def test_content_types_choose_the_reader(site: Website, crawl_site: Crawl)
     suffixes = {url.removeprefix(site.url): page.suffix for url, page in mirror.list_documents()}
     assert suffixes == {"/": ".html", "/guide": ".pdf", "/notes.md": ".md"}
     assert list_reasons(outcome.skipped, site) == {
-        "/data": "no reader knows application/json",
-        "/picture": "no reader knows image/gif",
+        "/data": "there is no reader for application/json",
+        "/picture": "there is no reader for image/gif",
     }
     assert "/x.png" not in {path for path, _ in site.requests}
 

@@ -72,7 +72,9 @@ async def test_a_server_that_stays_busy_is_given_up(site: Website, get: Get) -> 
 
     assert (await get("/full", attempts=2)).status == 503
     assert site.take_requests() == [("/full", 503), ("/full", 503)]
-    with pytest.raises(FetchError, match="its server answered with status 503 and asks for 3600 s"):
+    with pytest.raises(
+        FetchError, match="its server answered with status 503 and asks to wait 3600 s"
+    ):
         await get("/later")
 
 
