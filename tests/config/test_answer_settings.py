@@ -57,5 +57,5 @@ def test_a_list_that_is_no_json_is_refused_by_the_name_of_its_variable(
 ) -> None:
     monkeypatch.setenv("PRODUCT_NAMES", "Otter, Beaver")
 
-    with pytest.raises(SettingsError, match="^PRODUCT_NAMES: expected JSON, such as "):
+    with pytest.raises(SettingsError, match=r"^PRODUCT_NAMES: expected JSON, such as "):
         load_settings()
