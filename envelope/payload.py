@@ -366,6 +366,8 @@ CATALOGUE: tuple[Attribute, ...] = (
               (Role.SEARCH, Role.CLARIFICATION, Role.AUGMENTATION, Role.MANAGER)),
     Attribute("search_context", str, "the text of the results, page by page, without repetition", (Role.SEARCH, Role.REFLECT, Role.ASSESS, Role.SYNTHESIZE, Role.SYNTHESIS),
               (Role.SEARCH, Role.AUGMENTATION, Role.RESPONSE, Role.QUALITY, Role.ASSESS)),
+    Attribute("common_terms", tuple[str, ...], "of the question, that many passages of the documents hold; not emphasised",
+              (Role.SEARCH,), (Role.RESPONSE,)),
     Attribute("search_stats", SearchStats, "statistics of the search", (Role.SEARCH,), NOBODY),
     Attribute("search_quality", Literal["excellent", "good", "poor"], "from the calibrated answerability",
               (Role.SEARCH,), (Role.RESPONSE, Role.MANAGER)),

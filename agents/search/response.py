@@ -81,6 +81,7 @@ class Reads(BaseModel, frozen=True):
     search_quality: Literal["excellent", "good", "poor"] = "good"
     best_answer: dict[str, JsonValue] | None = None
     document_languages: tuple[str, ...] = ()
+    common_terms: tuple[str, ...] = ()
 
 
 class Writes(MayAsk, frozen=True):
@@ -349,6 +350,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             counted_rows=count_rows,
             make_safe=make_safe,
             is_suspicious=is_order_to_assistant,
+            common=reads.common_terms,
         )
         if not chosen:
             return _asks("insufficient_context", "", "")

@@ -98,6 +98,7 @@ class Writes(MayAsk, frozen=True):
     tried_chunks: tuple[str, ...] = ()
     clarification_options: tuple[ClarificationOption, ...] = ()
     document_languages: tuple[str, ...] = ()
+    common_terms: tuple[str, ...] = ()
 
 
 class SearchAgent(Agent[Reads, Writes]):
@@ -255,6 +256,7 @@ class SearchAgent(Agent[Reads, Writes]):
             search_quality=findings.quality,
             tried_chunks=tuple(dict.fromkeys((*_already_used(reads), *context.chunks))),
             document_languages=find_uncompared(findings, text=reads.text, text_eng=reads.text_eng),
+            common_terms=findings.common,
         )
 
     def _stop_or_continue(self, writes: Writes, reads: Reads, findings: Findings) -> Writes:
