@@ -86,7 +86,7 @@ def format_stats(name: str, history: OutcomeHistory, *, is_on: bool) -> Iterator
         )
     advice = _list_advice(history)
     yield ""
-    yield "value: 0 to 1, from the judge's score, ratings, cost, time; recent outcomes count"
+    yield "value: 0 to 1, from the judge's score, ratings, cost, time; recent ones count"
     yield "more. A choice is recommended if it did better than chance explains:"
     yield from (f"  {reason}" for one in advice.values() for reason in one)
     if not advice:
