@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from envelope.conversation import ClarificationOption
 from envelope.run import Run
 from envelope.specialists import Extracted
+from knowledge.stop_words import STOP_WORDS
 
 if TYPE_CHECKING:
     from knowledge.library.library import Library
@@ -106,7 +107,7 @@ def list_named(question: str, documents: Sequence[TitledDocument]) -> list[Title
 
     A framework is the same under each of its names: GDPR, General Data Protection Regulation.
     """
-    asked = _split(question) - _load("empty")
+    asked = _split(question) - _load("empty") - STOP_WORDS
     generic = _load("rules") | _load("reviewed")
     names = {one.id: _list_names(one) for one in documents}
     counts = Counter(word for own in names.values() for word in frozenset().union(*own))
@@ -250,7 +251,9 @@ def _share(shared: Iterable[str], own: Iterable[str], weights: Mapping[str, floa
 
 def _list_names(document: TitledDocument) -> tuple[frozenset[str], ...]:
     stem = PurePosixPath(document.source).stem
-    names = (_split(document.title), _split_name(stem), _split_folder(document.source))
+    # A law may be a folder of articles; the folder of a contract names what lies beside it, too.
+    folder = _split_folder(document.source) if document.is_rule else frozenset[str]()
+    names = (_split(document.title), _split_name(stem), folder)
     generic = _load("rules") | _load("reviewed")
     own = tuple(one for name in names if (one := name - _load("empty")) and one - generic)
     # A title such as GDPR is a name, although it is a generic word, too.

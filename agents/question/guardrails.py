@@ -296,7 +296,8 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         if reads.open_pause is not None:
             # Few words, such as "just tell me", have no meaning without the question that they
             # answer.
-            return self._ask_back(ScopeOutput(verdict="unclear", confidence=0.0, analysis=""), ())
+            unclear = ScopeOutput(verdict="unclear", confidence=0.0, analysis="")
+            return self._ask_back(unclear, _list_offered(reads.open_pause))
         found_nothing = _refuse(ClarificationReason.INSUFFICIENT_CONTEXT, findings, analysis)
         return found_nothing.model_copy(
             update={
@@ -404,6 +405,12 @@ def _judges_words_alone(findings: Findings, language: str) -> bool:
     """Return whether only the words were judged, of documents in other languages."""
     is_foreign = bool(findings.languages) and language not in findings.languages
     return is_foreign and not findings.are_calibrated
+
+
+def _list_offered(pause: Pause) -> tuple[ClarificationOption, ...]:
+    """Return the places that the desk offered when it asked, to offer them again."""
+    pairs = zip(pause.options, pause.places, strict=False)
+    return tuple(ClarificationOption(label=label, crumbs=place) for label, place in pairs if place)
 
 
 def _ask_which(questions: tuple[str, ...]) -> dict[str, object]:

@@ -201,6 +201,7 @@ class QualityAgent(Agent[Reads, Writes]):
             ),
             sources=_collect_sources(reads),
             missing=reads.missing,
+            assumption=reads.assumption,
             attempt=reads.attempt,
         )
 

@@ -120,6 +120,11 @@ class CorpusView:
         found = await self.index.find_documents({"title_key": sorted(texts)}, ("title_key",))
         return frozenset(payload["title_key"] for payload in found.values())
 
+    def compares(self, asked: str, language: str) -> bool:
+        """Return whether the model compares questions in one language with texts in another."""
+        found = self.calibrations.get(language)
+        return found is not None and found.compares(asked)
+
     def find_other_versions(self, texts: Iterable[str]) -> frozenset[str]:
         """Return the documents that a search for these texts leaves out; see `PageVersions`."""
         return frozenset(self._versioned[at] for at in self.versions.find_others(texts))

@@ -86,8 +86,11 @@ def format_stats(name: str, history: OutcomeHistory, *, is_on: bool) -> Iterator
         )
     advice = _list_advice(history)
     yield ""
-    yield "value: 0 to 1, from the judge's score, ratings, cost, time; recent ones count"
-    yield "more. A choice is recommended if it did better than chance explains:"
+    yield from textwrap.wrap(
+        "value: 0 to 1, from the judge's score, ratings, cost and time; recent outcomes count "
+        "more. A choice is recommended if it did better than chance explains:",
+        WIDTH,
+    )
     yield from (f"  {reason}" for one in advice.values() for reason in one)
     if not advice:
         yield "  none yet"

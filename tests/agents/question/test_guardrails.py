@@ -296,6 +296,15 @@ async def test_an_answer_to_what_the_desk_asked_is_not_declined_when_no_model_re
     assert writes.needs_clarification
 
 
+async def test_places_that_were_offered_are_offered_again_when_no_model_read_the_answer() -> None:
+    offered = PAUSE.model_copy(update={"places": tuple(one.crumbs for one in MEANINGS)})
+
+    writes = await guard("that thing", searcher=Covering(0.0), open_pause=offered)
+
+    assert writes.clarification_reason is Reason.AMBIGUOUS_QUERY
+    assert writes.clarification_options == MEANINGS
+
+
 async def test_a_model_that_fails_leaves_the_question_to_the_search() -> None:
     def make_model() -> ScriptedModel:
         return ScriptedModel([ModelUnavailable("no model answers")])

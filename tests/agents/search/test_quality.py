@@ -519,6 +519,9 @@ async def test_what_the_desk_assumed_is_no_claim() -> None:
     noted = [call.inputs.passages for call in model.calls if isinstance(call.inputs, JudgeInputs)]
     assert [len(passages) for passages in noted] == [0, 1]
     assert "I assume" in fine.response
+    asked = model.calls[0].inputs
+    assert isinstance(asked, JudgeInputs)
+    assert asked.assumption == "Rules. In 2 parts."
 
 
 @pytest.mark.parametrize(
