@@ -1,19 +1,121 @@
-"""Reads documents into the index."""
+"""Reads documents and websites into the index, shows the progress, and manages the sources."""
 
 import argparse
 import asyncio
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from config.settings import load_settings
+from config.settings import Settings, load_settings
 from deploy.assembly.ingestion import dump_costs
 from deploy.assembly.ingestion_run import run_ingestion
-from deploy.assembly.source_registry import SourceRegistry, SourceSpec, parse_source
+from deploy.assembly.source_registry import (
+    RegisteredSource,
+    SourceRegistry,
+    SourceSpec,
+    check_schedule,
+    parse_source,
+)
 from deploy.cli.printing import print_line, say_json
-from deploy.cli.progress import report_on_terminal
 from deploy.errors import EXIT_SOME_FAILED, CommandError
 from knowledge.documents.formats import SUFFIXES
-from knowledge.ingestion_report import IngestionResult
+from knowledge.errors import KnowledgeError
+from knowledge.ingestion_report import DescriptionUsage, IngestionResult, PlainReport, Report
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+
+@contextmanager
+def report_on_terminal(*, quiet: bool) -> Iterator[Report]:
+    """Provide the report, which writes to standard error; results go to standard output."""
+    if quiet:
+        yield PlainReport(lambda _line: None)
+    elif sys.stderr.isatty():
+        with _bar() as progress:
+            yield BarReport(progress)
+    else:
+        yield LineReport(lambda line: write_progress(f"{line}\n"))
+
+
+def write_progress(text: str) -> None:
+    """Write to standard error without buffering."""
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+class LineReport(PlainReport):
+    """Writes plain lines; the command itself prints the result."""
+
+    def finish(self, result: IngestionResult) -> None:
+        """Print nothing."""
+
+    def record_failure(self, source: str, reason: str) -> None:
+        """Print nothing: the result lists the failures."""
+
+
+class BarReport:
+    """Shows a bar for each folder, and warnings above it."""
+
+    def __init__(self, progress: "Progress") -> None:
+        self._progress = progress
+        self._task = progress.add_task("reading", total=None, usage="")
+
+    def start(self, root: str, files: int) -> None:
+        """Begin the bar of a folder."""
+        self._progress.update(self._task, description=shorten(root), total=files, completed=0)
+
+    def advance(self, files: int, documents: int, chunks: int) -> None:
+        """Move the bar."""
+        self._progress.update(self._task, completed=files, documents=documents, chunks=chunks)
+
+    def advance_crawl(self, start: str, visited: int, waiting: int) -> None:
+        """Move the bar of a website, whose length grows with the links that are found."""
+        self._progress.update(
+            self._task, description=shorten(start), completed=visited, total=visited + waiting
+        )
+
+    def advance_descriptions(self, usage: DescriptionUsage) -> None:
+        """Show the calls and their cost behind the bar."""
+        price = "?" if usage.cost_usd is None else f"{usage.cost_usd:.2f}"
+        self._progress.update(self._task, usage=f"{usage.calls} model calls, {price} USD")
+
+    def record_failure(self, source: str, reason: str) -> None:
+        """Print nothing: the result lists the failures."""
+
+    def record_warning(self, source: str, reason: str) -> None:
+        """Print a warning about a file above the bar."""
+        self._progress.console.print(f"note on {source}: {reason}", markup=False, highlight=False)
+
+    def record_skip(self, source: str, reason: str) -> None:
+        """Print a file that is not read, above the bar."""
+        self._progress.console.print(f"skipped {source}: {reason}", markup=False, highlight=False)
+
+    def finish(self, result: IngestionResult) -> None:
+        """Fill the bar."""
+        self._progress.refresh()
+
+
+def shorten(name: str) -> str:
+    """Return the end of a name that is too long to stand before a bar."""
+    return name if len(name) <= 32 else f"…{name[-31:]}"
+
+
+def _bar() -> "Progress":
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("files"),
+        TextColumn("{task.fields[usage]}", markup=False),
+        console=Console(stderr=True),
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -128,3 +230,175 @@ def result_fields(result: IngestionResult) -> dict[str, object]:
 
 def _list_reasons(sources: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
     return [{"source": source, "reason": reason} for source, reason in sources]
+
+
+def add_crawl_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk crawl`."""
+    parser.add_argument(
+        "url",
+        metavar="URL",
+        help="where to start, such as https://docs.example.com/guide/; only pages of this host at "
+        "or below this path are opened",
+    )
+    parser.add_argument(
+        "--pages", type=_count, metavar="N", help="open at most N pages (default: CRAWL_PAGES)"
+    )
+    parser.add_argument(
+        "--depth",
+        type=_count,
+        metavar="N",
+        help="follow at most N links from the start to a page (default: CRAWL_DEPTH)",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=_count,
+        metavar="N",
+        help="end after N seconds (default: CRAWL_SECONDS)",
+    )
+    add_result_arguments(parser)
+
+
+def run_crawl(chosen: argparse.Namespace) -> int:
+    """Run `refdesk crawl`."""
+    spec = parse_source(chosen.url, pages=chosen.pages, depth=chosen.depth, seconds=chosen.seconds)
+    if not spec.is_website:
+        raise CommandError(
+            f"expected a web address such as https://docs.example.com/, found {chosen.url!r}"
+        )
+    return ingest_and_report([spec], as_json=chosen.json)
+
+
+def _count(text: str) -> int:
+    """Return a number of at least 1."""
+    if not text.isascii() or not text.isdigit() or not int(text[:9]) > 0:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, found {text!r}")
+    return int(text[:9])
+
+
+EXIT_NOTHING_FOUND = 3
+
+
+def add_sources_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk sources`."""
+    parser.add_argument(
+        "action",
+        choices=("list", "add", "remove", "sync"),
+        help="list sources with their state; add one that `refdesk serve` and `refdesk up` read by "
+        "its schedule; remove one (its documents stay: refdesk documents remove); sync reads some "
+        "or all now",
+    )
+    parser.add_argument(
+        "sources", nargs="*", metavar="SOURCE", help="as in refdesk ingest, or as it is listed"
+    )
+    parser.add_argument(
+        "--schedule",
+        default="",
+        metavar="CRON",
+        help="when to read it, in UTC, such as '0 6 * * *' (default: by sync and by --refresh)",
+    )
+    parser.add_argument("--revision", default="", help="branch, tag or commit of a repository")
+    parser.add_argument("--folder", default="", help="folder of a repository, such as docs")
+    parser.add_argument("--web-address", default="", metavar="PATTERN", help="as in refdesk ingest")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.epilog = f"exit status: 0 success, {EXIT_NOTHING_FOUND} no such source, 1 error"
+
+
+def run_sources(chosen: argparse.Namespace) -> int:
+    """Run `refdesk sources`."""
+    settings = load_settings()
+    if chosen.action == "list":
+        return _list(settings, as_json=chosen.json)
+    if chosen.action == "sync":
+        return _sync(settings, chosen.sources, as_json=chosen.json)
+    if not chosen.sources:
+        raise CommandError(f"sources {chosen.action} needs a source; see: refdesk sources list")
+    if chosen.action == "remove":
+        return _remove(settings, chosen.sources)
+    return _add(settings, chosen)
+
+
+def _add(settings: Settings, chosen: argparse.Namespace) -> int:
+    registry = SourceRegistry(settings)
+    schedule = check_schedule(chosen.schedule)
+    for text in chosen.sources:
+        spec = parse_source(
+            text,
+            revision=chosen.revision,
+            folder=chosen.folder,
+            web_address=chosen.web_address,
+        )
+        registry.add(spec, schedule)
+        when = f"by the schedule {schedule!r}" if schedule else "by: refdesk sources sync"
+        print_line(f"added {spec.root}; it is read {when}")
+    return 0
+
+
+def _remove(settings: Settings, roots: Sequence[str]) -> int:
+    registry = SourceRegistry(settings)
+    is_found = False
+    for text in roots:
+        found = [one.spec.root for one in _match(registry.list_own(), text)]
+        for root in found:
+            registry.forget(root)
+            print_line(f"removed {root}; its documents stay until: refdesk documents remove {root}")
+        is_found = is_found or bool(found)
+    return 0 if is_found else EXIT_NOTHING_FOUND
+
+
+def _sync(settings: Settings, named: Sequence[str], *, as_json: bool) -> int:
+    known = SourceRegistry(settings).list_own()
+    wanted = [one for text in named for one in _match(known, text)] if named else known
+    if not wanted:
+        raise CommandError("no such source; see: refdesk sources list")
+    statuses = []
+    for one in wanted:
+        try:
+            statuses.append(ingest_and_report([one.spec], as_json=as_json))
+        except (KnowledgeError, CommandError) as error:
+            SourceRegistry(settings).record_error(one.spec, error)
+            print_line(f"{one.spec.root} was not read: {error}")
+            statuses.append(EXIT_SOME_FAILED)
+    return max(statuses)
+
+
+def _match(known: Sequence[RegisteredSource], text: str) -> list[RegisteredSource]:
+    return [one for one in known if one.spec.root in (text, parse_source(text).root)]
+
+
+def _list(settings: Settings, *, as_json: bool) -> int:
+    known = SourceRegistry(settings).list_own()
+    if as_json:
+        say_json({"sources": [describe_source(one) for one in known]})
+        return 0
+    for line in [line for one in known for line in _lines(one)] or ["there are no sources"]:
+        print_line(line)
+    return 0
+
+
+def describe_source(source: RegisteredSource) -> dict[str, object]:
+    """Return a source and its state as values for JSON."""
+    state = "waiting" if not source.read_at else "failed" if source.failed else "read"
+    return {
+        "source": source.spec.root,
+        "state": state,
+        "schedule": source.schedule,
+        "read_at": _write_time(source.read_at),
+        "next_at": _write_time(source.next_at()),
+        "failed": source.failed,
+        "reasons": list(source.reasons),
+    }
+
+
+def _lines(source: RegisteredSource) -> list[str]:
+    fields = describe_source(source)
+    when = f"read {fields['read_at']}" if source.read_at else "not read yet"
+    following = f", next {fields['next_at']} ({source.schedule})" if source.schedule else ""
+    lines = [f"{source.spec.root}: {when}{following}"]
+    if source.failed:
+        lines.append(f"  {source.failed} could not be read; their last versions stay")
+        lines += (f"  {reason}" for reason in source.reasons)
+    return lines
+
+
+def _write_time(seconds: float | None) -> str | None:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC") if seconds else None

@@ -2,7 +2,7 @@
 
 from broker.values import Fields, JournalEntry
 from deploy.cli.commands.review import ERASE_LINE, ReviewProgress
-from deploy.cli.markdown_tables import columns
+from deploy.cli.printing import columns
 
 
 def begin(*plan: tuple[str, str], branch: str = "") -> Fields:
