@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agents.question.guardrails import is_covered
 from benchmarks.quality.collection import EvaluationDesk, open_collection
 from benchmarks.quality.conversation import DECIDED, compute_macro_f1
 from benchmarks.quality.scope_corpora import (
@@ -354,9 +353,11 @@ def decide(one: Measured, assess: Assess) -> str:
 
 def _is_within(one: Measured, assess: Assess) -> bool:
     found = assess(one.scope)
-    return is_covered(found.coverage, found.ambiguity, "medium")
+    return found.coverage >= _NEUTRAL or found.ambiguity > _NEUTRAL
 
 
+_NEUTRAL = 0.5
+"""The probability at which the models are undecided; the desk itself declines far fewer."""
 BEGIN = "<!-- leave one out: begin, written by python -m benchmarks.quality.scope_report -->"
 END = "<!-- leave one out: end -->"
 _HEAD = (

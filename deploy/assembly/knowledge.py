@@ -44,7 +44,7 @@ log = structlog.get_logger("knowledge")
 
 
 async def calibrate(index: Index, embedder: Embedder) -> Sequence[tuple[str, str]]:
-    """Learn what cosines mean for the present documents; return what the operator should know.
+    """Calibrate the cosines for the present documents; return notes for the operator.
 
     The shipped model is not calibrated: on English documents its weights were fitted, and in other
     languages words alone decide better. If questions cannot be embedded, the previous calibrations
@@ -64,7 +64,7 @@ async def calibrate(index: Index, embedder: Embedder) -> Sequence[tuple[str, str
 
 
 async def find_notes(index: Index) -> Sequence[tuple[str, str]]:
-    """Return the setting of the embedding model with a note where it is not calibrated."""
+    """Return the setting of the embedding model with a note if it is not calibrated."""
     embedding = (await index.info()).embedding
     languages = await index.languages()
     missing = find_uncalibrated(embedding, languages, await index.calibrations())
@@ -76,7 +76,9 @@ async def find_notes(index: Index) -> Sequence[tuple[str, str]]:
 
 
 async def log_uncalibrated(index: Index) -> None:
-    """Log the languages in which cosines decide nothing, if there are documents in them."""
+    """Log the languages for which the embedding model is not calibrated, if there are documents in
+    them.
+    """
     info = await index.info()
     if info.embedding == DEFAULT:
         return
@@ -172,12 +174,13 @@ class Knowledge:
             yield
 
     async def _warm(self) -> None:
-        # To warm a model of a vendor would cost a call.
+        # Warming the model of a vendor would cost a call.
         try:
             if isinstance(self.embedder, LocalEmbedder):
                 await self.searcher.warm()
         except EmbeddingFailed as error:
-            # Each search records it too, in its question's journal, and continues by keywords.
+            # Each search records the failure in the journal of its question, and continues with
+            # keywords.
             log.warning("embedding_model_not_loaded", error=str(error))
         try:
             if self.reranker is not None:
@@ -398,7 +401,7 @@ def restore_embedder(
         if identify_vectors(embedder) == vectors:
             return embedder
     return UnavailableEmbedder(
-        vectors, f"the embedding model {vectors.model!r} of the index cannot be made: {reason}"
+        vectors, f"the embedding model {vectors.model!r} of the index cannot be loaded: {reason}"
     )
 
 

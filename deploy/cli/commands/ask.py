@@ -1,8 +1,8 @@
 """Asks one question, or talks to the desk in the terminal, and shows the progress of an answer.
 
-The draft is erased when the answer is printed. Sentences that were shown and are not part of the
-answer stay above it, struck out, so that nobody relies on them. Nothing is shown where the output
-is no terminal.
+The draft is erased when the answer is printed. Sentences that were shown but are not part of the
+answer stay above it, struck out, so that nobody relies on them. If the output is not a terminal,
+nothing is shown.
 """
 
 import argparse
@@ -54,11 +54,13 @@ ERASE_LINE = "\r\x1b[2K"
 LINE_UP = "\x1b[1A"
 STRUCK, PLAIN = "\x1b[9m", "\x1b[0m"
 MOST_ROWS = 20
-"""Rows of a draft on the screen: more of them could not be erased on a small terminal."""
+"""Maximum rows of a draft on the screen: more could not be erased on a small terminal."""
 
 
 async def show_progress(desk: Desk, message: Message) -> dict[str, JsonValue]:
-    """Follow a submitted question to its end; return its reply, empty when none came in time."""
+    """Follow a submitted question to its end; return its reply, empty if there was none before the
+    deadline.
+    """
     question = desk.question(message)
     follower = DraftFollower(
         question,
@@ -114,7 +116,7 @@ class DraftDisplay:
             self._language = language
 
     def show_event(self, event: Event) -> None:
-        """Show the sentences that a draft gained; strike out those that were taken back."""
+        """Show new sentences of the draft; strike out those that were withdrawn."""
         if event.name == "draft":
             kept = self._draft[: int(str(event.data["offset"]))]
             self._draft = f"{kept}{event.data['text']}"
@@ -214,7 +216,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--message",
         metavar="ID",
-        help="id of the message; a question sent twice under one id is answered once",
+        help="id of the message; a question that is sent twice with the same id is answered once",
     )
     add_groups_argument(parser)
     add_way_arguments(parser)
@@ -227,8 +229,8 @@ def add_way_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--way",
         choices=[way.value for way in WayName],
-        help="how to answer: one search, a loop of tool calls, specialists for reviews, a swarm of "
-        "workers, or as the question needs (default: the setting WAY)",
+        help="how to answer: one search, a loop of tool calls, specialists for reviews, a swarm "
+        "of workers, or the way that fits the question (default: the setting WAY)",
     )
     parser.add_argument(
         "--strategy",
@@ -236,7 +238,9 @@ def add_way_arguments(parser: argparse.ArgumentParser) -> None:
         help="how a swarm divides the question: intelligent, parallel or council "
         "(default: the setting SWARM_STRATEGY)",
     )
-    parser.add_argument("--persona", default="", help="in whose voice a swarm answers")
+    parser.add_argument(
+        "--persona", default="", help="role or person in whose voice a swarm answers"
+    )
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -255,7 +259,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def check_strategy(name: str | None) -> str:
-    """Return the name of a strategy that exists, empty for none; raises `CommandError`."""
+    """Return the strategy if it exists, empty if none is given; raises `CommandError`."""
     if not name:
         return ""
     # It imports the swarm, which other questions do not need.
@@ -284,13 +288,13 @@ async def _ask(message: Message, *, as_json: bool, way: str | None) -> int:
             reply = await show_progress(desk, message)
             if not reply:
                 reply = desk.last_resort(desk.question(message), message.language)
-        # The desk takes as long to close as a call of a worker that the answer did without.
+        # Closing waits for calls of workers that were still running when the answer was finished.
         _show(reply, message, settings, as_json=as_json)
     return EXIT_STATUSES.get(str(reply.get("outcome")), 1)
 
 
 def name_report_command(reply: Mapping[str, JsonValue]) -> str:
-    """Return the command that writes the report of a review; empty: the reply has none."""
+    """Return the command that writes the report of a review, or "" if the reply has no report."""
     documents, against = _list_ids(reply.get("documents")), _list_ids(reply.get("against"))
     if not reply.get("review_report"):
         return ""
@@ -322,7 +326,7 @@ def _show(
             answer = f'refdesk ask --conversation {message.conversation_id} "..."'
             sys.stderr.write(f"refdesk: to answer this, run: {answer}\n")
         if command := name_report_command(reply):
-            sys.stderr.write(f"refdesk: to have the report as a file, run:\n{command}\n")
+            sys.stderr.write(f"refdesk: to write the report to a file, run:\n{command}\n")
     sys.stdout.flush()
 
 
@@ -343,7 +347,7 @@ def run_chat(chosen: argparse.Namespace) -> int:
     """Run `refdesk chat`."""
     conversation = chosen.conversation or f"chat-{uuid4().hex[:12]}"
     if sys.stdin.isatty():
-        # Gives `input` its editing keys and its history.
+        # Importing readline gives `input` editing keys and a history.
         importlib.import_module("readline")
     with _terminal_as_it_was():
         first = Message(
@@ -360,7 +364,7 @@ def run_chat(chosen: argparse.Namespace) -> int:
 
 @contextmanager
 def _terminal_as_it_was() -> Iterator[None]:
-    """Put the terminal back when Ctrl-C ends the chat in the middle of a line."""
+    """Restore the terminal's state when Ctrl-C ends the chat in the middle of a line."""
     if not sys.stdin.isatty():
         yield
         return
@@ -404,7 +408,7 @@ def _show_reply(reply: dict[str, JsonValue], *, asked_back: bool) -> None:
 
 
 async def _next_line() -> str | None:
-    """Return the next line that says something, or None when the person leaves."""
+    """Return the next line that is not empty, or None when the person ends the chat."""
     while (line := await _read_beside()) is not None:
         if line in LEAVING:
             return None
@@ -416,7 +420,7 @@ async def _next_line() -> str | None:
 
 
 async def _read_beside() -> str | None:
-    """Read in a thread that nothing waits for, so that Ctrl-C ends the chat at once."""
+    """Read a line in a daemon thread, so that Ctrl-C ends the chat immediately."""
     loop = asyncio.get_running_loop()
     read: asyncio.Future[str | None] = loop.create_future()
 
@@ -441,7 +445,7 @@ def _read() -> str | None:
 
 
 def _resolve_choice(line: str, options: list[str]) -> str:
-    """A number picks the option it stands before."""
+    """Return the option that a number selects; any other text is returned unchanged."""
     if line.isdecimal() and 1 <= int(line) <= len(options):
         return options[int(line) - 1]
     return line
@@ -455,5 +459,8 @@ async def _ask_desk(desk: Desk, message: Message) -> dict[str, JsonValue]:
         return {}
     reply = await show_progress(desk, message)
     if not reply:
-        sys.stderr.write("refdesk: no answer before the deadline; see: refdesk status\n")
+        sys.stderr.write(
+            "refdesk: there was no answer before the deadline; to see whether "
+            "workers are running: refdesk status\n"
+        )
     return reply

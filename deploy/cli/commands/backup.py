@@ -15,8 +15,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="the new file")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.epilog = (
-        "The file has questions, answers, keys and documents: store it encrypted. Redis accepts no "
-        "writes while it is copied; questions wait for that time."
+        "The file contains questions, answers, keys and documents: store it encrypted. Redis "
+        "accepts no writes while it is copied; questions wait until the copy is complete."
     )
 
 
@@ -39,14 +39,14 @@ def add_restore_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk restore`."""
     parser.add_argument("file", type=Path, help="the file of a backup")
     parser.add_argument(
-        "--overwrite", action="store_true", help="replace what this installation has in Redis and "
-        "in its index"
+        "--overwrite", action="store_true", help="replace the data that this installation has in "
+            "Redis and in its index"
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.epilog = (
-        "Stop all processes of the installation first. Questions that were open go on; those whose "
-        "deadline is over end as failed. What was erased after the backup is there again: repeat "
-        "`refdesk forget`."
+        "Stop all processes of the installation first. Questions that were open continue; those "
+        "whose deadline has passed end as failed. Data that was erased after the backup is "
+        "restored too: repeat `refdesk forget`."
     )
 
 

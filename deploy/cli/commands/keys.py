@@ -22,7 +22,7 @@ from memory.console_state import RedisConsoleSessions
 
 DAY_SECONDS = 86_400
 PUBLIC_PER_MINUTE = 600
-"""The default limit of a public key, which everybody can read, in requests per minute."""
+"""The default limit of a public key in requests per minute: everybody can read such a key."""
 SHOWN_ONCE = "It is shown only now; Redis stores only its hash."
 
 
@@ -70,15 +70,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create.add_argument(
         "--days", type=float, metavar="N", help="days until the key expires (default: never)"
     )
-    add_groups_argument(create, "groups of everybody who asks with this secret key")
+    add_groups_argument(create, "groups of every person who asks with this secret key")
     create.add_argument(
         "--person-groups",
         nargs="+",
         action="extend",
         default=[],
         metavar="GROUP",
-        help="groups that tokens of persons may state, signed with a secret that is shown once; "
-        "separated by blanks or commas; repeatable",
+        help="groups that tokens of persons may contain; they are signed with a secret that is "
+        "shown once; separated by blanks or commas; repeatable",
     )
     create.add_argument("--note", default="", help="a note that `keys list` shows")
     revoke = _add_action(actions, "revoke", "revoke a key immediately")
@@ -249,11 +249,14 @@ def run_console(chosen: argparse.Namespace) -> int:
 
 async def _print_link(settings: Settings, port: int) -> None:
     if not keeps_records(settings):
-        raise CommandError("the console shows records, and none are kept: set RECORDS_DAYS")
+        raise CommandError(
+            "the console shows records, but RECORDS_DAYS is 0, so there are none; "
+            "set RECORDS_DAYS and restart"
+        )
     async with connect_runtime(settings) as runtime:
         if not runtime.endpoint.durable:
             raise CommandError(
-                "expected a Redis that `refdesk serve` shares with this command, found none: "
+                "this command needs the Redis server of `refdesk serve`, and there is none: "
                 "install redis-server, or set REDIS_URL"
             )
         client = runtime.endpoint.client()

@@ -1,4 +1,4 @@
-"""Answers one program over its standard input and output, by the Model Context Protocol."""
+"""Answers one MCP client over standard input and output."""
 
 import argparse
 import asyncio
@@ -42,7 +42,9 @@ async def open_mcp_tools(
     settings, client = runtime.settings, runtime.endpoint.client()
     key = "" if settings.mcp_key is None else settings.mcp_key.get_secret_value()
     if key and groups:
-        raise CommandError("expected no --groups, because MCP_KEY is set: the key has its own")
+        raise CommandError(
+            "--groups cannot be used with MCP_KEY, because the key defines the groups"
+        )
     try:
         channel = await make_channel(
             runtime,
@@ -71,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--assistant", metavar="NAME", help="the assistant that answers")
     add_groups_argument(parser)
     parser.epilog = (
-        "Programs start this command themselves; docs/mcp.md shows their configuration. "
+        "MCP clients start this command themselves; docs/mcp.md shows how to configure them. "
         "`refdesk serve` answers over HTTP at /mcp."
     )
 

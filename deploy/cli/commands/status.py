@@ -23,14 +23,14 @@ from memory.presence import LEVELS, LivingWorker, RedisControls, RedisPresence, 
 NOBODY = "no worker is alive; start one with: refdesk up, or refdesk worker --role ROLE"
 INDENT = "    "
 OWNER_SECONDS = 3.0
-"""How long the process that owns the index may take to describe it."""
+"""Time limit for the process that owns the index to describe it."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeskStatus:
     """The output of the command: the Redis server, the roles, and the live worker processes.
 
-    `notes` say what keeps the desk from answering as well as it could; `sources` are the ingested
+    `notes` name what makes answers worse than they could be; `sources` are the ingested
     sources of the data folder.
     """
 
@@ -83,7 +83,7 @@ def source_lines(sources: Sequence[RegisteredSource]) -> Iterator[str]:
 
 
 def worker_lines(workers: Sequence[LivingWorker]) -> list[str]:
-    """Return the lines about the live workers, or about how to start one."""
+    """Return lines that list the live workers, or that tell how to start one."""
     lines = ["", "Workers"]
     if not workers:
         return [*lines, f"  {NOBODY}"]
@@ -128,18 +128,18 @@ async def _status() -> DeskStatus:
 
 
 def describe_controls(controls: WorkerControls) -> Iterator[str]:
-    """Yield what operators have changed in running workers."""
+    """Yield a line for each setting that operators changed in running workers."""
     if controls.paused:
         roles = (
             "every role" if set(ROLES) <= controls.paused else ", ".join(sorted(controls.paused))
         )
-        yield f"paused: {roles}; go on with: refdesk workers resume"
+        yield f"paused: {roles}; resume with: refdesk workers resume"
     if controls.level:
         yield f"log level {controls.level}, set by refdesk workers level"
 
 
 async def find_notes(settings: Settings, broker: Broker) -> list[str]:
-    """Return what the operator should know about the index, of its owner if that is another one."""
+    """Return notes for the operator about the index, from the process that owns it."""
     # Imports the search, which most commands never need.
     from deploy.assembly.ingestion_run import find_replacement_notes
     from deploy.assembly.knowledge import find_notes as find_notes_on_index
@@ -161,7 +161,7 @@ async def find_notes(settings: Settings, broker: Broker) -> list[str]:
 
 
 async def _ask_owner_for_notes(broker: Broker, settings: Settings) -> list[str]:
-    """Return the notes of the process that owns the index, or that it is busy."""
+    """Return the notes of the process that owns the index, or a note that it did not answer."""
     from deploy.assembly.indexed_documents import CHECK, DOCUMENTS, VECTORS
     from deploy.assembly.ingestion import ask_owner
     from deploy.assembly.ingestion_run import find_replacement_notes, read_vectors
@@ -170,7 +170,10 @@ async def _ask_owner_for_notes(broker: Broker, settings: Settings) -> list[str]:
         async with asyncio.timeout(OWNER_SECONDS):
             reply = await ask_owner(broker, settings, {DOCUMENTS: CHECK})
     except (CommandError, TimeoutError):
-        return ["the process that owns the index did not say how its embedding model is calibrated"]
+        return [
+            "the process that owns the index did not answer in time, so it is unknown whether "
+            "its embedding model is calibrated; try again"
+        ]
     found, vectors = reply.get("notes"), read_vectors(reply.get(VECTORS))
     pairs = found if isinstance(found, list) else []
     notes = [": ".join(map(str, pair)) for pair in pairs if isinstance(pair, list)]
@@ -178,9 +181,9 @@ async def _ask_owner_for_notes(broker: Broker, settings: Settings) -> list[str]:
 
 
 async def describe_server(runtime: Runtime) -> str:
-    """Return which Redis answers, whose it is, and whether its data survives."""
+    """Return a line that says which Redis server is used and whether its data is persistent."""
     if runtime.endpoint.played is not None:
-        return "Redis is simulated inside this process; its data ends with the process"
+        return "Redis is simulated inside this process; its data is lost when the process ends"
     client = runtime.endpoint.client()
     try:
         node = (await client.nodes())[0] if isinstance(client, ClusterClient) else client
@@ -188,7 +191,7 @@ async def describe_server(runtime: Runtime) -> str:
     finally:
         await client.aclose()
     is_own = runtime.settings.redis_url is None
-    owner = "of the data folder; its data stays on disk" if is_own else "at REDIS_URL"
+    owner = "of the data folder; its data is stored on disk" if is_own else "at REDIS_URL"
     valkey = info.get("valkey_version")
     server = f"Redis {info['redis_version']}" if valkey is None else f"Valkey {valkey}"
     return f"{server} {owner}"
@@ -196,7 +199,7 @@ async def describe_server(runtime: Runtime) -> str:
 
 DEFAULT_LEVEL = "default"
 DRAIN_SECONDS = 180.0
-"""Longer than a question may take, and than a worker needs to learn of the pause."""
+"""Longer than a question may take, and longer than workers need to notice the pause."""
 LOOK_SECONDS = 0.5
 LEARNED = "running workers follow within 15 seconds"
 
@@ -204,7 +207,7 @@ LEARNED = "running workers follow within 15 seconds"
 def add_workers_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk workers`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    pause = _add_action(actions, "pause", "let no worker take further entries of some roles")
+    pause = _add_action(actions, "pause", "stop workers from taking further entries of some roles")
     pause.add_argument("roles", nargs="+", choices=ROLES, metavar="ROLE", help=", ".join(ROLES))
     resume = _add_action(actions, "resume", "let workers take entries of some roles again")
     resume.add_argument(
@@ -218,7 +221,7 @@ def add_workers_arguments(parser: argparse.ArgumentParser) -> None:
     level.add_argument(
         "level", choices=(*LEVELS, DEFAULT_LEVEL), help=f"`{DEFAULT_LEVEL}`: that of LOG_LEVEL"
     )
-    _add_action(actions, "reload-prompts", "have running workers read their prompts again")
+    _add_action(actions, "reload-prompts", "make running workers read their prompts again")
 
 
 def run_workers(chosen: argparse.Namespace) -> int:
@@ -229,7 +232,7 @@ def run_workers(chosen: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Fleet:
-    """The workers of a Redis: their instructions, the processes, and their queues."""
+    """The workers of one Redis: their controls, their processes and their queues."""
 
     controls: RedisControls
     presence: RedisPresence
@@ -248,14 +251,14 @@ async def _act(chosen: argparse.Namespace) -> None:
                 await fleet.controls.pause(ROLES)
                 print_line(f"every role is paused; {LEARNED}")
                 await _wait_until_drained(fleet, chosen.timeout)
-                print_line("nothing runs; go on with: refdesk workers resume")
+                print_line("no entry is running; resume with: refdesk workers resume")
             case "level":
                 level = "" if chosen.level == DEFAULT_LEVEL else chosen.level
                 await fleet.controls.set_level(level)
                 print_line(f"log level: {chosen.level}; {LEARNED}")
             case _:
                 await fleet.controls.reload_prompts()
-                print_line(f"prompts are read again; {LEARNED}, and log prompts_reloaded")
+                print_line(f"prompts will be read again; {LEARNED} and log prompts_reloaded")
 
 
 async def _resume(fleet: _Fleet, roles: Collection[str]) -> None:
@@ -270,7 +273,7 @@ async def _resume(fleet: _Fleet, roles: Collection[str]) -> None:
 
 
 async def _wait_until_drained(fleet: _Fleet, seconds: float) -> None:
-    """Wait until every worker takes nothing and runs nothing; raises `CommandError` after that."""
+    """Wait until every worker is paused and idle; raises `CommandError` after the timeout."""
     running = 0
     try:
         async with asyncio.timeout(seconds):
@@ -282,8 +285,8 @@ async def _wait_until_drained(fleet: _Fleet, seconds: float) -> None:
                 await asyncio.sleep(LOOK_SECONDS)
     except TimeoutError as error:
         raise CommandError(
-            f"expected that nothing runs within {seconds:g} s, found {running} entries; the roles "
-            "stay paused: see refdesk status"
+            f"entries are still running after {seconds:g} s: {running}. The roles stay paused; "
+            f"see: refdesk status"
         ) from error
 
 

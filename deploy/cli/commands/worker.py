@@ -48,7 +48,7 @@ async def serve(
 ) -> None:
     """Run workers of `roles` until SIGTERM or SIGINT; with every role, refresh the sources.
 
-    `refresh_seconds` is the time between two readings of a source that has no schedule.
+    `refresh_seconds` is the interval at which sources without a schedule are read again.
     """
     stop = asyncio.Event()
     collect_rarely()
@@ -89,7 +89,7 @@ def add_up_arguments(parser: argparse.ArgumentParser) -> None:
         "--refresh",
         type=parse_interval,
         metavar="TIME",
-        help="ingest again what was ingested before, every TIME such as 30m, 6h or 1d",
+        help="read all ingested sources again every TIME, such as 30m, 6h or 1d",
     )
 
 
