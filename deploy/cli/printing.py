@@ -82,6 +82,8 @@ def _split(line: str) -> list[str]:
 
 
 WIDTH = 80
+ERASE_LINE = "\r\x1b[2K"
+"""Erases the line of the cursor; only what shows progress on a terminal writes it."""
 _BOLD = re.compile(r"\*\*([^*`\n]{1,300})\*\*")
 Fields = Mapping[str, JsonValue]
 

@@ -30,6 +30,7 @@ from deploy.cli.arguments import add_groups_argument, read_groups
 from deploy.cli.main import EXIT_STATUSES
 from deploy.cli.model_in_use import say_models_once
 from deploy.cli.printing import (
+    ERASE_LINE,
     WIDTH,
     choices,
     columns,
@@ -50,7 +51,6 @@ from gateway.events import DraftFollower, Event
 from gateway.text import clean_text as clean_question
 from gateway.text import parse_command
 
-ERASE_LINE = "\r\x1b[2K"
 LINE_UP = "\x1b[1A"
 STRUCK, PLAIN = "\x1b[9m", "\x1b[0m"
 MOST_ROWS = 20

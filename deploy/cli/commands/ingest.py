@@ -2,13 +2,14 @@
 
 import argparse
 import asyncio
+import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from citations.links import clean_text
 from config.settings import Settings, load_settings
 from deploy.assembly.ingestion import dump_costs
 from deploy.assembly.ingestion_run import run_ingestion
@@ -19,14 +20,11 @@ from deploy.assembly.source_registry import (
     check_schedule,
     parse_source,
 )
-from deploy.cli.printing import print_line, say_json
+from deploy.cli.printing import ERASE_LINE, print_line, say_json
 from deploy.errors import EXIT_SOME_FAILED, CommandError
 from knowledge.documents.formats import SUFFIXES
 from knowledge.errors import KnowledgeError
 from knowledge.ingestion_report import DescriptionUsage, IngestionResult, PlainReport, Report
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
 
 
 @contextmanager
@@ -35,8 +33,11 @@ def report_on_terminal(*, quiet: bool) -> Iterator[Report]:
     if quiet:
         yield PlainReport(lambda _line: None)
     elif sys.stderr.isatty():
-        with _bar() as progress:
-            yield BarReport(progress)
+        bar = BarReport(write_progress)
+        try:
+            yield bar
+        finally:
+            bar.close()
     else:
         yield LineReport(lambda line: write_progress(f"{line}\n"))
 
@@ -57,65 +58,72 @@ class LineReport(PlainReport):
         """Print nothing: the result lists the failures."""
 
 
-class BarReport:
-    """Shows a bar for each folder, and warnings above it."""
+BAR_WIDTH = 24
 
-    def __init__(self, progress: "Progress") -> None:
-        self._progress = progress
-        self._task = progress.add_task("reading", total=None, usage="")
+
+class BarReport:
+    """Shows a line with a bar for each folder, and warnings above it."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._name, self._done, self._total = "reading", 0, 0
+        self._usage = ""
 
     def start(self, root: str, files: int) -> None:
         """Begin the bar of a folder."""
-        self._progress.update(self._task, description=shorten(root), total=files, completed=0)
+        self._name, self._done, self._total = shorten(root), 0, files
+        self._draw()
 
     def advance(self, files: int, documents: int, chunks: int) -> None:
         """Move the bar."""
-        self._progress.update(self._task, completed=files, documents=documents, chunks=chunks)
+        self._done = files
+        self._draw()
 
     def advance_crawl(self, start: str, visited: int, waiting: int) -> None:
         """Advance the bar of a website, whose total grows with the links that are found."""
-        self._progress.update(
-            self._task, description=shorten(start), completed=visited, total=visited + waiting
-        )
+        self._name, self._done, self._total = shorten(start), visited, visited + waiting
+        self._draw()
 
     def advance_descriptions(self, usage: DescriptionUsage) -> None:
         """Show the calls and their cost behind the bar."""
         price = "?" if usage.cost_usd is None else f"{usage.cost_usd:.2f}"
-        self._progress.update(self._task, usage=f"{usage.calls} model calls, {price} USD")
+        self._usage = f" {usage.calls} model calls, {price} USD"
+        self._draw()
 
     def record_failure(self, source: str, reason: str) -> None:
         """Print nothing: the result lists the failures."""
 
     def record_warning(self, source: str, reason: str) -> None:
         """Print a warning about a file above the bar."""
-        self._progress.console.print(f"note on {source}: {reason}", markup=False, highlight=False)
+        self._print_above(f"note on {source}: {reason}")
 
     def record_skip(self, source: str, reason: str) -> None:
         """Print a line about a skipped file above the bar."""
-        self._progress.console.print(f"skipped {source}: {reason}", markup=False, highlight=False)
+        self._print_above(f"skipped {source}: {reason}")
 
     def finish(self, result: IngestionResult) -> None:
-        """Fill the bar."""
-        self._progress.refresh()
+        """Print nothing: the bar stays as it is."""
+
+    def close(self) -> None:
+        """Leave the line of the bar."""
+        self._write("\n")
+
+    def _print_above(self, text: str) -> None:
+        self._write(f"{ERASE_LINE}{clean_text(text)}\n")
+        self._draw()
+
+    def _draw(self) -> None:
+        filled = min(BAR_WIDTH, BAR_WIDTH * self._done // max(1, self._total))
+        bar = "━" * filled + " " * (BAR_WIDTH - filled)
+        line = f"{self._name} {bar} {self._done}/{self._total} files{self._usage}"
+        room = shutil.get_terminal_size().columns - 1
+        self._write(f"{ERASE_LINE}{clean_text(line)[:room]}")
 
 
 def shorten(name: str) -> str:
     """Return the end of a name that is too long to be shown before a bar."""
-    return name if len(name) <= 32 else f"…{name[-31:]}"
-
-
-def _bar() -> "Progress":
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TextColumn("files"),
-        TextColumn("{task.fields[usage]}", markup=False),
-        console=Console(stderr=True),
-    )
+    line = " ".join(clean_text(name).split())
+    return line if len(line) <= 32 else f"…{line[-31:]}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
