@@ -10,7 +10,7 @@ import re
 import time
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Literal, Protocol, Self
+from typing import Literal, Self
 
 from pydantic import BaseModel
 
@@ -101,16 +101,6 @@ class Writes(MayAsk, frozen=True):
     common_terms: tuple[str, ...] = ()
 
 
-class SearchSettings(Protocol):
-    """The settings that this agent needs."""
-
-    @property
-    def context_tokens(self) -> int: ...
-
-    @property
-    def search_results_limit(self) -> int: ...
-
-
 class SearchAgent(Agent[Reads, Writes]):
     """Searches, assembles the context within its limit, and reports insufficient results.
 
@@ -138,7 +128,7 @@ class SearchAgent(Agent[Reads, Writes]):
         self._uses_model = uses_model
 
     @classmethod
-    def make(cls, parts: AgentParts[SearchSettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         return cls(
             searcher=parts.searcher,
             max_context_length=parts.settings.context_tokens,
