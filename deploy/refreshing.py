@@ -14,7 +14,7 @@ from deploy.assembly.source_refresh import refresh_source
 from deploy.assembly.source_registry import RegisteredSource, SourceRegistry
 from deploy.errors import CommandError
 from memory.errors import MemoryUnavailableError
-from memory.leader_lock import RedisDuty
+from memory.presence import RedisDuty
 
 log = structlog.get_logger("ingestion")
 

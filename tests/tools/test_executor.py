@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, JsonValue
 
+from tests.support.local_tools import CallLimit, LocalReceipts
 from tests.support.waiting import wait_until
 from tools.calls import (
     CitedPassage,
@@ -18,11 +19,11 @@ from tools.calls import (
     ToolCaller,
     ToolErrorType,
     ToolResult,
+    make_approval_id,
 )
 from tools.catalog import ToolCatalog
-from tools.effects import LocalReceipts, make_approval_id
 from tools.errors import OutcomeUnknown, ToolFailed, ToolRejected
-from tools.executor import LONGEST_STORED, LONGEST_TEXT, CallLimit, ToolExecutor, shorten
+from tools.executor import LONGEST_STORED, LONGEST_TEXT, ToolExecutor, shorten
 from tools.graph_walk import is_notice
 from tools.tool import Tool
 
