@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 
     from deploy.assembly.assistant_prompts import PromptFolders
     from deploy.assembly.knowledge import Knowledge
-    from deploy.assembly.verified_answers import VerifiedFinder
     from knowledge.library.library import Library, NamedInText
     from knowledge.port import Searcher
     from knowledge.search.question_vectors import EarlyEmbedding
     from memory.learned_outcomes import LoggedOutcome
+    from records.verified_finder import VerifiedFinder
     from tools.calls import ToolReceipts
     from tools.catalog import ToolCatalog
     from tools.executor import ToolBudget
@@ -144,8 +144,8 @@ class AgentFactory:
         """The finder of verified answers; None without an index or a store of answers."""
         if self.knowledge is None or self.verified is None:
             return None
-        from deploy.assembly.verified_answers import VerifiedFinder
         from knowledge.calibration.queries import find_foreign_questions
+        from records.verified_finder import VerifiedFinder
 
         knowledge, settings = self.knowledge, self.settings
         unrelated = find_foreign_questions(settings.default_language)

@@ -13,7 +13,7 @@ from broker.values import JournalEntry
 from config.settings import load_settings
 from deploy.assembly.runtime import Runtime, desk, run_desk
 from deploy.cli.arguments import add_groups_argument, read_groups
-from deploy.cli.operations.trace import choose_question
+from deploy.cli.commands.trace import choose_question
 from deploy.cli.printing import print_line, say_json, wrap
 from deploy.errors import CommandError
 from envelope.conversation import Turn

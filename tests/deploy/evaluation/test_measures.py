@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from deploy.cli.comparison_page import check_page_path, make_page, make_table_lines
-from deploy.cli.markdown_tables import columns
-from deploy.cli.printing import WIDTH
+from deploy.cli.printing import WIDTH, columns
 from deploy.errors import CommandError
 from deploy.evaluation.desk_run import AskedCase, CallTotals
 from deploy.evaluation.golden import GoldenCase

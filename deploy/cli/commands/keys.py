@@ -1,4 +1,4 @@
-"""Creates, lists and revokes keys of the HTTP API."""
+"""Creates, lists and revokes keys of the HTTP API, and prints one-time links to the console."""
 
 import argparse
 import asyncio
@@ -9,14 +9,16 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue, ValidationError
 
-from config.settings import load_settings
+from config.settings import Settings, load_settings
 from deploy.assembly.data_folder import KeyHistory
 from deploy.assembly.gateways.http_gateway import StoredKeys
+from deploy.assembly.recording import keeps_records
 from deploy.assembly.runtime import Runtime, connect_runtime
 from deploy.cli.arguments import add_groups_argument, format_sentence, read_groups
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
 from gateway.api_keys import DEFAULT_SCOPES, Key, Scope, make_key, origin_in
+from memory.console_state import RedisConsoleSessions
 
 DAY_SECONDS = 86_400
 PUBLIC_PER_MINUTE = 600
@@ -224,3 +226,44 @@ def _line(key: Key) -> list[str]:
     words += [f"groups: {','.join(key.groups)}"] if key.groups else []
     words += [f"groups of persons: {','.join(key.person_groups)}"] if key.person_groups else []
     return [*words, *key.origins, *([key.note] if key.note else [])]
+
+
+PORT = 8000
+
+
+def add_console_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk console`."""
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=PORT,
+        help=f"port of `refdesk serve` on this machine, if PUBLIC_URL is unset (default {PORT})",
+    )
+
+
+def run_console(chosen: argparse.Namespace) -> int:
+    """Run `refdesk console`."""
+    asyncio.run(_print_link(load_settings(), chosen.port))
+    return 0
+
+
+async def _print_link(settings: Settings, port: int) -> None:
+    if not keeps_records(settings):
+        raise CommandError(
+            "the console shows records, but RECORDS_DAYS is 0, so there are none; "
+            "set RECORDS_DAYS and restart"
+        )
+    async with connect_runtime(settings) as runtime:
+        if not runtime.endpoint.durable:
+            raise CommandError(
+                "this command needs the Redis server of `refdesk serve`, and there is none: "
+                "install redis-server, or set REDIS_URL"
+            )
+        client = runtime.endpoint.client()
+        try:
+            code = await RedisConsoleSessions(client).make_code()
+        finally:
+            await client.aclose()
+    base = (settings.public_url or f"http://127.0.0.1:{port}").rstrip("/")
+    print_line(f"{base}/console/login?code={code}")
+    print_line("opens the console once, within ten minutes, while `refdesk serve` runs")

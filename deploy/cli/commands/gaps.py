@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from config.settings import Settings, load_settings
-from deploy.assembly.gap_finding import finding_gaps
-from deploy.assembly.recording import connect_records, keeps_records, record_waiting
+from deploy.assembly.recording import connect_records, finding_gaps, keeps_records, record_waiting
 from deploy.assembly.runtime import connect_runtime
 from deploy.cli.printing import print_line
 from deploy.errors import CommandError

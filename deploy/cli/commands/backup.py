@@ -1,4 +1,4 @@
-"""Restores an installation from the file of a backup."""
+"""Writes a backup of this installation to a file while it runs, or restores one."""
 
 import argparse
 import asyncio
@@ -6,11 +6,36 @@ from dataclasses import asdict
 from pathlib import Path
 
 from config.settings import load_settings
-from deploy.assembly.backup import read_backup
+from deploy.assembly.backup import read_backup, write_backup
 from deploy.cli.printing import print_line, say_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk backup`."""
+    parser.add_argument("file", type=Path, help="the new file")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.epilog = (
+        "The file contains questions, answers, keys and documents: store it encrypted. Redis "
+        "accepts no writes while it is copied; questions wait until the copy is complete."
+    )
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk backup`."""
+    result = asyncio.run(write_backup(load_settings(), chosen.file))
+    if chosen.json:
+        say_json(asdict(result))
+        return 0
+    print_line(
+        f"wrote {chosen.file}: {result.keys} keys of Redis, {result.files} files, "
+        f"{result.records} records"
+    )
+    for note in result.notes:
+        print_line(f"note: {note}")
+    return 0
+
+
+def add_restore_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk restore`."""
     parser.add_argument("file", type=Path, help="the file of a backup")
     parser.add_argument(
@@ -25,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(chosen: argparse.Namespace) -> int:
+def run_restore(chosen: argparse.Namespace) -> int:
     """Run `refdesk restore`."""
     result = asyncio.run(read_backup(load_settings(), chosen.file, overwrite=chosen.overwrite))
     if chosen.json:

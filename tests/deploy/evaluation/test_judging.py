@@ -7,16 +7,14 @@ from pathlib import Path
 import pytest
 
 from deploy.cli.main import main
-from deploy.evaluation.grounding import (
-    JudgedLabel,
-    compute_agreement,
-    load_labelled_answers,
-    measure_judge,
-)
 from deploy.evaluation.judging import (
+    JudgedLabel,
     JudgeRecord,
+    compute_agreement,
     find_doubt,
     load_judge_records,
+    load_labelled_answers,
+    measure_judge,
     prompt_version,
     store_judge_record,
 )
