@@ -19,7 +19,7 @@ from deploy.errors import CommandError
 from knowledge.errors import KnowledgeError
 from knowledge.ingestion_report import PlainReport
 from memory.errors import MemoryUnavailableError
-from memory.leader_lock import RedisDuty
+from memory.presence import RedisDuty
 
 log = structlog.get_logger("ingestion")
 

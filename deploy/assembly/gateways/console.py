@@ -38,9 +38,8 @@ from gateway.console.routes import ConsolePart
 from gateway.console.verified_pages import VerifiedPages, find_in_answers
 from gateway.signing_keys import check_address
 from knowledge.documents.formats import SUFFIXES
-from memory.console_state import RedisConsoleSessions
+from memory.console_state import RedisConsoleSessions, RedisVerifiedAnswers
 from memory.errors import MemoryStoreError
-from memory.verified_answers import RedisVerifiedAnswers
 from records.store import RecordsUnavailableError
 from records.verified import VerifiedStore
 from records.verified_finder import put_answers

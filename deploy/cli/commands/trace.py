@@ -27,7 +27,7 @@ from gateway.trajectory import (
     read_trajectory,
     sum_agents,
 )
-from manager.stage_event import StageEvent
+from manager.flow import StageEvent
 from worker.model_usage import add_model_usage
 
 _MARKS = {StepKind.THOUGHT: "?", StepKind.ACTION: ">", StepKind.OBSERVATION: "<"}
