@@ -231,7 +231,7 @@ async def test_an_effect_that_ended_without_an_answer_is_unknown_and_not_repeate
     results = [await executor.execute(call, CALLER) for call in calls]
 
     assert {one.error_type for one in results} == {ToolErrorType.UNKNOWN}
-    assert all("not known whether" in one.text for one in results)
+    assert all("it is unknown whether" in one.text for one in results)
     assert tool.runs == 1
 
 
