@@ -24,7 +24,7 @@ from gateway.answer_work import (
     ReportedTask,
     ReportSummary,
 )
-from gateway.source_urls import REPORT_OF, Opens, at, opens_in
+from gateway.source_urls import PICTURE, REPORT_OF, Opens, at, opens_in
 
 log = structlog.get_logger("gateway")
 
@@ -65,6 +65,13 @@ _WORDS_OF_MODELS = frozenset(
 """Those with words that models or servers of others wrote: they are shown without links."""
 
 
+class ShownPicture(BaseModel, frozen=True, extra="ignore"):
+    """A picture that stands in a cited section, as this desk shows it."""
+
+    link: str = Field(description="the picture at this desk; the link is valid for one day")
+    caption: str = Field("", description="its caption or alternative text, in plain words")
+
+
 class Source(BaseModel, frozen=True, extra="ignore"):
     """A place in the documents that the answer cites as `[number]`."""
 
@@ -85,6 +92,7 @@ class Source(BaseModel, frozen=True, extra="ignore"):
         description="opens the page at its heading: at its address, else in the documentation, "
         "else at this desk, where the link is valid for one day; null if there is no link",
     )
+    pictures: tuple[ShownPicture, ...] = Field((), description="that stand in the cited section")
 
     @property
     def place(self) -> str:
@@ -352,8 +360,18 @@ def _source(source: Named, opens: Opens) -> dict[str, JsonValue]:
     for name in ("path", "anchor"):
         value = source.get(name)
         shown[name] = clean_text(value) if isinstance(value, str) else None
+    if "pictures" in shown:
+        shown["pictures"] = [*_pictures(source, opens)]
     link = opens(shown)
     return shown if link is None else {**shown, "link": link}
+
+
+def _pictures(source: Named, opens: Opens) -> Iterator[dict[str, JsonValue]]:
+    """Yield the pictures of a source that this desk can show, with their links."""
+    for one in _objects(source.get("pictures")):
+        link = opens({"chunk_id": source.get("chunk_id"), PICTURE: one.get("id")})
+        if link is not None:
+            yield {"link": link, "caption": plain_line(str(one.get("caption") or ""))}
 
 
 def _action(action: Named, opens: Opens) -> dict[str, JsonValue]:

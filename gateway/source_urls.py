@@ -15,6 +15,8 @@ Opens = Callable[[Fields], str | None]
 """Returns the address of a source of a reply at its heading, or None."""
 REPORT_OF = "report_of"
 """In place of a source: the id of the message whose report is opened."""
+PICTURE = "picture"
+"""The id of a picture of the source's document, which is opened in place of the document."""
 _ENDING = re.compile(r"\.[A-Za-z0-9]{1,8}\Z")
 _IN_ANCHOR = "!$&'()*+,;=:@/?-._~"
 

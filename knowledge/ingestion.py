@@ -25,7 +25,7 @@ from knowledge.documents.folder import FolderListing, FoundFile
 from knowledge.documents.formats import Item
 from knowledge.documents.front_matter import find_stated_language, make_sample
 from knowledge.documents.location import Location
-from knowledge.documents.snippets import read_with_snippets
+from knowledge.documents.snippets import load_pictures, read_with_snippets
 from knowledge.documents.survey import Survey
 from knowledge.errors import ConnectorError
 from knowledge.index.listing import ListedDocument
@@ -39,10 +39,11 @@ from knowledge.isolation.preparation import Preparation
 from knowledge.moves import Vectors, find_vectors, keep_names
 from knowledge.rule_descriptions import Description
 
-READING_VERSION = "8"
+READING_VERSION = "9"
 HASH_SEPARATOR = "-"
 """What separates the hash of a text from that of its place."""
 CHUNKS_PER_BATCH = 256
+PICTURE_CHARACTERS_PER_BATCH = 16_000_000
 SECONDS_PER_BATCH = 3.0
 """Documents that are ready are written after this time, even if their batch is not full."""
 PROVISIONAL = "provisional:"
@@ -249,6 +250,7 @@ class _Ingestion:
     async def _file(self, file: FoundFile, place: Location, root: str) -> None:
         try:
             data = await self._load(file)
+            beside = await asyncio.to_thread(load_pictures, file, data, place.groups)
             items = await self._split(file, place, data)
         except NoDocumentError as error:
             self._ledger.skip(str(file.path), str(error))
@@ -259,6 +261,7 @@ class _Ingestion:
         allowance = ReadingAllowance(self._reader.limits, len(data))
         failures = 0
         for item in items:
+            item = replace(item, pictures=beside) if beside else item
             failure = await self._try_item(item, file, place, root, allowance)
             await self._write_if_due(root)
             failures += failure is not None
@@ -401,17 +404,21 @@ class _Ingestion:
             self._default_language,
         )
         prefix = hashlib.sha256("\0".join(shaped_by).encode()).digest()
-        text = hashlib.sha256(prefix + item.data).hexdigest()
+        text = hashlib.sha256(prefix + item.data)
+        for address, data in item.pictures.items():
+            text.update(address.encode() + hashlib.sha256(data).digest())
         located = hashlib.sha256(
             f"{replace(place, repeated=())!r}\0{item.source}".encode()
         ).hexdigest()
-        return f"{text}{HASH_SEPARATOR}{located}"
+        return f"{text.hexdigest()}{HASH_SEPARATOR}{located}"
 
     async def _add(self, document: Document, vectors: Vectors, root: str) -> None:
         if not self._waiting:
             self._waiting_since = time.monotonic()
         self._waiting.append((document, vectors))
-        if sum(len(waiting) for _, waiting in self._waiting) >= CHUNKS_PER_BATCH:
+        chunks = sum(len(waiting) for _, waiting in self._waiting)
+        pictures = sum(len(one.data) for document, _ in self._waiting for one in document.files)
+        if chunks >= CHUNKS_PER_BATCH or pictures >= PICTURE_CHARACTERS_PER_BATCH:
             await self._write(root)
 
     async def _write_if_due(self, root: str) -> None:

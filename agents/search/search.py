@@ -23,7 +23,7 @@ from envelope.conversation import (
 )
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.sources import FoundPart, SearchResult, SearchStats
+from envelope.sources import FoundPart, SearchResult, SearchStats, SourcePicture
 from knowledge.errors import KnowledgeError
 from knowledge.port import (
     ANSWER_CHARACTERS,
@@ -48,6 +48,8 @@ _MERE_REPLY = 3
 _PLAINLY_ELSEWHERE = 0.05
 """The calibrated coverage below which nothing that was found is about the question."""
 _SHORT_QUESTION = 5
+MOST_PICTURES = 4
+"""The pictures of one source that are shown with an answer."""
 _ALIKE = 0.75
 _WORDS_ALIKE = 0.6
 """A short question may mean the second page from this share of the best page's score, and of the
@@ -406,6 +408,10 @@ def _make_result(section: ContextSection, span: tuple[int, int], first_rank: int
         found=tuple(
             FoundPart(rank=first_rank + part.rank, start=part.start, end=part.end)
             for part in section.found
+        ),
+        pictures=tuple(
+            SourcePicture(id=name, caption=caption)
+            for name, caption in section.pictures[:MOST_PICTURES]
         ),
     )
 

@@ -11,7 +11,7 @@ from reportlab.pdfgen import canvas
 from knowledge.chunking import passages
 from knowledge.documents.errors import PicturesError
 from knowledge.documents.pdf import pdf_reader
-from knowledge.documents.pdf.recognition import RecognisedText, join_lines, load_recogniser
+from knowledge.documents.recognition import RecognisedText, join_lines, load_recogniser
 
 
 def scan(*pages: str) -> bytes:
