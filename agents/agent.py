@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from pydantic import BaseModel
@@ -173,8 +172,8 @@ class Agent(ABC, Generic[R, W]):
 
     def in_run(self, run: Run) -> Self:
         """Return the agent for one run; it shares everything else with this one."""
-        own = copy(self)
-        own.run = run
+        own = object.__new__(type(self))
+        own.__dict__.update(self.__dict__, run=run)
         return own
 
     @abstractmethod

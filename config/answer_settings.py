@@ -8,7 +8,7 @@ CHARACTERS_PER_TOKEN = 4
 
 
 class AnswerSettings(BaseModel):
-    """The limits of one question; a part of `Settings`."""
+    """Answers: search, quality checks, rounds and time limits; a part of `Settings`."""
 
     search_results_limit: int = Field(
         50,

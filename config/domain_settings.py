@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, field_validator
 
-from config.http_settings import WEB_ADDRESS
+from config.channel_settings import WEB_ADDRESS
 from envelope.tool_loop import WayName
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
@@ -34,7 +34,7 @@ class AssistantSettings(BaseModel, frozen=True, extra="forbid"):
 
 
 class DomainSettings(BaseModel):
-    """The topic and the assistants; a part of `Settings`."""
+    """The domain: topic, assistants and their documents; a part of `Settings`."""
 
     domain_name: str = Field(
         "Documentation Assistant", description="name of the assistant in its answers"
@@ -65,7 +65,9 @@ class DomainSettings(BaseModel):
         "see `config/prompts/README.md`",
     )
     guardrails_strictness: Literal["low", "medium", "high"] = Field(
-        "medium", description="how certain it must be that a question is within the scope"
+        "medium",
+        description="how certain a model must be that a question is within the scope; without a "
+        "model it has no effect",
     )
     product_names: tuple[str, ...] = Field(
         (), description="names that are never translated or corrected (a JSON list)"

@@ -17,7 +17,7 @@ class ModelLimit(BaseModel, frozen=True, extra="forbid"):
 
 
 class ModelSettings(SpecialistSettings):
-    """The models; a part of `Settings`."""
+    """Models: the model of each task, and limits; a part of `Settings`."""
 
     gen_model: str = Field(
         "offline",
@@ -72,6 +72,12 @@ class ModelSettings(SpecialistSettings):
         {},
         description="requests and tokens a minute per `model@provider`, and its `context_window` "
         "in tokens where the price list does not know it (JSON)",
+    )
+    model_aliases: dict[str, str] = Field(
+        {},
+        description="names under which servers of models answer, by the requested name (JSON), "
+        'such as `{"my-deployment": "gpt-5"}`; `*`: any name. Dated names need none. An answer by '
+        "another model is a fault that the reply names",
     )
     combine_calls: bool = Field(
         True,
@@ -206,9 +212,13 @@ def _reveal(value: SecretStr | None) -> str | None:
 if TYPE_CHECKING:
 
     class VendorSettings(_VendorMethods):
-        """The keys and addresses of every vendor; a part of `Settings`."""
+        """Vendors of models: their keys and addresses; a part of `Settings`."""
 
 else:
     VendorSettings = create_model(
-        "VendorSettings", __base__=_VendorMethods, __module__=__name__, **_make_fields(VENDORS)
+        "VendorSettings",
+        __doc__="Vendors of models: their keys and addresses; a part of `Settings`.",
+        __base__=_VendorMethods,
+        __module__=__name__,
+        **_make_fields(VENDORS),
     )

@@ -1,4 +1,4 @@
-"""Settings of what tells other programs and people: webhooks, and hand-over to a person."""
+"""Settings of what leaves the desk: webhooks, hand-over to a person, and telemetry."""
 
 import base64
 import binascii
@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, SecretStr, field_validator
 
-from config.http_settings import WEB_ADDRESS
+from config.channel_settings import WEB_ADDRESS
 
 _MAILBOX = re.compile(r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,253}", re.ASCII)
 _PREFIX = "whsec_"
@@ -121,3 +121,50 @@ def _decode(secret: SecretStr) -> bytes:
             f"{_SHORTEST_SECRET} bytes"
         )
     return decoded
+
+
+class TelemetrySettings(BaseModel):
+    """Telemetry: where traces, metrics and errors are sent; a part of `Settings`."""
+
+    otel_exporter_otlp_endpoint: str | None = Field(
+        None,
+        description="address of a receiver of OTLP over HTTP, such as `http://collector:4318`, to "
+        "which traces and metrics are sent (needs the extra `opentelemetry`); unset: nothing "
+        "is sent. Further variables of OpenTelemetry, such as `OTEL_TRACES_SAMPLER`, apply from "
+        "the environment",
+    )
+    otel_exporter_otlp_headers: SecretStr | None = Field(
+        None, description="headers for that receiver: `name=value`, separated by commas"
+    )
+    otel_service_name: str = Field(
+        "refdesk", min_length=1, description="name of this installation in traces and metrics"
+    )
+    telemetry_content: bool = Field(
+        False,
+        description="whether traces contain questions and answers; they then leave this "
+        "installation, and `refdesk forget` does not erase them at the receiver",
+    )
+    sentry_dsn: SecretStr | None = Field(
+        None,
+        description="address of a Sentry project, to which errors are reported without text of "
+        "questions or documents (needs the extra `sentry`)",
+    )
+
+    @field_validator("otel_exporter_otlp_endpoint", "sentry_dsn", mode="before")
+    @classmethod
+    def _empty_is_unset(cls, value: object) -> object:
+        return None if value == "" else value
+
+    @field_validator("otel_exporter_otlp_endpoint")
+    @classmethod
+    def _is_address(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith(("http://", "https://")):
+            raise ValueError(f"expected http:// or https:// and a receiver, found {value!r}")
+        return value
+
+    def otlp_headers(self) -> dict[str, str]:
+        """Return the headers for the receiver."""
+        stated = self.otel_exporter_otlp_headers
+        pairs = [] if stated is None else stated.get_secret_value().split(",")
+        split = (pair.partition("=") for pair in pairs if "=" in pair)
+        return {name.strip(): value.strip() for name, _, value in split}

@@ -8,23 +8,16 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agents.roster import AGENTS
 from config.answer_settings import AnswerSettings
-from config.chat_settings import ChatSettings
-from config.console_settings import ConsoleSettings
+from config.channel_settings import ChatSettings, ConsoleSettings, HttpSettings, VisitorSettings
 from config.domain_settings import DomainSettings
 from config.env_file import check_unnamed_file, find_env_file
 from config.errors import SettingsError
-from config.http_settings import HttpSettings
-from config.ingestion_settings import IngestionSettings
 from config.model_settings import ModelSettings, VendorSettings
-from config.notification_settings import NotificationSettings
-from config.retention_settings import RetentionSettings
-from config.storage_settings import StorageSettings
-from config.telemetry_settings import TelemetrySettings
-from config.visitor_settings import VisitorSettings
-from config.way_settings import LearningSettings, OutsideSettings, SwarmSettings, WaySettings
+from config.notification_settings import NotificationSettings, TelemetrySettings
+from config.storage_settings import IngestionSettings, RetentionSettings, StorageSettings
+from config.way_settings import SwarmSettings, WaySettings
 from llm.prices import find_context_window
-from llm.vendors.catalogue import vendors_by_name
-from llm.vendors.model_names import ModelName, parse_models
+from llm.vendors.catalogue import ModelName, parse_models, vendors_by_name
 from manager.flows.search_flow import SEARCH_FLOW
 
 T = TypeVar("T")
@@ -59,12 +52,10 @@ class Settings(
     NotificationSettings,
     WaySettings,
     SwarmSettings,
-    OutsideSettings,
-    LearningSettings,
     TelemetrySettings,
     BaseSettings,
 ):
-    """The settings of one process. Times are seconds unless the name says otherwise."""
+    """The processes; and all other settings. Times are seconds unless the name says otherwise."""
 
     model_config = SettingsConfigDict(env_file_encoding="utf-8", extra="ignore", frozen=True)
 

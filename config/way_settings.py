@@ -77,7 +77,13 @@ class WaySettings(BaseModel):
         "at least two tools of the assistant, each once",
     )
 
-    @field_validator("tool_set", mode="before")
+    outside_tools: Path | None = Field(
+        None,
+        description="TOML file with MCP servers and HTTP interfaces whose tools may be called "
+        "([tools.md](tools.md)); MCP servers need the extra `mcp`",
+    )
+
+    @field_validator("tool_set", "outside_tools", mode="before")
     @classmethod
     def _treat_empty_as_unset(cls, value: object) -> object:
         return None if value == "" else value
@@ -118,37 +124,11 @@ class SwarmSettings(BaseModel):
         description="with `WAY=auto`: questions of a higher complexity (0 to 100) are divided "
         "among workers",
     )
-
-
-class LearningSettings(BaseModel):
-    """Outcomes of swarms, and names of models in the check; a part of `Settings`."""
-
     swarm_learning: bool = Field(
         True,
         description="whether the outcomes of swarms (numbers, no text) are kept for 90 days, and "
         "advise strategy and number of workers; `refdesk swarm stats` shows them",
     )
-    model_aliases: dict[str, str] = Field(
-        {},
-        description="names under which servers of models answer, by the requested name (JSON), "
-        'such as `{"my-deployment": "gpt-5"}`; `*`: any name. Dated names need none. An answer by '
-        "another model is a fault that the reply names",
-    )
-
-
-class OutsideSettings(BaseModel):
-    """The file of MCP servers and HTTP interfaces; a part of `Settings`."""
-
-    outside_tools: Path | None = Field(
-        None,
-        description="TOML file with MCP servers and HTTP interfaces whose tools may be called "
-        "([tools.md](tools.md)); MCP servers need the extra `mcp`",
-    )
-
-    @field_validator("outside_tools", mode="before")
-    @classmethod
-    def _treat_blank_as_unset(cls, value: object) -> object:
-        return None if value == "" else value
 
 
 FOLDER = Path(__file__).with_name("specialists")

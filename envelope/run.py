@@ -2,8 +2,8 @@
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from secrets import token_hex
 from typing import Protocol
-from uuid import uuid4
 
 from envelope.question import Question
 from envelope.sources import AnswerDraft
@@ -45,7 +45,7 @@ class Run:
     reserve_seconds: float = 0.0
     may_retry: bool = True
     drafts: DraftPublisher | None = None
-    delivery: str = field(default_factory=lambda: uuid4().hex)
+    delivery: str = field(default_factory=lambda: token_hex(16))
     equal_calls: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
     refusals: list[BudgetRefusal] = field(default_factory=list, compare=False, repr=False)
 

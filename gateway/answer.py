@@ -2,29 +2,197 @@
 
 Every text is checked once more, regardless of its author: links lead to the pages of the answer's
 own sources, addresses are those that its sources contain, and hidden characters are removed.
+
+Addresses of pages come from documents: a relative address, one with a scheme other than the web's,
+and one with a user name are rejected.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
+from urllib.parse import quote
 
 import structlog
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue, computed_field
 
 from broker.values import Fields
 from citations.addresses import page_of
 from citations.links import Allowed, LinkedPage, allow, clean_text, keep_links, plain_line
 from envelope.outcome import Outcome
 from envelope.specialists import ReviewedDocument
-from gateway.answer_work import (
-    BudgetUse,
-    ChecklistSummary,
-    ModelUsage,
-    PlannedRound,
-    ReportedCall,
-    ReportedTask,
-    ReportSummary,
-)
-from gateway.source_urls import PICTURE, REPORT_OF, Opens, at, opens_in
+
+Opens = Callable[[Fields], str | None]
+"""Returns the address of a source of a reply at its heading, or None."""
+REPORT_OF = "report_of"
+"""In place of a source: the id of the message whose report is opened."""
+PICTURE = "picture"
+"""The id of a picture of the source's document, which is opened in place of the document."""
+_ENDING = re.compile(r"\.[A-Za-z0-9]{1,8}\Z")
+_IN_ANCHOR = "!$&'()*+,;=:@/?-._~"
+
+
+def opens_in(documentation: str) -> Opens:
+    """Return a function that returns the address of a source.
+
+    `documentation` is a base address, below which pages have the paths of their files, or a
+    template with `{path}`, `{page}` (the path without its ending) and `{anchor}`. If it is empty,
+    only sources with an address of a page have one.
+    """
+
+    def opens(source: Fields) -> str | None:
+        url, path, anchor = (_text(source, name) for name in ("url", "path", "anchor"))
+        if page_of(url) is not None:
+            return at(url, anchor)
+        if not documentation or not path:
+            return None
+        return _fill_template(documentation, path, anchor)
+
+    return opens
+
+
+def at(address: str, anchor: str) -> str:
+    """Return an address with its heading, unless it already has one."""
+    if not anchor or "#" in address:
+        return address
+    return f"{address}#{quote(anchor, safe=_IN_ANCHOR)}"
+
+
+def _fill_template(documentation: str, path: str, anchor: str) -> str:
+    path = quote(path, safe="/")
+    if "{" not in documentation:
+        return at(f"{documentation.rstrip('/')}/{path}", anchor)
+    filled = (
+        documentation.replace("{path}", path)
+        .replace("{page}", _ENDING.sub("", path))
+        .replace("{anchor}", quote(anchor, safe=_IN_ANCHOR))
+    )
+    return filled if "{anchor}" in documentation else at(filled, anchor)
+
+
+def _text(source: Fields, name: str) -> str:
+    value = source.get(name)
+    return value if isinstance(value, str) else ""
+
+
+CENTS = 100
+
+
+class AgentUsage(BaseModel, frozen=True, extra="ignore"):
+    """What the model calls of one agent took; see `ModelUsage`."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_input_tokens: int = 0
+    cost_usd: float | None = None
+
+    @computed_field  # type: ignore[prop-decorator] # see the documentation of pydantic
+    @property
+    def cost_cents(self) -> float | None:
+        """`cost_usd` in cents."""
+        return to_cents(self.cost_usd)
+
+
+class ModelUsage(BaseModel, frozen=True, extra="ignore"):
+    """The use of vendors' models for one message."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_input_tokens: int = Field(0, description="part of the input tokens")
+    cost_usd: float | None = Field(None, description="omitted if a price is unknown")
+    cache_hits: int = Field(0, description="answers that another message had paid for")
+    saved_usd: float | None = Field(None, description="the cost of those answers")
+    by_agent: dict[str, AgentUsage] | None = Field(
+        None, description="the part of each agent by its task, such as `compliance`"
+    )
+
+    @computed_field  # type: ignore[prop-decorator] # see the documentation of pydantic
+    @property
+    def cost_cents(self) -> float | None:
+        """`cost_usd` in cents; omitted if a price is unknown."""
+        return to_cents(self.cost_usd)
+
+
+def to_cents(usd: float | None) -> float | None:
+    """Return an amount of USD in cents, which are never stored."""
+    return None if usd is None else round(usd * CENTS, 6)
+
+
+class BudgetUse(BaseModel, frozen=True, extra="ignore"):
+    """The calls of one message that counted against its budgets."""
+
+    model_calls: int = 0
+    tool_calls: int = Field(0, description="calls that ran; refused ones count against no budget")
+    exhausted: str | None = Field(
+        None, description="the budget that was used up", examples=["tool_calls"]
+    )
+
+
+class ReportedCall(BaseModel, frozen=True, extra="ignore"):
+    """One call of a tool that was made for a message."""
+
+    tool_name: str = Field(examples=["search"])
+    arguments: dict[str, JsonValue] | str | None = Field(None, description="shortened")
+    success: bool
+    error_type: str = Field(description="`success`, or why there is no result")
+    error: str | None = None
+    duration_ms: float = 0.0
+    attempts: int = 0
+
+
+class PlannedRound(BaseModel, frozen=True, extra="ignore"):
+    """The plan of one round of the tool loop, with its reasons."""
+
+    round: int = Field(examples=[1])
+    intent: str = Field(examples=["penalty"])
+    is_multi_tool: bool = Field(False, description="whether it calls different tools")
+    strategy: str | None = Field(
+        None,
+        description="how it differs from the round before: `REFINE_QUERY`, `SWITCH_TOOL` or "
+        "`MULTI_TOOL_ORCHESTRATION`",
+    )
+    reasoning: str = ""
+    tools: tuple[str, ...] = Field((), description="that were called")
+
+
+class ChecklistSummary(BaseModel, frozen=True, extra="ignore"):
+    """What a checklist has; `GET /v1/reviews/{conversation_id}~{message_id}/checklist` returns
+    it."""
+
+    target_law: str
+    requirements: int
+    units_read: int = Field(0, description="units of the law, such as articles")
+    units_unread: tuple[str, ...] = ()
+
+
+class ReportedTask(BaseModel, frozen=True, extra="ignore"):
+    """One part of a question that was divided among workers."""
+
+    task_id: str = Field(examples=["worker_0_research"])
+    title: str | None = Field(None, examples=["What does SMPP say about retries?"])
+    state: str = Field(
+        description="`pending`, `in_progress`, `awaiting_input`, `completed`, `failed`, "
+        "`cancelled` or `skipped`"
+    )
+    attempts: int = 0
+    error: str | None = None
+    model_usage: AgentUsage | None = Field(
+        None, description="what the model calls of its worker took; omitted if it made none"
+    )
+
+
+class ReportSummary(BaseModel, frozen=True, extra="ignore"):
+    """What a report has; `GET /v1/reviews/{conversation_id}~{message_id}/report` returns it."""
+
+    title: str
+    language: str
+    requirements: int
+    compliant: int
+    violations: int
+    gaps: int
+    bytes: int
+
 
 log = structlog.get_logger("gateway")
 

@@ -11,6 +11,8 @@ ANSWER_CHARACTERS = 500
 """How much of the last answer a search of a follow-up takes into account."""
 CALIBRATION = "calibration"
 """The fallback of a search whose embedding model nobody calibrated."""
+MATCHES_NOTHING = "The search found nothing in the documents that clearly matches the question."
+"""What a rule can say of a question like which nothing was found; its topic is none of it."""
 RERANKING = "reranking"
 """The fallback of a search whose reranker failed: the order is that of the levels."""
 
@@ -107,6 +109,10 @@ class CandidatePlace:
     word_fit: float = 0.0
 
 
+_MATCHES_NOTHING = 0.05
+"""The coverage below which nothing that was found is about the question."""
+
+
 @dataclass(frozen=True, slots=True)
 class Findings:
     """The result of a search, best hits first.
@@ -135,6 +141,14 @@ class Findings:
     features: dict[str, float] = field(default_factory=dict)
     from_cache: bool = False
     total: int = 0
+
+    @property
+    def match_nothing(self) -> bool:
+        """Whether nothing in the documents is like the question, by its words or its meaning.
+
+        It is no statement about the topic: two of 251 answerable questions are below the limit.
+        """
+        return not self.hits or self.coverage < _MATCHES_NOTHING
 
     @property
     def are_calibrated(self) -> bool:

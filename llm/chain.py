@@ -8,8 +8,6 @@ from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
 from envelope.run import OUTSIDE, Run
-from llm.circuit_breaker import CircuitBreaker
-from llm.conversation import ConversationModel, ModelStep, ToolConversation
 from llm.errors import (
     BudgetExhausted,
     ChainExhausted,
@@ -24,9 +22,21 @@ from llm.errors import (
     UnknownModel,
     UnreadableOutput,
 )
-from llm.port import I, Model, ModelAnswer, ModelCall, O, Task, Usage, record
-from llm.text_listener import TextListener
-from llm.vendors.model_transport import remaining_seconds
+from llm.port import (
+    ConversationModel,
+    I,
+    Model,
+    ModelAnswer,
+    ModelCall,
+    ModelStep,
+    O,
+    Task,
+    TextListener,
+    ToolConversation,
+    Usage,
+    record,
+)
+from llm.vendors.model_transport import CircuitBreaker, remaining_seconds
 
 A = TypeVar("A", bound="ModelAnswer[Any] | ModelStep")
 

@@ -19,11 +19,24 @@ from pydantic_core import to_json
 
 from envelope.question import Question
 from envelope.run import OUTSIDE, Run
-from llm.conversation import ConversationModel, ModelStep, ToolConversation
 from llm.errors import ChainExhausted, ModelError, ModelTimeout, RejectedRequest
-from llm.port import OFFLINE, I, Model, ModelAnswer, ModelCall, O, Task, Usage, record, record_calls
+from llm.port import (
+    OFFLINE,
+    ConversationModel,
+    I,
+    Model,
+    ModelAnswer,
+    ModelCall,
+    ModelStep,
+    O,
+    Task,
+    TextListener,
+    ToolConversation,
+    Usage,
+    record,
+    record_calls,
+)
 from llm.prompts import Prompts
-from llm.text_listener import TextListener
 
 _FINAL_MARKS = " .?!\uff1f\u3002\uff01\u061f"
 

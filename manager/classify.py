@@ -3,7 +3,7 @@
 Each function serves stages of `manager/flows`; its number is the quality threshold.
 """
 
-from envelope.conversation import REFUSALS, ClarificationReason, ConversationAct
+from envelope.conversation import ClarificationReason, ConversationAct
 from envelope.envelope import Hop
 from envelope.role import Role
 from envelope.swarm import LedgerStep, PlanStep
@@ -73,7 +73,7 @@ def classify_guardrails(writes: Writes, _threshold: float) -> StageEvent:
     """Return whether the owner has answered the question, else whether it is within scope."""
     if writes.get("verified_answer"):
         return StageEvent.VERIFIED
-    if writes.get("within_scope") is False and _reason(writes) in {None, *REFUSALS}:
+    if writes.get("within_scope") is False and _reason(writes) in _OUTSIDE:
         return StageEvent.OUTSIDE
     if _asks(writes):
         return StageEvent.ASKS
@@ -210,6 +210,7 @@ def _reason(writes: Writes) -> ClarificationReason | None:
     return ClarificationReason(value) if value in set(ClarificationReason) else None
 
 
+_OUTSIDE = frozenset({None, ClarificationReason.OUT_OF_SCOPE})
 _SEARCH_REASONS: dict[ClarificationReason | None, StageEvent] = {
     ClarificationReason.AMBIGUOUS_QUERY: StageEvent.MANY,
     ClarificationReason.INSUFFICIENT_CONTEXT: StageEvent.NOTHING,

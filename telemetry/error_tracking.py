@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from telemetry.trace_ids import make_span_id
+from telemetry.observer import make_span_id
 
 REPORTED = frozenset({"error", "critical"})
 FAILED_RUN = "hop_failed"

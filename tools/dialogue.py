@@ -16,7 +16,7 @@ from graphlib import CycleError, TopologicalSorter
 from pydantic import JsonValue
 
 from envelope.run import OUTSIDE, Run
-from llm.conversation import (
+from llm.port import (
     ConversationModel,
     ModelMessage,
     ToolChoice,

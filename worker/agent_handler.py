@@ -1,9 +1,6 @@
 """Runs an agent on an envelope: typed reads in, typed writes merged, returned to the manager.
 
 `AgentHandler.handle` names every step of a run.
-
-A timer is set only when the coroutine waits for the first time: until then nothing could interrupt
-it.
 """
 
 import asyncio

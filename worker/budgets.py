@@ -8,7 +8,7 @@ from decimal import ROUND_CEILING, Decimal
 import structlog
 
 from envelope.run import BudgetRefusal, Run
-from llm.call_budget import CallCost
+from llm.metering import CallCost
 from memory.budgets import Amounts, Exhausted, RedisBudgets
 from memory.errors import MemoryUnavailableError
 from tools.calls import ToolCall
@@ -45,7 +45,7 @@ class BudgetLimits:
 
 
 class ModelCallBudget:
-    """Reserves paid model calls; see `llm.call_budget.CallBudget`."""
+    """Reserves paid model calls; see `llm.metering.CallBudget`."""
 
     def __init__(
         self,

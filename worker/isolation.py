@@ -24,8 +24,8 @@ import structlog
 
 from broker.errors import BrokerUnavailableError
 from broker.journal_events import JournalEvent
-from broker.maintenance.orphan_rescuer import MakeNotice
-from broker.settle.batch import STARTS
+from broker.maintenance.loop import MakeNotice
+from broker.settlement import STARTS
 from broker.values import Bury, Death, Delivery, Forward, Settlement
 from envelope.envelope import Envelope
 from envelope.memory_access import MemoryRead

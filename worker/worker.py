@@ -14,8 +14,8 @@ import structlog
 
 from broker.errors import BrokerUnavailableError
 from broker.ports import Consumer, ReplyReader
-from broker.settle.pipeline import SettlementPipeline
-from broker.transport.outage import Outage
+from broker.settle_pipeline import SettlementPipeline
+from broker.transport.connect import Outage
 from broker.values import (
     Bury,
     Delivery,

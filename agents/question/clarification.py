@@ -7,6 +7,7 @@ from pydantic import BaseModel
 from agents.agent import Agent, AgentParts
 from citations.links import Allowed, clean_text, keep_links, plain_line
 from citations.places import choose_alternatives, list_labels, list_nearest_pages
+from citations.wording import find_asking_fault
 from envelope.conversation import (
     REFUSALS,
     ClarificationOption,
@@ -18,10 +19,9 @@ from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SearchResult
 from envelope.texts import Texts
-from llm.answer_checks.wording import find_fault
 from llm.errors import ModelError
 from llm.port import Model, find_model
-from llm.tasks.clarify import TASK, Inputs
+from llm.tasks.question import CLARIFY, ClarifyInputs
 
 MOST_OPTIONS = 4
 LONGEST_QUESTION = 300
@@ -43,6 +43,8 @@ _WORDING: dict[ClarificationReason, tuple[ClarificationType, str]] = {
 }
 _FIXED = frozenset({_Reason.NO_DOCUMENTS, _Reason.NO_TRANSLATION, _Reason.INTERNAL_FAULT})
 """Reasons that always use the fixed text: they concern the desk, and the model may have failed."""
+_UNREAD = frozenset({Role.GUARDRAILS.value, Role.SEARCH.value})
+"""Stages at which nothing that was found has been read: they know only that nothing matches."""
 _WITHOUT_PAGES = frozenset({_Reason.OUT_OF_SCOPE, _Reason.NO_DOCUMENTS, _Reason.NO_TRANSLATION})
 
 
@@ -99,13 +101,13 @@ class ClarificationAgent(Agent[Reads, Writes]):
     @classmethod
     def make(cls, parts: AgentParts[ClarificationSettings]) -> Self:
         return cls(
-            model=find_model(parts.model(TASK.name)),
+            model=find_model(parts.model(CLARIFY.name)),
             texts=parts.texts,
             topic=parts.settings.topic,
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        reason = reads.clarification_reason or ClarificationReason.MISSING_DETAILS
+        reason = _find_reason(reads)
         actions = self._make_actions(reason, reads)
         lead, fallback = await self._word_lead(reason, reads, actions)
         writes = Writes(
@@ -123,13 +125,21 @@ class ClarificationAgent(Agent[Reads, Writes]):
         if reason in _FIXED:
             return self._with_reference(inputs.fixed_text, reason, reads), ""
         if self._model is None:
-            return inputs.fixed_text, self._note_language(reads.language)
+            return self._say_unjudged(inputs.fixed_text, reads), self._note_language(reads.language)
         try:
-            text = clean_text((await self._model.ask(TASK, inputs, self.run)).output.text).strip()
+            text = clean_text(
+                (await self._model.ask(CLARIFY, inputs, self.run)).output.text
+            ).strip()
         except ModelError as error:
             return inputs.fixed_text, f"{type(error).__name__}: {error}"
         fault = find_fault(text, inputs)
         return (inputs.fixed_text, f"the model's wording: {fault}") if fault else (text, "")
+
+    def _say_unjudged(self, text: str, reads: Reads) -> str:
+        """Return the text; where the search alone ended the question, it says so."""
+        if _choose_text(_find_reason(reads), reads) != "decline_unmatched":
+            return text
+        return f"{text} {self._texts.text('search_alone', reads.language)}"
 
     def _note_language(self, language: str) -> str:
         known = language in self._texts.languages
@@ -137,7 +147,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
 
     def _make_inputs(
         self, reason: ClarificationReason, reads: Reads, actions: tuple[SuggestedAction, ...]
-    ) -> Inputs:
+    ) -> ClarifyInputs:
         fixed_text = self._texts.text(
             _choose_text(reason, reads),
             reads.language,
@@ -146,7 +156,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
             document_languages=self._name_languages(reads),
             names=", ".join(f"“{plain_line(one)}”" for one in reads.unknown_documents or ()),
         )
-        return Inputs(
+        return ClarifyInputs(
             reason=reason,
             message=reads.clarification_message,
             question=reads.canonical_question,
@@ -209,10 +219,16 @@ class ClarificationAgent(Agent[Reads, Writes]):
         return lead
 
 
+def _find_reason(reads: Reads) -> ClarificationReason:
+    return reads.clarification_reason or _Reason.MISSING_DETAILS
+
+
 def _choose_text(reason: ClarificationReason, reads: Reads) -> str:
     """Return the key of the fixed text; a document that is not there is named."""
     if _offers_answered(reads):
         return "ask_verified"
+    if reason is _Reason.INSUFFICIENT_CONTEXT and reads.asking_stage in _UNREAD:
+        return "decline_unmatched"
     if reason is not _Reason.MISSING_DETAILS or reads.unknown_documents is None:
         return _WORDING[reason][1]
     return "ask_unknown_document" if reads.unknown_documents else "ask_document"
@@ -252,3 +268,11 @@ def _make_option_action(option: ClarificationOption) -> SuggestedAction:
 def _make_option(result: SearchResult) -> ClarificationOption:
     path = tuple(dict.fromkeys((*result.crumbs, *result.heading_path)))
     return ClarificationOption(label=path[-1] if path else result.title, crumbs=path)
+
+
+def find_fault(text: str, inputs: ClarifyInputs) -> str:
+    """Return why a model's wording must not be shown, or an empty text."""
+    if not text:
+        return "it is empty"
+    about = (inputs.question, inputs.message, *inputs.options, inputs.topic)
+    return find_asking_fault(text, "\n".join((*about, inputs.fixed_text)))

@@ -27,7 +27,14 @@ from envelope.role import Role
 from envelope.specialists import ReviewScope
 from llm.errors import ModelError
 from llm.port import Model, find_model
-from llm.tasks.essence import TASK, ClarificationResult, ContextType, Inputs, Output, list_earlier
+from llm.tasks.question import (
+    ESSENCE,
+    ClarificationResult,
+    ContextType,
+    EssenceInputs,
+    EssenceOutput,
+    list_earlier,
+)
 
 SHORT_WORDS = 8
 """Without a model, a turn of at most this many words is searched for with the question before."""
@@ -98,7 +105,7 @@ class EssenceAgent(Agent[Reads, Writes]):
     @classmethod
     def make(cls, parts: AgentParts[EssenceSettings]) -> Self:
         combined = parts.settings.combines_understanding
-        return cls(model=None if combined else find_model(parts.model(TASK.name)))
+        return cls(model=None if combined else find_model(parts.model(ESSENCE.name)))
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         if reads.review is not None:
@@ -116,7 +123,7 @@ class EssenceAgent(Agent[Reads, Writes]):
         if self._model is None:
             return Wrote(_keep_as_typed(reads))
         try:
-            found = (await self._model.ask(TASK, _make_inputs(reads), self.run)).output
+            found = (await self._model.ask(ESSENCE, _make_inputs(reads), self.run)).output
         except ModelError as error:
             writes = _keep_as_typed(reads)
             note = {"model_error": f"{type(error).__name__}: {error}"}
@@ -124,8 +131,8 @@ class EssenceAgent(Agent[Reads, Writes]):
         return Wrote(_read(reads, _as_understanding(found), "own_call"))
 
 
-def _make_inputs(reads: Reads) -> Inputs:
-    return Inputs(
+def _make_inputs(reads: Reads) -> EssenceInputs:
+    return EssenceInputs(
         text=reads.text,
         language=reads.language,
         text_eng=reads.text_eng,
@@ -135,7 +142,7 @@ def _make_inputs(reads: Reads) -> Inputs:
     )
 
 
-def _as_understanding(found: Output) -> Understanding:
+def _as_understanding(found: EssenceOutput) -> Understanding:
     act = None if found.act in {None, "exit"} else ConversationAct(str(found.act))
     return Understanding(
         **found.model_dump(exclude={"act"}), act=act, wants_exit=found.act == "exit"

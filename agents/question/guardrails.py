@@ -31,12 +31,18 @@ from envelope.texts import Texts
 from envelope.tool_loop import WayName
 from envelope.verified import VerifiedAnswer
 from knowledge.errors import KnowledgeError
-from knowledge.port import Findings, Hit, Searcher, SearchRequest, find_refusal_reason
-from llm.attacks.injection import BUDGET_SECONDS, inspect_within
+from knowledge.port import (
+    MATCHES_NOTHING,
+    Findings,
+    Hit,
+    Searcher,
+    SearchRequest,
+    find_refusal_reason,
+)
 from llm.errors import ModelError
+from llm.injection import BUDGET_SECONDS, inspect_within
 from llm.port import Model, find_model
-from llm.tasks import match_verified as match_verified_task
-from llm.tasks.scope import TASK, Inputs, Output, Strictness
+from llm.tasks.question import MATCH_VERIFIED, SCOPE, ScopeInputs, ScopeOutput, Strictness
 
 if TYPE_CHECKING:
     from knowledge.library.library import NamedInText
@@ -44,9 +50,8 @@ if TYPE_CHECKING:
 
 MOST_QUESTIONS = 3
 """The number of questions of one message that are answered together."""
-ACCEPTED_COVERAGE: dict[Strictness, float] = {"low": 0.25, "medium": 0.5, "high": 0.7}
-"""Without a model, the least coverage within scope; the score is calibrated so that about 95 % of
-real questions have at least 0.5."""
+_HARDLY_COVERED = 0.5
+"""The coverage below which a question in a language that no document has is called untranslated."""
 _OPEN = 0.5
 _NEAREST = 5
 _CERTAIN = 0.95
@@ -119,11 +124,11 @@ class GuardrailsAgent(Agent[Reads, Writes]):
     What the user chose from the options of the desk is within scope, and so is a review whose
     documents the request names: it reads these alone, and they need not be in the index.
 
-    Where no model decides, a question is declined only if the documents are plainly about something
-    else, by their calibrated coverage, or if they are in other languages and nobody translated it.
-    An answer to what the desk asked is never declined for its few words: the desk asks again.
-    A vague question goes on to the search, which asks back. Where tools can answer, a question that
-    names a document is within scope, too.
+    Where no model decides, nobody can say what a question is about, and none is called out of
+    scope. It ends here only if the search found nothing in the documents that matches it, which
+    says nothing about its topic, or if they are in other languages and nobody translated it. An
+    answer to what the desk asked is never declined for its few words: the desk asks again. A
+    question that names a document goes on where tools can read it.
 
     A question that means the same as one that the owner has answered gets this verified answer; see
     `agents.question.verified`.
@@ -170,7 +175,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         settings = parts.settings
         combined = settings.combines_understanding
         return cls(
-            model=None if combined else find_model(parts.model(TASK.name)),
+            model=None if combined else find_model(parts.model(SCOPE.name)),
             searcher=parts.searcher,
             domain_name=settings.domain_name,
             domain_scope=settings.domain_scope,
@@ -179,7 +184,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             find_named=None if settings.way is WayName.SEARCH else parts.find_named,
             reviews_documents=settings.way in {WayName.SPECIALISTS, WayName.AUTO},
             find_verified=parts.find_verified,
-            matcher=find_model(parts.model(match_verified_task.TASK.name)),
+            matcher=find_model(parts.model(MATCH_VERIFIED.name)),
             texts=parts.texts,
         )
 
@@ -235,7 +240,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             return _accept_review(reads.review)
         part = reads.understanding
         if part is not None and part.verdict is not None:
-            found = Output(verdict=part.verdict, confidence=_LIKELY, analysis=part.analysis)
+            found = ScopeOutput(verdict=part.verdict, confidence=_LIKELY, analysis=part.analysis)
             writes = self._apply_verdict(found, "combined_call", part.meanings)
             return _name_signs(writes, part.signs)
         pause = reads.open_pause
@@ -262,41 +267,43 @@ class GuardrailsAgent(Agent[Reads, Writes]):
 
     async def _ask_model(self, reads: Reads, findings: Findings, signs: tuple[str, ...]) -> Writes:
         if self._model is None:
-            return await self._judge_by_coverage(reads, findings)
+            return await self._judge_without_model(reads, findings)
         nearest = [_make_place(hit) for hit in findings.hits]
         try:
             inputs = self._inputs(reads, nearest, signs)
-            found = (await self._model.ask(TASK, inputs, self.run)).output
+            found = (await self._model.ask(SCOPE, inputs, self.run)).output
         except ModelError as error:
-            writes = await self._judge_by_coverage(reads, findings)
+            writes = await self._judge_without_model(reads, findings)
             note = {"model_error": f"{type(error).__name__}: {error}"}
             return writes.model_copy(update=note)
         named = [nearest[number - 1] for number in found.meanings if 0 < number <= len(nearest)]
         return self._apply_verdict(found, "own_call", tuple(dict.fromkeys(named)))
 
-    async def _judge_by_coverage(self, reads: Reads, findings: Findings) -> Writes:
-        """Return the verdict of what can be proved, where no model decides."""
-        least, covered = ACCEPTED_COVERAGE[self._strictness], findings.coverage
-        analysis = f"the documents cover it with {covered:.2f}, {least:.2f} is asked for"
-        if covered >= least:
+    async def _judge_without_model(self, reads: Reads, findings: Findings) -> Writes:
+        """Return what can be proved where no model decides: what the search found, and did not."""
+        covered = findings.coverage
+        analysis = f"nobody judged what it means; the documents cover it with {covered:.2f}"
+        if covered >= _HARDLY_COVERED:
             return _accept(analysis, covered)
-        if findings.hits and not findings.are_calibrated:
-            return _accept(f"{analysis}, but by words alone", covered)
         named = await self._describe_named(reads)
         if named:
             return _accept(named, _LIKELY)
         reason = find_refusal_reason(
             findings, language=reads.language, text=reads.text, text_eng=reads.text_eng
         )
-        if reason is not None:
+        is_comparable = not findings.hits or findings.are_calibrated
+        if reason is not None and is_comparable:
             compared = "without a model, texts in different languages cannot be compared"
             return _refuse(reason, findings, f"{analysis}; {compared}")
-        if is_covered(covered, findings.ambiguity, self._strictness):
-            return _accept(f"{analysis}; it is vague", 1 - covered)
+        if reason is not None or not findings.match_nothing:
+            return _accept(analysis, covered)
         if reads.open_pause is not None:
             # Few words, such as "just tell me", which say nothing without what they answer.
-            return self._ask_back(Output(verdict="unclear", confidence=0.0, analysis=""), ())
-        return self._decline(analysis, 1 - covered)
+            return self._ask_back(ScopeOutput(verdict="unclear", confidence=0.0, analysis=""), ())
+        found_nothing = _refuse(ClarificationReason.INSUFFICIENT_CONTEXT, findings, analysis)
+        return found_nothing.model_copy(
+            update={"clarification_message": MATCHES_NOTHING, "guardrails_confidence": 1 - covered}
+        )
 
     async def _describe_named(self, reads: Reads) -> str:
         """Return how many documents the question names, where tools read it; empty: none."""
@@ -310,8 +317,8 @@ class GuardrailsAgent(Agent[Reads, Writes]):
 
     def _inputs(
         self, reads: Reads, nearest: Sequence[ClarificationOption], signs: tuple[str, ...]
-    ) -> Inputs:
-        return Inputs(
+    ) -> ScopeInputs:
+        return ScopeInputs(
             question=reads.canonical_question,
             text=reads.text,
             related=reads.related_history,
@@ -345,7 +352,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
 
     def _apply_verdict(
         self,
-        found: Output,
+        found: ScopeOutput,
         decided_by: DecidedBy,
         meanings: tuple[ClarificationOption, ...],
     ) -> Writes:
@@ -357,7 +364,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             writes = _accept(found.analysis, found.confidence)
         return writes.model_copy(update={"decided_by": decided_by})
 
-    def _decline(self, analysis: str, confidence: float = _CERTAIN) -> Writes:
+    def _decline(self, analysis: str, confidence: float) -> Writes:
         return Writes(
             within_scope=False,
             guardrails_confidence=confidence,
@@ -368,7 +375,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             decided_by="rules",
         )
 
-    def _ask_back(self, found: Output, meanings: tuple[ClarificationOption, ...]) -> Writes:
+    def _ask_back(self, found: ScopeOutput, meanings: tuple[ClarificationOption, ...]) -> Writes:
         """Return a question about what is meant: with places to choose from, it is ambiguous."""
         is_choice = len(meanings) > 1
         reason = (
@@ -388,11 +395,6 @@ class GuardrailsAgent(Agent[Reads, Writes]):
 
     def _about(self) -> str:
         return self._domain_scope.strip().rstrip(".") or self._domain_name
-
-
-def is_covered(coverage: float, ambiguity: float, strictness: Strictness) -> bool:
-    """Return whether a question goes on to the search where no model decides."""
-    return coverage >= ACCEPTED_COVERAGE[strictness] or ambiguity > _OPEN
 
 
 def _ask_which(questions: tuple[str, ...]) -> dict[str, object]:

@@ -25,15 +25,21 @@ from knowledge.errors import KnowledgeError
 from knowledge.language.protecting import PlaceholderLost, Protected, protect
 from knowledge.port import ANSWER_CHARACTERS, Hit, Searcher, SearchRequest
 from knowledge.search.query import ENGLISH
-from llm.attacks.injection import BUDGET_SECONDS, inspect_within
 from llm.errors import ModelError
+from llm.injection import BUDGET_SECONDS, inspect_within
 from llm.partial_answers import QuestionReader, ask_and_follow
-from llm.port import Model, find_model
-from llm.tasks import understand
-from llm.tasks.essence import list_earlier
-from llm.tasks.scope import Strictness
-from llm.tasks.translate import TASK, Inputs, Output
-from llm.text_listener import TextListener
+from llm.port import Model, TextListener, find_model
+from llm.tasks.question import (
+    TRANSLATE,
+    UNDERSTAND,
+    RareDetails,
+    Strictness,
+    TranslateInputs,
+    TranslateOutput,
+    UnderstandInputs,
+    UnderstandOutput,
+    list_earlier,
+)
 
 if TYPE_CHECKING:
     from knowledge.search.question_vectors import EarlyEmbedding
@@ -146,10 +152,10 @@ class TranslationAgent(Agent[Reads, Writes]):
     def make(cls, parts: AgentParts[TranslationSettings]) -> Self:
         settings = parts.settings
         if not settings.combines_understanding:
-            model = find_model(parts.model(TASK.name))
+            model = find_model(parts.model(TRANSLATE.name))
             return cls(model=model, product_names=settings.product_names)
         combined = CombinedCall(
-            parts.model(understand.TASK.name),
+            parts.model(UNDERSTAND.name),
             parts.searcher,
             settings.domain_name,
             settings.domain_scope,
@@ -168,8 +174,8 @@ class TranslationAgent(Agent[Reads, Writes]):
             if self._combined is not None:
                 return Wrote(await self._understand(self._combined, reads, protected))
             if self._model is not None:
-                inputs = Inputs(text=protected.text, language=reads.language)
-                found = (await self._model.ask(TASK, inputs, self.run)).output
+                inputs = TranslateInputs(text=protected.text, language=reads.language)
+                found = (await self._model.ask(TRANSLATE, inputs, self.run)).output
                 return Wrote(_restore(reads, protected, found))
         except ModelError as error:
             return Wrote(_keep_typed(reads, f"{type(error).__name__}: {error}"))
@@ -182,7 +188,7 @@ class TranslationAgent(Agent[Reads, Writes]):
         if places is None:
             return _keep_typed(reads)
         inspection = await inspect_within(combined.inspection_seconds, reads.text)
-        inputs = understand.Inputs(
+        inputs = UnderstandInputs(
             text=protected.text,
             language=reads.language,
             history=reads.history,
@@ -201,20 +207,20 @@ class TranslationAgent(Agent[Reads, Writes]):
 
 
 async def _ask(
-    combined: CombinedCall, reads: Reads, protected: Protected, inputs: understand.Inputs, run: Run
-) -> tuple[understand.Output, EarlyResult]:
+    combined: CombinedCall, reads: Reads, protected: Protected, inputs: UnderstandInputs, run: Run
+) -> tuple[UnderstandOutput, EarlyResult]:
     """Return the output, and what became of the question that was embedded meanwhile."""
     embedding = combined.early_embedding
     if embedding is None:
-        return (await combined.model.ask(understand.TASK, inputs, run)).output, ""
+        return (await combined.model.ask(UNDERSTAND, inputs, run)).output, ""
 
     async def embed(question: str) -> None:
         await embedding.embed(_predict_search(reads, protected, question, run))
 
     reader = QuestionReader(embed)
     given = await ask_and_follow(
-        TextListener(understand.TASK.name),
-        lambda listener: combined.model.ask(understand.TASK, inputs, run, listener=listener),
+        TextListener(UNDERSTAND.name),
+        lambda listener: combined.model.ask(UNDERSTAND, inputs, run, listener=listener),
         reader.read,
     )
     output = given.output
@@ -291,7 +297,7 @@ def _predict_search(reads: Reads, protected: Protected, question: str, run: Run)
     )
 
 
-def _restore(reads: Reads, protected: Protected, found: Output) -> Writes:
+def _restore(reads: Reads, protected: Protected, found: TranslateOutput) -> Writes:
     """Return the output of a call for the translation alone."""
     text_eng, error = reads.text, ""
     try:
@@ -320,12 +326,12 @@ def _restore(reads: Reads, protected: Protected, found: Output) -> Writes:
 def _take(
     reads: Reads,
     protected: Protected,
-    found: understand.Output,
+    found: UnderstandOutput,
     places: Sequence[ClarificationOption],
     signs: tuple[str, ...],
 ) -> Writes:
     """Return the results of a combined call."""
-    more = found.details or understand.RareDetails()
+    more = found.details or RareDetails()
     is_english = reads.language == ENGLISH
     question, error = _restore_question(reads, protected, found.canonical_question)
     # A turn that leans on others is in English what was typed, if that is English.

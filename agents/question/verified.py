@@ -13,7 +13,7 @@ from envelope.run import Run
 from envelope.verified import VerifiedAnswer
 from llm.errors import ModelError
 from llm.port import Model
-from llm.tasks.match_verified import LONGEST_ANSWER, TASK, AnsweredQuestion, Inputs
+from llm.tasks.question import LONGEST_ANSWER, MATCH_VERIFIED, AnsweredQuestion, MatchVerifiedInputs
 
 FindVerified = Callable[[Sequence[str], Sequence[str], Run], Awaitable[Sequence[VerifiedAnswer]]]
 """Returns the verified answers whose questions come nearest to some texts, the nearest first, which
@@ -72,8 +72,8 @@ async def _ask_model(
     )
     text = "" if asked.text == asked.canonical else asked.text
     try:
-        inputs = Inputs(question=asked.canonical, text=text, answered=listed)
-        given = await model.ask(TASK, inputs, run)
+        inputs = MatchVerifiedInputs(question=asked.canonical, text=text, answered=listed)
+        given = await model.ask(MATCH_VERIFIED, inputs, run)
     except ModelError as error:
         return VerifiedMatch(error=f"{type(error).__name__}: {error}")
     number = given.output.number

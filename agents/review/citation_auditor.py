@@ -29,7 +29,12 @@ from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.specialists import Extracted, FindingList, SpecialistError, StoredVerdicts
-from llm.tasks.citation_auditor import TASK, CheckedStatement, CitedStatement, Inputs
+from llm.tasks.review import (
+    CITATION_AUDITOR,
+    CheckedStatement,
+    CitationAuditorInputs,
+    CitedStatement,
+)
 
 _MOST_STATEMENTS = 60
 _MOST_SUMMARY = 5
@@ -84,12 +89,12 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
         decided_by, errors = "", tuple[SpecialistError, ...]()
         if proved and not self.toolbox.is_offline:
             turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
-            inputs = Inputs(
+            inputs = CitationAuditorInputs(
                 question=add_focus(reads.canonical_question, reads.round_focus),
                 language=reads.language,
                 statements=tuple(_make_statement(at, *one) for at, one in enumerate(proved)),
             )
-            given = await self.toolbox.consult(TASK, inputs, turns, reads)
+            given = await self.toolbox.consult(CITATION_AUDITOR, inputs, turns, reads)
             if isinstance(given, NoOutput) and given.calls:
                 return Wrote(
                     Writes(

@@ -10,7 +10,7 @@ from agents.review.verdicts import Risk, Verdict, VerdictEvidence
 from envelope.conversation import Turn
 from envelope.specialists import Extracted
 from llm.port import I
-from llm.tasks.specialist_material import KnownRequirement, KnownVerdict, SpecialistInputs
+from llm.tasks.review import KnownRequirement, KnownVerdict, SpecialistInputs
 
 REMOVED = frozenset(
     {"iterations", "retrieval_method", "total_tool_cost_usd", "tool_calls_made", "chunks",

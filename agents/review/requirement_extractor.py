@@ -38,8 +38,13 @@ from envelope.specialists import (
     StoredChecklist,
     StoredPart,
 )
-from llm.tasks.requirement_extractor import TASK, Inputs, ListedRequirement, Output
-from llm.tasks.specialist_material import TextUnit
+from llm.tasks.review import (
+    REQUIREMENT_EXTRACTOR,
+    ListedRequirement,
+    RequirementExtractorInputs,
+    RequirementExtractorOutput,
+    TextUnit,
+)
 
 _LONGEST_REASON = 300
 _NO_TEXT = "no text"
@@ -70,7 +75,9 @@ def list_units_as_requirements(units: Iterable[RuleUnit]) -> Extraction:
     )
 
 
-def list_unaccounted(outputs: Iterable[Output], units: Sequence[RuleUnit]) -> list[RuleUnit]:
+def list_unaccounted(
+    outputs: Iterable[RequirementExtractorOutput], units: Sequence[RuleUnit]
+) -> list[RuleUnit]:
     """Return the units with text that no output names."""
     named = set()
     for output in outputs:
@@ -79,7 +86,9 @@ def list_unaccounted(outputs: Iterable[Output], units: Sequence[RuleUnit]) -> li
     return [one for one in units if one.text.strip() and one.unit_id not in named]
 
 
-def read_listed(outputs: Sequence[Output], units: Sequence[RuleUnit]) -> ExtractedPart:
+def read_listed(
+    outputs: Sequence[RequirementExtractorOutput], units: Sequence[RuleUnit]
+) -> ExtractedPart:
     """Return the requirements in the order of their units, and the account of every unit.
 
     An entry that names no unit, or stands twice, is left out, and a note says so.
@@ -224,14 +233,14 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
         units = list_units(laws)[part.first : part.last + 1]
         inputs = self._make_inputs(reads, laws, units)
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
-        given = await self.toolbox.consult(TASK, inputs, turns, reads)
+        given = await self.toolbox.consult(REQUIREMENT_EXTRACTOR, inputs, turns, reads)
         if isinstance(given, NoOutput):
             return Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
-        outputs: list[Output] = [given.output]
+        outputs: list[RequirementExtractorOutput] = [given.output]
         errors = given.errors
         if lost := list_unaccounted(outputs, units):
             again = await self.toolbox.consult(
-                TASK, self._make_inputs(reads, laws, lost), reads=reads
+                REQUIREMENT_EXTRACTOR, self._make_inputs(reads, laws, lost), reads=reads
             )
             outputs += [] if isinstance(again, NoOutput) else [again.output]
             errors += again.errors
@@ -246,9 +255,9 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
 
     def _make_inputs(
         self, reads: Reads, laws: Sequence[DocumentUnits], units: Sequence[RuleUnit]
-    ) -> Inputs:
+    ) -> RequirementExtractorInputs:
         found = reads.extracted if reads.extracted is not None else Extracted()
-        return Inputs(
+        return RequirementExtractorInputs(
             question=add_focus(reads.canonical_question, reads.round_focus),
             language=reads.language,
             target_law=name_documents([one.title for one in laws]),

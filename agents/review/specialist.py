@@ -21,24 +21,33 @@ from envelope.specialists import (
     SpecialistError,
     SpecialistProfile,
 )
-from llm.conversation import ConversationModel, ModelMessage, ToolConversation, ToolUse, UserMessage
 from llm.errors import ModelError
 from llm.output_parsing import NotReadable, read
-from llm.port import OFFLINE, I, Model, O, Task
-from llm.tasks.hyde_expansion import TASK, Inputs
-from llm.tasks.specialist_material import SpecialistInputs
+from llm.port import (
+    OFFLINE,
+    ConversationModel,
+    I,
+    Model,
+    ModelMessage,
+    O,
+    Task,
+    ToolConversation,
+    ToolUse,
+    UserMessage,
+)
+from llm.tasks.review import SpecialistInputs
+from llm.tasks.search import HYDE_EXPANSION, HydeExpansionInputs
 from tools.calls import ToolErrorType, ToolResult
-from tools.catalog import ToolCatalog
+from tools.catalog import ToolCatalog, describe_tools
 from tools.dialogue import Dialogue, DialogueLimits, describe_calls
 from tools.executor import CRITICAL, shorten
-from tools.schemas import describe_tools
 
 if TYPE_CHECKING:
     from knowledge.library.library import Library, WholeDocument
     from memory.work_store import RedisWorkStore
 
 
-EXPANSION = TASK.name
+EXPANSION = HYDE_EXPANSION.name
 _MOST_WORDINGS, _LONGEST_WORDING = 4, 1_500
 
 
@@ -53,8 +62,8 @@ async def expand_search(
     if model is None or model.name == OFFLINE or place is None:
         return [*calls]
     use = calls[place]
-    inputs = Inputs(query=read_query(use), question=question, language=language)
-    found = (await model.ask(TASK, inputs, run)).output
+    inputs = HydeExpansionInputs(query=read_query(use), question=question, language=language)
+    found = (await model.ask(HYDE_EXPANSION, inputs, run)).output
     texts = [one.strip()[:_LONGEST_WORDING] for one in (found.passage, *found.queries)]
     wordings: list[JsonValue] = [*list(dict.fromkeys(filter(None, texts)))[:_MOST_WORDINGS]]
     if not wordings or not isinstance(use.arguments, dict):

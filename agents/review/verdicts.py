@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from agents.review.requirements import Extraction, Requirement, TextPlace, UnitAccount
-from llm.tasks.compliance import ClauseReading
+from llm.tasks.review import ClauseReading
 
 GapKind = Literal["regulatory", "coverage", "consistency", "citation", "temporal"]
 

@@ -19,26 +19,26 @@ from pydantic import BaseModel, Field
 from agents.agent import Agent, AgentParts, MayAsk
 from citations.blocks import remove_cells
 from citations.citing import SourcedText, claims_something, without_blocks
+from citations.faults import (
+    CheckedAnswer,
+    Fault,
+    find_faults,
+    locate,
+    own_words,
+    references_by_number,
+    text_of,
+)
 from citations.feedback import Complaint, write_complaints
 from citations.links import keep_links
+from citations.wording import check_missing
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import ClaimCheck, SourceReference, SourceUsed, ValidationResult
 from envelope.texts import Texts
-from llm.answer_checks.draft_check import own_words
-from llm.answer_checks.faults import (
-    CheckedAnswer,
-    Fault,
-    find_faults,
-    locate,
-    references_by_number,
-    text_of,
-)
-from llm.answer_checks.wording import check_missing
 from llm.errors import ModelError
 from llm.port import Model
-from llm.tasks.judge import TASK, Inputs, JudgedSource, Output, Passage
+from llm.tasks.search import JUDGE, JudgedSource, JudgeInputs, JudgeOutput, Passage
 
 ACCURACY_WEIGHT, COMPLETE_WEIGHT, LANGUAGE_WEIGHT = 0.5, 0.35, 0.15
 LEAST_ACCURACY, LEAST_COMPLETENESS = 0.6, 0.3
@@ -106,7 +106,7 @@ class _Judgement:
     """What rules and the judge found; `output` is None where no judge has judged."""
 
     rejected: tuple[_Rejection, ...]
-    output: Output | None
+    output: JudgeOutput | None
     judge: str
     language_matches: bool
     was_asked: bool = True
@@ -145,7 +145,7 @@ class QualityAgent(Agent[Reads, Writes]):
     @classmethod
     def make(cls, parts: AgentParts[QualitySettings]) -> Self:
         return cls(
-            model=parts.model(TASK.name),
+            model=parts.model(JUDGE.name),
             texts=parts.texts,
             language_of=parts.language_of,
             judge=parts.settings.judge,
@@ -171,7 +171,7 @@ class QualityAgent(Agent[Reads, Writes]):
         if not self._has_doubt(reads, faults):
             return _Judgement(proved, None, "none: not asked", matches, was_asked=False)
         try:
-            given = await self._model.ask(TASK, self._make_inputs(reads, answer, faults), self.run)
+            given = await self._model.ask(JUDGE, self._make_inputs(reads, answer, faults), self.run)
         except ModelError as error:
             problem = f"the judge failed: {type(error).__name__}: {error}"
             return _Judgement(withheld, None, "none: the judge failed", matches, problem=problem)
@@ -186,8 +186,10 @@ class QualityAgent(Agent[Reads, Writes]):
         is_doubtful = bool(faults or reads.missing) or reads.generation_confidence < CONFIDENT
         return self._when == "always" or (self._when == "doubt" and is_doubtful)
 
-    def _make_inputs(self, reads: Reads, answer: CheckedAnswer, faults: Sequence[Fault]) -> Inputs:
-        return Inputs(
+    def _make_inputs(
+        self, reads: Reads, answer: CheckedAnswer, faults: Sequence[Fault]
+    ) -> JudgeInputs:
+        return JudgeInputs(
             question=reads.canonical_question,
             language=reads.language,
             language_name=self._name_language(reads.language),
@@ -300,7 +302,7 @@ def _collect_sources(reads: Reads) -> tuple[JudgedSource, ...]:
     )
 
 
-def _find_silence(output: Output, answer: CheckedAnswer, faults: Sequence[Fault]) -> str:
+def _find_silence(output: JudgeOutput, answer: CheckedAnswer, faults: Sequence[Fault]) -> str:
     """Return why an output is no judgement, or an empty text."""
     if not output.claims_read:
         return "the judge read no claim"
@@ -316,7 +318,7 @@ def _find_silence(output: Output, answer: CheckedAnswer, faults: Sequence[Fault]
 
 
 def _collect_rejected(
-    output: Output,
+    output: JudgeOutput,
     answer: CheckedAnswer,
     faults: Sequence[Fault],
     proved: Sequence[_Rejection],
@@ -383,7 +385,7 @@ def _decide(judgement: _Judgement, reads: Reads) -> Decision:
     return "approve" if _is_complete(output, reads) else "research"
 
 
-def _is_complete(output: Output, reads: Reads) -> bool:
+def _is_complete(output: JudgeOutput, reads: Reads) -> bool:
     """Return whether an approval is taken for what it leaves open.
 
     What the writer did not find is told to the reader: the judge, who knows of it, approved.
@@ -444,7 +446,7 @@ def _describe(judgement: _Judgement, reads: Reads) -> str:
     return write_complaints("; ".join(filter(None, parts)), complaints, tuple(missing))
 
 
-def _ask_user(writes: Writes, output: Output | None) -> Writes:
+def _ask_user(writes: Writes, output: JudgeOutput | None) -> Writes:
     """Return `writes` with a clarification, if the judge needs information from the user."""
     if output is None or output.decision != "clarify":
         return writes

@@ -14,6 +14,7 @@ from agents.agent import Agent, AgentParts, MayAsk
 from agents.desk_domain import DeskDomain, ResponseSettings
 from agents.search.passages import Passage, compose_passages, list_marked, name_place
 from citations.citing import Cited, SourcedText, cite
+from citations.faults import CheckedAnswer, LanguageOf, check_draft
 from citations.links import Allowed, keep_links, plain_line
 from citations.marking import map_marks, read_marks, remove_marks
 from citations.proof import CitedSource, SourceTexts
@@ -31,14 +32,11 @@ from envelope.sources import (
     SourceUsed,
 )
 from envelope.texts import Texts
-from llm.answer_checks.draft_check import LanguageOf, check_draft
-from llm.answer_checks.faults import CheckedAnswer
-from llm.attacks.injection import is_order_to_assistant
 from llm.errors import NO_MODEL, ModelError
+from llm.injection import is_order_to_assistant
 from llm.partial_answers import DraftReader, Silence, ask_and_follow
-from llm.port import Model, ModelAnswer
-from llm.tasks.respond import TASK, Inputs, Output, PromptSource
-from llm.text_listener import TextListener
+from llm.port import Model, ModelAnswer, TextListener
+from llm.tasks.search import RESPOND, PromptSource, RespondInputs, RespondOutput
 
 ENGLISH = "en"
 _NO_MARKS = str.maketrans("", "", "*[]`")
@@ -111,7 +109,7 @@ class _CitedText:
 class _WrittenAnswer:
     """An answer of a model, the same with marks, and whether the model sent it in one piece."""
 
-    given: ModelAnswer[Output]
+    given: ModelAnswer[RespondOutput]
     kept: _CitedText
     writing: int = 0
     is_unstreamed: bool = False
@@ -170,7 +168,7 @@ class ResponseAgent(Agent[Reads, Writes]):
     @classmethod
     def make(cls, parts: AgentParts[ResponseSettings]) -> Self:
         return cls(
-            model=parts.model(TASK.name),
+            model=parts.model(RESPOND.name),
             texts=parts.texts,
             domain=DeskDomain.of(parts.settings),
             shows_drafts=parts.shows_drafts,
@@ -195,8 +193,8 @@ class ResponseAgent(Agent[Reads, Writes]):
             await self._publish_answer(reads, written.writing, lambda: answer)
         return Wrote(writes)
 
-    def _inputs(self, reads: Reads) -> Inputs:
-        return Inputs(
+    def _inputs(self, reads: Reads) -> RespondInputs:
+        return RespondInputs(
             question=reads.canonical_question,
             language=reads.language,
             language_name=self._name(reads.language, ENGLISH),
@@ -217,17 +215,17 @@ class ResponseAgent(Agent[Reads, Writes]):
             attempt=reads.attempt,
         )
 
-    async def _write(self, reads: Reads, inputs: Inputs) -> _WrittenAnswer:
+    async def _write(self, reads: Reads, inputs: RespondInputs) -> _WrittenAnswer:
         """Return the answer; publish its finished sentences while the model writes."""
         skip = 0 if reads.quality_analysis else reads.attempt
-        listener = TextListener(TASK.name)
+        listener = TextListener(RESPOND.name)
         keep = partial(_cite, reads=reads, sources=_collect_texts(reads))
         if self._find_publisher(reads) is None:
-            given = await self._model.ask(TASK, inputs, self.run, skip=skip)
+            given = await self._model.ask(RESPOND, inputs, self.run, skip=skip)
         else:
             given = await ask_and_follow(
                 listener,
-                lambda heard: self._model.ask(TASK, inputs, self.run, skip=skip, listener=heard),
+                lambda heard: self._model.ask(RESPOND, inputs, self.run, skip=skip, listener=heard),
                 DraftReader(partial(self._publish, reads, keep)).read,
                 Silence(self._silence_seconds, partial(self._publish_passages, reads)),
             )

@@ -2,7 +2,8 @@
 
 With a model, the quality of a search is information for the writer: the search ends the question
 only where nothing relevant was found. Without one, passages are shown whatever their quality is;
-the search asks back only where a short question fits two pages alike.
+the search asks back only where a short question fits two pages alike, or where it points with "it"
+at nothing that was said and nothing matches it clearly.
 """
 
 import re
@@ -27,6 +28,7 @@ from envelope.sources import FoundPart, SearchResult, SearchStats, SourcePicture
 from knowledge.errors import KnowledgeError
 from knowledge.port import (
     ANSWER_CHARACTERS,
+    MATCHES_NOTHING,
     ContextSection,
     Findings,
     Searcher,
@@ -45,11 +47,11 @@ _REPEATED = "repeated_search"
 """The fallback that is counted when a repeated search fails."""
 _OPTIONS = 5
 _MERE_REPLY = 3
-_PLAINLY_ELSEWHERE = 0.05
-"""The calibrated coverage below which nothing that was found is about the question."""
 _SHORT_QUESTION = 5
 MOST_PICTURES = 4
 """The pictures of one source that are shown with an answer."""
+_SHORT_POINTING = 6
+"""The words of a short question, and of one with an "it" that no earlier turn explains."""
 _ALIKE = 0.75
 _WORDS_ALIKE = 0.6
 """A short question may mean the second page from this share of the best page's score, and of the
@@ -265,10 +267,9 @@ class SearchAgent(Agent[Reads, Writes]):
     def _stop_or_continue(self, writes: Writes, reads: Reads, findings: Findings) -> Writes:
         """Return `writes`; where the search ends the question, with the reason and the places."""
         reason = _find_reason_to_stop(reads, findings)
-        message = "No passage that was found is about this."
-        if reason is None and not self._uses_model and _is_ambiguous(reads, findings):
-            reason = ClarificationReason.AMBIGUOUS_QUERY
-            message = "The question can be about several things."
+        message = MATCHES_NOTHING
+        if reason is None and not self._uses_model:
+            reason, message = _find_unclear(reads, findings)
         if reason is None:
             # What was found goes to the writer, who says what is missing.
             is_enough = self._uses_model and writes.search_quality == "poor"
@@ -359,8 +360,7 @@ def _count_tokens_of(findings: Findings) -> int:
 
 def _find_reason_to_stop(reads: Reads, findings: Findings) -> ClarificationReason | None:
     """Return why nothing relevant was found; None where something was, or may have been."""
-    is_elsewhere = findings.coverage < _PLAINLY_ELSEWHERE and not reads.chosen_place
-    if findings.hits and not is_elsewhere:
+    if findings.hits and (reads.chosen_place or not findings.match_nothing):
         return None
     reason = find_refusal_reason(
         findings, language=reads.language, text=reads.text, text_eng=reads.text_eng
@@ -370,15 +370,27 @@ def _find_reason_to_stop(reads: Reads, findings: Findings) -> ClarificationReaso
     return reason
 
 
-def _is_ambiguous(reads: Reads, findings: Findings) -> bool:
-    """Return whether a short question fits two pages alike."""
+def _find_unclear(reads: Reads, findings: Findings) -> tuple[ClarificationReason | None, str]:
+    """Return why the person is asked before passages are shown, where no model decides."""
     is_clear = reads.related_history or reads.assumption or reads.chosen_place
-    if is_clear or reads.question_parts or len(findings.places) < 2:
+    if is_clear or reads.question_parts:
+        return None, ""
+    words = len(reads.canonical_question.split())
+    points = bool(findings.features.get("pointing_at_nothing")) and words <= _SHORT_POINTING
+    if (points or words <= _SHORT_QUESTION) and _fit_alike(findings):
+        return ClarificationReason.AMBIGUOUS_QUERY, "The question fits several pages alike."
+    if points and findings.quality == "poor":
+        return ClarificationReason.MISSING_DETAILS, "The question names nothing to search for."
+    return None, ""
+
+
+def _fit_alike(findings: Findings) -> bool:
+    """Return whether the two best pages fit alike."""
+    if len(findings.places) < 2:
         return False
     first, second = findings.places[:2]
-    is_short = len(reads.canonical_question.split()) <= _SHORT_QUESTION
     is_alike = first.score > 0 and second.score >= _ALIKE * first.score
-    return is_short and is_alike and second.word_fit >= _WORDS_ALIKE
+    return is_alike and second.word_fit >= _WORDS_ALIKE
 
 
 def _already_used(reads: Reads) -> tuple[str, ...]:

@@ -7,10 +7,10 @@ from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent
 from agents.swarm.swarm_plan import FieldType, RequiredInfoField, TypedQuestion
+from citations.wording import find_asking_fault
 from envelope.conversation import InputField, PauseQuestion, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from llm.answer_checks.wording import find_asking_fault
 
 
 class CollectedInfo(BaseModel, frozen=True, extra="forbid"):

@@ -12,7 +12,7 @@ from agents.swarm.swarm_plan import MOST_WORKERS, SwarmPlan, WorkerPlan, name_wo
 from agents.swarm.worker_output import WorkerOutput
 from agents.swarm.workers import WorkerRegistry
 from knowledge.index.terms import terms
-from llm.tasks.plan_swarm import Output, PlannedWorker
+from llm.tasks.swarm import PlannedWorker, PlanSwarmOutput
 from tools.calls import EffectClass
 from tools.listed_parts import find_items, split_questions
 
@@ -266,7 +266,7 @@ _ITEM_PASSAGES = 20
 
 def read_plan(
     question: str,
-    decision: Output,
+    decision: PlanSwarmOutput,
     strategy: SwarmStrategy,
     registry: WorkerRegistry,
     offered: Sequence[OfferedTool],

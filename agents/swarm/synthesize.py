@@ -39,8 +39,13 @@ from envelope.swarm import NO_DISSENT, NO_PERSONA, TABLE_CELLS
 from envelope.texts import Texts
 from llm.errors import NO_MODEL, ModelError
 from llm.port import Model
-from llm.tasks.respond import PromptSource
-from llm.tasks.synthesize_findings import TASK, Inputs, Output, WorkerFinding
+from llm.tasks.search import PromptSource
+from llm.tasks.swarm import (
+    SYNTHESIZE_FINDINGS,
+    SynthesizeFindingsInputs,
+    SynthesizeFindingsOutput,
+    WorkerFinding,
+)
 from tools.dialogue import measure_room
 from tools.passages import FoundPassage
 
@@ -140,7 +145,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
     @classmethod
     def make(cls, parts: AgentParts[ResponseSettings]) -> Self:
         return cls(
-            model=parts.model(TASK.name),
+            model=parts.model(SYNTHESIZE_FINDINGS.name),
             texts=parts.texts,
             domain=DeskDomain.of(parts.settings),
             uses_model=parts.uses_model,
@@ -159,7 +164,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
             return Wrote(Writes(missing=reads.canonical_question))
         inputs = self._make_inputs(reads, plan, material)
         try:
-            given = await self._model.ask(TASK, inputs, self.run)
+            given = await self._model.ask(SYNTHESIZE_FINDINGS, inputs, self.run)
         except ModelError as error:
             shown = await asyncio.to_thread(self._show, reads, plan, outputs, error.reason)
             fallback = f"{type(error).__name__}: {error}"
@@ -179,10 +184,12 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         }
         return Wrote(writes.model_copy(update=ended))
 
-    def _make_inputs(self, reads: Reads, plan: SwarmPlan, material: SwarmMaterial) -> Inputs:
+    def _make_inputs(
+        self, reads: Reads, plan: SwarmPlan, material: SwarmMaterial
+    ) -> SynthesizeFindingsInputs:
         is_known = plan.strategy in self._strategies.names
         strategy = self._strategies.find(plan.strategy if is_known else USUAL)
-        return Inputs(
+        return SynthesizeFindingsInputs(
             question=reads.canonical_question,
             language=reads.language,
             language_name=self._name(reads.language),
@@ -214,7 +221,9 @@ class SynthesizeAgent(Agent[Reads, Writes]):
             before=reads.response if reads.quality_analysis else "",
         )
 
-    def _read(self, reads: Reads, inputs: Inputs, output: Output) -> _Written:
+    def _read(
+        self, reads: Reads, inputs: SynthesizeFindingsInputs, output: SynthesizeFindingsOutput
+    ) -> _Written:
         """Return the parts of what a model wrote, with the sources that it names."""
         known = {one.number for one in inputs.sources}
         cells = {
@@ -334,7 +343,9 @@ def _read_ends(reads: Reads, plan: SwarmPlan) -> dict[str, WorkerOutput]:
     return outputs
 
 
-def _list_notes(plan: SwarmPlan, written: _Written, output: Output) -> Iterator[dict[str, str]]:
+def _list_notes(
+    plan: SwarmPlan, written: _Written, output: SynthesizeFindingsOutput
+) -> Iterator[dict[str, str]]:
     yield from _note_cells(written.table)
     if plan.strategy == COUNCIL and not output.dissents:
         yield {"key": NO_DISSENT, "value": ""}

@@ -19,22 +19,22 @@ from agents.swarm.workers import (
     make_registry,
     open_worker,
 )
+from citations.wording import find_asking_fault
 from envelope.conversation import InputField, PauseQuestion
 from envelope.outcome import GaveUp, HopOutcome, RetryAfter, Wrote
 from envelope.role import Role
-from llm.answer_checks.wording import find_asking_fault
-from llm.conversation import (
+from llm.errors import ModelError, ModelUnavailable
+from llm.port import (
     ConversationModel,
+    Model,
     ModelMessage,
     ToolDescription,
     ToolUse,
     UserMessage,
 )
-from llm.errors import ModelError, ModelUnavailable
-from llm.port import Model
-from llm.tasks.work_on_task import TASK, Inputs
+from llm.tasks.swarm import WORK_ON_TASK, WorkOnTaskInputs
 from tools.calls import ToolErrorType, ToolResult
-from tools.catalog import ToolCatalog
+from tools.catalog import ToolCatalog, describe_tools
 from tools.dialogue import (
     MOST_CALLS,
     MOST_ROUNDS,
@@ -46,7 +46,6 @@ from tools.dialogue import (
     read_results,
 )
 from tools.passages import describe_documents
-from tools.schemas import describe_tools
 
 if TYPE_CHECKING:
     from knowledge.index.listing import ListedDocument
@@ -135,7 +134,7 @@ class WorkAgent(Agent[Reads, Writes]):
     @classmethod
     def make(cls, parts: AgentParts[ResponseSettings]) -> Self:
         return cls(
-            model=parts.model(TASK.name),
+            model=parts.model(WORK_ON_TASK.name),
             tools=parts.tools,
             list_documents=parts.library.list_documents,
             domain=DeskDomain.of(parts.settings),
@@ -172,10 +171,10 @@ class WorkAgent(Agent[Reads, Writes]):
         opened = open_worker(worker, kind, self._tools)
         opening = opened.model_copy(
             update={
-                "task": TASK.name,
+                "task": WORK_ON_TASK.name,
                 "messages": (UserMessage(text=task.objective),),
                 "tools": (*opened.tools, _ASK_TOOL),
-                "prompt": Inputs(
+                "prompt": WorkOnTaskInputs(
                     objective=task.objective,
                     question=task.question,
                     domain_name=self._domain.name,

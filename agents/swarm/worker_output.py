@@ -12,7 +12,7 @@ from agents.swarm.swarm_plan import WorkerPlan
 from envelope.sources import TOOL_SOURCE
 from knowledge.index.graph.called_names import split_words
 from knowledge.index.terms import terms
-from llm.attacks.injection import is_order_to_assistant
+from llm.injection import is_order_to_assistant
 from tools.calls import CHANGES, CitedPassage, QuotedPassage, ToolErrorType, ToolResult
 from tools.listed_parts import find_listed_items
 from tools.passages import LINKED, FoundPassage

@@ -11,11 +11,10 @@ from agents.agent import Agent, AgentParts
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
 from envelope.tool_loop import AnswerAssessment, Intent, LoopEnd, PlanRound, Strategy
-from llm.conversation import ConversationModel, ModelMessage, ToolConversation, ToolUse, UserMessage
 from llm.errors import ModelError
-from llm.port import Model
-from llm.tasks.reason import TASK, Inputs
-from tools.catalog import ToolCatalog
+from llm.port import ConversationModel, Model, ModelMessage, ToolConversation, ToolUse, UserMessage
+from llm.tasks.tool_loop import REASON, ReasonInputs
+from tools.catalog import ToolCatalog, describe_tools
 from tools.dialogue import (
     MOST_STEPS,
     Dialogue,
@@ -25,7 +24,6 @@ from tools.dialogue import (
     read_results,
 )
 from tools.passages import describe_documents
-from tools.schemas import describe_tools
 
 if TYPE_CHECKING:
     from knowledge.index.listing import ListedDocument
@@ -134,7 +132,7 @@ class ReasonAgent(Agent[Reads, Writes]):
         list_versions: ListVersions,
         list_documents: ListDocuments,
         limits: PlanLimits = PlanLimits(),
-        prompt: Inputs = Inputs(question=""),  # noqa: B008 - frozen
+        prompt: ReasonInputs = ReasonInputs(question=""),  # noqa: B008 - frozen
         uses_model: bool = True,
         now: Callable[[], datetime] = _read_clock,
     ) -> None:
@@ -152,7 +150,7 @@ class ReasonAgent(Agent[Reads, Writes]):
     def make(cls, parts: AgentParts[ReasonSettings]) -> Self:
         settings = parts.settings
         return cls(
-            model=parts.model(TASK.name),
+            model=parts.model(REASON.name),
             tools=parts.tools,
             list_versions=parts.list_versions,
             list_documents=parts.library.list_documents,
@@ -160,7 +158,7 @@ class ReasonAgent(Agent[Reads, Writes]):
                 settings.max_tool_calls if settings.multi_tool_enabled else 1,
                 min(settings.search_results_limit, _MOST_PASSAGES),
             ),
-            prompt=Inputs(
+            prompt=ReasonInputs(
                 question="",
                 domain_name=settings.domain_name,
                 domain_scope=settings.domain_scope,
@@ -199,7 +197,7 @@ class ReasonAgent(Agent[Reads, Writes]):
         """Return the dialogue so far, and what its last answer lacked."""
         lacks = _describe_gaps(reads)
         opening = ToolConversation(
-            task=TASK.name,
+            task=REASON.name,
             messages=(UserMessage(text=reads.canonical_question),),
             tools=self._tools,
             prompt=await self._make_prompt(reads) if self._uses_model else None,
@@ -215,7 +213,7 @@ class ReasonAgent(Agent[Reads, Writes]):
             remarks=(UserMessage(text=lacks),) if lacks else (),
         )
 
-    async def _make_prompt(self, reads: Reads) -> Inputs:
+    async def _make_prompt(self, reads: Reads) -> ReasonInputs:
         return self._prompt.model_copy(
             update={
                 "question": reads.canonical_question,

@@ -22,7 +22,7 @@ from envelope.specialists import (
 from envelope.tool_loop import QueryType, Triage, WayName
 from llm.errors import ModelError
 from llm.port import Model
-from llm.tasks.triage import TASK, Inputs, Output
+from llm.tasks.tool_loop import TRIAGE, TriageInputs, TriageOutput
 from tools.listed_parts import find_items, split_questions
 from tools.passages import describe_documents
 
@@ -139,7 +139,7 @@ class TriageAgent(Agent[Reads, Writes]):
     @classmethod
     def make(cls, parts: AgentParts[TriageSettings]) -> Self:
         return cls(
-            model=parts.model(TASK.name),
+            model=parts.model(TRIAGE.name),
             domain=DeskDomain.of(parts.settings),
             table=WayTable(
                 parts.settings.search_below_complexity,
@@ -156,7 +156,7 @@ class TriageAgent(Agent[Reads, Writes]):
             return Wrote(_plan_review(reads.review))
         if not self._uses_model:
             return Wrote(await self._choose_without_model(reads))
-        inputs = Inputs(
+        inputs = TriageInputs(
             question=reads.canonical_question,
             related=reads.related_history,
             domain_name=self._domain.name,
@@ -164,7 +164,7 @@ class TriageAgent(Agent[Reads, Writes]):
             documents=await self._describe_documents(reads.groups),
         )
         try:
-            given = await self._model.ask(TASK, inputs, self.run)
+            given = await self._model.ask(TRIAGE, inputs, self.run)
         except ModelError as error:
             return GaveUp(f"{type(error).__name__}: {error}")
         sequence = complete_sequence(_plan(given.output))
@@ -214,7 +214,7 @@ class TriageAgent(Agent[Reads, Writes]):
         )
         return asked.model_copy(update=offers)
 
-    def _decide(self, output: Output, model: str, sequence: CompletedSequence) -> Triage:
+    def _decide(self, output: TriageOutput, model: str, sequence: CompletedSequence) -> Triage:
         return Triage(
             way=self._table.choose(output.complexity, output.query_type),
             complexity=output.complexity,
@@ -243,7 +243,7 @@ def _choose_by_form(question: str) -> Triage:
     )
 
 
-def _plan(output: Output) -> tuple[str, ...]:
+def _plan(output: TriageOutput) -> tuple[str, ...]:
     """Return the sequence that was planned, or the usual one of the kind of question; what finds
     risks or gaps ends with the report.
     """

@@ -21,10 +21,9 @@ from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from broker.keys import heartbeat_key
-from broker.transport.auto_pipelining import AutoPipeliningRedis
 from broker.transport.cluster import Address, ClusterClient
 from broker.transport.connect import reachable
-from broker.transport.connection import line_of
+from broker.transport.connection import AutoPipeliningRedis, line_of
 
 if TYPE_CHECKING:
     from redis.asyncio import Connection

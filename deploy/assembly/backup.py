@@ -31,7 +31,7 @@ from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from broker.embedded.endpoint import Endpoint, run_embedded_redis
+from broker.embedded_redis import Endpoint, run_embedded_redis
 from broker.maintenance.snapshot import RedisSnapshot, SavedKey
 from config.settings import Settings
 from deploy.assembly.data_folder import protect_data_folder

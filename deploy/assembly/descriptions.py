@@ -25,8 +25,15 @@ from llm.errors import ModelError, ModelMisconfigured, ModelUnavailable
 from llm.port import I, Model, ModelAnswer, ModelCall, O, Task, record_calls
 from llm.prompts import Prompts
 from llm.stored_model import decode, encode, fingerprint
-from llm.tasks import document_summary, section_summary
-from llm.tasks.describe import TASK, Inputs, Output
+from llm.tasks.descriptions import (
+    DESCRIBE,
+    DOCUMENT_SUMMARY,
+    SECTION_SUMMARY,
+    DescribeInputs,
+    DescribeOutput,
+    DocumentSummaryInputs,
+    SectionSummaryInputs,
+)
 
 LONGEST_CONTENT = 12_000
 """Characters of a page, or of a part of it, that the model receives."""
@@ -146,27 +153,27 @@ class ModelDescriber:
         """Close the connections to the model's vendor."""
         await self._close()
 
-    async def _find_description(self, page: Page, language: str) -> Output:
+    async def _find_description(self, page: Page, language: str) -> DescribeOutput:
         """Return the description of a page; of a long one, from the summaries of all its parts."""
         if len(page.content) <= LONGEST_CONTENT:
-            whole = Inputs(
+            whole = DescribeInputs(
                 title=page.title, crumbs=page.crumbs, content=page.content, language=language
             )
-            return await self._find_output(TASK, whole)
+            return await self._find_output(DESCRIBE, whole)
         parts = cut_page(page.content)
         summaries = []
         for number, content in enumerate(parts, 1):
-            part = section_summary.Inputs(
+            part = SectionSummaryInputs(
                 title=page.title,
                 place=f"{number} of {len(parts)}",
                 content=content,
                 language=language,
             )
-            summaries.append((await self._find_output(section_summary.TASK, part)).summary)
-        joined = document_summary.Inputs(
+            summaries.append((await self._find_output(SECTION_SUMMARY, part)).summary)
+        joined = DocumentSummaryInputs(
             title=page.title, crumbs=page.crumbs, sections=tuple(summaries), language=language
         )
-        return await self._find_output(document_summary.TASK, joined)
+        return await self._find_output(DOCUMENT_SUMMARY, joined)
 
     async def _find_output(self, task: Task[I, O], inputs: I) -> O:
         key = fingerprint(task, inputs, asked=self._model.name, prompts=self._prompts)

@@ -129,7 +129,7 @@ def connect_tracker(settings: Settings) -> "ErrorTracker | None":
 
 def add_trace_id(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Add the trace of the question that is being worked on to a line of the log."""
-    from telemetry.trace_ids import find_root_id, find_trace_id
+    from telemetry.observer import find_root_id, find_trace_id
 
     delivery = PRESENT.get()
     if delivery is not None:
@@ -141,7 +141,7 @@ def add_trace_id(_logger: WrappedLogger, _method: str, event: EventDict) -> Even
 
 @contextmanager
 def _reporting(tracker: "ErrorTracker") -> Iterator[None]:
-    from telemetry.trace_ids import find_trace_id
+    from telemetry.observer import find_trace_id
 
     def report(event: EventDict, question: Question | None) -> None:
         tracker.report(event, None if question is None else find_trace_id(question))

@@ -10,7 +10,7 @@ from socket import gethostname
 from typing import TYPE_CHECKING
 
 from agents.roster import AGENTS
-from broker.embedded.endpoint import Endpoint, run_embedded_redis
+from broker.embedded_redis import Endpoint, run_embedded_redis
 from broker.errors import BrokerUnavailableError
 from broker.maintenance.erasure import Rewriting
 from broker.maintenance.lease_renewer import InLoopRenewal, LeaseRenewal

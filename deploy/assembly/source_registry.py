@@ -14,18 +14,18 @@ from pydantic import BaseModel, Field, ValidationError
 from config.settings import Settings
 from deploy.assembly.data_folder import protect_data_folder
 from deploy.errors import CommandError
+from knowledge.connectors.store_values import SCHEMES, SERVICES, StoreOutcome, is_store
 from knowledge.crawling.crawl_values import AddressRefusedError, CrawlOutcome
 from knowledge.crawling.web_scope import check_start
 from knowledge.ingestion_report import IngestionResult
-from knowledge.store_values import SCHEMES, StoreOutcome, is_store
 
 _FILE = "sources.json"
 _MOST_REASONS = 3
 
 
 class SourceSpec(BaseModel, frozen=True, extra="forbid"):
-    """A source: `place` is an absolute path, a web address, the address of a store such as
-    `s3://bucket/folder`, or `git:` and an absolute path.
+    """A source: `place` is an absolute path, a web address, the address of a store or a service
+    such as `s3://bucket/folder` or `confluence://host/SPACE`, or `git:` and an absolute path.
 
     `revision` and `folder` are those of a repository; `web_address` makes web addresses of paths,
     see `knowledge.documents.exports.make_address`. None: the limits of the settings.
@@ -217,19 +217,34 @@ def parse_source(text: str, **options: str | float | None) -> SourceSpec:
         except AddressRefusedError as error:
             raise CommandError(str(error)) from error
     if is_store(text):
-        scheme, _, rest = text.partition("://")
-        place = f"{scheme.lower()}://{rest.rstrip('/')}"
+        place = _normalise_store(text)
         spec = SourceSpec.model_validate({"place": place, **options})
         _check_options(spec)
         return spec
     if "://" in text:
-        known = ", ".join(f"{scheme}://" for scheme in ("http", "https", *SCHEMES))
+        known = ", ".join(f"{scheme}://" for scheme in ("http", "https", *SCHEMES, *SERVICES))
         raise CommandError(f"expected a path, git:PATH or an address of {known}; found {text!r}")
     is_repository = text.startswith(GIT)
     path = os.path.abspath(text.removeprefix(GIT))
     spec = SourceSpec.model_validate({"place": f"{GIT * is_repository}{path}", **options})
     _check_options(spec)
     return spec
+
+
+def _normalise_store(text: str) -> str:
+    """Return the address of a store or a service; raise `CommandError` for one with a password."""
+    scheme, _, rest = text.partition("://")
+    host, _, path = rest.partition("/")
+    user, at, _ = host.rpartition("@")
+    if at and ":" in user:
+        raise CommandError(
+            "expected an address without a password, which would be kept and shown: set it in the "
+            "environment, see docs/sources.md"
+        )
+    if scheme.lower() in SERVICES and (at or not host or "?" in path or "#" in path):
+        raise CommandError(f"expected {scheme.lower()}://HOST/NAME, found {text!r}")
+    host = host.lower() if scheme.lower() in SERVICES else host
+    return f"{scheme.lower()}://{host}/{path}".rstrip("/")
 
 
 def _check_options(spec: SourceSpec) -> None:

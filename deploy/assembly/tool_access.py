@@ -115,8 +115,8 @@ async def open_outside_tools(path: Path | None) -> "AsyncIterator[list[OutsideTo
         yield []
         return
     # Imported here: most installations have none, and the client of MCP takes a second to import.
-    from tools.outside.configuration import load_outside_tools
     from tools.outside.openapi import open_apis
+    from tools.outside.outside_tool import load_outside_tools
 
     found = load_outside_tools(path)
     async with AsyncExitStack() as stack:
@@ -191,8 +191,7 @@ def make_tools(
     Raises `InvalidToolSet` for a tool set, and for combinations, that are wrong.
     """
     # Imported here: they are needed only where tools are planned or run.
-    from tools.catalog import make_builtin
-    from tools.tool_sets import combine_tools, load_tool_set
+    from tools.catalog import combine_tools, load_tool_set, make_builtin
 
     catalog = make_builtin(IndexTools(knowledge)).extend(outside)
     if settings.tool_set is not None:

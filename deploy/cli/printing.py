@@ -17,6 +17,7 @@ from pydantic import JsonValue
 from citations.links import clean_text
 from citations.marking import show_brackets
 from config.settings import Settings
+from config.texts import load_texts
 from deploy.cli.markdown_tables import columns, lay_out_tables
 from envelope.sources import TOOL_SOURCE
 from gateway.answer import safe_reply
@@ -213,7 +214,7 @@ def _sources(reply: Fields) -> list[str]:
         if isinstance(source, dict):
             where = (heading(source), format_place(source))
             numbers[where] = f"{numbers.get(where, '')}[{source.get('number')}]"
-    lines = ["", "Sources"]
+    lines = ["", load_texts().text("push_sources", str(reply.get("language") or "en"))]
     for (title, address), cited in numbers.items():
         lines += [f"  {cited} {title}", f"      {address}"]
     return lines

@@ -12,15 +12,15 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from citations.facts import KnownNumbers
 from citations.marking import remove_marks
 from deploy.assembly.assistant_prompts import load_prompts
 from deploy.assembly.data_folder import protect_data_folder
 from envelope.run import OUTSIDE
 from knowledge.index.terms import terms
-from llm.answer_checks.facts import KnownNumbers
 from llm.errors import ModelError
 from llm.port import Model, ModelCall, record_calls
-from llm.tasks.judge import TASK, Inputs, JudgedSource, Passage
+from llm.tasks.search import JUDGE, JudgedSource, JudgeInputs, Passage
 
 LONGEST_TEXT = 24_000
 """The most characters of a source that a judge receives."""
@@ -78,7 +78,7 @@ async def judge_answer(model: Model, question: JudgedQuestion) -> JudgedAnswer:
     inputs = await asyncio.to_thread(_make_inputs, question)
     with record_calls() as calls:
         try:
-            output = (await model.ask(TASK, inputs, OUTSIDE)).output
+            output = (await model.ask(JUDGE, inputs, OUTSIDE)).output
         except ModelError as error:
             problem = f"{type(error).__name__}: {error}"
             return JudgedAnswer(
@@ -122,9 +122,9 @@ def describe_calls(calls: Sequence[ModelCall]) -> dict[str, Any]:
     }
 
 
-def _make_inputs(question: JudgedQuestion) -> Inputs:
+def _make_inputs(question: JudgedQuestion) -> JudgeInputs:
     sources = {number: text for claim in question.claims for number, text in claim.evidence.items()}
-    return Inputs(
+    return JudgeInputs(
         question=question.text,
         language=question.language,
         answer=question.answer,

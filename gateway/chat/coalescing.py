@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel
 
-from broker.replies.result_list import Result
+from broker.result_list import Result
 from broker.values import Fields
 from envelope.outcome import Outcome
 from envelope.question import Question

@@ -10,11 +10,9 @@ import structlog
 from broker.errors import BrokerError
 from envelope.question import Question
 from envelope.texts import Texts
-from gateway.chat.buttons import Buttons, Choice
 from gateway.chat.coalescing import PostEraser
-from gateway.chat.delivery import ReplyDelivery
-from gateway.chat.errors import PushError
-from gateway.chat.inbound import Declining, Intake
+from gateway.chat.delivery import Buttons, Choice, ReplyDelivery
+from gateway.chat.inbound import Declining, Intake, Losses, MessageSubmitter
 from gateway.chat.people import People
 from gateway.chat.placeholder import DraftPosts, TypingIndicator
 from gateway.chat.ports import (
@@ -24,10 +22,10 @@ from gateway.chat.ports import (
     FeedbackStore,
     Incoming,
     PushBroker,
+    PushError,
     PushMemory,
     Tally,
 )
-from gateway.chat.submission import Losses, MessageSubmitter
 from gateway.desk import Desk
 from gateway.port import Feedback
 

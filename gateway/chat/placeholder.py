@@ -19,19 +19,22 @@ from broker.values import Fields, JournalEntry
 from envelope.outcome import Outcome
 from envelope.question import Question
 from envelope.texts import Texts
-from gateway.answer import Answer, Source, answer_of
-from gateway.chat.errors import (
+from gateway.answer import Answer, Source, answer_of, opens_in
+from gateway.chat.platform_calls import retry
+from gateway.chat.ports import (
     CallSkippedError,
+    Channel,
+    ChatPolicy,
+    Incoming,
     NoOpError,
     PermanentError,
     PushError,
+    PushMemory,
     RetryableError,
+    Shown,
 )
-from gateway.chat.platform_calls import retry
-from gateway.chat.ports import Channel, ChatPolicy, Incoming, PushMemory, Shown
 from gateway.desk import Desk
 from gateway.events import DraftFollower, Event
-from gateway.source_urls import opens_in
 
 log = structlog.get_logger("gateway")
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 import structlog
 
-from gateway.chat.errors import CallSkippedError, NoOpError, RetryableError
+from gateway.chat.ports import CallSkippedError, NoOpError, RetryableError
 
 log = structlog.get_logger("gateway")
 T = TypeVar("T")

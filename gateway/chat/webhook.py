@@ -13,13 +13,16 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from gateway.chat.errors import UnreadableError
-from gateway.connections.bodies import RETRY_SECONDS, BufferBudget, Lease, read_body
-from gateway.connections.errors import (
+from gateway.chat.ports import UnreadableError
+from gateway.connections.bodies import (
+    RETRY_SECONDS,
     BodyError,
     BodyTooLargeError,
     BodyTooSlowError,
+    BufferBudget,
     CallerGoneError,
+    Lease,
+    read_body,
 )
 from gateway.errors import GatewayError, MessageError
 

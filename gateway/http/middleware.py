@@ -21,12 +21,14 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from broker.errors import BrokerUnavailableError
-from gateway.connections.bodies import RETRY_SECONDS, BufferBudget, read_body
-from gateway.connections.errors import (
+from gateway.connections.bodies import (
+    RETRY_SECONDS,
     BodyError,
     BodyTooLargeError,
     BodyTooSlowError,
+    BufferBudget,
     CallerGoneError,
+    read_body,
 )
 from gateway.http.access import Guard, Principal
 from gateway.http.context import HttpMeter

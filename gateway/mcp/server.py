@@ -46,10 +46,10 @@ from gateway.desk import Desk, Message
 from gateway.errors import GatewayError
 from gateway.events import Event, EventCursor
 from gateway.http.access import Principal, list_people, name_person
+from gateway.http.admission_queue import QuestionSender
 from gateway.http.context import ID, HttpChannel, check_no_chat
 from gateway.http.errors import HttpError, away
 from gateway.http.library import LONGEST_QUERY, CallersLibrary, refuse_public
-from gateway.http.question_sender import QuestionSender
 from gateway.http.routes.completion_form import content_of
 from gateway.http.sse import EventStream
 from gateway.port import LibraryDocument

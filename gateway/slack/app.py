@@ -15,12 +15,11 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from broker.values import Fields
 from gateway.chat.connector import ChatChannel
-from gateway.chat.errors import PushError, UnreadableError, reads_foreign_form
 from gateway.chat.platform_calls import retry
+from gateway.chat.ports import PushError, UnreadableError, reads_foreign_form
 from gateway.errors import GatewayError, MessageError
 from gateway.slack.audience import SlackAudience
-from gateway.slack.blocks import CHOOSE, OPEN
-from gateway.slack.channel import show_choice
+from gateway.slack.channel import CHOOSE, OPEN, show_choice
 from gateway.slack.events import (
     DIRECT,
     EVENT_NAMES,

@@ -8,8 +8,7 @@ from typing import Any
 
 import structlog
 
-from gateway.chat.chat_groups import MembershipError
-from gateway.chat.errors import PermanentError, PushError
+from gateway.chat.ports import MembershipError, PermanentError, PushError
 from gateway.slack.web_api import SlackCalls
 
 DIRECT_MESSAGES = "direct"
@@ -75,7 +74,7 @@ class _ReadGroup:
 
 
 class SlackUserGroups:
-    """See `gateway.chat.chat_groups.UserGroups`; knows the user groups of the given ids.
+    """See `gateway.chat.ports.UserGroups`; knows the user groups of the given ids.
 
     A user group that Slack refuses to read, such as a deleted one, has no members.
     """

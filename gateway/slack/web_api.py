@@ -9,14 +9,14 @@ import aiohttp
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from gateway.chat.errors import (
+from gateway.chat.platform_calls import Pacer, Rate
+from gateway.chat.ports import (
     NoOpError,
     PermanentError,
     PostNotFoundError,
     PushError,
     RetryableError,
 )
-from gateway.chat.platform_calls import Pacer, Rate
 
 EYES = "eyes"
 PLAIN = "none"

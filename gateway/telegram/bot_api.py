@@ -26,14 +26,14 @@ from telegram.error import (
     TelegramError,
 )
 
-from gateway.chat.errors import (
+from gateway.chat.platform_calls import Pacer, Rate
+from gateway.chat.ports import (
     NoOpError,
     PermanentError,
     PostNotFoundError,
     PushError,
     RetryableError,
 )
-from gateway.chat.platform_calls import Pacer, Rate
 
 T = TypeVar("T")
 Rows = Sequence[Sequence[dict[str, Any]]]

@@ -297,7 +297,8 @@ _BY_TYPE: Mapping[str, str] = {
 }
 _VAGUE = frozenset({"", "text/plain", "application/octet-stream", "binary/octet-stream"})
 """Types that servers send for what they do not know: there the address decides."""
-_OF_ADDRESS = SUFFIXES - {".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".mbox", ".eml"}
+FOREIGN_SUFFIXES = SUFFIXES - {".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".mbox", ".eml"}
+"""Formats of others that are read: none that holds several documents, which may state their ids."""
 
 
 def find_suffix(media_type: str, url: str) -> str | None:
@@ -305,7 +306,7 @@ def find_suffix(media_type: str, url: str) -> str | None:
     if media_type in _BY_TYPE:
         return _BY_TYPE[media_type]
     stated = PurePosixPath(urlsplit(url).path).suffix.lower()
-    if media_type in _VAGUE and stated in _OF_ADDRESS:
+    if media_type in _VAGUE and stated in FOREIGN_SUFFIXES:
         return stated
     return ".txt" if media_type == "text/plain" and not is_media(stated) else None
 

@@ -47,10 +47,17 @@ class WebResponse:
 class Fetcher:
     """Fetches pages of one website; a context manager, which closes its connections.
 
-    `user_agent` names this program; a change of `delay` holds from the next request on.
+    `user_agent` names this program; a change of `delay` holds from the next request on. `headers`
+    are sent with every request, wherever it goes.
     """
 
-    def __init__(self, limits: CrawlLimits, resolver: GuardedResolver, user_agent: str) -> None:
+    def __init__(
+        self,
+        limits: CrawlLimits,
+        resolver: GuardedResolver,
+        user_agent: str,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         self.delay = limits.delay
         self._limits = limits
         self._left = limits.bytes_in_all
@@ -59,7 +66,12 @@ class Fetcher:
         self._client = httpx2.AsyncClient(
             transport=GuardedTransport(resolver),
             timeout=limits.seconds_per_page,
-            headers={"User-Agent": user_agent, "Accept": _ACCEPT, "Accept-Encoding": "gzip"},
+            headers={
+                "User-Agent": user_agent,
+                "Accept": _ACCEPT,
+                "Accept-Encoding": "gzip",
+                **({} if headers is None else headers),
+            },
             # An HTTP proxy resolves hosts itself, so that their addresses could not be checked.
             trust_env=False,
         )

@@ -133,9 +133,13 @@ def read(item: Item, path: PurePosixPath, location: Location) -> Page:
         raise WrongFormatError("expected less nesting than found") from error
     if not page.blocks:
         raise NoTextError("expected text, found none")
+    # What others wrote may not open to more people what its source restricts.
+    stated = (
+        (location.groups, page.groups) if location.is_foreign else (page.groups, location.groups)
+    )
     return replace(
         _set_place(page, item, path, location),
-        groups=page.groups or location.groups,
+        groups=stated[0] or stated[1],
         version=page.version or location.version,
     )
 

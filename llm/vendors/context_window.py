@@ -20,8 +20,8 @@ from typing import Any, Literal
 
 from httpx2 import AsyncClient, HTTPError
 
-from llm.real_request_guard import check_allowed
 from llm.vendors.catalogue import Vendor, VendorAccess
+from llm.vendors.wire import check_allowed
 
 LIMIT_SECONDS = 3.0
 """For all requests to one server: workers wait for them when they start."""

@@ -12,21 +12,29 @@ from google import genai
 from google.genai import errors, types
 from pydantic import ValidationError
 
-from llm.conversation import (
+from llm.errors import ModelError, ModelTimeout, ModelUnavailable
+from llm.port import (
     ModelMessage,
     StopReason,
     ToolChoice,
     ToolConversation,
     ToolMessage,
     ToolUse,
+    Usage,
     UserMessage,
 )
-from llm.errors import ModelError, ModelTimeout, ModelUnavailable
-from llm.port import Usage
-from llm.real_request_guard import check_allowed
 from llm.vendors.catalogue import Vendor, VendorAccess
-from llm.vendors.http_status import error_of, retry_after_seconds, wrong_key
-from llm.vendors.wire import Delta, ModelReply, Request, StepReply, StepRequest
+from llm.vendors.wire import (
+    Delta,
+    ModelReply,
+    Request,
+    StepReply,
+    StepRequest,
+    check_allowed,
+    error_of,
+    retry_after_seconds,
+    wrong_key,
+)
 
 THOUGHT_TOKENS = 1024
 """The thinking budget in tokens that every model of the 2.5 family accepts."""

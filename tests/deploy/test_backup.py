@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from config.settings import Settings
 from deploy.assembly.backup import FORMAT, read_backup, write_backup
 from deploy.assembly.recording import connect_records

@@ -11,7 +11,7 @@ import pytest
 from fakeredis import FakeServer
 from structlog.testing import capture_logs
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from deploy.assembly.gateways.document_catalog import OwnedCatalog
 from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.ingestion import SOURCES, ask_owner

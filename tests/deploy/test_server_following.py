@@ -12,7 +12,7 @@ from deploy.assembly.index_following import CHECK_SECONDS, ServerFollower, open_
 from deploy.assembly.ingestion_run import find_replacement_notes, run_ingestion
 from deploy.assembly.knowledge import Knowledge, open_knowledge, open_replacement
 from deploy.assembly.source_registry import SourceRegistry, parse_source
-from gateway.http.uvicorn_server import listening, serving
+from gateway.connections.server import listening, serving
 from knowledge.ingestion_report import IngestionResult, PlainReport
 from knowledge.port import SearchRequest
 from tests.support.app_harness import settings_of

@@ -56,8 +56,8 @@ def require_secret(secret: SecretStr | None, name: str, what: str) -> str:
 
 def limits_of(settings: Settings) -> "ConnectionLimits":
     """Return the limits of connections, within the number of files that the process may open."""
-    from gateway.connections.descriptors import raise_descriptor_limit
     from gateway.connections.limits import ConnectionLimits
+    from gateway.connections.server import raise_descriptor_limit
 
     limits = ConnectionLimits(
         connections=settings.http_connections,
@@ -86,7 +86,7 @@ def budget_of(settings: Settings) -> "BufferBudget":
 @asynccontextmanager
 async def serve_app(app: "ASGIApp", host: str, port: int, settings: Settings) -> AsyncIterator[int]:
     """Serve an application inside the context; yield the port."""
-    from gateway.http.uvicorn_server import listening, serving
+    from gateway.connections.server import listening, serving
 
     listener = listening(host, port)
     proxies = settings.trusted_proxies

@@ -28,7 +28,7 @@ from deploy.assembly.recording import Records
 from deploy.assembly.runtime import Runtime
 from deploy.errors import CommandError
 from envelope.question import Question
-from gateway.conversation_erasure import erase
+from gateway.desk import erase
 from gateway.review_ports import DocumentEntry, DocumentRefusedError, ReportForm
 from knowledge.documents.decoding import MAX_BYTES
 from knowledge.documents.folder import FolderListing, walk

@@ -10,7 +10,7 @@ from agents.named_documents import make_sort_key
 from config.settings import Settings
 from deploy.assembly.languages import language_of, make_detector
 from envelope.question import Question
-from gateway.http.reading_turns import ReadingTurns
+from gateway.http.routes.attachments import ReadingTurns
 from gateway.port import (
     CatalogEntry,
     CatalogSelection,

@@ -28,7 +28,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 async def _serve(settings: Settings, assistant: str | None, groups: tuple[str, ...]) -> None:
-    from gateway.mcp.stdio import serve_lines
+    from gateway.mcp.endpoint import serve_lines
 
     async with (
         answering(settings, alone=False) as runtime,

@@ -16,13 +16,12 @@ from llm.errors import ModelError
 from llm.port import Usage
 from llm.prices import cost_usd
 from llm.registry import Registry
-from llm.tasks.translate import TASK, Inputs
-from llm.vendors.catalogue import Vendor, VendorAccess, vendors_by_name
+from llm.tasks.question import TRANSLATE, TranslateInputs
+from llm.vendors.catalogue import ModelName, Vendor, VendorAccess, parse_models, vendors_by_name
 from llm.vendors.context_window import OLLAMA_DEFAULT, ContextWindow, find_window
-from llm.vendors.model_names import ModelName, parse_models
 
 EXIT_FAULTS = 9
-PROMPT = Inputs(text="Wie lange hat die Bibliothek geöffnet?", language="de")
+PROMPT = TranslateInputs(text="Wie lange hat die Bibliothek geöffnet?", language="de")
 """A small prompt whose answer has the form that answers of other tasks have."""
 INSTRUCTIONS = 2_000
 """Tokens of the instructions and the conversation in one prompt, about."""
@@ -121,7 +120,7 @@ async def _check(
     check = ModelCheck(str(name), tasks, address, _leaves_machine(address))
     try:
         model = registry.vendor_model(name)
-        answer = await model.ask(TASK, PROMPT)
+        answer = await model.ask(TRANSLATE, PROMPT)
     except ModelError as error:
         return replace(check, problem=str(error))
     needed = settings.context_tokens + INSTRUCTIONS

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from pydantic import JsonValue
 
-from broker.replies.transcripts import RecentMessage, Transcripts
+from broker.journal_reader import RecentMessage, Transcripts
 from broker.values import JournalEntry
 from config.settings import load_settings
 from deploy.assembly.runtime import Runtime, desk, run_desk

@@ -24,8 +24,7 @@ from deploy.cli.trace_lines import list_agent_costs
 from deploy.errors import CommandError
 from envelope.specialists import SpecialistName
 from gateway.answer import safe_reply
-from gateway.desk import Message
-from gateway.job_order import JobOrder
+from gateway.desk import JobOrder, Message
 from gateway.review_ports import ReportForm
 
 if TYPE_CHECKING:

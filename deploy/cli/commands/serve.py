@@ -55,7 +55,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> None:
     from deploy.assembly.gateways.http_gateway import open_http_app
-    from gateway.http.uvicorn_server import listening, serving
+    from gateway.connections.server import listening, serving
 
     stop = asyncio.Event()
     collect_rarely()

@@ -13,7 +13,7 @@ from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
 from envelope.errors import EnvelopeError
 from envelope.question import CHANNEL_MARK, HTTP, Question, qualify_conversation
-from gateway.conversation_erasure import erase
+from gateway.desk import erase
 from memory.people import RedisPeople
 
 EXIT_NOTHING = 3

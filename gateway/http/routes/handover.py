@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field
 from gateway.api_keys import Scope
 from gateway.errors import MessageError
 from gateway.http.access import choose_language
+from gateway.http.admission_queue import QuestionSender
 from gateway.http.context import (
     ID,
     ConversationAccess,
@@ -26,7 +27,6 @@ from gateway.http.context import (
     require_conversation,
 )
 from gateway.http.errors import InvalidRequestError, unknown
-from gateway.http.question_sender import QuestionSender
 from gateway.http.routes.documents import HTML, document_policy, document_style
 from gateway.port import HandOver
 from gateway.text import LONGEST_CHARACTERS, clean_text

@@ -11,11 +11,11 @@ from starlette.responses import JSONResponse, Response
 from broker.values import JournalEntry
 from envelope.question import Question
 from gateway.answer import STOPPED, Answer
+from gateway.desk import read_deadline
 from gateway.events import Event, EventCursor, events_of, place_of
 from gateway.http.context import APPROVED, ConversationAccess, HttpChannel, may_follow
 from gateway.http.errors import ForbiddenError, InvalidRequestError, unknown
 from gateway.http.sse import Admission, EventStream
-from gateway.job_order import read_deadline
 from gateway.trajectory import (
     AgentTotals,
     TrajectoryMetrics,

@@ -15,9 +15,10 @@ from envelope.conversation import PauseReply
 from envelope.question import Question
 from gateway.answer import Answer
 from gateway.api_keys import Scope
-from gateway.desk import Message
+from gateway.desk import JobOrder, Message
 from gateway.events import EventCursor
 from gateway.http.access import Principal, choose_language, list_people, name_person
+from gateway.http.admission_queue import QuestionSender
 from gateway.http.context import (
     APPROVED,
     ID,
@@ -28,14 +29,12 @@ from gateway.http.context import (
     use_session,
 )
 from gateway.http.errors import ForbiddenError, InvalidRequestError
-from gateway.http.question_sender import QuestionSender
 from gateway.http.routes.message_follower import (
     MessageFollower,
     MessageStatus,
     MessageTrajectory,
     answer_response,
 )
-from gateway.job_order import JobOrder
 from gateway.person_tokens import LONGEST_PERSON
 from gateway.text import LONGEST_CHARACTERS, clean_text, parse_command
 

@@ -23,10 +23,10 @@ from gateway.answer import Answer, Shows
 from gateway.desk import Desk, Message
 from gateway.events import Event, EventCursor
 from gateway.http.access import Principal, choose_language, list_people, name_person
+from gateway.http.admission_queue import QuestionSender
 from gateway.http.context import CHECKED, HttpChannel, check_no_chat
 from gateway.http.errors import InvalidRequestError
 from gateway.http.library import refuse_public
-from gateway.http.question_sender import QuestionSender
 from gateway.http.routes.completion_form import (
     ChatMessage,
     CompletionUsage,

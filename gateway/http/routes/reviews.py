@@ -16,9 +16,9 @@ from starlette.responses import JSONResponse
 
 from envelope.question import Question
 from gateway.api_keys import Scope
-from gateway.conversation_erasure import erase
-from gateway.desk import Message
+from gateway.desk import JobOrder, Message, erase
 from gateway.http.access import Principal, choose_language, list_people, name_person
+from gateway.http.admission_queue import QuestionSender
 from gateway.http.context import (
     AssistantName,
     ConversationAccess,
@@ -27,7 +27,6 @@ from gateway.http.context import (
     require_scope,
 )
 from gateway.http.errors import InvalidRequestError, unknown
-from gateway.http.question_sender import QuestionSender
 from gateway.http.routes.attachments import (
     LONGEST_FILE_NAME,
     read_upload,
@@ -54,7 +53,6 @@ from gateway.http.routes.review_form import (
     refuse_empty,
     validate_review,
 )
-from gateway.job_order import JobOrder
 from gateway.review_ports import (
     Attachments,
     DocumentEntry,

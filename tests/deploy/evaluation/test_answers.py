@@ -18,8 +18,7 @@ from deploy.evaluation.golden import GoldenCase
 from deploy.evaluation.questions import UnknownFormatError
 from deploy.evaluation.run_folder import load_kept_prompt, run_prompt_again, write_run
 from deploy.evaluation.summaries import summarize
-from llm.tasks.judge import Output as Judgement
-from llm.tasks.respond import Output as Answer
+from llm.tasks.search import JudgeOutput, RespondOutput
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.app_harness import settings_of
 from tests.support.model_server import ModelServer, running_server
@@ -179,12 +178,12 @@ def test_a_run_that_cannot_end_well_is_refused_before_anything_is_asked(
     assert "question 1" not in said.err
 
 
-def respond(text: str) -> Answer:
-    return Answer(status="answered", answer=text, confidence=0.9)
+def respond(text: str) -> RespondOutput:
+    return RespondOutput(status="answered", answer=text, confidence=0.9)
 
 
-def judgement(*supported: bool) -> Judgement:
-    return Judgement.model_validate(
+def judgement(*supported: bool) -> JudgeOutput:
+    return JudgeOutput.model_validate(
         {
             "verdicts": [
                 {"passage": n, "quote": "x", "supported": found, "reason": "as the judge says"}

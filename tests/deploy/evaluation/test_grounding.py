@@ -22,21 +22,21 @@ from deploy.evaluation.judging import (
 )
 from deploy.evaluation.questions import UnknownFormatError
 from llm.errors import ModelUnavailable
-from llm.scripted import ScriptedModel
-from llm.tasks.judge import Output
+from llm.tasks.search import JudgeOutput
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.model_server import running_server
+from tests.support.scripted_model import ScriptedModel
 
 NAME = "gpt-5-mini@openai"
 CONTEXT = "An invitation is valid for 7 days and can be used once."
 
 
-def make_judgement(*supported: bool) -> Output:
+def make_judgement(*supported: bool) -> JudgeOutput:
     verdicts = [
         {"passage": number, "quote": "x", "supported": found}
         for number, found in enumerate(supported, start=1)
     ]
-    return Output.model_validate(
+    return JudgeOutput.model_validate(
         {
             "claims_read": len(supported), "verdicts": verdicts, "completeness": 1, "accuracy": 1,
             "language_matches": True, "decision": "approve",

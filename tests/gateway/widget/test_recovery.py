@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI, Response
 
-from gateway.http.uvicorn_server import listening, serving
+from gateway.connections.server import listening, serving
 from gateway.widget.routes import widget_router
 from tests.gateway.widget.conftest import Come
 from tests.support.browser import BrowserVisitor, DisplayedMessage

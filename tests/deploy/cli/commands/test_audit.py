@@ -11,7 +11,7 @@ from tests.support.folder_copy import copy_folder
 
 GOOD = """Delivery reports are kept for 90 days, message texts for 30 days. [1]
 
-Sources
+Sources:
   [1] Delivery reports > How long reports are kept
       api/delivery-reports.md#how-long-reports-are-kept
 """

@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-from broker.embedded.endpoint import find_server, server_version
+from broker.embedded_redis import find_server, server_version
 from tests.support.command_line import ROOT, Run
 
 pytestmark = pytest.mark.slow
