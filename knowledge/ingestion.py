@@ -10,6 +10,7 @@ be read keep their last version.
 import asyncio
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -49,7 +50,7 @@ SECONDS_PER_BATCH = 3.0
 PROVISIONAL = "provisional:"
 """Marks the hash of a document whose description is to be made again."""
 MOST_FAILURES = 100
-"""The most unreadable lines of one file that are reported; further ones are only counted."""
+"""The most reasons for which lines of one file are reported; further lines are only counted."""
 
 
 class WritableIndex(Protocol):
@@ -259,23 +260,33 @@ class _Ingestion:
             self._lose(file, place, str(file.path), error)
             return
         allowance = ReadingAllowance(self._reader.limits, len(data))
-        failures = 0
+        failures: Counter[str] = Counter()
         for item in items:
             item = replace(item, pictures=beside) if beside else item
             failure = await self._try_item(item, file, place, root, allowance)
             await self._write_if_due(root)
-            failures += failure is not None
-            if failure is not None and failures <= MOST_FAILURES:
-                self._lose(file, place, item.place, failure)
+            if failure is not None:
+                reason = _reason(failure)
+                failures[reason] += 1
+                if failures[reason] == 1 and len(failures) <= MOST_FAILURES:
+                    self._lose(file, place, item.place, failure)
             if allowance.is_spent and formats.holds_many(file.path):
                 self._lose(file, place, str(file.path), allowance.error())
                 break
-        if failures > MOST_FAILURES:
-            left = failures - MOST_FAILURES
-            self._ledger.fail(str(file.path), f"{left} more of its lines could not be read")
+        self._count_repeated(file, failures)
         if not allowance.documents:
             empty = NoTextError("expected lines of JSON, found none")
             self._lose(file, place, str(file.path), empty)
+
+    def _count_repeated(self, file: FoundFile, failures: Counter[str]) -> None:
+        """Report how many more lines of a file failed: many with one reason are one note."""
+        for reason, count in list(failures.items())[:MOST_FAILURES]:
+            if count > 1:
+                more = f"{count - 1} more of its lines could not be read for this reason: {reason}"
+                self._ledger.fail(str(file.path), more)
+        left = sum(list(failures.values())[MOST_FAILURES:])
+        if left:
+            self._ledger.fail(str(file.path), f"{left} more of its lines could not be read")
 
     def _note_missing_files(self, root: str) -> None:
         """Note the files to which pages refer; many become one note that says what to ingest."""
