@@ -260,7 +260,7 @@ MOST_NAMED = 5
 """Files of one suffix that are named; the others are counted."""
 
 _REASONS: Mapping[str, str] = {
-    "a picture; text in pictures is not read":
+    "a picture; it is kept with the pages that show it, its own text is not read":
         "png jpg jpeg gif svg webp ico bmp tif tiff heic avif drawio",
     "an office format that is not read; save it as .docx, .xlsx, .pptx or .pdf":
         "doc dot xlsb ppt pps rtf pages numbers key vsd vsdx one pub wpd",

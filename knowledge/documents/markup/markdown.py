@@ -447,6 +447,7 @@ def remove_site_marks(text: str) -> str:
 
 
 _TAB = re.compile(r"[ \t]{0,80}<(/?)(Tabs|TabItem|Tab)(?:\s([^<>\n]{0,500}))?(?<!/)>[ \t]{0,80}\Z")
+_LONGEST_LINE_OF_TABS = 2000
 _TAB_LABEL = re.compile(r"(?<![\w-])(label|title|value)=(?:\"([^\"\n]{1,200})\"|'([^'\n]{1,200})')")
 
 
@@ -456,20 +457,28 @@ def unfold_tabs(lines: Sequence[str]) -> list[str]:
     margins: list[int | None] = []
     fence: str | None = None
     for line in lines:
-        tab = _TAB.match(line) if fence is None and "<" in line else None
-        if tab is None:
+        tabs = _find_tabs(line) if fence is None and "<" in line else []
+        if not tabs:
             if margins and margins[-1] is None and line.strip():
                 margins[-1] = len(line) - len(line.lstrip())
             kept.append(_dedent(line, margins[-1] or 0) if margins else line)
             mark = _FENCE.match(line)
             fence = _follow(fence, mark[1]) if mark is not None else fence
             continue
-        if tab[1]:
-            margins[-1:] = []
-        else:
-            margins.append(None)
-        kept += ["", _find_tab_label(tab[3] or ""), ""]
+        for tab in tabs:
+            if tab[1]:
+                margins[-1:] = []
+            else:
+                margins.append(None)
+            kept += ["", _find_tab_label(tab[3] or ""), ""]
     return kept
+
+
+def _find_tabs(line: str) -> list[re.Match[str]]:
+    """Return the tags of a line that has nothing but tags of tabs, else none."""
+    parts = line.replace("><", ">\n<").split("\n") if len(line) <= _LONGEST_LINE_OF_TABS else []
+    found = [tag for tag in map(_TAB.match, parts) if tag is not None]
+    return found if len(found) == len(parts) else []
 
 
 def _find_tab_label(attributes: str) -> str:

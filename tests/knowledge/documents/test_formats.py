@@ -16,12 +16,12 @@ async def test_what_is_skipped_in_a_folder_is_listed_with_its_reason(desk: Desk)
     assert (result.added, result.failed) == (1, ())
     assert dict(result.skipped) == {
         "Makefile": "it has no suffix, by which formats are recognised",
-        "logo.png": "a picture; text in pictures is not read",
+        "logo.png": "a picture; it is kept with the pages that show it, its own text is not read",
         "old.doc": "an office format that is not read; save it as .docx, .xlsx, .pptx or .pdf",
         "package.json": "it holds data: no prepared documents and no description of an interface "
         "(OpenAPI)",
     }
-    assert "skipped logo.png: a picture; text in pictures is not read" in desk.lines
+    assert f"skipped logo.png: {dict(result.skipped)['logo.png']}" in desk.lines
 
 
 def test_many_files_of_one_suffix_are_one_line_more() -> None:
