@@ -54,6 +54,8 @@ _READERS: Mapping[str, str] = {
     ".msg": "interchange.msg",
 }
 """The module that reads a format; it is imported with the first file, in the process that reads."""
+_SCANS = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff"})
+"""Pictures: documents where they are ingested by themselves; in folders, pages show them."""
 _JSON_LINES = frozenset({".jsonl", ".ndjson"})
 _STRUCTURED = frozenset({".json", ".yaml", ".yml"})
 SUFFIXES = frozenset(_READERS) | _JSON_LINES | _STRUCTURED
@@ -153,6 +155,8 @@ def _read(item: Item, suffix: str, location: Location) -> Page:
         return json_lines.read(item.data, item.source)
     if suffix in _STRUCTURED:
         return _PAGE.validate_json(item.data)
+    if suffix in _SCANS:
+        return _find_reader("scans")(item.data, item.source)
     if suffix not in _READERS:
         known = " ".join(sorted(SUFFIXES))
         reason = explain_skip(PurePosixPath(f"file{suffix}"))
