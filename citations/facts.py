@@ -1,4 +1,4 @@
-"""Proves that a number of an answer stands in no text that the writer had, and is not computed.
+"""Proves that a number of an answer is in no text that the writer had, and is not computed.
 
 A number is known under each way of reading it: `1.000` is 1000 and 1.0, `21:00` is 21:00, 21 and 9,
 "five" is 5. The numbers of list items are no statements. A number counts as computed when it is the

@@ -2,7 +2,7 @@
 
 | fault                                                        | proved |
 |--------------------------------------------------------------|--------|
-| a number that no source has, that nobody said, not computed  | yes    |
+| a number that no source has, nobody said and is not computed | yes    |
 | code from which a foreign address was removed                | yes    |
 | code with an IP address, or a number of eight digits, so too | yes    |
 | a number that other sources have than those that are cited   | no     |
@@ -199,9 +199,9 @@ class _Checks:
     def _find_in_code(self, code: str, index: int) -> Iterator[Fault]:
         absent = [line.strip() for line in code.split("\n") if not self._has(line)]
         if absent:
-            # A command without the foreign address that stood in it helps nobody.
+            # A command is useless without the foreign address that was removed from it.
             is_proved = any(LEFT_OUT in line or self._leads_elsewhere(line) for line in absent)
-            reason = f"no source has the code: {'; '.join(absent[:_SHOWN])}"
+            reason = f"no source contains the code: {'; '.join(absent[:_SHOWN])}"
             is_foreign = any(map(self._has_foreign_word, absent))
             quote = code.strip("\n")
             yield Fault(index, quote, reason, is_proved=is_proved, is_foreign=is_foreign)
@@ -215,10 +215,12 @@ class _Checks:
         quote = _quote(text)
         if unknown:
             shown = ", ".join(unknown[:_SHOWN])
-            yield Fault(index, quote, f"no source has: {shown}", is_proved=True, cell=cell)
+            yield Fault(index, quote, f"no source contains: {shown}", is_proved=True, cell=cell)
         elif cited and (other := self._numbers.find_elsewhere(figures, cited)):
             shown = ", ".join(other[:_SHOWN])
-            yield Fault(index, quote, f"the sources that it cites do not have: {shown}", cell=cell)
+            yield Fault(
+                index, quote, f"the sources that it cites do not contain: {shown}", cell=cell
+            )
         elif absent:
             shown = ", ".join(absent[:_SHOWN])
             is_foreign = any(" " in span and self._has_foreign_word(span) for span in absent)
@@ -226,7 +228,7 @@ class _Checks:
             yield Fault(
                 index,
                 quote,
-                f"no source has the code: {shown}",
+                f"no source contains the code: {shown}",
                 is_proved=is_proved,
                 is_foreign=is_foreign,
                 cell=cell,

@@ -1,7 +1,6 @@
-"""Checks every text of a model that asks a person, or declines: no judge compares it with sources.
-
-What it says is the model's. A rule withholds what could lead a person astray: a link, an address or
-a telephone number that nobody gave, the request for a secret, and a piece of the prompt.
+"""Checks texts in which a model asks a person or declines, which no judge compares with sources. A
+rule withholds a text with a link, an address or a telephone number that does not come from the
+input, a request for a secret, or a part of the prompt.
 """
 
 import re

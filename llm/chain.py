@@ -76,14 +76,12 @@ AskOne = Callable[[Model, Run], Awaitable[A]]
 
 
 class FallbackChain:
-    """Models that are asked one after the other, until one answers.
-
-    A model that fails is followed by the next at once. One that has not answered after
-    `patience_seconds`, and has written nothing meanwhile, keeps running, and the next model of a
-    vendor is asked as well: the first answer counts. A model without a vendor, such as `offline`,
-    is asked only when nothing else runs. A failing model is left alone for a while: see
-    `CircuitBreaker`. Every model records its failures (`llm.port`), so that a fallback is in
-    the journal.
+    """Models that are asked one after the other, until one answers. If a model fails, the next one
+    is asked immediately. One that has not answered after `patience_seconds`, and has written
+    nothing meanwhile, keeps running, and the next model of a vendor is asked as well: the first
+    answer counts. A model without a vendor, such as `offline`, is asked only when nothing else
+    runs. A failing model is not asked for a while: see `CircuitBreaker`. Every model records its
+    failures (`llm.port`), so that a fallback is in the journal.
     """
 
     def __init__(

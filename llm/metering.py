@@ -15,7 +15,7 @@ from llm.errors import BudgetExhausted, ModelError
 from llm.port import ModelCall, Usage, record
 from llm.prices import PriceSource
 
-CANCELLED = "cancelled before the answer came"
+CANCELLED = "cancelled before there was an answer"
 
 
 @dataclass(slots=True)
@@ -147,8 +147,8 @@ async def hold(
 ) -> AsyncIterator[UsageEntry]:
     """Meter the exchange in the block, and hold its reservation meanwhile.
 
-    Raises `BudgetExhausted` before the block. An exchange that is cancelled stays reserved: nobody
-    knows what it cost. Outside of a question there is no budget.
+    Raises `BudgetExhausted` before the block. A cancelled exchange stays reserved, because its cost
+    is unknown. Outside of a question there is no budget.
     """
     if budget is None or run.question is None:
         with meter.exchange() as entry:

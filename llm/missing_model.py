@@ -28,4 +28,6 @@ class MissingModel:
 
 
 def _make_error(task: str) -> NoModel:
-    return NoModel(f"expected a model for the task {task!r}, found none: set one")
+    return NoModel(
+        f"expected a model for the task {task!r}, found none: configure one with GEN_MODEL"
+    )

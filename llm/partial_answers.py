@@ -19,7 +19,7 @@ log = structlog.get_logger("llm")
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """What is done, once, if no text has come after so many seconds."""
+    """The action that is performed once if no text has arrived after so many seconds."""
 
     seconds: float
     act: Callable[[], Awaitable[None]]

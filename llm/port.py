@@ -196,7 +196,7 @@ class Model(Protocol):
 
 
 OFFLINE = "offline"
-"""The name of what stands in a setting where no model is configured."""
+"""The value of a setting without a model."""
 
 
 def find_model(model: Model) -> Model | None:

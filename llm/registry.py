@@ -188,7 +188,9 @@ class Registry:
     def _make_link(self, name: ModelName) -> ChainLink:
         vendor, access = self._find_access(name)
         if not vendor.chats:
-            raise UnknownProvider(f"expected a model that answers, found the reranker '{name}'")
+            raise UnknownProvider(
+                f"expected a model that writes answers, found the reranker '{name}'"
+            )
         model = VendorModel(
             transport=Transport(
                 str(name),

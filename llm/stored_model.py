@@ -281,8 +281,8 @@ class StoredModel:
         count = int(await calls.get(key) or 0)
         if count >= MOST_TIMEOUTS:
             raise ModelTimeout(
-                f"expected an answer of {self.name!r}, which ran out of time {count} times in this "
-                "question and is not asked again in it"
+                f"expected an answer of {self.name!r}, which exceeded its time limit {count} "
+                f"times in this question and is not asked again for it"
             )
         try:
             yield
@@ -337,7 +337,7 @@ class StoredModel:
             self._cache.counts.misses += 1
             answer = await ask()
             if answer.model != OFFLINE or self.name == OFFLINE:
-                # The rules answer while vendors are away; nobody else has to wait for those then.
+                # Without vendors the search answers, so other questions need not wait.
                 await self._cache.put(key, encode(answer))
             return answer
 

@@ -43,10 +43,10 @@ _MOST_READ = 12
 _BEGINNING = 300
 _SEARCHES = ("hybrid_search", "search")
 _MOST_CHARACTERS = 12_000
-"""Of all passages together that are handed over."""
+"""Characters of all passages that are passed on."""
 _REQUEST = "request"
 _TITLE_CHARACTERS = 6_000
-"""Of all titles together; a branch returns at most 32 kB."""
+"""Characters of all titles; a branch returns at most 32 kB."""
 _SHORTEST_TITLE = 30
 
 

@@ -109,7 +109,7 @@ async def open_outside_tools(path: Path | None) -> "AsyncIterator[list[OutsideTo
     """Yield the tools of a file, connected inside the block; without a file there are none.
 
     Raises `InvalidToolSet` for a file that is wrong, and `CommandError` without the extra `mcp`. A
-    server that is away is logged: its tools are there and fail until it is back.
+    server that cannot be reached is logged: its tools exist, but fail until it is available.
     """
     if path is None:
         yield []
@@ -128,8 +128,8 @@ async def open_outside_tools(path: Path | None) -> "AsyncIterator[list[OutsideTo
                 from tools.outside.mcp_tools import open_servers
             except ModuleNotFoundError as error:
                 raise CommandError(
-                    f"{path.name}: expected the package {error.name!r} for MCP servers, "
-                    "found none: install refdesk[mcp]"
+                    f"{path.name}: expected the package {error.name!r} for MCP servers, which is "
+                    f"not installed: pip install 'refdesk[mcp]'"
                 ) from error
             tools += await stack.enter_async_context(open_servers(found.servers))
         yield tools

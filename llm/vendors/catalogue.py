@@ -65,7 +65,7 @@ class Vendor:
 
     @property
     def needs_key(self) -> bool:
-        """Whether it answers nobody without a key."""
+        """Whether it requires a key."""
         return not self.is_local
 
     @property

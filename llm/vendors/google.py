@@ -202,7 +202,7 @@ class _GoogleResponse:
 
     def reply(self, model: str) -> ModelReply:
         if self._finish is None and self._blocked is None:
-            raise ModelUnavailable(f"expected the end of the answer of {model!r}, found it cut")
+            raise ModelUnavailable(f"expected the end of the answer of {model!r}, found it cut off")
         refusal = self._blocked
         if self._finish in REFUSALS:
             refusal = f"the answer was stopped ({self._finish.value})"

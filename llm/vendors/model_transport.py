@@ -39,7 +39,7 @@ FIRST_TOKEN_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class RetryRules:
-    """How often and how patiently one model is asked again; `attempts` counts the first one.
+    """The rules of retries of one model; `attempts` counts the first one.
 
     Waits grow with jitter from `wait_initial_seconds` to `wait_max_seconds`. A `Retry-After`
     is kept to exactly; when it is longer than `retry_after_max_seconds`, or than the time that is
@@ -143,8 +143,8 @@ class Transport:
             patience -= wait
             if patience < 0:
                 raise RateLimited(
-                    f"expected a place within the limits of {self.name!r}, "
-                    f"found none for {wait:.3g} s",
+                    f"expected capacity within MODEL_LIMITS of {self.name!r}, found none for "
+                    f"{wait:.3g} s",
                     retry_after_seconds=wait,
                 )
             await asyncio.sleep(wait)
@@ -228,7 +228,7 @@ class CircuitBreaker:
         """Return the error that opened the breaker, with the remaining time."""
         left = max(0.0, self._remaining_pause())
         error = copy.copy(cause)
-        error.args = (f"{cause} (not asked again for {left:.3g} s)",)
+        error.args = (f"{cause} (it is not asked again for {left:.3g} s)",)
         if isinstance(error, ModelUnavailable):
             error.retry_after_seconds = left
         return error

@@ -207,7 +207,7 @@ class _OpenAiCompletion:
 
     def reply(self, model: str) -> ModelReply:
         if not self._finish:
-            raise ModelUnavailable(f"expected the end of the stream of {model!r}, found it cut")
+            raise ModelUnavailable(f"expected the end of the stream of {model!r}, found it cut off")
         refusal = _refusal(self._refusal, self._finish)
         return ModelReply(
             self._text,

@@ -233,8 +233,8 @@ class VendorModel:
                 self._remember(suspected)
             return again.output
         raise UnreadableOutput(
-            f"expected {self.name!r} to answer task {task.name!r} as its output is "
-            f"defined, found twice something else: {again.problem}"
+            f"expected {self.name!r} to answer task {task.name!r} in the required form, found "
+            f"another form twice: {again.problem}"
         ) from again.problem
 
     async def _exchange(
@@ -299,7 +299,7 @@ class VendorModel:
                     reply = delta.reply or reply
             if reply is None:
                 raise ModelUnavailable(
-                    f"expected the end of the stream of {self.name!r}, found it cut"
+                    f"expected the end of the stream of {self.name!r}, found it cut off"
                 )
         return reply
 

@@ -263,7 +263,7 @@ def wrong_key(model: str, key_variable: str, status: int) -> MissingKey:
     """Return the error for a refused key, without the message: it repeats parts of the key."""
     return MissingKey(
         f"expected a key in {key_variable} that the vendor accepts for {model!r}, found that it "
-        f"refuses it (status {status})"
+        f"was refused (status {status})"
     )
 
 
@@ -296,7 +296,7 @@ def error_of(
             retry_after_seconds=retry_after_seconds,
         )
     if status == 402:
-        return QuotaExhausted(f"the vendor demands payment for {model!r}: {message}")
+        return QuotaExhausted(f"the vendor requires payment for {model!r}: {message}")
     return RejectedRequest(
         f"the vendor rejects the request to {model!r} ({status}): {message}", parameter=parameter
     )

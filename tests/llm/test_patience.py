@@ -131,7 +131,7 @@ async def test_a_cancelled_call_is_in_the_record(server: ModelServer, registry: 
             asking.cancel()
 
     assert asking.cancelled()
-    assert [call.error for call in calls] == ["cancelled before the answer came"]
+    assert [call.error for call in calls] == ["cancelled before there was an answer"]
 
 
 async def test_a_place_within_the_limits_is_waited_for(server: ModelServer) -> None:
@@ -148,7 +148,7 @@ async def test_a_place_within_the_limits_is_waited_for(server: ModelServer) -> N
 async def test_a_place_that_is_too_far_away_is_reported_as_a_limit(server: ModelServer) -> None:
     registry, _ = make_registry_at_places(server, *[120.0] * 3)
 
-    with pytest.raises(RateLimited, match="limits of 'gpt-4@openai'") as caught:
+    with pytest.raises(RateLimited, match="MODEL_LIMITS of 'gpt-4@openai'") as caught:
         await registry.model(NAME).ask(COLOUR, SKY, OUTSIDE)
 
     assert caught.value.retry_after_seconds == 120

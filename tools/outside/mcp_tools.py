@@ -1,6 +1,6 @@
-"""The tools of MCP servers: what a server says about them is shown to models and never believed.
+"""The tools of MCP servers: statements of a server about them are shown to models but not trusted.
 
-Which tools there are and what they change is the operator's word (`tools.outside.outside_tool`). A
+The operator states which tools exist and what they change (`tools.outside.outside_tool`). A
 tool whose definition is another one than at the start, or than the operator pinned, is not called.
 """
 

@@ -222,6 +222,21 @@ async def test_a_question_in_another_language_than_the_documents_gets_the_langua
     assert found.suggested_actions == ()
 
 
+@pytest.mark.parametrize("reason", [Reason.OUT_OF_SCOPE, Reason.INSUFFICIENT_CONTEXT])
+async def test_a_refusal_says_which_documents_were_not_compared_with_the_question(
+    reason: Reason,
+) -> None:
+    asked = Reads(clarification_reason=reason, language="ru")
+
+    every = await word_question(asked)
+    some = await word_question(asked.model_copy(update={"document_languages": ("en", "de")}))
+
+    names = f"{TEXTS.text('language_en', 'ru')}, {TEXTS.text('language_de', 'ru')}"
+    note = TEXTS.text("not_compared", "ru", document_languages=names)
+    assert note in some.response
+    assert some.response.startswith(every.response)
+
+
 async def test_a_model_words_it_and_the_options_stay_ours() -> None:
     model = ScriptedModel([ClarifyOutput(text="Meinen Sie Konten oder Tarife?")])
 

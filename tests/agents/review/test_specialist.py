@@ -102,5 +102,5 @@ async def test_the_failure_of_a_tool_that_finds_passages_is_reported(
 
     assert isinstance(given, GivenOutput)
     told = [(one.text, one.severity) for one in given.errors]
-    sentence = "the tool graph_search failed (broken): results may be incomplete or unreliable"
+    sentence = "the tool graph_search failed (broken), so results may be incomplete"
     assert told == ([(sentence, ErrorSeverity.MEDIUM)] if is_reported else [])

@@ -81,7 +81,7 @@ async def test_a_citation_of_an_unknown_source_supports_nothing() -> None:
     [
         ({}, {}, "useful"),
         ({"must_say": (("60 requests",),)}, {}, "incomplete"),
-        ({"must_not_say": (("account",),)}, {}, "says the forbidden"),
+        ({"must_not_say": (("account",),)}, {}, "contains a forbidden text"),
         ({"pages": ("page-2",)}, {}, "useful"),
         ({"pages": ("page-3",)}, {}, "wrong page"),
         ({"language": "de"}, {}, "wrong language"),

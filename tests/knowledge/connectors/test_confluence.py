@@ -246,7 +246,7 @@ async def test_a_service_that_is_away_loses_nothing_and_says_what_to_do(
 ) -> None:
     await reading.read()
     before = dict(reading.documents)
-    service.fail("/wiki/api/v2/spaces/1/pages", status, **headers)
+    service.fail("/wiki/api/v2/spaces/1/pages", status, body=b"{}", times=99, **headers)
 
     with pytest.raises(ConnectorError, match=message) as caught:
         await reading.read()
