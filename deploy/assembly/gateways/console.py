@@ -13,7 +13,7 @@ from broker.values import DeadLetter
 from config.settings import Settings
 from deploy.assembly.dead_letters import retry_letter
 from deploy.assembly.gap_finding import finding_gaps
-from deploy.assembly.gateways.console_operations import operating
+from deploy.assembly.gateways.console_operations import ConsoleOperations, operating
 from deploy.assembly.gateways.document_catalog import OwnedCatalog
 from deploy.assembly.runtime import Runtime, desks
 from deploy.assembly.verified_answers import put_answers
@@ -80,7 +80,7 @@ async def open_parts(
             pages.append(verified)
             concerns.append(find_in_answers(verified))
             await _publish_all(frame, verified, settings)
-        yield ConsoleParts(pages, concerns, gaps)
+        yield ConsoleParts(pages, concerns, gaps, operations)
 
 
 async def _publish_all(frame: Frame, pages: VerifiedPages, settings: Settings) -> None:
@@ -96,11 +96,15 @@ async def _publish_all(frame: Frame, pages: VerifiedPages, settings: Settings) -
 
 @dataclass(frozen=True, slots=True)
 class ConsoleParts:
-    """Pages of the console, and what finds the gaps; None where no records are kept."""
+    """Pages of the console, what finds the gaps, and what reads sources.
+
+    `gaps` is None where no records are kept.
+    """
 
     pages: Sequence[ConsolePart]
     concerns: Sequence[FindConcerns]
     gaps: "GapFinder | None"
+    operations: ConsoleOperations
 
 
 def make_gate(settings: Settings, client: "Redis") -> Gate:

@@ -14,11 +14,20 @@ from config.settings import Settings
 from deploy.assembly.gateways.document_catalog import OwnedCatalog
 from deploy.assembly.runtime import Runtime
 from deploy.assembly.source_refresh import refresh_source
-from deploy.assembly.source_registry import RegisteredSource, SourceRegistry, SourceSpec
+from deploy.assembly.source_registry import (
+    RegisteredSource,
+    SourceRegistry,
+    SourceSpec,
+    admit_over_http,
+    check_schedule,
+    parse_source,
+)
 from deploy.assembly.uploads import Uploads
+from deploy.errors import CommandError
 from deploy.logging_setup import secrets_of
 from gateway.console.access import Assistant
 from gateway.console.operation_pages import ShownSetting, SourceState
+from gateway.http.routes.sources import NewSource
 from knowledge.documents.formats import SUFFIXES
 
 _LONGEST_NAME = 120
@@ -52,6 +61,9 @@ class ConsoleOperations:
                 one.failed,
                 one.reasons,
                 is_running=(assistant, one.spec.root) in self._running,
+                id=one.id,
+                schedule=one.schedule,
+                next_at=one.next_at(),
             )
             for one in SourceRegistry(self._settings[assistant]).read().sources
             if (one.tenant, one.assistant) == assistant
@@ -65,6 +77,22 @@ class ConsoleOperations:
             return False
         self._begin(assistant, spec)
         return True
+
+    def add_source(self, assistant: Assistant, wanted: NewSource) -> SourceState:
+        """Add a source, or change its schedule; raise `ValueError` for one that is refused."""
+        settings = self._settings[assistant]
+        options = wanted.model_dump(exclude={"source", "schedule"})
+        try:
+            spec = parse_source(wanted.source, **options)
+            spec = admit_over_http(spec, settings.sources_over_http)
+            SourceRegistry(settings).add(spec, check_schedule(wanted.schedule))
+        except CommandError as error:
+            raise ValueError(str(error)) from error
+        return next(one for one in self.list_sources(assistant) if one.place == spec.root)
+
+    def forget_source(self, assistant: Assistant, place: str) -> bool:
+        """Read a source no more; its documents stay."""
+        return SourceRegistry(self._settings[assistant]).forget(place)
 
     async def upload(self, assistant: Assistant, name: str, data: bytes) -> None:
         settings = self._settings[assistant]

@@ -23,8 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="SOURCE",
         help="a folder, a file, a zip archive, git:PATH of a local repository, a web address "
-        "such as https://docs.example.com/guide/, whose pages below it are crawled, or a store: "
-        "s3://, gs://, az://, sftp:// or webdav://",
+        "such as https://docs.example.com/guide/, whose pages below it are crawled, a store: "
+        "s3://, gs://, az://, sftp:// or webdav://, or a service: confluence://HOST/SPACE, "
+        "zendesk://HOST",
     )
     parser.add_argument(
         "--revision", default="", help="branch, tag or commit of a repository (default: HEAD)"

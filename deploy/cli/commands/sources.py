@@ -1,6 +1,7 @@
 """Lists the sources of documents, adds and removes some, or reads them now."""
 
 import argparse
+import textwrap
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -17,6 +18,7 @@ from deploy.errors import EXIT_SOME_FAILED, CommandError
 from knowledge.errors import KnowledgeError
 
 EXIT_NOTHING_FOUND = 3
+_WIDTH = 80
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -132,12 +134,24 @@ def describe_source(source: RegisteredSource) -> dict[str, object]:
 
 def _lines(source: RegisteredSource) -> list[str]:
     fields = describe_source(source)
-    when = f"read {fields['read_at']}" if source.read_at else "not read yet"
+    done = "tried" if source.failed else "read"
+    when = f"{done} {fields['read_at']}" if source.read_at else "not read yet"
     following = f", next {fields['next_at']} ({source.schedule})" if source.schedule else ""
-    lines = [f"{source.spec.root}: {when}{following}"]
+    lines = [source.spec.root, f"  {when}{following}"]
     if source.failed:
-        lines.append(f"  {source.failed} could not be read; their last versions stay")
-        lines += (f"  {reason}" for reason in source.reasons)
+        lines.append(f"  {source.failed} could not be read; their last versions stay:")
+        lines += [
+            line
+            for reason in source.reasons
+            for line in textwrap.wrap(
+                reason,
+                _WIDTH,
+                initial_indent="  - ",
+                subsequent_indent="    ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        ]
     return lines
 
 

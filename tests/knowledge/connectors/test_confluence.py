@@ -229,9 +229,9 @@ async def test_attachments_are_read_with_the_groups_of_their_page(
 @pytest.mark.parametrize(
     ("status", "headers", "message"),
     [
-        (503, {"Retry_After": "3600"}, "asks for 3600 s"),
+        (503, {"Retry-After": "3600"}, "asks for 3600 s"),
         (401, {}, "set CONFLUENCE_EMAIL and CONFLUENCE_API_TOKEN"),
-        (429, {"Retry_After": "3600"}, "asks for 3600 s"),
+        (429, {"Retry-After": "3600"}, "asks for 3600 s"),
         (302, {"Location": "http://169.254.169.254/latest"}, "check its address"),
         (403, {}, "check its permissions"),
         (500, {}, "answered 500"),
@@ -246,7 +246,7 @@ async def test_a_service_that_is_away_loses_nothing_and_says_what_to_do(
 ) -> None:
     await reading.read()
     before = dict(reading.documents)
-    service.fail("/wiki/api/v2/spaces/1/pages", status, **headers)
+    service.fail("/wiki/api/v2/spaces/1/pages", status, headers)
 
     with pytest.raises(ConnectorError, match=message) as caught:
         await reading.read()
@@ -258,7 +258,7 @@ async def test_a_service_that_is_away_loses_nothing_and_says_what_to_do(
 async def test_a_busy_service_is_asked_again_after_the_time_that_it_states(
     reading: Reading, service: PlayedService
 ) -> None:
-    service.fail("/wiki/api/v2/pages/11", 429, times=2, Retry_After="0")
+    service.fail("/wiki/api/v2/pages/11", 429, {"Retry-After": "0"}, times=2)
 
     assert (await reading.read()).fetched == 3
     assert service.requests.count("/wiki/api/v2/pages/11") == 3
@@ -284,7 +284,7 @@ async def test_half_a_page_keeps_its_last_version_and_is_named(
 async def test_an_answer_that_breaks_off_is_no_page(
     reading: Reading, service: PlayedService
 ) -> None:
-    service.fail("/wiki/api/v2/pages/11", 200, body=b'{"id"', Content_Length="900")
+    service.fail("/wiki/api/v2/pages/11", 200, {"Content-Length": "900"}, body=b'{"id"')
 
     outcome = await reading.read()
 
@@ -337,7 +337,7 @@ async def test_credentials_go_to_the_site_of_the_settings_alone(
         reading.place = f"confluence://{service.host}/OPS"
         wiki.attach("12", "att5", "rates.md", b"# Rates\n")
         download = "/wiki/rest/api/content/12/child/attachment/att5/download"
-        service.fail(download, 302, Location=f"http://localhost:{other.port}/secret.md")
+        service.fail(download, 302, {"Location": f"http://localhost:{other.port}/secret.md"})
 
         outcome = await reading.read()
 
