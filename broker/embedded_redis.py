@@ -69,7 +69,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class ServerVersion:
-    """What a server program says it is: `redis` or `valkey`, and the first two version numbers."""
+    """The kind of a server program, `redis` or `valkey`, and the first two version numbers."""
 
     kind: str
     numbers: tuple[int, ...]

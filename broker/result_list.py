@@ -167,7 +167,7 @@ class EndedMessages:
         return [message for message, exists in zip(messages, found, strict=True) if not exists]
 
     async def announce(self, question: Question, event: str) -> None:
-        """Give the message once more: its answer was `rated`, or its conversation `forgotten`."""
+        """Publish the message again: its answer was `rated`, or its conversation `forgotten`."""
         shard, names = self._context.locate(question)
         with reachable():
             client: Any = self._context.client

@@ -27,15 +27,19 @@ class HttpSettings(BaseModel):
     """The HTTP channel; a part of `Settings`."""
 
     source_links: bool = Field(
-        True, description="show cited documents that are not published elsewhere over HTTP"
+        True,
+        description="show cited documents over HTTP in the document reader, if they are not "
+        "published elsewhere",
     )
     public_url: str | None = Field(
-        None, description="public address of the HTTP server if it differs from its own"
+        None,
+        description="public address of the HTTP server, if it differs from the address that "
+        "it listens on",
     )
     require_keys: bool = Field(
         False,
-        description="always require a key over HTTP, even before the first key is created or after "
-        "Redis has lost all keys",
+        description="always require a key over HTTP, also before the first key is created and "
+        "after Redis has lost all keys",
     )
     allowed_hosts: tuple[str, ...] = Field(
         (),
@@ -50,21 +54,22 @@ class HttpSettings(BaseModel):
 
     person_issuers: dict[str, PersonIssuer] = Field(
         {},
-        description="identity providers whose tokens (RS256, ES256) state who asks and in which "
-        "groups they are, by issuer: a JSON object of objects with `jwks_url`, `audience` and, "
+        description="identity providers whose tokens (RS256, ES256) state who asks and which "
+        "groups they belong to, by issuer: a JSON object of objects with `jwks_url`, "
+        "`audience` and, "
         "optionally, `tenant` and `groups_claim`",
     )
     mcp_key: SecretStr | None = Field(
         None,
-        description="secret key whose scopes, groups and limits hold for `refdesk mcp`; empty: the "
-        "person who starts it may ask everything that `refdesk ask` answers",
+        description="secret key whose scopes, groups and limits apply to `refdesk mcp`; empty: no "
+        "limits, as with `refdesk ask`",
     )
 
     http_connections: int = Field(
         4096,
         ge=1,
-        description="maximum number of open connections of the HTTP server or a webhook; beyond it "
-        "connections without a complete request are closed, then new ones are refused",
+        description="maximum number of open connections of the HTTP server or a webhook; above "
+        "it, connections without a complete request are closed, then new ones are refused",
     )
     http_connections_per_address: int = Field(
         256,
@@ -77,13 +82,16 @@ class HttpSettings(BaseModel):
     http_idle_seconds: float = Field(
         75.0,
         gt=0,
-        description="time limit for a connection without a request; must exceed that of a proxy",
+        description="time limit for a connection without a request; must be longer than that of a "
+        "proxy",
     )
     http_write_seconds: float = Field(
         30.0, gt=0, description="time limit for a client that does not read the response"
     )
     http_buffer_mb: int = Field(
-        16, ge=1, description="memory for request bodies of one process; beyond it: status 503"
+        16,
+        ge=1,
+        description="memory for request bodies of one process; above it, requests get status 503",
     )
     http_buffer_mb_per_address: int = Field(
         4, ge=1, description="the same for one address (IPv6: one /64)"
@@ -121,16 +129,18 @@ class VisitorSettings(BaseModel):
     """Limits per person: visitors of websites, and people in chats; a part of `Settings`."""
 
     visitor_requests_per_minute: int = Field(
-        120, ge=1, description="requests of one visitor (an address) with one public key"
+        120,
+        ge=1,
+        description="maximum number of requests of one visitor (an IP address) with one public key",
     )
     visitor_questions_per_minute: int = Field(
-        30, ge=1, description="questions of one visitor with one public key"
+        30, ge=1, description="maximum number of questions of one visitor with one public key"
     )
     visitor_questions_per_day: int = Field(
         500,
         ge=1,
-        description="questions of one visitor with one public key, unless the key has another "
-        "limit; all people behind one address are one visitor",
+        description="maximum number of questions of one visitor with one public key, unless the "
+        "key has another limit; all people behind one IP address count as one visitor",
     )
     visitor_openings_per_minute: int = Field(
         30, ge=1, description="conversations that one visitor opens"
@@ -139,7 +149,9 @@ class VisitorSettings(BaseModel):
         500, ge=1, description="conversations that one visitor opens"
     )
     visitor_failures_per_minute: int = Field(
-        30, ge=1, description="requests of one visitor with an invalid key or token"
+        30,
+        ge=1,
+        description="maximum number of requests of one visitor with an invalid key or token",
     )
     visitor_share: float = Field(
         0.25, gt=0, le=1, description="maximum share of a public key's limits for one visitor"
@@ -151,7 +163,10 @@ class VisitorSettings(BaseModel):
         200, ge=0, description="questions of one person in all of their chats; 0: no limit"
     )
     empty_conversation_minutes: float = Field(
-        15.0, gt=0, description="lifetime of a visitor's conversation without a question"
+        15.0,
+        gt=0,
+        description="time after which a conversation of a visitor is deleted if no "
+        "question was asked in it",
     )
 
 
@@ -162,16 +177,18 @@ class ChatSettings(BaseModel):
         1.0,
         ge=0,
         le=30,
-        description="chats: messages within this time are merged into one question; 0: none are",
+        description="chats: messages of one person within this time are merged into one question; "
+        "0: no merging",
     )
     newer_message: Literal["supersedes", "waits"] = Field(
         "supersedes",
-        description="chats: effect of a message that arrives before the previous one is answered",
+        description="chats: what happens to a message that arrives before the previous one is "
+        "answered",
     )
     chat_groups_file: Path | None = Field(
         None,
         description="TOML file with the groups of people, of user groups (Slack) and of channels "
-        "in Slack and Telegram; unset: chats read public documents only",
+        "in Slack and Telegram; unset: questions in chats are answered from public documents only",
     )
     slack_bot_token: SecretStr | None = Field(
         None, description="token of the Slack app, `xoxb-...`"
@@ -183,7 +200,9 @@ class ChatSettings(BaseModel):
         None, description="app-level token for Socket Mode, `xapp-...`"
     )
     slack_channels: tuple[str, ...] = Field(
-        (), description="ids of Slack channels in which every message is a question (a JSON list)"
+        (),
+        description="ids of Slack channels in which every message is treated as a question (a "
+        "JSON list)",
     )
     slack_allowed_channels: tuple[str, ...] = Field(
         (),
@@ -195,12 +214,13 @@ class ChatSettings(BaseModel):
     )
     slack_allowed_teams: tuple[str, ...] = Field(
         (),
-        description="ids of further Slack workspaces and organisations whose people to answer, in "
-        "addition to that of the app (a JSON list)",
+        description="ids of further Slack workspaces and organisations whose members are "
+        "answered, in addition to that of the app (a JSON list)",
     )
     slack_external_people: bool = Field(
         False,
-        description="answer people of all other organisations, in Slack channels shared with them",
+        description="answer members of all other organisations, in Slack channels that are shared "
+        "with them",
     )
     slack_api_url: str | None = Field(None, description="address of a proxy for Slack")
     telegram_bot_token: SecretStr | None = Field(None, description="token of the Telegram bot")
@@ -247,22 +267,28 @@ class ConsoleSettings(BaseModel):
         "`viewer`. A person is a verified e-mail address, `group:NAME` or `subject:ID`",
     )
     console_idle_minutes: float = Field(
-        60.0, ge=1, description="how long a session of the console lasts without use"
+        60.0, ge=1, description="a session of the console ends after this time without use"
     )
     console_session_hours: float = Field(
-        12.0, gt=0, le=168, description="how long a session of the console lasts at most"
+        12.0, gt=0, le=168, description="maximum duration of a session of the console"
     )
     oidc_issuer: str | None = Field(
         None,
-        description="address of the OpenID Connect provider by which people sign in to the "
-        "console; needs `OIDC_CLIENT_ID` and `PUBLIC_URL`. Unset: only links of `refdesk console`",
+        description="address of the OpenID Connect provider with which people sign in to the "
+        "console; needs `OIDC_CLIENT_ID` and `PUBLIC_URL`. Unset: people sign in only with "
+        "links from `refdesk console`",
     )
-    oidc_client_id: str = Field("", description="the id of this desk at the provider")
+    oidc_client_id: str = Field(
+        "", description="client id of this installation at the OpenID Connect provider"
+    )
     oidc_client_secret: SecretStr | None = Field(
-        None, description="the secret of this desk at the provider; unset: a public client"
+        None,
+        description="client secret of this installation at the OpenID Connect provider; "
+        "unset: a public client",
     )
     oidc_scopes: tuple[str, ...] = Field(
-        ("openid", "email", "profile"), description="what is asked of the provider (a JSON list)"
+        ("openid", "email", "profile"),
+        description="scopes that are requested from the OpenID Connect provider (a JSON list)",
     )
     oidc_groups_claim: str = Field(
         "groups", description="the claim of the ID token that lists the groups of a person"

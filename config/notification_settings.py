@@ -58,28 +58,34 @@ class NotificationSettings(BaseModel):
 
     webhooks: dict[str, WebhookEndpoint] = Field(
         {},
-        description="where events are sent, as JSON: each name with `url`, `secret` (`whsec_` and "
-        "base64 of at least 24 bytes), and if needed `earlier_secret`, `events`, `assistants` "
+        description="endpoints to which events are sent: a JSON object of names with `url`, "
+        "`secret` (`whsec_`, then base64 of at least 24 bytes), and optionally "
+        "`earlier_secret`, `events`, `assistants` "
         "(`tenant/assistant`) and `private` (true: the host may be in this network)",
     )
 
     handover_email: str | None = Field(
-        None, description="the mailbox of people who take over a conversation; needs `SMTP_HOST`"
+        None,
+        description="e-mail address of the people who take over conversations; needs `SMTP_HOST`",
     )
     handover_slack_url: SecretStr | None = Field(
-        None, description="the address of an incoming webhook of Slack, which posts to a channel"
+        None,
+        description="address of an incoming webhook of Slack, which posts the conversation "
+        "to a channel",
     )
     handover_webhook: WebhookEndpoint | None = Field(
-        None, description="an endpoint for conversations, as JSON: `url`, `secret`, `private`"
+        None,
+        description="endpoint to which conversations are sent: a JSON object with `url`, "
+        "`secret` and optionally `private`",
     )
-    smtp_host: str | None = Field(None, description="the server that sends e-mail")
+    smtp_host: str | None = Field(None, description="host name of the server that sends e-mail")
     smtp_port: int = Field(587, ge=1, le=65_535)
     smtp_security: Literal["starttls", "tls", "none"] = Field(
-        "starttls", description="how the connection is encrypted"
+        "starttls", description="encryption of the connection to that server"
     )
-    smtp_user: str = Field("", description="empty: the server asks for no name")
+    smtp_user: str = Field("", description="user name at that server; empty: no authentication")
     smtp_password: SecretStr | None = None
-    smtp_from: str = Field("", description="the sender; empty: `HANDOVER_EMAIL`")
+    smtp_from: str = Field("", description="sender of the e-mail; empty: `HANDOVER_EMAIL`")
 
     @field_validator("handover_email", "smtp_from")
     @classmethod
@@ -141,13 +147,13 @@ class TelemetrySettings(BaseModel):
     )
     telemetry_content: bool = Field(
         False,
-        description="whether traces contain questions and answers; they then leave this "
-        "installation, and `refdesk forget` does not erase them at the receiver",
+        description="include questions and answers in traces; they then leave this installation, "
+        "and `refdesk forget` does not erase them at the receiver",
     )
     sentry_dsn: SecretStr | None = Field(
         None,
-        description="address of a Sentry project, to which errors are reported without text of "
-        "questions or documents (needs the extra `sentry`)",
+        description="address (DSN) of a Sentry project, to which errors are reported without the "
+        "text of questions and documents (needs the extra `sentry`)",
     )
 
     @field_validator("otel_exporter_otlp_endpoint", "sentry_dsn", mode="before")

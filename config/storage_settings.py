@@ -17,7 +17,10 @@ class StorageSettings(BaseModel):
     redis_url: str | None = Field(None, description="unset: the embedded broker")
     qdrant_url: str | None = Field(None, description="unset: the embedded index")
     qdrant_api_key: SecretStr | None = Field(None, description="key of the Qdrant server")
-    refdesk_data: Path = Field(Path(".refdesk"), description="folder of broker, index and models")
+    refdesk_data: Path = Field(
+        Path(".refdesk"),
+        description="folder of the embedded broker, the embedded index, the records and the models",
+    )
 
     @field_validator("redis_url", "qdrant_url", mode="before")
     @classmethod
@@ -61,24 +64,25 @@ class RetentionSettings(BaseModel):
     records_days: float = Field(
         90.0,
         ge=0,
-        description="retention of the records of questions and answers, which the console shows to "
-        "the owner; 0: none are kept",
+        description="retention of the records of questions and answers, which the console shows "
+        "to the owner; 0: no records",
     )
     records_url: SecretStr | None = Field(
         None,
         description="database of the records: `postgresql://USER:PASSWORD@HOST/NAME` (needs the "
-        "extra `postgresql`) or `sqlite:///PATH`; unset: `records.sqlite3` in the data folder. Set "
-        "it where several processes serve questions on different machines",
+        "extra `postgresql`) or `sqlite:///PATH`; unset: `records.sqlite3` in the data folder. "
+        "Set it if several machines serve questions",
     )
     records_people: Literal["pseudonym", "id"] = Field(
         "pseudonym",
-        description="how records name who asked: `pseudonym`, a hash by which questions of one "
-        "person are recognised, or `id`, also as the channel names them (`user_id`, `sub` of a "
-        "token, the id of a chat)",
+        description="how records identify who asked: `pseudonym`, a hash that is the same for all "
+        "questions of a person, or `id`, which adds the id of the channel (`user_id`, `sub` "
+        "of a token, the id of a chat)",
     )
     records_redact: tuple[Redaction, ...] = Field(
         (),
-        description="what is replaced in records before they are written: `email`, `number` "
+        description="kinds of text that are replaced in records before they are written: `email`, "
+        "`number` "
         "(telephone, card and account numbers of at least 7 digits), `address` (of web pages)",
     )
     retention: dict[str, Retention] = Field(
@@ -92,13 +96,13 @@ class RetentionSettings(BaseModel):
         60.0,
         ge=0,
         description="time after an erasure until Redis rewrites its append-only file, which "
-        "contains the erased text until then; also the minimum interval. 0: never, because the "
-        "operator does it",
+        "contains the erased text until then; also the minimum interval between two rewrites. "
+        "0: Refdesk never starts a rewrite; do it yourself",
     )
     expiry_rewrite_hours: float = Field(
         24.0,
         ge=0,
-        description="interval of such rewrites for expired data without an erasure; 0: never",
+        description="interval of such rewrites when data expired but nothing was erased; 0: never",
     )
 
     @field_validator("retention")
@@ -146,36 +150,43 @@ class IngestionSettings(BaseModel):
         20.0,
         gt=0,
         le=3600,
-        description="processor time for one file (wall time: three times that); for JSON Lines, "
-        "for one document, and for a whole file this time per megabyte",
+        description="maximum processor time for one file (wall time: three times as long); for "
+        "JSON Lines: for one document, and per megabyte for the whole file",
     )
     ingestion_file_memory_mb: int = Field(
-        512, ge=64, le=65_536, description="memory for one file, in megabytes"
+        512, ge=64, le=65_536, description="maximum memory for reading one file, in megabytes"
     )
     crawl_pages: int = Field(
-        2000, ge=1, le=1_000_000, description="the most pages of one website that are opened"
+        2000, ge=1, le=1_000_000, description="maximum number of pages that one crawl opens"
     )
     crawl_depth: int = Field(
-        20, ge=0, le=1000, description="the most links between the start of a crawl and a page"
+        20,
+        ge=0,
+        le=1000,
+        description="maximum number of links between the start of a crawl and a page",
     )
     crawl_seconds: float = Field(
-        3600.0, gt=0, le=86_400, description="the longest time of one crawl"
+        3600.0, gt=0, le=86_400, description="maximum duration of one crawl"
     )
     crawl_page_seconds: float = Field(
-        30.0, gt=0, le=600, description="the longest time for one page, until its last byte"
+        30.0, gt=0, le=600, description="time limit for one page, until its last byte"
     )
-    crawl_page_mb: int = Field(20, ge=1, le=64, description="the largest page, in megabytes")
+    crawl_page_mb: int = Field(20, ge=1, le=64, description="maximum size of a page, in megabytes")
     crawl_total_mb: int = Field(
-        1000, ge=1, le=1_000_000, description="the most megabytes that one crawl fetches"
+        1000,
+        ge=1,
+        le=1_000_000,
+        description="maximum size of all pages that one crawl fetches, in megabytes",
     )
     crawl_delay_seconds: float = Field(
         0.5,
         ge=0,
         le=60,
-        description="pause between two requests to a website; a longer one in its robots.txt holds",
+        description="pause between two requests to a website; a longer one in its robots.txt "
+        "takes precedence",
     )
     crawl_concurrency: int = Field(
-        2, ge=1, le=8, description="requests to one website that may be open at the same time"
+        2, ge=1, le=8, description="maximum number of concurrent requests to one website"
     )
     confluence_url: str = Field(
         "",

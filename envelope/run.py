@@ -28,7 +28,7 @@ class BudgetRefusal:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """For which question an agent works, and what its calls may take.
+    """The question that an agent works on, and the limits of its calls.
 
     `attempt` counts the loops of the question (the payload's `attempt`), not the deliveries of the
     envelope: a redelivered envelope runs as the first delivery did. `deadline` is a time of the
@@ -61,7 +61,7 @@ class Run:
         return self.question
 
     def count_equal(self, content_hash: str) -> int:
-        """Return how many equal calls this run has made before, and count one more."""
+        """Return how many identical calls this run has made before, and count this one."""
         number = self.equal_calls[content_hash]
         self.equal_calls[content_hash] += 1
         return number
@@ -72,4 +72,5 @@ class Run:
 
 
 OUTSIDE = Run()
-"""What works for no question: nothing is stored or reserved for it, and it has no deadline."""
+"""A run that belongs to no question: nothing is stored or reserved for it, and it has no deadline.
+"""

@@ -1,4 +1,5 @@
-"""Defines the public form of a reply: an allow-list of attributes, so that no internal one leaves.
+"""Defines the public form of a reply: an allow-list of attributes, so that no internal attribute is
+sent.
 
 Every text is checked once more, regardless of its author: links lead to the pages of the answer's
 own sources, addresses are those that its sources contain, and hidden characters are removed.
@@ -24,7 +25,7 @@ from envelope.specialists import ReviewedDocument
 Opens = Callable[[Fields], str | None]
 """Returns the address of a source of a reply at its heading, or None."""
 REPORT_OF = "report_of"
-"""In place of a source: the id of the message whose report is opened."""
+"""Attribute of a source that is a report: the id of the message whose report is opened."""
 _ENDING = re.compile(r"\.[A-Za-z0-9]{1,8}\Z")
 _IN_ANCHOR = "!$&'()*+,;=:@/?-._~"
 
@@ -76,7 +77,7 @@ CENTS = 100
 
 
 class AgentUsage(BaseModel, frozen=True, extra="ignore"):
-    """What the model calls of one agent took; see `ModelUsage`."""
+    """The usage of the model calls of one agent; see `ModelUsage`."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -99,10 +100,12 @@ class ModelUsage(BaseModel, frozen=True, extra="ignore"):
     output_tokens: int = 0
     cached_input_tokens: int = Field(0, description="part of the input tokens")
     cost_usd: float | None = Field(None, description="omitted if a price is unknown")
-    cache_hits: int = Field(0, description="answers that another message had paid for")
+    cache_hits: int = Field(
+        0, description="answers of models that were reused from an earlier message"
+    )
     saved_usd: float | None = Field(None, description="the cost of those answers")
     by_agent: dict[str, AgentUsage] | None = Field(
-        None, description="the part of each agent by its task, such as `compliance`"
+        None, description="the usage of each agent, by its task, such as `compliance`"
     )
 
     @computed_field  # type: ignore[prop-decorator] # see the documentation of pydantic
@@ -121,7 +124,9 @@ class BudgetUse(BaseModel, frozen=True, extra="ignore"):
     """The calls of one message that counted against its budgets."""
 
     model_calls: int = 0
-    tool_calls: int = Field(0, description="calls that ran; refused ones count against no budget")
+    tool_calls: int = Field(
+        0, description="calls that were executed; refused calls do not count against a budget"
+    )
     exhausted: str | None = Field(
         None, description="the budget that was used up", examples=["tool_calls"]
     )
@@ -144,7 +149,9 @@ class PlannedRound(BaseModel, frozen=True, extra="ignore"):
 
     round: int = Field(examples=[1])
     intent: str = Field(examples=["penalty"])
-    is_multi_tool: bool = Field(False, description="whether it calls different tools")
+    is_multi_tool: bool = Field(
+        False, description="whether it calls other tools than the round before"
+    )
     strategy: str | None = Field(
         None,
         description="how it differs from the round before: `REFINE_QUERY`, `SWITCH_TOOL` or "
@@ -155,7 +162,7 @@ class PlannedRound(BaseModel, frozen=True, extra="ignore"):
 
 
 class ChecklistSummary(BaseModel, frozen=True, extra="ignore"):
-    """What a checklist has; `GET /v1/reviews/{conversation_id}~{message_id}/checklist` returns
+    """A summary of a checklist; `GET /v1/reviews/{conversation_id}~{message_id}/checklist` returns
     it."""
 
     target_law: str
@@ -176,12 +183,12 @@ class ReportedTask(BaseModel, frozen=True, extra="ignore"):
     attempts: int = 0
     error: str | None = None
     model_usage: AgentUsage | None = Field(
-        None, description="what the model calls of its worker took; omitted if it made none"
+        None, description="usage of the model calls of its worker; omitted if it made none"
     )
 
 
 class ReportSummary(BaseModel, frozen=True, extra="ignore"):
-    """What a report has; `GET /v1/reviews/{conversation_id}~{message_id}/report` returns it."""
+    """A summary of a report; `GET /v1/reviews/{conversation_id}~{message_id}/report` returns it."""
 
     title: str
     language: str
@@ -195,7 +202,7 @@ class ReportSummary(BaseModel, frozen=True, extra="ignore"):
 log = structlog.get_logger("gateway")
 
 FORGOTTEN = "forgotten"
-"""The `termination_reason` of a message of which only the outcome is kept."""
+"""The `termination_reason` of a message of which only the outcome is stored."""
 LOST = "lost"
 """The `termination_reason` of a message that Redis lost before it had saved it."""
 STOPPED = "stopped"
@@ -221,21 +228,23 @@ _INTERNAL = frozenset(
         "cancelled_tasks", "faults",
     }
 )  # fmt: skip
-"""The attributes of a reply that only its operator reads."""
+"""The attributes of a reply for secret keys only."""
 _WORDS_OF_MODELS = frozenset(
     {
         "plan_rounds", "triage", "assessment", "sequence_notes", "further_round", "errors",
         "routing", "tasks", "cancelled_tasks", "faults", "tool_calls", "way_fallback",
     }
 )  # fmt: skip
-"""Those with words that models or servers of others wrote: they are shown without links."""
+"""The attributes with texts of models or outside servers, which are shown without links."""
 
 
 class Source(BaseModel, frozen=True, extra="ignore"):
     """A place in the documents that the answer cites as `[number]`."""
 
     number: int = Field(description="number of the citation in the text: `[1]`", examples=[1])
-    chunk_id: str | None = Field(None, description="id of the cited passage, until it changes")
+    chunk_id: str | None = Field(
+        None, description="id of the cited passage, which changes when its text changes"
+    )
     title: str = Field(examples=["Configure SMS routing rules"])
     heading_path: tuple[str, ...] = Field((), description="headings above the cited part")
     crumbs: tuple[str, ...] = Field((), description="folders and pages above this page")
@@ -248,8 +257,9 @@ class Source(BaseModel, frozen=True, extra="ignore"):
     version: str | None = Field(None, description="version that the page states", examples=["1.4"])
     link: str | None = Field(
         None,
-        description="opens the page at its heading: at its address, else in the documentation, "
-        "else at this desk, where the link is valid for one day; null if there is no link",
+        description="link that opens the page at its heading: at its own address, else in the "
+        "published documentation, else in the document reader, where the link is valid for "
+        "one day; null if there is no link",
     )
 
     @property
@@ -270,7 +280,9 @@ class Passage(BaseModel, frozen=True, extra="ignore"):
         examples=["An account may hold 100 **rate** **plans**."],
     )
     warning: str = Field(
-        "", description="if the passage gives orders to an AI assistant: a sentence that says so"
+        "",
+        description="if the passage contains instructions to an AI assistant: a sentence that "
+        "says so",
     )
 
 
@@ -278,10 +290,12 @@ class Passages(BaseModel, frozen=True, extra="ignore"):
     """What the search found, where no model wrote an answer; `text` of the answer holds it all."""
 
     notice: str = Field(
-        description="Markdown: why there is no answer of a model, for the person who asked"
+        description="Markdown: why no model wrote an answer, as a text for the person who asked"
     )
     shown: tuple[Passage, ...] = Field((), description="the closest first")
-    marked: tuple[str, ...] = Field((), description="the words of the question in the passages")
+    marked: tuple[str, ...] = Field(
+        (), description="words of the question that occur in the passages"
+    )
 
 
 class Action(BaseModel, frozen=True, extra="ignore"):
@@ -315,11 +329,11 @@ class OpenQuestion(BaseModel, frozen=True, extra="ignore"):
 
 
 class OpenPause(BaseModel, frozen=True, extra="ignore"):
-    """What the desk waits for; the next message answers it with `pause_reply`."""
+    """An open request to the person; the next message answers it with `pause_reply`."""
 
-    id: str = Field(description="send it back as `pause_id`")
+    id: str = Field(description="id of the request, to send back as `pause_id`")
     kind: Literal["information", "approval"]
-    expires: float = Field(description="until when it can be answered, in Unix seconds")
+    expires: float = Field(description="end of the time to answer it, in Unix seconds")
     questions: tuple[OpenQuestion, ...] = ()
 
 
@@ -336,7 +350,9 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
     sources: tuple[Source, ...] = ()
     suggested_actions: tuple[Action, ...] = Field((), description="options of a clarification")
     pause: OpenPause | None = Field(
-        None, description="what to approve or to fill in, if the outcome is `clarification`"
+        None,
+        description="what the person is asked to approve or to fill in, if the outcome is "
+        "`clarification`",
     )
     clarification_type: str | None = None
     clarification_reason: str | None = None
@@ -344,8 +360,8 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
     model: str | None = Field(None, description="model that wrote the answer, if one did")
     answered_by: Literal["model", "search", "verified"] | None = Field(
         None,
-        description="of an answered question: `model` wrote an answer, or `search` found passages, "
-        "which nobody judged: see `passages`",
+        description="of an answered question: `model` if a model wrote the answer; `search` if "
+        "there are only passages, which nobody judged (see `passages`)",
     )
     fallback_reason: str | None = Field(
         None,
@@ -355,13 +371,14 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
     )
     passages: Passages | None = Field(None, description="if the search answered")
     quality_score: float | None = Field(
-        None, description="verdict of the judge, 0 to 1; null: nobody judged it"
+        None, description="score of the judge, 0 to 1; null: the answer was not judged"
     )
-    termination_reason: str | None = Field(None, description="the limit that ended it early")
+    termination_reason: str | None = Field(None, description="the limit that ended the work early")
     handover: Literal["offered", "possible"] | None = Field(
         None,
-        description="a person can be asked by `POST /v1/conversations/{id}/handover`: `offered` "
-        "after this answer, `possible` after a thumbs down; omitted: nobody can be asked",
+        description="whether `POST /v1/conversations/{id}/handover` can send the conversation to "
+        "a person: `offered` after this answer, `possible` after a negative rating; omitted: "
+        "not possible",
     )
     merged_into: str | None = Field(None, description="message into which this one was merged")
     processing_seconds: float | None = None
@@ -372,7 +389,7 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
         None, description="`search` or `tools`; for secret keys, if tools could have been called"
     )
     way_fallback: str | None = Field(
-        None, description="for secret keys: where the tools failed and one search answered"
+        None, description="for secret keys: true if the tools failed and one search answered"
     )
     budget: BudgetUse | None = Field(
         None, description="for secret keys, if tools could have been called or a budget was used up"
@@ -382,10 +399,10 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
         None, description="for secret keys: intent and reasoning of each round of the tool loop"
     )
     triage: dict[str, JsonValue] | None = Field(
-        None, description="for secret keys: why this way, with `WAY=auto`"
+        None, description="for secret keys: why this way was chosen, with `WAY=auto`"
     )
     assessment: dict[str, JsonValue] | None = Field(
-        None, description="for secret keys: of the last answer of the tool loop"
+        None, description="for secret keys: assessment of the last answer of the tool loop"
     )
     agent_sequence: tuple[str, ...] | None = Field(
         None, description="for secret keys: the specialists that worked, as all fields below"
@@ -394,15 +411,15 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
         None, description="what was left out of the planned sequence, and what was added"
     )
     further_round: dict[str, JsonValue] | None = Field(
-        None, description="specialists that the synthesis asked to work once more, and why"
+        None, description="specialists that the synthesis asked to work again, and why"
     )
     errors: tuple[dict[str, JsonValue], ...] | None = Field(
         None, description="what went wrong for a specialist, with the id in the log"
     )
-    checklist: ChecklistSummary | None = Field(None, description="what the rules demand")
+    checklist: ChecklistSummary | None = Field(None, description="the requirements of the rules")
     verdicts: dict[str, JsonValue] | None = Field(None, description="counts of a review")
     citation_check: dict[str, JsonValue] | None = Field(
-        None, description="ids that were cited, and invented ones that were removed"
+        None, description="ids that were cited, and invented ids that were removed"
     )
     documents: tuple[ReviewedDocument, ...] | None = Field(None, description="that were reviewed")
     against: tuple[ReviewedDocument, ...] | None = Field(None, description="the rules")
@@ -425,8 +442,8 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
 def split_off_passages(answer: Answer) -> tuple[str, str]:
     """Return the text without the further passages, and these.
 
-    A channel that can fold a text folds them. What stands below them, such as other questions of
-    the message, stays with the first passage.
+    A channel that can fold a text folds them. Text below them, such as other questions of the
+    message, stays with the first passage.
     """
     shown = () if answer.passages is None else answer.passages.shown
     if len(shown) < 2:

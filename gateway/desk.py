@@ -1,4 +1,4 @@
-"""The desk for its channels: submit a message, follow its journal, receive its one reply."""
+"""The facade for channels: submit a message, follow its journal, receive its one reply."""
 
 import asyncio
 import math
@@ -79,7 +79,7 @@ async def erase(eraser: Eraser, conversations: Conversations, question: Question
     await conversations.forget_threads(question)
     await conversations.forget_posts(question)
     erased = await eraser.forget(question, conversations.memory_keys(question))
-    # What the owner asked again of it, in a conversation of its own.
+    # The questions of it that the owner asked again, in a separate conversation.
     copied = copy_for_owner(question)
     erased += await eraser.forget(copied, conversations.memory_keys(copied))
     # After the journals, which a recorder may be reading now; it looks again once it has written.
@@ -190,7 +190,7 @@ class Desk:
         self._keep_seconds = keep_seconds
         self._grace_seconds = grace_seconds
         self.ways = {} if ways is None else ways
-        # What every envelope of this desk has in common is validated once.
+        # The common values of all envelopes of this desk are validated once.
         self._blank = Envelope(
             tenant=tenant,
             assistant=assistant,
@@ -355,7 +355,9 @@ class Desk:
         until = self._find_end(deadline_seconds)
         while (seconds := until - time.monotonic()) > 0:
             if stopping is not None and stopping.is_set():
-                raise StoppingError("this process stops: send the message again under the same id")
+                raise StoppingError(
+                    "this process is stopping: send the message again with the same id"
+                )
             try:
                 reply = await self._replies.await_reply(
                     question, block_seconds=min(seconds, LOOK_SECONDS)

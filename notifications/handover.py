@@ -69,7 +69,7 @@ class Case:
             [
                 f"Somebody asked {place} for a person. Language: {self.language}",
                 f"Answer here, within seven days: {self.link}",
-                "Do not answer this message: your answer would not arrive.",
+                "Do not reply to this message: the reply would not reach anybody.",
                 *lines,
             ]
         )

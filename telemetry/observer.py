@@ -1,4 +1,4 @@
-"""Reads each ended message once, over all processes, and gives it to what measures questions.
+"""Reads each ended message once, over all processes, and passes it to the measurements.
 
 It reads as a consumer group of its own, after the question has ended: a process that does not
 measure has no part of it, and nothing in the delivery of a question waits for it.
@@ -37,7 +37,8 @@ class EndedQuestion:
 
 
 def is_asked(entries: Sequence[JournalEntry]) -> bool:
-    """Return whether somebody gets a text: after a decision, or at the deadline.
+    """Return whether the message is a question of a person, with a reply after a decision or at the
+    deadline.
 
     Requests to the process that owns the index are answered by it directly.
     """

@@ -371,10 +371,10 @@ class OpenTelemetry:
         self._meters = MeterProvider([reader], resource=resource, shutdown_on_exit=False)
         meter = self._meters.get_meter(SCOPE, release)
         self._tokens: Instrument = meter.create_histogram(
-            "gen_ai.client.token.usage", "{token}", "Tokens of a call of a model."
+            "gen_ai.client.token.usage", "{token}", "Tokens of a model call."
         )
         self._durations: Instrument = meter.create_histogram(
-            "gen_ai.client.operation.duration", "s", "Duration of a call of a model."
+            "gen_ai.client.operation.duration", "s", "Duration of a model call."
         )
         # The SDK exports only where an instrument has a value.
         began = time.monotonic()

@@ -37,7 +37,9 @@ from llm.tasks.question import (
 )
 
 SHORT_WORDS = 8
-"""Without a model, a turn of at most this many words is searched for with the question before."""
+"""Without a model, a turn of at most this many words is searched for together with the previous
+question.
+"""
 _SHORT_CHARACTERS = 14
 """The same for scripts that put no spaces between words."""
 _LANGUAGE = re.compile("[a-z]{2,3}")
@@ -86,13 +88,11 @@ class EssenceSettings(Protocol):
 class EssenceAgent(Agent[Reads, Writes]):
     """Makes the last turn understandable alone, or reads it as a reply to an open question.
 
-    A pressed button, the number of an option and a stop word can only be that: they need no model.
-    Everything else is what the combined call understood, or else what a call of this agent does. A
-    request to word the last answer differently repeats the question of that answer unchanged.
-
-    Where no model decides, the turn goes on as it was typed. A short one, and one that follows an
-    open question, is searched for together with the question before; mere thanks, greetings and the
-    like are known by their words.
+    A pressed button, the number of an option and a stop word are unambiguous and need no model. All
+    else is decided by the combined call, or by a call of this agent. A request to rephrase the last
+    answer repeats the question of that answer unchanged. If no model decides, the turn is used as
+    it was typed. A short turn, and one that follows an open question, is searched for together with
+    the previous question; thanks, greetings and the like are recognised by fixed words.
     """
 
     role = Role.ESSENCE
@@ -150,13 +150,13 @@ def _as_understanding(found: EssenceOutput) -> Understanding:
 
 
 def _find_question(reads: Reads) -> Pause | None:
-    """Return the pause that waits for an answer; one that only offers questions does not."""
+    """Return the pause that waits for an answer, except one that only offers further questions."""
     pause = reads.open_pause
     return None if pause is None or pause.is_offer else pause
 
 
 def _resume(pause: Pause, reply: ClarificationReply) -> Writes:
-    """Return the original question of the pause with what the reply chooses."""
+    """Return the original question of the pause with the choice of the reply."""
     if reply.kind == "exit":
         return Writes(
             canonical_question=pause.original_question,
@@ -181,7 +181,7 @@ def _resume(pause: Pause, reply: ClarificationReply) -> Writes:
 
 
 def _read(reads: Reads, found: Understanding, decided_by: DecidedBy) -> Writes:
-    """Return what a model understood, as far as the conversation allows it."""
+    """Return the output of the model, limited to what is possible in the conversation."""
     act = _check_act(reads, found)
     if act is ConversationAct.REPHRASE:
         return _rephrase(reads, found, decided_by)
@@ -224,7 +224,9 @@ def _list_changes(
 
 
 def _check_act(reads: Reads, found: Understanding) -> ConversationAct | None:
-    """Return the act that a model saw, if it can be one: "why?" after an answer is a question."""
+    """Return the act that the model recognised, if it is possible: "why?" after an answer is a
+    question.
+    """
     if found.wants_exit:
         return ConversationAct.EXIT
     is_answered = _find_last_answer(reads.history) is not None
@@ -236,7 +238,7 @@ def _check_act(reads: Reads, found: Understanding) -> ConversationAct | None:
 
 
 def _check_context(reads: Reads, found: ContextType) -> ContextType:
-    """Return the relation that a model saw, if there is something to relate to."""
+    """Return the relation that the model recognised, if there is an earlier turn to relate to."""
     if found == "clarification" and _find_question(reads) is None:
         found = "follow_up"
     if found == "follow_up" and not reads.history:
@@ -247,7 +249,7 @@ def _check_context(reads: Reads, found: ContextType) -> ContextType:
 def _keep_offered(
     reads: Reads, act: ConversationAct | None, context_type: ContextType
 ) -> tuple[str, ...]:
-    """Return the questions that stay offered, if the turn stays with the last answer."""
+    """Return the questions that remain offered, if the turn is about the last answer."""
     pause = reads.open_pause
     if pause is None:
         return ()
@@ -259,7 +261,7 @@ def _keep_offered(
 def _rephrase(reads: Reads, found: Understanding, decided_by: DecidedBy) -> Writes:
     """Return the last question again, to be answered in another form or another language.
 
-    Without an answer before, there is nothing to say differently.
+    Without a previous answer, there is nothing to rephrase.
     """
     earlier = list_earlier(reads.history)
     is_answered = _find_last_answer(reads.history) is not None

@@ -1,4 +1,4 @@
-"""Decides whether a question is within the scope of the desk."""
+"""Decides whether a question is within the scope."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
@@ -38,9 +38,10 @@ from knowledge.port import (
     Searcher,
     SearchRequest,
     find_refusal_reason,
+    find_uncompared,
 )
-from llm.attacks.injection import BUDGET_SECONDS, inspect_within
 from llm.errors import ModelError
+from llm.injection import BUDGET_SECONDS, inspect_within
 from llm.port import Model, find_model
 from llm.tasks.question import MATCH_VERIFIED, SCOPE, ScopeInputs, ScopeOutput, Strictness
 
@@ -114,27 +115,20 @@ FindNamed = Callable[[str, Sequence[str]], Awaitable["NamedInText"]]
 
 
 class GuardrailsAgent(Agent[Reads, Writes]):
-    """Accepts questions about the subject of the documents and declines all others.
-
-    The verdict is that of the combined call, or of a call of this agent, which sees what the
-    documents hold on the question. Signs of an attack are a hint to the model. It comes before
-    everything else: only within scope is the user asked which of several meanings is meant, or
-    which of more than `MOST_QUESTIONS` questions comes first, unless tools answer all of them.
-
-    What the user chose from the options of the desk is within scope, and so is a review whose
-    documents the request names: it reads these alone, and they need not be in the index.
-
-    Where no model decides, nobody can say what a question is about, and none is called out of
-    scope. It ends here only if the search found nothing in the documents that matches it, which
-    says nothing about its topic, or if they are in other languages and nobody translated it. An
-    answer to what the desk asked is never declined for its few words: the desk asks again. A
-    question that names a document goes on where tools can read it.
-
-    A question that means the same as one that the owner has answered gets this verified answer; see
-    `agents.question.verified`.
-
-    With an `early_embedding` a vendor embeds the question for the search stage while the scope
-    model judges, and the documents are searched by words meanwhile.
+    """Accepts questions about the subject of the documents and declines all others. The verdict is
+    that of the combined call, or of a call of this agent, which sees what the documents contain
+    about the question. Signs of an attack are a hint to the model. The scope is decided first: only
+    for a question within scope is the user asked which of several meanings is meant, or which of
+    more than `MOST_QUESTIONS` questions comes first, unless tools answer all of them. An option
+    that the user chose is within scope, and so is a review whose documents the request names: it
+    reads only these, and they need not be in the index. Without a model, the topic of a question is
+    unknown, so no question is called out of scope. It ends here only if the search found no match
+    in the documents, or if they are in other languages and there is no translation. A reply to a
+    question of Refdesk is never declined for having few words: Refdesk asks again. A question that
+    names a document continues if tools can read it. A question with the meaning of a verified
+    answer gets that answer; see `agents.question.verified`. With an `early_embedding` a vendor
+    embeds the question for the search stage while the scope model judges; meanwhile the documents
+    are searched by words.
     """
 
     role = Role.GUARDRAILS
@@ -200,7 +194,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         return Wrote(writes)
 
     async def _match_verified(self, reads: Reads) -> VerifiedMatch:
-        """Return the verified answer of one question; a review or several questions have none."""
+        """Return the verified answer of a single question; reviews have none."""
         if reads.review is not None or len(reads.question_parts) > 1:
             return NOTHING
         asked = AskedQuestion(
@@ -235,7 +229,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         return writes
 
     def _find_known(self, reads: Reads) -> Writes | None:
-        """Return the verdict that needs no look at the documents, if there is one."""
+        """Return the verdict that needs no search in the documents, if there is one."""
         if reads.review is not None:
             return _accept_review(reads.review)
         part = reads.understanding
@@ -260,7 +254,10 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         writes = await self._ask_model(reads, findings, inspection.kinds)
         writes = _name_signs(writes, inspection.kinds)
         if not inspection.is_complete:
-            note = f"not all of it was searched for attacks within {self._inspection_seconds:g} s"
+            note = (
+                f"the text could not be searched for attacks completely within "
+                f"{self._inspection_seconds:g} s"
+            )
             analysis = f"{writes.guardrails_analysis}; {note}"
             writes = writes.model_copy(update={"guardrails_analysis": analysis})
         return writes
@@ -280,7 +277,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         return self._apply_verdict(found, "own_call", tuple(dict.fromkeys(named)))
 
     async def _judge_without_model(self, reads: Reads, findings: Findings) -> Writes:
-        """Return what can be proved where no model decides: what the search found, and did not."""
+        """Return the verdict without a model, from what the search found."""
         covered = findings.coverage
         analysis = f"nobody judged what it means; the documents cover it with {covered:.2f}"
         if covered >= _HARDLY_COVERED:
@@ -291,22 +288,29 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         reason = find_refusal_reason(
             findings, language=reads.language, text=reads.text, text_eng=reads.text_eng
         )
-        is_comparable = not findings.hits or findings.are_calibrated
-        if reason is not None and is_comparable:
+        if reason is not None:
             compared = "without a model, texts in different languages cannot be compared"
             return _refuse(reason, findings, f"{analysis}; {compared}")
-        if reason is not None or not findings.match_nothing:
+        if not findings.match_nothing or _judges_words_alone(findings, reads.language):
             return _accept(analysis, covered)
         if reads.open_pause is not None:
-            # Few words, such as "just tell me", which say nothing without what they answer.
-            return self._ask_back(ScopeOutput(verdict="unclear", confidence=0.0, analysis=""), ())
+            # Few words, such as "just tell me", have no meaning without the question that they
+            # answer.
+            unclear = ScopeOutput(verdict="unclear", confidence=0.0, analysis="")
+            return self._ask_back(unclear, _list_offered(reads.open_pause))
         found_nothing = _refuse(ClarificationReason.INSUFFICIENT_CONTEXT, findings, analysis)
         return found_nothing.model_copy(
-            update={"clarification_message": MATCHES_NOTHING, "guardrails_confidence": 1 - covered}
+            update={
+                "clarification_message": MATCHES_NOTHING,
+                "guardrails_confidence": 1 - covered,
+                "document_languages": find_uncompared(
+                    findings, text=reads.text, text_eng=reads.text_eng
+                ),
+            }
         )
 
     async def _describe_named(self, reads: Reads) -> str:
-        """Return how many documents the question names, where tools read it; empty: none."""
+        """Return how many documents the question names, if tools can read them; empty: none."""
         if self._find_named is None:
             return ""
         named = await self._find_named(reads.canonical_question, reads.groups)
@@ -376,7 +380,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         )
 
     def _ask_back(self, found: ScopeOutput, meanings: tuple[ClarificationOption, ...]) -> Writes:
-        """Return a question about what is meant: with places to choose from, it is ambiguous."""
+        """Return a clarification question; with places to choose from, it is ambiguous."""
         is_choice = len(meanings) > 1
         reason = (
             ClarificationReason.AMBIGUOUS_QUERY if is_choice else ClarificationReason.SCOPE_UNCLEAR
@@ -397,6 +401,18 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         return self._domain_scope.strip().rstrip(".") or self._domain_name
 
 
+def _judges_words_alone(findings: Findings, language: str) -> bool:
+    """Return whether only the words were judged, of documents in other languages."""
+    is_foreign = bool(findings.languages) and language not in findings.languages
+    return is_foreign and not findings.are_calibrated
+
+
+def _list_offered(pause: Pause) -> tuple[ClarificationOption, ...]:
+    """Return the places that the desk offered when it asked, to offer them again."""
+    pairs = zip(pause.options, pause.places, strict=False)
+    return tuple(ClarificationOption(label=label, crumbs=place) for label, place in pairs if place)
+
+
 def _ask_which(questions: tuple[str, ...]) -> dict[str, object]:
     return {
         "needs_clarification": True,
@@ -407,7 +423,7 @@ def _ask_which(questions: tuple[str, ...]) -> dict[str, object]:
 
 
 def _ask_whether(candidates: Sequence[VerifiedAnswer]) -> Writes:
-    """Return the question which of the answered questions is meant, if it is one of them."""
+    """Return a clarification question that offers similar verified answers, if any."""
     return Writes(
         within_scope=True,
         guardrails_confidence=_OPEN,
@@ -461,7 +477,7 @@ def _refuse(reason: ClarificationReason, findings: Findings, analysis: str) -> W
 
 
 def _name_signs(writes: Writes, signs: tuple[str, ...]) -> Writes:
-    """Return a verdict whose analysis names the signs of an attack, for who operates the desk."""
+    """Return a verdict whose analysis names the signs of an attack, for the operator."""
     if not signs:
         return writes
     note = f"signs of an attempt to change how the desk works: {', '.join(signs)}"

@@ -1,4 +1,6 @@
-"""Translates the text of the user into correct English; one call also finds out what it means."""
+"""Translates the text of the user into correct English; a combined call also determines its
+meaning.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,10 +27,10 @@ from knowledge.errors import KnowledgeError
 from knowledge.language.protecting import PlaceholderLost, Protected, protect
 from knowledge.port import ANSWER_CHARACTERS, Hit, Searcher, SearchRequest
 from knowledge.search.query import ENGLISH
-from llm.attacks.injection import BUDGET_SECONDS, inspect_within
 from llm.errors import ModelError
+from llm.injection import BUDGET_SECONDS, inspect_within
 from llm.partial_answers import QuestionReader, ask_and_follow
-from llm.port import Model, find_model
+from llm.port import Model, TextListener, find_model
 from llm.tasks.question import (
     TRANSLATE,
     UNDERSTAND,
@@ -40,7 +42,6 @@ from llm.tasks.question import (
     UnderstandOutput,
     list_earlier,
 )
-from llm.text_listener import TextListener
 
 if TYPE_CHECKING:
     from knowledge.search.question_vectors import EarlyEmbedding
@@ -121,13 +122,13 @@ class TranslationAgent(Agent[Reads, Writes]):
     """Translates the text, or corrects English text.
 
     Code, addresses, paths, identifiers and `product_names` are removed before the model call and
-    put back byte for byte. If the model loses one of them, the text stays unchanged with confidence
+    put back byte for byte. If the model omits one of them, the text stays unchanged with confidence
     0, and `translation_error` states the reason.
 
     One `combined` call, if configured, also returns essence and scope, and `understanding` carries
-    these results. A look into the index comes first: the model is shown the places that come
-    nearest to the turn, and the signs of an attack, if there are any. Otherwise the agent asks for
-    the translation alone. Where no model answers, the text goes on as it was typed.
+    these results. The index is searched first: the model is shown the places that are most similar
+    to the turn, and the signs of an attack, if there are any. Otherwise the agent asks for the
+    translation only. If no model answers, the text is used as it was typed.
 
     With an early embedding, a vendor embeds the question as soon as the combined call has written
     it, while it writes the rest. `early_embedding` is "discarded" if the call ends with another
@@ -210,7 +211,7 @@ class TranslationAgent(Agent[Reads, Writes]):
 async def _ask(
     combined: CombinedCall, reads: Reads, protected: Protected, inputs: UnderstandInputs, run: Run
 ) -> tuple[UnderstandOutput, EarlyResult]:
-    """Return the output, and what became of the question that was embedded meanwhile."""
+    """Return the output, and whether the question that was embedded meanwhile can be used."""
     embedding = combined.early_embedding
     if embedding is None:
         return (await combined.model.ask(UNDERSTAND, inputs, run)).output, ""
@@ -233,12 +234,10 @@ async def _ask(
 async def _find_places(
     combined: CombinedCall, reads: Reads, run: Run
 ) -> list[ClarificationOption] | None:
-    """Return the places of the documents that come nearest to the turn, best first.
-
-    None: there are no documents, so that nothing can be answered.
-
-    The search stage looks the same question up if it stays as it is. Where a vendor embeds, words
-    alone are compared: an embedding takes as long as the call that waits for it.
+    """Return the places of the documents that are most similar to the turn, best first. None: there
+    are no documents, so nothing can be answered. The search stage reuses this search if the
+    question does not change. If a vendor embeds, only words are compared, because an embedding
+    takes as long as the call that waits for it.
     """
     earlier = list_earlier(reads.history)
     request = SearchRequest(
@@ -256,7 +255,7 @@ async def _find_places(
     try:
         findings = await combined.searcher.search(request)
     except KnowledgeError:
-        # The search stage meets the same fault, and says so.
+        # The search stage will have the same fault and report it.
         return []
     if findings.documents == 0:
         return None
@@ -277,7 +276,7 @@ def _find_question(reads: Reads) -> Pause | None:
 
 
 def _keep_typed(reads: Reads, model_error: str = "", *, confidence: float | None = None) -> Writes:
-    """Return the text as it was typed; nobody needs to translate English."""
+    """Return the text as it was typed; English text needs no translation."""
     is_english = reads.language == ENGLISH
     return Writes(
         text_eng=reads.text,

@@ -1,7 +1,5 @@
-"""Finds the verified answer that a question asks for: a search finds, a model decides.
-
-Without a model only the same words are the same question; where others come near, the user is
-asked.
+"""Finds the verified answer of a question: a search finds candidates, a model decides. Without a
+model only a question with the same words matches; if others are similar, the user is asked.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,8 +14,9 @@ from llm.port import Model
 from llm.tasks.question import LONGEST_ANSWER, MATCH_VERIFIED, AnsweredQuestion, MatchVerifiedInputs
 
 FindVerified = Callable[[Sequence[str], Sequence[str], Run], Awaitable[Sequence[VerifiedAnswer]]]
-"""Returns the verified answers whose questions come nearest to some texts, the nearest first, which
-a person of these groups may read; none where none comes near. The run pays for vectors."""
+"""Returns the verified answers with the questions most similar to some texts, the most similar
+first, which a person of these groups may read. The run pays for vectors.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ async def match_verified(
     if same is not None:
         return VerifiedMatch(same)
     if chosen or model is None:
-        # The user who was asked before has said what is meant.
+        # The user has already chosen when asked before.
         return NOTHING if asked.pause is not None else VerifiedMatch(candidates=tuple(found))
     return await _ask_model(asked, found, model, run)
 

@@ -82,7 +82,7 @@ _NO_EVIDENCE = (
 )
 _NO_VERDICT = "the model gave no verdict"
 _NOT_VERBATIM = (
-    "{name}: a quotation does not stand in its passage word for word, so the whole passage is shown"
+    "{name}: a quotation is not in its passage word for word, so the whole passage is shown"
 )
 
 
@@ -154,17 +154,17 @@ class _Material:
 
 
 def _read_subject(place: TextPlace) -> str:
-    """Return the heading above a rule without its number, which another text means differently."""
+    """Return the heading above a rule without its number."""
     words = place.heading_path[-1].split() if place.heading_path else []
     return " ".join(one for one in words if one.isalpha())
 
 
 class ComplianceAgent(SpecialistAgent[Reads, Writes]):
-    """A model reads both ways: each clause against the requirements, then each requirement.
-
-    The verdict knows what the clauses said, and how the numbers of both compare. Evidence is a
-    passage that exists, quoted word for word; a status without it does not count. Without a model
-    nothing is decided: each requirement is shown with the passages closest to it.
+    """A model compares in both directions: first each clause with the requirements, then each
+    requirement with the clauses. The verdict is given the results of the first step, and how the
+    numbers of both texts compare. Evidence is a passage that exists, quoted word for word; a status
+    without it does not count. Without a model nothing is decided: each requirement is shown with
+    the passages closest to it.
     """
 
     role = Role.COMPLIANCE
@@ -365,7 +365,7 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
 
 
 def _find_problem(reads: Reads) -> str:
-    """Return the missing input as a sentence; empty: nothing is missing."""
+    """Return the missing input as a sentence, or "" if nothing is missing."""
     if reads.checklist is None:
         return (
             "expected the output of requirement_extractor, found none: the order is extractor, "
@@ -440,7 +440,7 @@ def _plan_rules(material: _Material) -> tuple[PartPlan, ...]:
 
 
 def _divide(sizes: Sequence[int], longest: int, most: int) -> Iterator[tuple[int, int]]:
-    """Yield the ends of groups; of many items the groups are larger, so that a scatter has room."""
+    """Yield the ends of groups; many items make larger groups, to fit into one scatter."""
     return divide_sizes(
         sizes,
         max(longest, 2 * sum(sizes) // _MOST_PARTS),

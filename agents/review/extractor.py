@@ -23,8 +23,7 @@ from envelope.specialists import (
     SpecialistError,
 )
 from envelope.tool_loop import NO_TRIAGE, Triage
-from llm.conversation import ModelMessage, ToolUse
-from llm.port import OFFLINE
+from llm.port import OFFLINE, ModelMessage, ToolUse
 from llm.tasks.review import (
     EXTRACTOR,
     CandidateDocument,
@@ -44,10 +43,10 @@ _MOST_READ = 12
 _BEGINNING = 300
 _SEARCHES = ("hybrid_search", "search")
 _MOST_CHARACTERS = 12_000
-"""Of all passages together that are handed over."""
+"""Characters of all passages that are passed on."""
 _REQUEST = "request"
 _TITLE_CHARACTERS = 6_000
-"""Of all titles together; a branch returns at most 32 kB."""
+"""Characters of all titles; a branch returns at most 32 kB."""
 _SHORTEST_TITLE = 30
 
 

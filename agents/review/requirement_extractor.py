@@ -1,4 +1,4 @@
-"""Turns laws into a checklist: what they demand, with the place of each requirement."""
+"""Turns laws into a checklist of requirements with their places."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -48,12 +48,12 @@ from llm.tasks.review import (
 
 _LONGEST_REASON = 300
 _NO_TEXT = "no text"
-UNREAD = "the model did not say what it demands"
+UNREAD = "the model did not state its requirement"
 """The reason of a unit that a model has neither listed nor set aside."""
 
 
 def list_units_as_requirements(units: Iterable[RuleUnit]) -> Extraction:
-    """Return every unit with text in its order, as it stands: without a model nobody divides it."""
+    """Return every unit with text as one requirement, in order, for use without a model."""
     own = [one for one in units if one.text.strip()]
     return Extraction(
         requirements=tuple(
@@ -109,11 +109,11 @@ def read_listed(
             unproved += span is None
             known.append(_make_requirement(one, unit, span, f"REQ-{len(known) + 1:03d}"))
     foreign = sum(one.source_section not in names for one in listed)
-    notes = [f"{foreign} entries of the checklist named no unit that was read"] if foreign else []
+    notes = [f"{foreign} entries of the checklist name no unit that was read"] if foreign else []
     if unproved:
         notes.append(
-            f"{unproved} quotations of the checklist do not stand in the law as they were given: "
-            "the whole unit is shown in their place"
+            f"{unproved} quotations of the checklist are not in the law word for word, so the "
+            f"whole unit is shown instead"
         )
     return ExtractedPart(
         requirements=tuple(known),
@@ -196,8 +196,8 @@ class Writes(BaseModel, frozen=True):
 class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
     """Divides laws into parts that have every unit once, reads each part, and joins the results.
 
-    Every unit is accounted for: with its requirements, without any, or as unread. A unit that a
-    model leaves out is asked for once more. Without a model every unit is listed as it stands.
+    Every unit is accounted for: with its requirements, with none, or as unread. A unit that a model
+    omits is requested once more. Without a model every unit is listed unchanged.
     """
 
     role = Role.REQUIREMENT_EXTRACTOR

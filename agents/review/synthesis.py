@@ -238,7 +238,7 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
             return Wrote(_ask(given.output.missing, ClarificationReason.INSUFFICIENT_CONTEXT))
         writes = _write(given.output, given.decided_by, material, reads)
         if not writes.response and material.findings:
-            # A model that cites nothing is no reason to lose what the specialists found.
+            # If the model cites nothing, the findings of the specialists are still shown.
             writes = _write(_list_findings(inputs), given.decided_by, material, reads)
         return Wrote(writes.model_copy(update={"errors": given.errors}))
 
@@ -343,7 +343,7 @@ def _list_findings(inputs: SynthesisInputs) -> SynthesisOutput:
 
 
 def _find_missing_scope(reads: Reads) -> str:
-    """Return what the person has to say before there can be a review; empty: nothing."""
+    """Return what the person must specify before a review is possible, or ""."""
     planned, found = reads.triage.agent_sequence, reads.extracted
     if "compliance" not in planned or found is None or reads.verdicts is not None:
         return ""
@@ -361,7 +361,7 @@ def _ask(message: str, reason: ClarificationReason = ClarificationReason.MISSING
 
 
 def _list_summaries(reads: Reads) -> list[str]:
-    """Return what the other specialists found, in a few words."""
+    """Return a summary of what the other specialists found."""
     found = reads.extracted if reads.extracted is not None else Extracted()
     titles = {one.document_id: one.title for one in (*found.documents, *found.against)}
     notes = [

@@ -1,12 +1,12 @@
 """Checks an answer against its sources before it is sent.
 
-Rules note faults and prove some of them; the judge, a model, decides about the rest. At the first
-attempt an answer with faults is written once more. After that each block that a rule proves false
-or the judge rejects is left out, and the answer says so. The score of what is sent is
-`0.5 * accuracy + 0.35 * completeness + 0.15 * language`.
+Rules note possible faults and prove some of them; the judge, a model, decides about the others. At
+the first attempt an answer with faults is rewritten once. After that each block that a rule proves
+false or the judge rejects is left out, and the answer says so. The score of what is sent is `0.5 *
+accuracy + 0.35 * completeness + 0.15 * language`.
 
-A judge that is silent approves nothing: without its verdicts an answer has no score, goes out with
-what rules can prove, and says that nobody judged it.
+Without verdicts of the judge an answer has no score; it is sent if rules prove no fault, and says
+that it was not judged.
 """
 
 import asyncio
@@ -19,23 +19,23 @@ from pydantic import BaseModel, Field
 from agents.agent import Agent, AgentParts, MayAsk
 from citations.blocks import remove_cells
 from citations.citing import SourcedText, claims_something, without_blocks
+from citations.faults import (
+    CheckedAnswer,
+    Fault,
+    find_faults,
+    locate,
+    own_words,
+    references_by_number,
+    text_of,
+)
 from citations.feedback import Complaint, write_complaints
 from citations.links import keep_links
+from citations.wording import check_missing
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import ClaimCheck, SourceReference, SourceUsed, ValidationResult
 from envelope.texts import Texts
-from llm.answer_checks.draft_check import own_words
-from llm.answer_checks.faults import (
-    CheckedAnswer,
-    Fault,
-    find_faults,
-    locate,
-    references_by_number,
-    text_of,
-)
-from llm.answer_checks.wording import check_missing
 from llm.errors import ModelError
 from llm.port import Model
 from llm.tasks.search import JUDGE, JudgedSource, JudgeInputs, JudgeOutput, Passage
@@ -103,7 +103,7 @@ class _Rejection:
 
 @dataclass(frozen=True, slots=True)
 class _Judgement:
-    """What rules and the judge found; `output` is None where no judge has judged."""
+    """The findings of rules and judge; `output` is None if there was no judge."""
 
     rejected: tuple[_Rejection, ...]
     output: JudgeOutput | None
@@ -114,12 +114,12 @@ class _Judgement:
 
     @property
     def is_silent(self) -> bool:
-        """Whether a judge should have judged, and has not."""
+        """Whether the judge was asked but gave no verdicts."""
         return self.output is None and self.was_asked
 
 
 class QualityAgent(Agent[Reads, Writes]):
-    """Sends what sources support, and says what it left out.
+    """Sends the parts that sources support, and reports what was left out.
 
     A judge that fails is replaced by the next model of its chain. A quotation of the search itself,
     which no model wrote, needs no judge.
@@ -165,7 +165,8 @@ class QualityAgent(Agent[Reads, Writes]):
         self, reads: Reads, answer: CheckedAnswer, faults: Sequence[Fault]
     ) -> _Judgement:
         proved = tuple(_reject(fault) for fault in faults if fault.is_proved)
-        # Adapted code is the judge's: where none has read it, nobody is given foreign words to run.
+        # The judge decides about adapted code; without a judge, code with foreign words is not
+        # shown.
         withheld = tuple(_reject(fault) for fault in faults if fault.is_proved or fault.is_foreign)
         matches = await asyncio.to_thread(self._is_in_language, answer)
         if not self._has_doubt(reads, faults):
@@ -200,6 +201,7 @@ class QualityAgent(Agent[Reads, Writes]):
             ),
             sources=_collect_sources(reads),
             missing=reads.missing,
+            assumption=reads.assumption,
             attempt=reads.attempt,
         )
 
@@ -357,7 +359,7 @@ def _without_rejected(
 
 
 def _score(judgement: _Judgement, share: float) -> float | None:
-    """Return the score of what is left; None where nobody judged it."""
+    """Return the score of what is left, or None if it was not judged."""
     output = judgement.output
     if output is None:
         return None
@@ -461,7 +463,7 @@ def _ask_user(writes: Writes, output: JudgeOutput | None) -> Writes:
 
 
 def _leave_unjudged() -> Writes:
-    """Let passages of the documents through: nobody wrote them for this question."""
+    """Approve passages of the documents, which need no judgement."""
     return Writes(
         quality_score=None,
         quality_decision="approve",

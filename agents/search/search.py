@@ -34,6 +34,7 @@ from knowledge.port import (
     Searcher,
     SearchRequest,
     find_refusal_reason,
+    find_uncompared,
 )
 from knowledge.search.joined import search_parts, search_place
 from knowledge.sections import count_tokens
@@ -49,11 +50,14 @@ _OPTIONS = 5
 _MERE_REPLY = 3
 _SHORT_QUESTION = 5
 _SHORT_POINTING = 6
-"""The words of a short question, and of one with an "it" that no earlier turn explains."""
+"""Maximum number of words of a short question, and of one with an "it" that no earlier turn
+explains.
+"""
 _ALIKE = 0.75
 _WORDS_ALIKE = 0.6
-"""A short question may mean the second page from this share of the best page's score, and of the
-best score by keywords. Ranks alone do not tell how well the second page fits."""
+"""A short question is ambiguous if the second page has this share of the best page's score, and of
+the best score by keywords. Ranks alone do not show how well the second page fits.
+"""
 _MOST_TERMS = 3
 """The terms of one repeated search that are searched alone."""
 _MISSING = re.compile(r"[\"“«„]([^\"”»“]{3,120})[\"”»“]")
@@ -166,7 +170,7 @@ class SearchAgent(Agent[Reads, Writes]):
         findings = await self._search_question(reads, self._request(reads))
         asked = _find_asked_language(reads)
         if findings.quality == "poor" and asked != reads.language:
-            # Nothing in the wanted language: the question finds what it found in its own.
+            # Nothing was found in the wanted language, so the question is searched in its own.
             again = reads.model_copy(update={"language": asked})
             findings = await self._searcher.search(self._request(again))
         return findings
@@ -260,6 +264,7 @@ class SearchAgent(Agent[Reads, Writes]):
             ),
             search_quality=findings.quality,
             tried_chunks=tuple(dict.fromkeys((*_already_used(reads), *context.chunks))),
+            document_languages=find_uncompared(findings, text=reads.text, text_eng=reads.text_eng),
         )
 
     def _stop_or_continue(self, writes: Writes, reads: Reads, findings: Findings) -> Writes:
@@ -269,13 +274,15 @@ class SearchAgent(Agent[Reads, Writes]):
         if reason is None and not self._uses_model:
             reason, message = _find_unclear(reads, findings)
         if reason is None:
-            # What was found goes to the writer, who says what is missing.
+            # The writer gets what was found and states what is missing.
             is_enough = self._uses_model and writes.search_quality == "poor"
             return writes.model_copy(update={"search_quality": "good"}) if is_enough else writes
         places = (
             ClarificationOption(label=place.label, crumbs=place.crumbs) for place in findings.places
         )
         is_foreign = reason is ClarificationReason.NO_TRANSLATION
+        if is_foreign:
+            writes = writes.model_copy(update={"document_languages": findings.languages})
         return writes.model_copy(
             update={
                 "search_quality": "poor" if reason in REFUSALS else writes.search_quality,
@@ -283,7 +290,6 @@ class SearchAgent(Agent[Reads, Writes]):
                 "clarification_reason": reason,
                 "clarification_message": message,
                 "clarification_options": tuple(dict.fromkeys(places))[:_OPTIONS],
-                "document_languages": findings.languages if is_foreign else (),
             }
         )
 

@@ -47,14 +47,14 @@ log = structlog.get_logger("agents")
 PLAN_APPROVAL = "swarm_plan"
 """The id of the question whether a risky plan may begin."""
 PLANNER = "plan"
-"""Under which name `required_info` has the facts that the planner asks for."""
+"""The key in `required_info` of the facts that the planner asks for."""
 ListDocuments = Callable[[Sequence[str]], "Awaitable[Sequence[ListedDocument]]"]
 """Returns the documents that a person of these groups may read."""
 REPLANNED = "planned again for the missing parts"
 _MOST_FACTS = 5
 _MOST_TURNS, _LONGEST_TURN = 6, 500
 _MOST_PASSAGES = 10
-"""More are not better for a plan: workers share them."""
+"""Maximum number of documents that the planner is shown."""
 
 
 class PlanSettings(ResponseSettings, Protocol):
@@ -169,7 +169,7 @@ class PlanAgent(Agent[Reads, Writes]):
         )
 
     def _check_strategy(self, configured: str) -> str:
-        """Return the strategy of the settings, or the usual one where nobody knows it."""
+        """Return the strategy of the settings, or the usual one if it does not exist."""
         if configured == AUTO or configured in self._strategies.names:
             return configured
         log.warning("swarm_strategy_unknown", configured=configured, used=USUAL)
@@ -205,7 +205,7 @@ class PlanAgent(Agent[Reads, Writes]):
             return GaveUp("expected a model that plans for the missing parts, found none in use")
         plan = self._list(reads)
         decision = PlanSwarmOutput(
-            reasoning="no model is in use: each listed thing is searched for",
+            reasoning="no model is in use: each listed item is searched for",
             action="orchestrate",
             complexity=0.0,
         )
@@ -278,7 +278,9 @@ class PlanAgent(Agent[Reads, Writes]):
     async def _plan(
         self, reads: Reads, inputs: PlanSwarmInputs, output: PlanSwarmOutput
     ) -> tuple[SwarmPlan, PlanSwarmOutput]:
-        """Return an accepted plan and its decision; after two that are none, what is listed."""
+        """Return an accepted plan and its decision; after two rejected plans, a plan from the
+        listed items.
+        """
         try:
             return self._read(reads, output), output
         except PlanRejected as error:

@@ -200,7 +200,7 @@ def _find_worker_problems(
 
 def _describe_cycle(error: CycleError) -> str:
     shown = " -> ".join(str(name)[:_LONGEST_SHOWN] for name in error.args[1])
-    return f"expected workers that wait for no cycle, found {shown}"
+    return f"expected workers without a cycle of dependencies, found {shown}"
 
 
 def _find_same(

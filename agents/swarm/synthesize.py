@@ -1,4 +1,4 @@
-"""Writes one answer from what all workers wrote; each claim has its source."""
+"""Writes one answer from the results of all workers; each claim has its source."""
 
 import asyncio
 import re
@@ -259,10 +259,12 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         ]
         if not sources:
             return Writes(missing=reads.canonical_question)
-        table = self._make_closest(reads, closest, sources) if closest else None
-        blocks = "\n\n".join(
-            f"**{plain_line(_name_place(one))}** [{one.number}]\n\n{one.text}" for one in sources
-        )
+        # A cell would break code and tables: these stand below their place, as in the document.
+        fits_cells = closest and not any(_is_laid_out(one.text) for one in sources)
+        table = self._make_closest(reads, closest, sources) if fits_cells else None
+        nothing = self._texts.text("report_nothing", reads.language)
+        lost = [f"**{plain_line(one)}**: {nothing}" for one, found in closest.items() if not found]
+        blocks = "\n\n".join((*(_write_block(one, closest) for one in sources), *lost))
         writes = self._make_writes(reads, _Written("" if table else blocks, table), sources)
         say = partial(self._texts.text, language=reads.language)
         notice = f"{say(f'passages_{reason}')} {say('passages_found')}"
@@ -323,6 +325,21 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         return self._texts.text(f"language_{language}", "en") if is_named else language
 
 
+def _is_laid_out(text: str) -> bool:
+    """Return whether a passage has code or a table, whose lines mean something."""
+    return any(line.lstrip().startswith(("```", "~~~", "|")) for line in text.splitlines())
+
+
+def _write_block(source: NumberedSource, closest: Mapping[str, FoundPassage | None]) -> str:
+    """Return a passage as it stands, below its place and the items that it is the closest of."""
+    chunk = source.citation.chunk_id
+    items = [
+        item for item, one in closest.items() if one is not None and one.citation.chunk_id == chunk
+    ]
+    lead = f"{plain_line(', '.join(items))}: " if items else ""
+    return f"**{lead}{plain_line(_name_place(source))}** [{source.number}]\n\n{source.text}"
+
+
 def _quote(text: str) -> str:
     """Return the beginning of a passage on one line, cut at the end of a word."""
     line = " ".join(_NUMBER.sub("", text).split())
@@ -352,7 +369,7 @@ def _list_notes(
 
 
 def _note_cells(table: ItemTable | None) -> Iterator[dict[str, str]]:
-    """Yield how many of how many cells have a finding, where one has none."""
+    """Yield a note on how many cells have a finding, if some have none."""
     if table is not None and table.found < table.total:
         yield {"key": TABLE_CELLS, "value": f"{table.found}/{table.total}"}
 

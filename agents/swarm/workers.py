@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, JsonValue
 from agents.swarm.errors import UnknownName
 from agents.swarm.swarm_plan import WorkerPlan
 from agents.swarm.worker_output import WorkerOutput, bound_output
-from llm.conversation import ToolConversation, ToolDescription, UserMessage
+from llm.port import ToolConversation, ToolDescription, UserMessage
 from llm.tasks.swarm import WORK_ON_TASK
 from tools.passages import FoundPassage
 

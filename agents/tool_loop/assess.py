@@ -160,7 +160,9 @@ class AssessAgent(Agent[Reads, Writes]):
 
 
 def _rank(assessment: AnswerAssessment) -> float:
-    """Return by what answers of several rounds are compared: one below a floor is never better."""
+    """Return the sort key of an answer among those of several rounds; one below a floor is never
+    better.
+    """
     lowest = min(assessment.completeness, assessment.accuracy)
     return assessment.quality if lowest >= FLOOR else min(assessment.quality, lowest)
 

@@ -1,4 +1,4 @@
-"""Chooses the way of a question where the settings leave it open."""
+"""Chooses the way of a question with `WAY=auto`, and plans the specialists."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ USUAL_SEQUENCES: dict[QueryType, tuple[SpecialistName, ...]] = {
     QueryType.RISK: (_S.EXTRACTOR, _S.REQUIREMENT_EXTRACTOR, _S.COMPLIANCE, _S.RISK_VERIFIER),
     QueryType.REPORTING: FULL_REVIEW,
 }
-"""The sequence of a kind of question where none was planned."""
+"""The default sequence of specialists for each kind of question."""
 _REPORTED_KINDS = frozenset({QueryType.RISK, QueryType.REPORTING})
 _REPORTED = frozenset({_S.RISK_VERIFIER, _S.GAP_SYNTHESIZER})
 """Kinds of questions, and specialists, whose findings are too many for an answer: they end with
@@ -190,7 +190,9 @@ class TriageAgent(Agent[Reads, Writes]):
         ]
         known = [TitledDocument(one.id, one.title, one.source, one.language) for one in listed]
         named = list_named(reads.canonical_question, known)
-        if len({one.is_rule for one in named}) < 2:  # not both a document and a rule
+        if (
+            len({one.is_rule for one in named}) < 2
+        ):  # the question does not name both a document and a rule
             return Writes(triage=triage)
         planned = {"agent_sequence": FULL_REVIEW, "reasoning": REVIEW_BY_REQUEST}
         return Writes(triage=triage.model_copy(update=planned), agent_sequence=FULL_REVIEW)
@@ -229,7 +231,7 @@ class TriageAgent(Agent[Reads, Writes]):
 
 
 def _choose_by_form(question: str) -> Triage:
-    """Return the way without a model: only what the question lists is divided."""
+    """Return the way without a model: only a question that lists its parts is divided."""
     several = len(split_questions(question)) > 1
     is_listed = find_items(question) is not None
     way = WayName.SWARM if is_listed else WayName.TOOLS if several else WayName.SEARCH

@@ -97,7 +97,9 @@ class Heartbeat:
                 return
             else:
                 self._line.give_up()
-                raise RedisTimeoutError("a connection is silent while its server answers on others")
+                raise RedisTimeoutError(
+                    "a connection does not respond, although its server answers on others"
+                )
 
     def _miss(self) -> None:
         if not self._patient:

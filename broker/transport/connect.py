@@ -151,7 +151,7 @@ def _seeds(parts: SplitResult) -> list[Address]:
         return [(str(one.hostname), one.port or 6379) for one in named if one.hostname]
     except ValueError as error:
         raise UnsuitableServerError(
-            f"expected redis+cluster://host:port,host:port, found a node that is none: {error}"
+            f"expected redis+cluster://host:port,host:port, found an invalid node: {error}"
         ) from error
 
 
@@ -201,8 +201,8 @@ async def _set_shards(client: "Redis", shards: int) -> bytes | None:
         await client.set(SHARDS, shards, nx=True)
     except NoPermissionError as error:
         raise UnsuitableServerError(
-            "expected a Redis that a worker has used, found none: its user in REDIS_URL may not "
-            "set it up; start a worker, then this process again"
+            "this Redis is not set up yet, and the user of REDIS_URL has no permission to do it; "
+            "start a worker first, then this process again"
         ) from error
     found = await client.get(SHARDS)
     return found.encode() if isinstance(found, str) else found
@@ -217,8 +217,8 @@ def check_server_info(info: dict[str, Any]) -> None:
     policy = info.get("maxmemory_policy", "noeviction")
     if policy != "noeviction":
         raise UnsuitableServerError(
-            "expected maxmemory-policy noeviction, so that no envelope is thrown away, "
-            f"found {policy}"
+            "expected maxmemory-policy noeviction, because any other may delete envelopes, found "
+            "{policy}"
         )
 
 

@@ -14,7 +14,7 @@ from llm.prompts import Prompts, Rendered, prompt_inputs
 from llm.tasks import TASKS
 
 TASK_OF_ROLE = {spec.role.value: spec.model_task for spec in AGENTS if spec.model_task is not None}
-"""The task that the agents of a role ask a model for."""
+"""The model task of the agents of a role."""
 
 
 class OverridingPrompts:
@@ -30,9 +30,8 @@ class OverridingPrompts:
 
 
 class ReloadablePrompts:
-    """Renders the prompts of one folder, and those of specialists, as they were read last.
-
-    Injected prompts replace them until the process ends, also after files were read again.
+    """Renders the prompts of one folder, and those of specialists, as they were last read. Injected
+    prompts replace them until the process ends, even if the files are read again.
     """
 
     def __init__(self, folder: Path | None = None, specialists: Path | None = None) -> None:

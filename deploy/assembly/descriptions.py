@@ -1,4 +1,4 @@
-"""Lets a model describe the pages of an ingestion, and keeps what is paid until it has ended.
+"""Lets a model describe the pages of an ingestion, and keeps paid answers until it has ended.
 
 After a kill the next ingestion takes them from there. Only descriptions of pages that are not yet
 in the index matter, so the last `MOST_KEPT` suffice: an ingestion writes its pages after
@@ -70,7 +70,7 @@ class KeptDescriptions:
         await asyncio.to_thread(self._use, lambda database: self._insert(database, key, answer))
 
     async def clear(self) -> None:
-        """Keep nothing any longer."""
+        """Delete the kept answers."""
         await asyncio.to_thread(self._remove)
 
     def _use(self, act: Callable[[sqlite3.Connection], T]) -> T | None:
@@ -80,7 +80,7 @@ class KeptDescriptions:
         except sqlite3.DatabaseError as error:
             log.warning("kept_descriptions_unusable", file=str(self._path), error=str(error))
             if not isinstance(error, sqlite3.OperationalError):
-                self._remove()  # it is no database
+                self._remove()  # the file is not a database
             return None
 
     def _act(self, act: Callable[[sqlite3.Connection], T]) -> T:
@@ -140,7 +140,7 @@ class ModelDescriber:
             log.warning("description_fallback_used", page=page.title, error=str(error))
             later = isinstance(error, ModelUnavailable | ModelMisconfigured)
             again = "; the next ingestion asks it again" if later else ""
-            problem = f"it is described by rules, the model gave no description: {error}{again}"
+            problem = f"its description is by rules, because the model gave none: {error}{again}"
             return replace(by_rules, problem=problem, is_provisional=later)
         made = Description(output.description, output.summary, output.keypoints, output.keywords)
         return complete_description(page, made)
@@ -214,7 +214,7 @@ class ModelDescriber:
         usage = self.usage
         for call in calls:
             if not call.milliseconds:
-                continue  # the model was left alone
+                continue  # the circuit breaker of the model is open
             usage = DescriptionUsage(
                 calls=usage.calls + 1,
                 failed=usage.failed,

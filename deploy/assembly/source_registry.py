@@ -1,4 +1,4 @@
-"""Records in the data folder which sources were ingested, and how the last time went."""
+"""Records in the data folder the ingested sources and the result of the last reading."""
 
 import fcntl
 import hashlib
@@ -229,7 +229,7 @@ class FetchedSource(BaseModel, frozen=True, extra="forbid"):
 
 
 def parse_source(text: str, **options: str | float | None) -> SourceSpec:
-    """Return the source that a person names; raise `CommandError` if it names none."""
+    """Return the source that a person names; raise `CommandError` if the name is not valid."""
     if text.lower().startswith(WEB):
         try:
             return SourceSpec.model_validate({"place": check_start(text), **options})
@@ -311,10 +311,11 @@ def _begins_with(place: str, prefix: str) -> bool:
 
 
 def check_schedule(text: str) -> str:
-    """Return a cron expression; raise `CommandError` if it is none."""
+    """Return the cron expression; raise `CommandError` if it is not valid."""
     if text and not croniter.is_valid(text):
         raise CommandError(
-            f"expected a schedule as cron has it, such as '0 6 * * *' for every day at 6:00 UTC, "
+            f"expected a schedule in the format of cron, such as '0 6 * * *' for every day at "
+            f"6:00 UTC, "
             f"found {text!r}"
         )
     return text

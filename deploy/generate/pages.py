@@ -49,12 +49,12 @@ Generated from the settings in `config/` by `python -m deploy.generate.pages`; d
 A setting is an environment variable or a line in a file of settings. The option `--env-file FILE`
 of a command, or the variable `REFDESK_ENV_FILE`, names the file. If neither is given, Refdesk reads
 `.env` in the working directory, unless another user may have written it. If the variable is empty,
-Refdesk reads no file. A command prints at its start the file that it reads, unknown names in it,
-and secrets in it that other users can read.
+Refdesk reads no file. When a command starts, it prints which file it reads, and warns about unknown
+names and about secrets that other users can read.
 
-A `.env` that nobody named may set only {harmless}: it may have come with documents or a repository
-of somebody else. A command that finds another setting in it, or a value with `${{...}}`, ends with
-an error. Keys, addresses, models, paths, prices and rights need a file that is named.
+A `.env` that nobody named may set only {harmless}, because it may come from an unpacked archive or
+a cloned repository. A command that finds another setting in it, or a value with `${{...}}`, ends
+with an error. Keys, addresses, models, paths, prices and permissions require a file that is named.
 """
 _AREA = """
 ## {title}

@@ -35,7 +35,7 @@ CANCEL_AGAIN_SECONDS = 0.05
 
 
 class ChatChannel:
-    """Connects a platform's events and posts with the desk, in the same way for every channel."""
+    """Connects the events and posts of a platform with the desk; the same for every channel."""
 
     def __init__(
         self,
@@ -136,7 +136,8 @@ class ChatChannel:
     ) -> bool:
         """Submit the message of a pressed button, or store the rating that it means.
 
-        Returns whether the choice is made: not by a person who may not answer for the one asked.
+        Returns whether the choice is accepted: a request can only be answered by the person who
+        asked.
         """
         if choice.rating:
             await self._feedback.give_feedback(choice.question, Feedback(rating=choice.rating))
@@ -145,7 +146,7 @@ class ChatChannel:
         id_ = f"{choice.question.message_id}.{choice.number}"
         is_theirs = True
         if choice.answers_pause:
-            # A message of each person: the refusal of one must not be that of the other.
+            # One message for each person: the refusal of one must not be shown to another.
             digest = self._people.digest(person)
             id_ = f"{id_}.{digest}"
             known = await self.memory.fields(choice.question)

@@ -158,7 +158,7 @@ def push_metrics(
 ) -> CollectorRegistry:
     """Return a registry, by default a new one, that reads the counts of a channel at a scrape."""
     registry = CollectorRegistry() if registry is None else registry
-    what = "Replies that were shown or tried."
+    what = "Deliveries of replies, by result."
     name = "refdesk_chat_deliveries"
     registry.register(_Counts(channel, tally, name=name, what=what, label="result"))
     what, name = "Messages that were not accepted.", "refdesk_chat_declined"
@@ -259,7 +259,7 @@ class ReplyDelivery:
             self._ended.set()
 
     async def _is_done(self, result: Result) -> bool:
-        """Show an outcome; return whether it is finished, or hopeless."""
+        """Show an outcome; return whether it was shown or given up."""
         try:
             await self.show(result)
         except Exception as error:  # noqa: BLE001 - one failed outcome must not block others
@@ -380,7 +380,7 @@ class ReplyDelivery:
         try:
             await retry(lambda: self._channel.edit(post, id_, part), call_name="edit_post")
         except PostNotFoundError:
-            # Somebody deleted the post; the outcome must be shown all the same.
+            # Somebody deleted the post; the outcome must be shown nevertheless.
             again = await retry(
                 lambda: self._channel.post_placeholder(post, ELLIPSIS), call_name="post_placeholder"
             )

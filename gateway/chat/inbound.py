@@ -134,7 +134,7 @@ class MessageSubmitter:
         return accepted
 
     async def cancel(self, question: Question) -> None:
-        """Cancel a question as if it had never been asked."""
+        """Cancel a question and remove its placeholder."""
         await self._memory.note(question, withdrawn="1")
         await self._desk.cancel(question)
 

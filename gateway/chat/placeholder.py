@@ -1,4 +1,4 @@
-"""Shows that a message is processed, and how far its answer has come, until it is shown.
+"""Shows that a message is being processed, and the draft of its answer, until the outcome is shown.
 
 Both are optional: calls that the platform rejects are logged, and the outcome is shown anyway.
 
@@ -125,7 +125,7 @@ class TypingIndicator:
         )
 
     async def _is_of_no_use(self, question: Question, posted: str) -> bool:
-        """Store the id of a placeholder; return whether it is superfluous."""
+        """Store the id of a placeholder; return whether it is no longer needed."""
         if await self._memory.first(question, "0", posted) != posted:
             return True
         known = await self._memory.fields(question)
@@ -155,7 +155,7 @@ class TypingIndicator:
 EDIT_SECONDS = 4.0
 """The time limit of an edit that shows a draft."""
 UNKNOWN_SECONDS = 8.0
-"""An edit whose result nobody knows counts as ended after this time, from its beginning."""
+"""An edit with an unknown result counts as ended this long after its start."""
 
 
 class DraftPosts:

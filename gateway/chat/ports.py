@@ -84,7 +84,7 @@ _DIRECT_PREFIX = "D"
 
 
 class MembershipError(GatewayError):
-    """The platform did not say who its user groups have as members."""
+    """The platform did not return the members of its user groups."""
 
 
 class UserGroups(Protocol):
@@ -119,8 +119,8 @@ class ChatGroups:
     async def find(self, person: str, post: Mapping[str, str]) -> tuple[str, ...]:
         """Return the groups for an answer that is shown at `post`, as the platform names it.
 
-        Raises `MembershipError`: without an answer of the platform nobody is asked for fewer
-        groups, because the documents would seem to say less than they do.
+        Raises `MembershipError`: without an answer of the platform the question is not asked with
+        fewer groups, because documents would seem to be missing.
         """
         if "chat" in post:
             # The id of a private chat in Telegram is the id of its person.

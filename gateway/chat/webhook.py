@@ -96,7 +96,7 @@ class _WebhookEndpoint:
             except UnreadableError as error:
                 return self._refuse(400, "unreadable_event", str(error))
             except MessageError:
-                return self._refuse(400, "invalid_name", "expected names of a usual form")
+                return self._refuse(400, "invalid_name", "expected valid names of header fields")
             except self._unavailable as error:
                 log.warning("webhook_deferred", path=self._path, error=str(error))
                 return _later()

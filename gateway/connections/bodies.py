@@ -21,7 +21,7 @@ from gateway.errors import GatewayError
 
 
 class BodyError(GatewayError):
-    """The body of a request cannot be had."""
+    """The body of a request cannot be read."""
 
 
 class BodyTooLargeError(BodyError):
@@ -29,7 +29,7 @@ class BodyTooLargeError(BodyError):
 
 
 class BodyTooSlowError(BodyError):
-    """The body does not come in time."""
+    """The body does not arrive in time."""
 
 
 class BuffersFullError(BodyError):
@@ -165,5 +165,5 @@ async def read_body(
                 pieces.append(chunk)
                 more = bool(message.get("more_body", False))
     except TimeoutError as error:
-        raise BodyTooSlowError("the body came too slowly") from error
+        raise BodyTooSlowError("the body arrived too slowly") from error
     return b"".join(pieces)

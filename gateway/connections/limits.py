@@ -99,13 +99,13 @@ class Refusal:
         return json.dumps({"error": problem}).encode()
 
 
-MALFORMED = Refusal(400, "malformed_request", "expected a request in the form of HTTP/1.1")
+MALFORMED = Refusal(400, "malformed_request", "expected a valid HTTP/1.1 request")
 NO_HOST = Refusal(400, "malformed_request", "expected exactly one header Host")
 BAD_FRAMING = Refusal(
     400, "malformed_request", "expected a body without long chunk extensions and trailers"
 )
 TOO_MANY_AT_ONCE = Refusal(400, "too_many_pipelined_requests", "expected fewer unanswered requests")
-HEAD_TOO_SLOW = Refusal(408, "timeout", "the headers came too slowly")
+HEAD_TOO_SLOW = Refusal(408, "timeout", "the headers arrived too slowly")
 URL_TOO_LONG = Refusal(414, "url_too_long", f"expected an address of at most {URL_BYTES:,} bytes")
 HEAD_TOO_LARGE = Refusal(
     431,

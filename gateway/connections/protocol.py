@@ -1,8 +1,8 @@
-"""Stands between a connection and uvicorn's protocol: what exceeds a limit does not reach uvicorn.
+"""Limits a connection before uvicorn's protocol: data that exceeds a limit does not reach uvicorn.
 
 Every byte is parsed here first, by the parser that uvicorn uses too, and then passed on. The
-application tells through `BoundedResponses` when it wants a body and when an answer has ended, so
-that nothing of uvicorn is used but asyncio's protocol interface.
+application reports through `BoundedResponses` when it wants a body and when an answer has ended, so
+only the asyncio protocol interface of uvicorn is used.
 """
 
 import asyncio

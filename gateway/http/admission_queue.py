@@ -2,7 +2,7 @@
 
 A shard can be full, or a tenant's share of it: for each of these this process has a separate queue.
 Keys and visitors reach its front by turns, and the messages of each in their order; the few at the
-front try again. No caller can fill the queues alone.
+front try again. A single caller cannot fill the queues.
 """
 
 import asyncio
@@ -254,7 +254,7 @@ class AdmissionQueue:
         if time.monotonic() >= until or busy.reason not in PASSES:
             raise busy
         if self._stopping.is_set():
-            raise StoppingError("this process stops: send the message again under the same id")
+            raise StoppingError("this process is stopping: send the message again with the same id")
 
 
 def _step(until: float) -> float:
@@ -263,7 +263,7 @@ def _step(until: float) -> float:
 
 
 STREAMS_WAIT_LONGER = 3.0
-"""A reader who sees that the message waits is more patient than one without a sign of it."""
+"""Clients that see that their message is waiting are given a longer wait."""
 
 
 class QuestionSender:
@@ -335,7 +335,7 @@ class QuestionSender:
         journal = await self._channel.replies.read_journal(question)
         if not journal:
             raise InvalidRequestError(
-                "this message was forgotten: send it under another id",
+                "this message was erased: send it again with another id",
                 code="message_forgotten",
                 status=410,
             )
@@ -351,7 +351,7 @@ class QuestionSender:
         )
         if not is_same or not is_theirs:
             raise InvalidRequestError(
-                "this message id was used before for another message: send it under another id",
+                "this message id was used before for another message: send it with another id",
                 code="message_id_reused",
                 status=409,
             )

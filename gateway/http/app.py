@@ -61,19 +61,23 @@ def health_router(
     """Return the routes."""
     router = APIRouter(tags=["operation"])
 
-    @router.get("/healthz", summary="Is the process alive?")
+    @router.get("/healthz", summary="Check whether the process is alive")
     async def healthz() -> Health:
         """Answer."""
         return Health(status="alive")
 
-    @router.get("/readyz", summary="Can it take messages?", responses={503: {"model": Health}})
+    @router.get(
+        "/readyz",
+        summary="Check whether the process can accept messages",
+        responses={503: {"model": Health}},
+    )
     async def readyz() -> Response:
         """Answer 200 when Redis does, and the process does not stop."""
         reason = "shutting_down" if stopping.is_set() else await _away(channel)
         shown = Health(status=reason or "ready")
         return JSONResponse(shown.model_dump(), 503 if reason else 200)
 
-    @router.get("/metrics", summary="Metrics in Prometheus' format", response_class=Response)
+    @router.get("/metrics", summary="Metrics in the format of Prometheus", response_class=Response)
     async def metrics(
         _caller: Annotated[Principal, Depends(require_scope(channel, Scope.METRICS))],
     ) -> Response:
@@ -112,7 +116,10 @@ class PrometheusHttpMeter:
         )
         self._streams = Gauge("refdesk_http_streams", "Open event streams.", registry=registry)
         self._outcomes = Counter(
-            "refdesk_http_outcomes", "Outcomes that were shown.", ["outcome"], registry=registry
+            "refdesk_http_outcomes",
+            "Outcomes that were returned to clients.",
+            ["outcome"],
+            registry=registry,
         )
         self._feedback = Counter(
             "refdesk_feedback", "Ratings of answers.", ["rating"], registry=registry
@@ -138,8 +145,8 @@ class PrometheusHttpMeter:
 
 BODY_BYTES = 512 * 1024
 DESCRIPTION = """\
-Ask the desk, and get answers that say only what the documents say, with the place for every claim.
-See docs/http.md for events, keys and limits.
+Ask questions, and receive answers that say only what the documents say and cite the source of every
+claim. docs/http.md describes events, keys and limits.
 """
 
 

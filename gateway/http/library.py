@@ -31,8 +31,8 @@ class LinkedPassage:
 class CallersLibrary:
     """The documents of an assistant as a caller may read them; raises `HttpError`.
 
-    Whoever may ask may search: the answers show the same passages. A search counts as a question.
-    Public keys are refused, because a search has no conversation that a visitor opened.
+    Callers who may ask may search, because answers show the same passages. A search counts as a
+    question. Public keys are refused, because a search has no conversation that a visitor opened.
     """
 
     def __init__(self, channel: HttpChannel, library: SearchableLibrary) -> None:
@@ -87,7 +87,8 @@ def refuse_public(caller: Principal) -> None:
     """Raise `ForbiddenError` for a public key."""
     if caller.public:
         raise ForbiddenError(
-            "expected a secret key: a public key opens conversations on its websites only",
+            "expected a secret key: a public key can only be used for conversations on its "
+            "websites",
             code="secret_key_required",
         )
 
@@ -105,14 +106,15 @@ class SearchQuery(BaseModel, frozen=True, extra="forbid"):
         description="a question or key words, in any language",
         examples=["How do I configure routing rules?"],
     )
-    limit: int = Field(10, ge=1, le=MOST_PASSAGES, description="the most passages to return")
+    limit: int = Field(10, ge=1, le=MOST_PASSAGES, description="maximum number of passages")
 
 
 class SearchHit(FoundPassage, frozen=True):
     """A passage of a document, as it stands there, with its place."""
 
     link: str | None = Field(
-        None, description="opens the document at its heading, as `link` of the sources of an answer"
+        None,
+        description="link that opens the document at its heading, as in the sources of an answer",
     )
 
 

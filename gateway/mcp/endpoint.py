@@ -147,6 +147,6 @@ def _check_origin(request: Request) -> None:
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != request.headers.get("host", ""):
         raise ForbiddenError(
-            "this address answers programs, and no pages of other websites",
+            "this address is for MCP clients: requests from web pages of other origins are refused",
             code="origin_not_allowed",
         )

@@ -41,7 +41,7 @@ LOCALE_SECONDS = 0.8
 KEPT_LOCALES = 10_000
 JOINED = "joined"
 NO_EVENT = "expected an event of Slack, found another form"
-NOT_SUBSCRIBED = "expected an event to which the desk is subscribed"
+NOT_SUBSCRIBED = "expected an event to which the app is subscribed"
 
 
 class SlackTokenError(GatewayError):

@@ -245,7 +245,8 @@ class Confluence:
         try:
             above = [self._nodes[one].title for one in await self._list_above(page.id)]
         except ItemError:
-            # Its rights will not be found either, and say so; its place is not needed before.
+            # Its permissions will not be found either, which is reported; its place is not needed
+            # before.
             above = []
         return Listed(
             id=page.id,

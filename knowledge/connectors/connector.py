@@ -1,9 +1,8 @@
-"""Keeps a copy of what a service such as Confluence holds, and surveys it.
-
-A connector is one file with one protocol: what there is, in which version; the text of an item;
-who may read it. None of these services tells in a feed of changes what was deleted or restricted,
-so each time all is listed, and only items of another version are fetched. The rights of every item
-are asked each time. Where they cannot be read, nobody reads it.
+"""Keeps a copy of the documents of a service such as Confluence, and surveys it. A connector is one
+file with one protocol: it lists items with their versions, and reads the text and the readers of an
+item. None of these services reports deletions or restrictions in a feed of changes, so all items
+are listed each time, and only changed ones are fetched. The permissions of every item are read each
+time. An item whose permissions cannot be read is left out.
 """
 
 import asyncio
@@ -86,7 +85,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """Who may read an item: `groups`, or everybody; `reason` says why nobody does."""
+    """Who may read an item: `groups`, or everybody; `reason` states why nobody may."""
 
     groups: tuple[str, ...] = ()
     is_everybody: bool = False

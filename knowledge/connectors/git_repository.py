@@ -132,7 +132,7 @@ def _list_blobs(
         reason = _find_fault(mode, path, size)
         is_rules = path.name == RULES_FILE and (is_inside or wanted.is_relative_to(path.parent))
         if reason and is_rules:
-            raise RepositoryError(repository, f"{path}, which has rules of access, is {reason}")
+            raise RepositoryError(repository, f"{path}, which has access rules, is {reason}")
         if reason:
             if is_inside:
                 copied.skipped.append((str(path), reason))
@@ -150,7 +150,7 @@ def _find_fault(mode: bytes, path: PurePosixPath, size: bytes) -> str:
         part in ("..", ".git") or "\0" in part for part in path.parts
     )
     if is_unsafe or not path.parts or len(path.parts) > DEEPEST_FOLDER:
-        return "its path leads out of the repository, or too deep into it"
+        return "its path leads outside of the repository, or is too deep"
     return f"a file may have {MAX_BYTES} bytes" if int(size) > MAX_BYTES else ""
 
 
@@ -160,7 +160,7 @@ def _write_blobs(repository: Path, blobs: list[_Blob], target: Path) -> None:
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment()
     ) as process:
         if process.stdin is None or process.stdout is None:
-            raise RepositoryError(repository, "git cannot be asked for files")
+            raise RepositoryError(repository, "git cannot list files")
         for blob in blobs:
             process.stdin.write(blob.identity + b"\n")
             process.stdin.flush()

@@ -1,6 +1,5 @@
-"""What a store of documents is called, and what copying it came to.
-
-This module imports nothing that reads documents, because every command knows sources.
+"""The schemes of stores of documents, and the result of copying one. This module imports no readers
+of documents, because every command imports it.
 """
 
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ SERVICES = ("confluence", "zendesk")
 
 
 class StoreOutcome(BaseModel, frozen=True, extra="forbid"):
-    """What copying a store came to; `is_partial`: nobody knows which further files there are."""
+    """The result of copying a store; `is_partial`: there may be further files."""
 
     fetched: int = 0
     failures: tuple[tuple[str, str], ...] = ()

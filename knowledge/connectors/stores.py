@@ -114,7 +114,7 @@ class _Copy:
         except Exception as error:
             waiting.unlink(missing_ok=True)
             if is_rules:
-                # Nobody knows who may read the documents below.
+                # It is unknown who may read the documents below.
                 raise ConnectorError(str(path), _explain(error, str(path))) from error
             self.failures.append((str(path), _explain(error, str(path))))
             return
@@ -191,8 +191,8 @@ def _read_state(folder: Path) -> _State:
 def _explain(error: Exception, place: str) -> str:
     reason = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST_REASON]
     return (
-        f"{place} cannot be read ({reason}). Check the address, the network and the credentials "
-        "in the environment; the documents of its last time stay"
+        f"{place} could not be read ({reason}). Check the address, the network and the "
+        f"credentials in the environment; its documents stay in the index as they are"
     )
 
 

@@ -146,7 +146,7 @@ class Zendesk:
         try:
             found = await self._list_all(_Segment, f"{_HELP}/user_segments", "user_segments")
         except ItemForbiddenError:
-            # Articles for everybody are read all the same; others say what is missing.
+            # Public articles are read nevertheless; for others, the missing permission is reported.
             return
         self._segments = {one.id: one.user_type if one.built_in else one.name for one in found}
 

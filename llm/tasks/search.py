@@ -125,6 +125,7 @@ class JudgeInputs(BaseModel, frozen=True):
     passages: tuple[Passage, ...] = ()
     sources: tuple[JudgedSource, ...] = ()
     missing: str = Field(default="", description="what the writer did not find in the sources")
+    assumption: str = Field(default="", description="what the answer assumes the user to mean")
     attempt: int = 0
 
 

@@ -4,8 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, JsonValue
 
-from llm.conversation import ModelMessage
-from llm.port import Task
+from llm.port import ModelMessage, Task
 from llm.tasks.question import Confidence
 from llm.tasks.search import PromptSource
 

@@ -3,8 +3,7 @@
 from pydantic import BaseModel, Field
 
 from envelope.tool_loop import QueryType
-from llm.conversation import ModelMessage
-from llm.port import PREPARING_SHARE, Task
+from llm.port import PREPARING_SHARE, ModelMessage, Task
 
 
 class TriageInputs(BaseModel, frozen=True):

@@ -222,9 +222,9 @@ def test_template_code_in_the_users_text_is_only_text(tmp_path: Path) -> None:
         ("Sys\n---\n{% if x.y %}{% endif %}", "found \\['x'\\]"),
         ("no separator", "one line '---'.*found 0"),
         ("a\n---\nb\n---\nc", "found 2"),
-        ("Sys\n---\n{% if text %}", "no template"),
-        ("{% if text %}\n---\n{% endif %}", "no template"),
-        ("Sys\n---\n{{ text | nofilter }}", "no template"),
+        ("Sys\n---\n{% if text %}", "not a valid Jinja template"),
+        ("{% if text %}\n---\n{% endif %}", "not a valid Jinja template"),
+        ("Sys\n---\n{{ text | nofilter }}", "not a valid Jinja template"),
         ("Sys\n---\n{% include 'x' %}", "to stand alone"),
     ],
 )

@@ -2,7 +2,6 @@
 
 import pytest
 
-from llm.scripted import Scripted
 from llm.tasks.question import ClarifyOutput, EssenceOutput, ScopeOutput
 from llm.tasks.search import RespondOutput
 from tests.deploy.conftest import OpenApp
@@ -14,6 +13,7 @@ from tests.support.app_harness import (
     keys,
     options,
 )
+from tests.support.scripted_model import Scripted
 
 pytestmark = pytest.mark.slow
 

@@ -24,7 +24,6 @@ from knowledge.embedding import Embedder
 from knowledge.index.qdrant import Identity
 from knowledge.index.server.server_engine import open_client
 from knowledge.ingestion_report import PlainReport
-from llm.scripted import gate
 from llm.tasks.question import TranslateOutput
 from tests.conftest import start_redis
 from tests.deploy.conftest import OpenApp
@@ -38,6 +37,7 @@ from tests.support.app_harness import (
     settings_of,
 )
 from tests.support.folder_copy import copy_folder
+from tests.support.scripted_model import gate
 
 pytestmark = pytest.mark.slow
 

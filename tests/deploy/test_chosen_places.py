@@ -11,8 +11,8 @@ from agents.search.search import Writes as SearchWrites
 from deploy.assembly.knowledge import Knowledge
 from envelope.conversation import ClarificationOption, ClarificationReason, Pause
 from envelope.outcome import Wrote
-from llm.scripted import ScriptedModel
 from llm.tasks.question import UnderstandOutput
+from tests.support.scripted_model import ScriptedModel
 
 VAGUE = (
     "How do I set it up?",

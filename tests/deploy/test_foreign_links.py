@@ -6,14 +6,13 @@ import pytest
 from pydantic import BaseModel
 
 from envelope.run import OUTSIDE, Run
-from llm.port import I, ModelAnswer, O, Task
-from llm.scripted import ScriptedModel
+from llm.port import I, ModelAnswer, O, Task, TextListener
 from llm.tasks.question import ClarifyOutput, ScopeInputs, ScopeOutput
 from llm.tasks.search import JudgeInputs, JudgeOutput, RespondOutput, Verdict
-from llm.text_listener import TextListener
 from tests.citations.shapes import FOREIGN, SHAPES, Shape, leads_elsewhere
 from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import PartlyScriptedModel
+from tests.support.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.slow
 VAGUE = "How do I create one?"

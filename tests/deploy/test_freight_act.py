@@ -13,8 +13,7 @@ from broker.embedded_redis import Endpoint
 from config.settings import Settings
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from knowledge.embedding import Embedder
-from llm.conversation import ModelMessage, ToolUse
-from llm.port import Model
+from llm.port import Model, ModelMessage, ToolUse
 from llm.tasks.search import RespondOutput
 from tests.deploy.conftest import ingest_example
 from tests.deploy.test_tool_way import DONE, cite_first, list_tools, score

@@ -23,7 +23,7 @@ from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from gateway.desk import JobOrder
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
-from llm.conversation import ModelMessage, ToolConversation
+from llm.port import ModelMessage, ToolConversation
 from llm.tasks.review import (
     CLASSIFIER,
     COMPLIANCE,

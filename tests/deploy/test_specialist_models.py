@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from broker.values import JournalEntry
-from llm.conversation import ModelMessage, ToolUse
 from llm.errors import ModelUnavailable, UnreadableOutput
+from llm.port import ModelMessage, ToolUse
 from llm.tasks.review import ComplianceOutput, FurtherWork, SynthesisOutput
 from llm.tasks.search import HydeExpansionOutput, JudgeOutput, Verdict
 from llm.tasks.tool_loop import TriageOutput

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from llm.conversation import ModelMessage
 from llm.errors import RateLimited
+from llm.port import ModelMessage
 from llm.tasks.swarm import PlannedWorker
 from tests.deploy.conftest import OpenApp
 from tests.deploy.test_swarm_way import (

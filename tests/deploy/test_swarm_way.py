@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from llm.conversation import ModelMessage, ToolUse
 from llm.errors import ModelUnavailable
+from llm.port import ModelMessage, ToolUse
 from llm.tasks.swarm import (
     FoundContradiction,
     MissingFact,
@@ -78,9 +78,20 @@ async def test_without_a_model_each_listed_item_has_its_closest_passage(open_app
     assert [task["title"] for task in reply["tasks"]] == ["webhooks", "REST API", "SMPP"]
     assert set(list_states(reply)) == {"completed"}
     assert reply["sources"]
-    assert "| Item | Closest passage |" in reply["text"]
+    assert "**webhooks: " in reply["text"]
     assert roles[roles.index("plan") :][:3] == ["plan", "gather", "ledger"]
     assert roles[-2:] == ["synthesize", "quality"]
+
+
+async def test_without_a_model_code_is_shown_in_its_lines_and_what_is_missing_is_named(
+    open_app: OpenApp,
+) -> None:
+    async with open_app(way="swarm") as harness:
+        reply = await harness.driver().say("Compare Python, JavaScript and Rust in a table")
+
+    assert "**Python: " in reply["text"]
+    assert "```python\nimport hashlib\nimport hmac\n" in reply["text"]
+    assert "**Rust**: not found in the passages" in reply["text"]
 
 
 async def test_a_question_that_a_planner_finds_simple_is_left_to_one_search(

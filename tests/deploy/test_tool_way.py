@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from llm.conversation import ModelMessage, ToolUse
 from llm.errors import ModelUnavailable
+from llm.port import ModelMessage, ToolUse
 from llm.tasks.search import RespondOutput
 from llm.tasks.tool_loop import AssessOutput, TriageOutput
 from tests.deploy.conftest import OpenApp

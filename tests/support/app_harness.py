@@ -27,13 +27,11 @@ from deploy.cli.main import main
 from envelope.run import OUTSIDE, Run
 from gateway.desk import Desk, Message
 from gateway.text import parse_command
-from llm.conversation import ModelStep, ToolConversation
 from llm.missing_model import MissingModel
-from llm.port import I, Model, ModelAnswer, O, Task
-from llm.scripted import Scripted, ScriptedModel
+from llm.port import I, Model, ModelAnswer, ModelStep, O, Task, TextListener, ToolConversation
 from llm.tasks.search import JudgeOutput, Verdict
-from llm.text_listener import TextListener
 from memory.key_names import conversation_keys
+from tests.support.scripted_model import Scripted, ScriptedModel
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = ROOT / "examples"

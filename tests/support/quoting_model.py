@@ -10,16 +10,21 @@ from typing import Any
 from pydantic import BaseModel
 
 from envelope.run import OUTSIDE, Run
-from llm.conversation import (
+from llm.errors import NoModel
+from llm.port import (
+    I,
+    ModelAnswer,
     ModelMessage,
     ModelStep,
+    O,
     StopReason,
+    Task,
+    TextListener,
     ToolConversation,
     ToolMessage,
     ToolUse,
+    Usage,
 )
-from llm.errors import NoModel
-from llm.port import I, ModelAnswer, O, Task, Usage
 from llm.tasks.question import (
     EssenceInputs,
     EssenceOutput,
@@ -37,7 +42,6 @@ from llm.tasks.swarm import (
     SynthesizeFindingsOutput,
 )
 from llm.tasks.tool_loop import AssessInputs, AssessOutput
-from llm.text_listener import TextListener
 from tools.listed_parts import find_items
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from agents.named_documents import TitledDocument, find_scope
-from llm.conversation import ModelMessage, ToolConversation
+from llm.port import ModelMessage, ToolConversation
 from llm.tasks.question import ScopeInputs, ScopeOutput, UnderstandInputs, UnderstandOutput
 from llm.tasks.review import (
     CheckedStatement,

@@ -139,7 +139,7 @@ async def run_chat_channel(
 async def _find_people(
     runtime: Runtime, client: "Redis", conversations: StoredConversations
 ) -> AskPerson | None:
-    """Return what sends a conversation to a person; None if the settings name nobody."""
+    """Return the hand-over to a person; None if the settings name no receiver."""
     handover = await make_handover(runtime, client, StoredKeys(client), conversations)
     if handover is None:
         return None

@@ -407,7 +407,7 @@ def _find_mcp(
 
 
 def _make_estimate(settings: Settings) -> EstimateReview:
-    """Return what says before a review what it takes; without a model, nothing."""
+    """Return the estimator of reviews; None without a model."""
     if not settings.uses_model:
         return estimate_nothing
 

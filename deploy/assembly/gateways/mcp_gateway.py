@@ -37,7 +37,9 @@ async def open_mcp_tools(
     settings, client = runtime.settings, runtime.endpoint.client()
     key = "" if settings.mcp_key is None else settings.mcp_key.get_secret_value()
     if key and groups:
-        raise CommandError("expected no --groups, because MCP_KEY is set: the key has its own")
+        raise CommandError(
+            "--groups cannot be used with MCP_KEY, because the key defines the groups"
+        )
     try:
         channel = await make_channel(
             runtime,

@@ -42,7 +42,9 @@ class ReadingTurns:
     async def take(self, tenant: str, key: str) -> AsyncIterator[None]:
         """Wait for a turn, which lasts as long as the context; raises `BusyError`."""
         if not self._room.has_place(tenant, Party(key)):
-            raise BusyError("too many documents wait to be read: try again", RETRY_SECONDS)
+            raise BusyError(
+                "too many documents are waiting to be read: try again in a moment", RETRY_SECONDS
+            )
         mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._room.place(tenant, Party(key)):
             keys = self._waiting.setdefault(tenant, OrderedDict())
@@ -105,7 +107,7 @@ FileName = Annotated[
         alias="name",
         min_length=1,
         max_length=LONGEST_FILE_NAME,
-        description="the file name; its suffix says how the bytes are read",
+        description="the file name; its suffix determines the format",
         examples=["contract.pdf"],
     ),
 ]
@@ -134,7 +136,7 @@ class ConversationDocuments(BaseModel):
 
 
 class AttachmentRoutes:
-    """Stores documents that belong to one conversation, and to nobody else."""
+    """Stores documents that belong to one conversation only."""
 
     def __init__(self, channel: HttpChannel, attachments: Attachments) -> None:
         self._channel = channel
@@ -148,7 +150,7 @@ class AttachmentRoutes:
         read = Depends(require_conversation(self._channel, Scope.READ))
 
         @router.post(
-            base, status_code=201, openapi_extra=UPLOAD, summary="Give a document to a conversation"
+            base, status_code=201, openapi_extra=UPLOAD, summary="Add a document to a conversation"
         )
         async def give_document(
             access: Annotated[ConversationAccess, ask], request: Request, name: FileName

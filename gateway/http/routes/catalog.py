@@ -104,10 +104,10 @@ class MovedDocuments(BaseModel):
 
     moved: int = Field(description="number of moved documents")
     removed: int = Field(
-        description="number of documents that nobody may read at the new place, or that others "
-        "replaced there"
+        description="number of documents that were removed, because no group may read them at the "
+        "new place or other documents replaced them there"
     )
-    failed: list[FailedMove] = Field([], description="files that stay as they were")
+    failed: list[FailedMove] = Field([], description="files that were not moved")
 
 
 class WrittenDocuments(BaseModel):
@@ -115,7 +115,9 @@ class WrittenDocuments(BaseModel):
 
     written: int = Field(description="number of documents of the file that are new or changed")
     unchanged: int = Field(description="number of documents that the index had already")
-    failed: list[FailedMove] = Field([], description="what could not be read, with the reason")
+    failed: list[FailedMove] = Field(
+        [], description="files that could not be read, with the reason"
+    )
 
 
 class Catalog:

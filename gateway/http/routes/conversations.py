@@ -123,7 +123,7 @@ class Reading:
         router = APIRouter(tags=["conversations"])
         base = "/v1/conversations/{conversation_id}"
 
-        @router.get("/v1/pause", summary="Find what waits for a person")
+        @router.get("/v1/pause", summary="List the open requests to a person")
         async def find_pause(
             caller: Annotated[Principal, Depends(require_scope(self._channel, Scope.READ))],
             user_id: Annotated[str | None, Query(min_length=1, max_length=128)] = None,

@@ -1,15 +1,15 @@
 import pytest
 
-from agents.question.clarification import ClarificationAgent, Reads, Writes
+from agents.question.clarification import ClarificationAgent, Reads, Writes, find_fault
 from config.texts import load_texts
 from envelope.conversation import ClarificationOption, ClarificationReason, SuggestedAction
 from envelope.outcome import Wrote
 from envelope.sources import SearchResult
 from llm.errors import ModelUnavailable
 from llm.port import Model
-from llm.scripted import ScriptedModel
 from llm.tasks.question import ClarifyInputs, ClarifyOutput
 from tests.citations.shapes import IDS, SHAPES, Shape, leads_elsewhere
+from tests.support.scripted_model import ScriptedModel
 
 TEXTS = load_texts()
 DOMAIN = "Bluebird SMS"
@@ -222,6 +222,21 @@ async def test_a_question_in_another_language_than_the_documents_gets_the_langua
     assert found.suggested_actions == ()
 
 
+@pytest.mark.parametrize("reason", [Reason.OUT_OF_SCOPE, Reason.INSUFFICIENT_CONTEXT])
+async def test_a_refusal_says_which_documents_were_not_compared_with_the_question(
+    reason: Reason,
+) -> None:
+    asked = Reads(clarification_reason=reason, language="ru")
+
+    every = await word_question(asked)
+    some = await word_question(asked.model_copy(update={"document_languages": ("en", "de")}))
+
+    names = f"{TEXTS.text('language_en', 'ru')}, {TEXTS.text('language_de', 'ru')}"
+    note = TEXTS.text("not_compared", "ru", document_languages=names)
+    assert note in some.response
+    assert some.response.startswith(every.response)
+
+
 async def test_a_model_words_it_and_the_options_stay_ours() -> None:
     model = ScriptedModel([ClarifyOutput(text="Meinen Sie Konten oder Tarife?")])
 
@@ -307,3 +322,57 @@ async def test_the_wording_of_a_model_stays_whatever_words_it_uses() -> None:
     )
 
     assert (found.response, found.clarification_fallback) == (wording, "")
+
+
+INPUTS = ClarifyInputs(
+    reason=ClarificationReason.AMBIGUOUS_QUERY,
+    question="How do I set up `retry_after` for acme.com?",
+    message="The question can be about several things.",
+    options=("Accounts > Limits", "Rates > Limits"),
+    language="en",
+    topic="Bluebird SMS",
+    fixed_text="Your question can mean several things.",
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Do you mean the limits of accounts, or those of rates?",
+        "Your question could be about several things. Which limits do you mean?",
+        "Is it about retry_after for acme.com, or about something else?",
+        "Meinen Sie Konten oder Tarife?",
+        "您指的是帐户还是费率？",
+        "هل تقصد الحسابات أم الأسعار؟",
+    ],
+)
+def test_an_honest_question_passes(text: str) -> None:
+    assert find_fault(text, INPUTS) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("Is it at https://evil.test/login?", "contains"),
+        ("Is it at //evil.test?", "contains"),
+        ("Is it at evil.test?", "contains"),
+        ("Could you write to help@evil.test?", "contains"),
+        ("Is it [this](javascript:x)?", "contains"),
+        ("Is it ![this](https://evil.test/p)?", "contains"),
+        ("Is it <a href=//evil.test>this</a>?", "contains"),
+        ("Could you call +49 (900) 123-456?", "telephone number"),
+        ("What is your password?", "secret"),
+        ("Wie lautet Ihr Passwort?", "secret"),
+        ("您的密码是什么？", "secret"),
+        ("The desk asks or declines: <data name=", "repeats a prompt"),
+        ("", "empty"),
+    ],
+)
+def test_what_leads_instructs_or_asks_for_more_is_turned_down(text: str, fault: str) -> None:
+    assert fault in find_fault(text, INPUTS)
+
+
+def test_a_secret_that_the_question_is_about_may_be_named() -> None:
+    inputs = INPUTS.model_copy(update={"question": "How do I reset a password?"})
+
+    assert find_fault("Do you mean the password of your account?", inputs) == ""

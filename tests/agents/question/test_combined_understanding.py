@@ -10,8 +10,8 @@ from envelope.outcome import Wrote
 from knowledge.errors import IndexUnavailable
 from knowledge.port import Findings, Hit, SearchRequest
 from llm.errors import UnreadableOutput
-from llm.scripted import Scripted, ScriptedModel
 from llm.tasks.question import UnderstandInputs, UnderstandOutput
+from tests.support.scripted_model import Scripted, ScriptedModel
 
 GERMAN = "Wie richte ich `send --now` für mein Konto ein?"
 ENGLISH = "How do I set up ⟦1⟧ for my account?"

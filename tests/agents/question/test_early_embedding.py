@@ -16,11 +16,10 @@ from knowledge.port import CALIBRATION, Findings, SearchRequest
 from knowledge.search.query import wordings
 from knowledge.search.question_vectors import EarlyEmbedding, QuestionVectors
 from llm.errors import UnreadableOutput
-from llm.port import I, ModelAnswer, O, Task, Usage
-from llm.scripted import ScriptedModel
+from llm.port import I, ModelAnswer, O, Task, TextListener, Usage
 from llm.tasks.question import ScopeOutput
-from llm.text_listener import TextListener
 from tests.support.embedders import UniformEmbedder
+from tests.support.scripted_model import ScriptedModel
 
 WAIT_SECONDS = 5.0
 FIRST = Turn(speaker="user", text="How do I create a routing rule?")

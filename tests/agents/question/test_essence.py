@@ -6,8 +6,8 @@ from agents.question.essence import EssenceAgent, Reads, Writes
 from envelope.conversation import ClarificationReason, ConversationAct, Pause, Turn, Understanding
 from envelope.outcome import Wrote
 from llm.errors import ModelUnavailable
-from llm.scripted import ScriptedModel
 from llm.tasks.question import EssenceInputs, EssenceOutput
+from tests.support.scripted_model import ScriptedModel
 
 OPTIONS = ("Monthly limit", "Throughput", "Sub-users")
 PLACES = (("Rate plans", "Monthly limit"), ("Routing", "Throughput"), ("Accounts", "Sub-users"))

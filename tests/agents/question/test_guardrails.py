@@ -14,10 +14,10 @@ from envelope.outcome import Wrote
 from knowledge.errors import IndexUnavailable
 from knowledge.library.library import NamedInText
 from knowledge.port import CALIBRATION, Findings, Hit, SearchRequest
-from llm.attacks.injection import attack_in
 from llm.errors import ModelUnavailable
-from llm.scripted import ScriptedModel
+from llm.injection import attack_in
 from llm.tasks.question import ScopeInputs, ScopeOutput, Strictness, Verdict
+from tests.support.scripted_model import ScriptedModel
 
 MEANINGS = tuple(ClarificationOption(label=one, crumbs=(one,)) for one in ("Webhooks", "Numbers"))
 PAUSE = Pause(
@@ -296,6 +296,15 @@ async def test_an_answer_to_what_the_desk_asked_is_not_declined_when_no_model_re
     assert writes.needs_clarification
 
 
+async def test_places_that_were_offered_are_offered_again_when_no_model_read_the_answer() -> None:
+    offered = PAUSE.model_copy(update={"places": tuple(one.crumbs for one in MEANINGS)})
+
+    writes = await guard("that thing", searcher=Covering(0.0), open_pause=offered)
+
+    assert writes.clarification_reason is Reason.AMBIGUOUS_QUERY
+    assert writes.clarification_options == MEANINGS
+
+
 async def test_a_model_that_fails_leaves_the_question_to_the_search() -> None:
     def make_model() -> ScriptedModel:
         return ScriptedModel([ModelUnavailable("no model answers")])
@@ -309,11 +318,20 @@ async def test_a_model_that_fails_leaves_the_question_to_the_search() -> None:
 
 
 async def test_without_a_model_a_text_that_cannot_be_compared_is_not_called_off_topic() -> None:
-    searcher = Covering(0.0, languages=("en",))
+    searcher = Covering(0.0, languages=("en",), uncompared=("en",))
 
     writes = await guard("Wie zahle ich?", searcher=searcher, language="de")
 
     assert writes.clarification_reason is Reason.NO_TRANSLATION
+    assert writes.document_languages == ("en",)
+
+
+async def test_a_refusal_names_the_languages_that_the_question_was_not_compared_with() -> None:
+    searcher = Covering(0.0, languages=("en", "ru"), uncompared=("en",))
+
+    writes = await guard("Кто победил?", searcher=searcher, language="ru")
+
+    assert writes.clarification_reason is Reason.INSUFFICIENT_CONTEXT
     assert writes.document_languages == ("en",)
 
 
@@ -402,7 +420,10 @@ async def test_a_question_that_cannot_be_looked_through_in_time_is_judged_like_a
     writes = await guard("How do I add a route?", inspection_seconds=0.0)
 
     assert writes.within_scope
-    assert "not all of it was searched for attacks within 0 s" in writes.guardrails_analysis
+    assert (
+        "the text could not be searched for attacks completely within 0 s"
+        in writes.guardrails_analysis
+    )
 
 
 async def test_a_question_that_was_looked_through_says_nothing_of_it() -> None:

@@ -7,8 +7,8 @@ from envelope.outcome import Wrote
 from knowledge.language.protecting import PlaceholderLost, protect
 from llm.errors import ModelUnavailable
 from llm.port import Model
-from llm.scripted import ScriptedModel
 from llm.tasks.question import TranslateInputs, TranslateOutput
+from tests.support.scripted_model import ScriptedModel
 
 TECHNICAL = (
     "Warum gibt `send --now` in /etc/sms/gate.conf bei create_user() über "

@@ -9,11 +9,11 @@ from agents.review.specialist import GivenOutput, LoopTurns, Toolbox, expand_sea
 from envelope.outcome import Wrote
 from envelope.run import OUTSIDE
 from envelope.specialists import ErrorSeverity, SpecialistName, SpecialistProfile
-from llm.conversation import ToolUse
 from llm.missing_model import MissingModel
-from llm.scripted import ScriptedModel
+from llm.port import ToolUse
 from llm.tasks.review import CLASSIFIER, ClassifierInputs, ClassifierOutput
 from llm.tasks.search import HydeExpansionOutput
+from tests.support.scripted_model import ScriptedModel
 from tools.calls import ToolErrorType, ToolResult
 
 FOUND = HydeExpansionOutput(
@@ -102,5 +102,5 @@ async def test_the_failure_of_a_tool_that_finds_passages_is_reported(
 
     assert isinstance(given, GivenOutput)
     told = [(one.text, one.severity) for one in given.errors]
-    sentence = "the tool graph_search failed (broken): results may be incomplete or unreliable"
+    sentence = "the tool graph_search failed (broken), so results may be incomplete"
     assert told == ([(sentence, ErrorSeverity.MEDIUM)] if is_reported else [])

@@ -7,8 +7,8 @@ from envelope.outcome import Wrote
 from envelope.sources import SourceReference, SourceUsed
 from llm.errors import UnreadableOutput
 from llm.port import Model
-from llm.scripted import ScriptedModel
 from llm.tasks.search import JudgeInputs, JudgeOutput, Verdict
+from tests.support.scripted_model import ScriptedModel
 
 CHUNKS = (
     "A rule may have up to 8 conditions. All of them must match.",
@@ -158,7 +158,7 @@ async def test_a_number_that_stands_nowhere_goes_whatever_the_judge_says(
     first = await judge(model, reads(answer))
     second = await judge(model, reads(answer, attempt=1))
 
-    assert inputs_of(model).passages[0].note == "no source has: 9"
+    assert inputs_of(model).passages[0].note == "no source contains: 9"
     assert first.quality_decision == "regenerate"
     assert second.response == "All of them must match. [1]\n\n<left_out in en>"
 
@@ -177,10 +177,10 @@ async def test_a_number_that_the_person_gave_or_that_is_computed_is_no_fault() -
 @pytest.mark.parametrize(
     ("claim", "note"),
     [
-        ("Run `refresh --none`. [4]", "no source has the code: refresh --none"),
+        ("Run `refresh --none`. [4]", "no source contains the code: refresh --none"),
         (
             "Run: [4]\n\n```bash\nrefresh --all\nrm -r data\n```",
-            "no source has the code: rm -r data",
+            "no source contains the code: rm -r data",
         ),
         (f"{GOOD}\n\nThe moon is cheese.", "it cites nothing"),
     ],
@@ -519,6 +519,9 @@ async def test_what_the_desk_assumed_is_no_claim() -> None:
     noted = [call.inputs.passages for call in model.calls if isinstance(call.inputs, JudgeInputs)]
     assert [len(passages) for passages in noted] == [0, 1]
     assert "I assume" in fine.response
+    asked = model.calls[0].inputs
+    assert isinstance(asked, JudgeInputs)
+    assert asked.assumption == "Rules. In 2 parts."
 
 
 @pytest.mark.parametrize(

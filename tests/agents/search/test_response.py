@@ -24,11 +24,10 @@ from llm.errors import (
     UnknownModel,
 )
 from llm.missing_model import MissingModel
-from llm.port import I, Model, ModelAnswer, O, Task
-from llm.scripted import ScriptedModel
+from llm.port import I, Model, ModelAnswer, O, Task, TextListener
 from llm.tasks.search import RespondInputs, RespondOutput
-from llm.text_listener import TextListener
 from tests.citations.shapes import IDS, SHAPES, Shape, leads_elsewhere
+from tests.support.scripted_model import ScriptedModel
 
 CHUNKS = (
     "A rule may have up to 8 conditions. All of them must match.",
@@ -381,6 +380,15 @@ async def test_passages_that_only_come_close_are_called_so() -> None:
     writes = await respond(MissingModel(), reads().model_copy(update={"search_quality": "poor"}))
 
     assert "<passages_poor in en>" in writes.response
+    assert "not_compared" not in writes.response
+
+
+async def test_close_passages_say_which_documents_were_not_compared_with_the_question() -> None:
+    update = {"search_quality": "poor", "document_languages": ("ru",)}
+
+    writes = await respond(MissingModel(), reads().model_copy(update=update))
+
+    assert "<not_compared in en>" in writes.response
 
 
 async def test_a_passage_with_an_order_to_an_assistant_is_marked_and_never_the_first() -> None:

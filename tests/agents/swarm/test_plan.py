@@ -8,9 +8,9 @@ from agents.swarm.plan import PlanAgent, Reads
 from envelope.conversation import Turn
 from envelope.outcome import Wrote
 from knowledge.index.listing import ListedDocument
-from llm.scripted import ScriptedModel
 from llm.tasks.question import ContextType
 from llm.tasks.swarm import PlannedWorker, PlanSwarmInputs, PlanSwarmOutput
+from tests.support.scripted_model import ScriptedModel
 from tests.support.worker_harness import FixedTexts
 from tools.catalog import ToolCatalog
 

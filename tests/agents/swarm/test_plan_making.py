@@ -51,7 +51,7 @@ def test_a_plan_that_is_far_too_long_is_sent_back_without_comparing_its_briefs()
 def test_a_cycle_is_shown_in_the_reason() -> None:
     plan = make_swarm_plan(make_worker("a", depends_on=("b",)), make_worker("b", depends_on=("a",)))
 
-    with pytest.raises(PlanRejected, match="wait for no cycle, found"):
+    with pytest.raises(PlanRejected, match="without a cycle of dependencies, found"):
         accept_plan(plan, roles=ROLES)
 
 

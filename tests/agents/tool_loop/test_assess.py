@@ -9,8 +9,8 @@ from envelope.conversation import ClarificationReason
 from envelope.outcome import Wrote
 from envelope.sources import SourceReference
 from llm.errors import ModelUnavailable
-from llm.scripted import ScriptedModel
 from llm.tasks.tool_loop import AssessInputs, AssessOutput
+from tests.support.scripted_model import ScriptedModel
 
 FEE = "A carrier pays a fee of 150 euros a year."
 SOURCE = SourceReference(number=1, chunk_id="fees#0", title="Fees", span=(0, len(FEE)))

@@ -7,8 +7,8 @@ from envelope.outcome import GaveUp, Wrote
 from envelope.tool_loop import QueryType, WayName
 from llm.errors import ModelUnavailable
 from llm.port import Model
-from llm.scripted import ScriptedModel
 from llm.tasks.tool_loop import TriageOutput
+from tests.support.scripted_model import ScriptedModel
 
 
 async def decide(model: Model, question: str = "What is the fee?") -> Writes:

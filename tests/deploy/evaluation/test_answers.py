@@ -121,7 +121,7 @@ def test_every_answer_gets_its_verdict_on_a_page_in_a_folder_and_in_80_columns(
     assert {row["id"]: row["verdict"] for row in rows} == {
         "limit": "useful",
         "missed": "incomplete",
-        "forbidden": "says the forbidden",
+        "forbidden": "contains a forbidden text",
         "elsewhere": "wrong page",
         "weather": "useful",
         "refused-by-mistake": "wrong refusal",
@@ -269,7 +269,7 @@ async def test_a_judge_that_was_never_measured_is_shown_and_decides_nothing(
     assert (sentence.supported, sentence.judged) == (True, False)
     assert (measure.support, measure.judged_support) == (1.0, 0.0)
     assert measure.missing == ("every key of an account counts towards it",)
-    assert "was never measured against people" in result.notes[0]
+    assert "has not been measured against people" in result.notes[0]
     assert "refdesk evaluate grounding" in result.notes[0]
 
 
