@@ -18,8 +18,7 @@ from config.settings import Settings
 from deploy.assembly.data_folder import protect_data_folder
 from deploy.errors import CommandError
 from knowledge.connectors.store_values import SCHEMES, SERVICES, StoreOutcome, is_store
-from knowledge.crawling.crawl_values import AddressRefusedError, CrawlOutcome
-from knowledge.crawling.web_scope import check_start
+from knowledge.crawling.crawl_values import AddressRefusedError, CrawlOutcome, check_start
 from knowledge.ingestion_report import IngestionResult
 
 _FILE = "sources.json"

@@ -13,11 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
-from knowledge.crawling.crawl_values import CrawlError, CrawlLimits, CrawlOutcome
+from knowledge.crawling.crawl_values import (
+    CrawlError,
+    CrawlLimits,
+    CrawlOutcome,
+    CrawlScope,
+    normalise,
+)
 from knowledge.crawling.fetcher import Fetcher, RedirectRefusedError, WebResponse, follow
 from knowledge.crawling.resolution import GuardedResolver, Resolve, resolve_by_system
 from knowledge.crawling.site_entry import SiteEntry, read_entry
-from knowledge.crawling.web_scope import CrawlScope, normalise
 from knowledge.crawling.website_mirror import MirroredPage, WebsiteMirror
 from knowledge.documents.errors import ReadingError
 from knowledge.documents.formats import SUFFIXES, is_media

@@ -87,7 +87,7 @@ async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> No
             serving(app, listener, stopping, trusted_proxies=proxies, limits=limits)
         )
         if not alone:
-            from deploy.refreshing import refresh
+            from deploy.assembly.source_refresh import refresh
 
             await stack.enter_async_context(refresh(runtime, None))
         for line in await _startup_lines(runtime, host, listener.getsockname()[1], reason=reason):

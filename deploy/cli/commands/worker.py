@@ -58,7 +58,7 @@ async def serve(
         runtime = await stack.enter_async_context(working(settings, roles, health_port=port))
         every = set(ROLES) <= set(roles)
         if every:
-            from deploy.refreshing import refresh
+            from deploy.assembly.source_refresh import refresh
 
             await stack.enter_async_context(refresh(runtime, refresh_seconds))
         _print_now(f"working as {'every role' if every else ', '.join(roles)}; stop with Ctrl-C")
