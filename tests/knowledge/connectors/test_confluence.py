@@ -7,11 +7,16 @@ from typing import Any
 
 import pytest
 
-from deploy.assembly.source_opening import open_connector
+from deploy.assembly.source_opening import fetch_sources, open_connector, open_copy
+from deploy.assembly.source_registry import parse_source
+from knowledge.connectors.confluence_storage import write_html
 from knowledge.connectors.connector import copy_service, survey_service
 from knowledge.connectors.store_values import StoreOutcome
 from knowledge.document import Document
+from knowledge.documents.markup import html
 from knowledge.errors import ConnectorError
+from knowledge.ingestion_report import PlainReport
+from knowledge.isolation.messages import ReadingLimits
 from tests.knowledge.documents.conftest import Desk, desk
 from tests.support.app_harness import settings_of
 from tests.support.services import EMAIL, TOKEN, PlayedService, Wiki, serve_confluence
@@ -367,3 +372,43 @@ async def test_a_space_that_is_not_there_is_an_error_that_names_it(reading: Read
 async def test_without_credentials_the_error_names_the_settings(reading: Reading) -> None:
     with pytest.raises(ConnectorError, match="set CONFLUENCE_EMAIL and CONFLUENCE_API_TOKEN"):
         await reading.read(confluence_api_token=None)
+
+
+async def test_a_service_is_fetched_and_opened_as_a_source(
+    reading: Reading, service: PlayedService, tmp_path: Path
+) -> None:
+    settings = settings_of(tmp_path / "data", **reading.settings)
+    spec = parse_source(reading.place)
+    limits, report = ReadingLimits(seconds=20, memory_mb=512), PlainReport(lambda _line: None)
+
+    (fetched,) = await fetch_sources(settings, [spec], limits, report)
+    assert fetched.copied is not None
+    await reading.desk.ingest(open_copy(settings, fetched.spec, fetched.copied))
+
+    assert len(reading.documents) == 3
+    assert set(reading.desk.index.roots.values()) == {spec.root}
+
+
+def test_macros_keep_their_text_and_leave_out_what_is_elsewhere() -> None:
+    storage = (
+        '<ac:structured-macro ac:name="warning"><ac:parameter ac:name="title">Heat</ac:parameter>'
+        "<ac:rich-text-body><p>Do not touch.</p></ac:rich-text-body></ac:structured-macro>"
+        '<p>State: <ac:structured-macro ac:name="status"><ac:parameter ac:name="title">DONE'
+        "</ac:parameter></ac:structured-macro></p>"
+        "<ac:task-list><ac:task><ac:task-id>7</ac:task-id><ac:task-status>complete"
+        "</ac:task-status><ac:task-body>Order lamps</ac:task-body></ac:task></ac:task-list>"
+        '<ac:structured-macro ac:name="jira"><ac:parameter ac:name="key">OPS-1</ac:parameter>'
+        "</ac:structured-macro>"
+        '<ac:link><ri:page ri:content-title="Nowhere" /><ac:plain-text-link-body><![CDATA[a < b]]>'
+        '</ac:plain-text-link-body></ac:link> <a href="/wiki/x">here</a>'
+    )
+
+    page = html.read(
+        write_html(storage, "T & t", "https://a.example/wiki", lambda *_: ""), "a.html"
+    )
+
+    assert page.title == "T & t"
+    assert [block.text for block in page.blocks] == [
+        "T & t", "Heat", "Do not touch.", "State: DONE", "- [x] Order lamps", "a < b here",
+    ]  # fmt: skip
+    assert page.links == (("here", "https://a.example/wiki/x"),)
