@@ -35,11 +35,10 @@ from manager.evidence_checks import OnFault, ignore_fault
 from manager.flows import FLOWS
 from manager.machine import Limits
 from manager.manager import Manager, OnRouted, ignore_routing
-from memory.conversation import RedisMemory
+from memory.console_state import RedisVerifiedAnswers
+from memory.conversation import RedisMemory, RedisPeople
 from memory.errors import MemoryStoreError
-from memory.people import RedisPeople
 from memory.port import People
-from memory.verified_answers import RedisVerifiedAnswers
 from memory.work_store import RedisWorkStore
 from worker.agent_handler import AgentHandler, Assistant
 from worker.call_recording import HopCalls
@@ -58,8 +57,8 @@ if TYPE_CHECKING:
     from knowledge.port import Searcher
     from knowledge.search.question_vectors import EarlyEmbedding
     from memory.learned_outcomes import LoggedOutcome
+    from tools.calls import ToolReceipts
     from tools.catalog import ToolCatalog
-    from tools.effects import ToolReceipts
     from tools.executor import ToolBudget
     from worker.metrics import PrometheusMeter
 

@@ -1,4 +1,4 @@
-"""Reads sources again: one now, or all of them when they are due, while the desk serves."""
+"""Reads sources again: one at once, or the recorded ones from time to time."""
 
 import asyncio
 import time
@@ -19,9 +19,35 @@ from deploy.errors import CommandError
 from knowledge.errors import KnowledgeError
 from knowledge.ingestion_report import PlainReport
 from memory.errors import MemoryUnavailableError
-from memory.leader_lock import RedisDuty
+from memory.presence import RedisDuty
 
 log = structlog.get_logger("ingestion")
+
+
+async def refresh_source(runtime: Runtime, settings: Settings, source: RegisteredSource) -> None:
+    """Read a source again, and record the result."""
+    registry, spec = SourceRegistry(settings), source.spec
+    quiet = PlainReport(lambda _line: None)
+    try:
+        fetched = await fetch(settings, [spec], quiet)
+        result = await ingest_by_owner(runtime.broker, settings, fetched, quiet)
+    except (KnowledgeError, BrokerError, CommandError, OSError) as error:
+        log.warning("source_not_refreshed", source=spec.root, error=str(error))
+        await asyncio.to_thread(registry.record_error, spec, error)
+        await announce_failed_source(replace(runtime, settings=settings), spec.root, error)
+        return
+    await asyncio.to_thread(registry.record, [spec], result)
+    for place, reason in result.failed:
+        log.warning("document_not_refreshed", source=spec.root, document=place, reason=reason)
+    log.info(
+        "source_refreshed",
+        source=spec.root,
+        added=result.added,
+        changed=result.changed,
+        removed=result.removed,
+        failed=len(result.failed),
+    )
+
 
 LEASE_SECONDS = 60.0
 RENEWAL_SECONDS = 15.0
@@ -89,29 +115,4 @@ def _find_settings(settings: Settings, source: RegisteredSource) -> Settings | N
             if (one.tenant, one.assistant) == (source.tenant, source.assistant)
         ),
         None,
-    )
-
-
-async def refresh_source(runtime: Runtime, settings: Settings, source: RegisteredSource) -> None:
-    """Read a source again, and record the result."""
-    registry, spec = SourceRegistry(settings), source.spec
-    quiet = PlainReport(lambda _line: None)
-    try:
-        fetched = await fetch(settings, [spec], quiet)
-        result = await ingest_by_owner(runtime.broker, settings, fetched, quiet)
-    except (KnowledgeError, BrokerError, CommandError, OSError) as error:
-        log.warning("source_not_refreshed", source=spec.root, error=str(error))
-        await asyncio.to_thread(registry.record_error, spec, error)
-        await announce_failed_source(replace(runtime, settings=settings), spec.root, error)
-        return
-    await asyncio.to_thread(registry.record, [spec], result)
-    for place, reason in result.failed:
-        log.warning("document_not_refreshed", source=spec.root, document=place, reason=reason)
-    log.info(
-        "source_refreshed",
-        source=spec.root,
-        added=result.added,
-        changed=result.changed,
-        removed=result.removed,
-        failed=len(result.failed),
     )

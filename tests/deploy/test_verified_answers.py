@@ -6,7 +6,7 @@ from deploy.assembly.verified_answers import put_answers
 from envelope.verified import CitedPage, VerifiedAnswer
 from llm.errors import ModelUnavailable
 from llm.tasks.question import MatchVerifiedOutput, ScopeOutput
-from memory.verified_answers import RedisVerifiedAnswers
+from memory.console_state import RedisVerifiedAnswers
 from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import AppHarness, PartlyScriptedModel, options
 

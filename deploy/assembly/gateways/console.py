@@ -31,9 +31,8 @@ from gateway.console.pages import PATH
 from gateway.console.routes import ConsolePart
 from gateway.console.verified_pages import VerifiedPages, find_in_answers
 from gateway.signing_keys import check_address
-from memory.console_state import RedisConsoleSessions
+from memory.console_state import RedisConsoleSessions, RedisVerifiedAnswers
 from memory.errors import MemoryStoreError
-from memory.verified_answers import RedisVerifiedAnswers
 from records.store import RecordsUnavailableError
 from records.verified import VerifiedStore
 

@@ -51,12 +51,11 @@ from gateway.signing_keys import SigningKeys, check_address
 from gateway.widget.routes import widget_router
 from knowledge.errors import KnowledgeError
 from memory.chat_state import RedisPushMemory
-from memory.conversation import RedisMemory
+from memory.conversation import RedisMemory, RedisPeople
 from memory.errors import MemoryUnavailableError
 from memory.http_state import EMPTY_SECONDS, RedisApiKeys, RedisRates, RedisSessionStore
 from memory.key_names import conversation_keys
 from memory.learned_outcomes import RedisOutcomeLog
-from memory.people import RedisPeople
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry

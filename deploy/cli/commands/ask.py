@@ -79,8 +79,8 @@ def check_strategy(name: str | None) -> str:
     if not name:
         return ""
     # It imports the swarm, which other questions do not need.
-    from agents.swarm.errors import UnknownName
     from agents.swarm.strategies import make_strategies
+    from agents.swarm.swarm_plan import UnknownName
 
     try:
         return make_strategies().find(name).name

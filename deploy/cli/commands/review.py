@@ -291,7 +291,7 @@ async def _make_message(
 ) -> Message:
     """Return the message of the review, with the documents that its names lead to."""
     from agents.review.cost_estimate import estimate_cost
-    from agents.review.rule_units import name_documents
+    from agents.review.passages import name_documents
 
     documents = await local.find(chosen.contract)
     against = [one for name in chosen.against for one in await local.find(name, is_rule=True)]

@@ -11,8 +11,7 @@ from deploy.assembly.dead_letters import retry_letter
 from deploy.assembly.runtime import connect_broker
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
-from envelope.envelope import decode
-from envelope.errors import DecodeError
+from envelope.envelope import DecodeError, decode
 
 ACTIONS = ("list", "show", "retry", "drop")
 

@@ -11,10 +11,10 @@ from deploy.assembly.recording import Records, connect_records
 from deploy.assembly.runtime import Runtime, connect_runtime
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
-from envelope.errors import EnvelopeError
+from envelope.envelope import EnvelopeError
 from envelope.question import CHANNEL_MARK, HTTP, Question, qualify_conversation
 from gateway.desk import erase
-from memory.people import RedisPeople
+from memory.conversation import RedisPeople
 
 EXIT_NOTHING = 3
 TERMINAL = "cli"

@@ -20,7 +20,7 @@ from deploy.cli.printing import WIDTH, print_line, say_json
 from deploy.cli.trace_lines import list_agent_costs, list_error_lines, list_trajectory_lines
 from deploy.errors import CommandError
 from envelope.question import Question, names_conversation
-from manager.stage_event import StageEvent
+from manager.flow import StageEvent
 from worker.model_usage import add_model_usage
 
 SHOWN_CHARACTERS = 56

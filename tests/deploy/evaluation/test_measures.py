@@ -73,7 +73,7 @@ async def test_a_citation_of_an_unknown_source_supports_nothing() -> None:
     measure = await measure_answer(make_asked_case(f"{LIMIT} [7]"))
 
     [sentence] = measure.sentences
-    assert (sentence.supported, sentence.reason) == (False, "the text of source 7 is not known")
+    assert (sentence.supported, sentence.reason) == (False, "the text of source 7 is unknown")
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from pydantic import JsonValue
 
 from envelope.envelope import Envelope
 from envelope.role import Role
+from manager.flow import StageEvent
 from manager.flows import FLOWS, NEWEST
 from manager.flows.stages import ESSENCE, LANG
-from manager.recorded_progress import record_progress
-from manager.stage_event import StageEvent
+from manager.hop_decision import record_progress
 
 SEARCH, SPECIALISTS = NEWEST["search"], NEWEST["specialists"]
 

@@ -1,4 +1,4 @@
-from citations.places import choose_alternatives
+from citations.sources import choose_alternatives
 from envelope.conversation import ClarificationOption
 
 MOST = 4

@@ -1,6 +1,6 @@
 """The report of a review as values: every finding with the words of both sides and their places.
 
-It is what `--report FILE.json` and the HTTP interface return. `agents.review.report.layout` prints
+It is what `--report FILE.json` and the HTTP interface return. `agents.review.report_layout` prints
 it; all texts are safe by then, and links lead to passages of the documents.
 """
 
@@ -11,8 +11,7 @@ from datetime import date
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from agents.review.audit import CitationAudit
-from agents.review.errors import ReportFormatError
-from agents.review.requirements import Extraction, Requirement, TextPlace
+from agents.review.requirements import Extraction, ReportFormatError, Requirement, TextPlace
 from agents.review.verdicts import (
     ReviewResult,
     Risk,

@@ -6,9 +6,9 @@ import pytest
 from fakeredis import FakeAsyncRedis
 
 from envelope.question import Question
-from memory.attachments import MOST_ATTACHED_BYTES, MOST_ATTACHMENTS
-from memory.attachments import RedisAttachments as Store
 from memory.key_names import conversation_keys
+from memory.work_store import MOST_ATTACHED_BYTES, MOST_ATTACHMENTS
+from memory.work_store import RedisAttachments as Store
 
 QUESTION = Question(tenant="acme", assistant="docs", conversation_id="c1", message_id="m1")
 OTHERS = (

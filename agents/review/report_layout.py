@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from agents.review.findings import translate_note
-from agents.review.report.report import QuotedPlace, ReportedRequirement, ReviewReport
+from agents.review.review_report import QuotedPlace, ReportedRequirement, ReviewReport
 from citations.printed_report import PrintedReport, ReportPart, ReportTable, ReportText
 
 _DUTY_WORDS = Path(__file__).with_name("duty_words.toml")

@@ -3,7 +3,7 @@
 import json
 
 from agents.review.compliance import Reads
-from agents.review.context import add_context
+from agents.review.verdicts import add_context
 from envelope.conversation import Turn
 from envelope.specialists import (
     Extracted,

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from envelope.merging import MERGE_FUNCTIONS, MergeRule, merge_writes
+from envelope.payload import MERGE_FUNCTIONS, MergeRule, merge_writes
 
 
 @pytest.mark.parametrize(

@@ -12,19 +12,17 @@ from markdown_it import MarkdownIt
 from selectolax.lexbor import LexborHTMLParser
 
 from agents.review.audit import AuditedCitation, CitationAudit
-from agents.review.report.docx_report import render_docx
-from agents.review.report.html_report import render_html
-from agents.review.report.layout import lay_out
-from agents.review.report.pdf_report import render_pdf
-from agents.review.report.report import (
+from agents.review.report_layout import lay_out
+from agents.review.report_rendering import render_docx, render_html, render_pdf
+from agents.review.requirement_extractor import list_units_as_requirements
+from agents.review.requirements import Extraction, RuleUnit, TextPlace
+from agents.review.review_report import (
     ReportInputs,
     ReviewReport,
     compose_report,
     decode_report,
     encode_report,
 )
-from agents.review.requirement_extractor import list_units_as_requirements
-from agents.review.requirements import Extraction, RuleUnit, TextPlace
 from agents.review.verdicts import (
     ReviewResult,
     Risk,
