@@ -42,6 +42,7 @@ from gateway.http.routes.catalog import Catalog, gaps_router
 from gateway.http.routes.documents import reader_router
 from gateway.http.routes.review_form import ReviewEstimate
 from gateway.http.routes.reviews import EstimateReview, ReviewParts, estimate_nothing
+from gateway.http.routes.sources import sources_router
 from gateway.http.visitors import VisitorLimits, Visitors
 from gateway.person_tokens import PersonIssuer, PersonTokens
 from gateway.port import Demand, Feedback, SearchableLibrary, Shortage, VisitorSession
@@ -359,6 +360,7 @@ async def open_http_app(
                 )
             )
         )
+        others.append(sources_router(channel, parts.operations))
         if parts.gaps is not None:
             others.append(gaps_router(channel, parts.gaps))
         made = make_app(
