@@ -69,6 +69,17 @@ class NotificationSettings(BaseModel):
     handover_slack_url: SecretStr | None = Field(
         None, description="the address of an incoming webhook of Slack, which posts to a channel"
     )
+    handover_slack_channel: str | None = Field(
+        None,
+        pattern=r"^[CG][A-Z0-9]{2,20}$",
+        description="the id of a channel of Slack to which the app of `SLACK_BOT_TOKEN` posts "
+        "conversations; replies in the thread go to the visitor, where `refdesk slack` runs",
+    )
+    handover_people: tuple[str, ...] = Field(
+        (),
+        description="the addresses of people who may answer by e-mail (a JSON list); empty: "
+        "`HANDOVER_EMAIL`",
+    )
     handover_webhook: WebhookEndpoint | None = Field(
         None, description="an endpoint for conversations, as JSON: `url`, `secret`, `private`"
     )
@@ -80,6 +91,27 @@ class NotificationSettings(BaseModel):
     smtp_user: str = Field("", description="empty: the server asks for no name")
     smtp_password: SecretStr | None = None
     smtp_from: str = Field("", description="the sender; empty: `HANDOVER_EMAIL`")
+    imap_host: str | None = Field(
+        None,
+        description="the server with the mailbox of `SMTP_FROM`, whose replies go to the visitor; "
+        "it must accept addresses such as desk+anything@acme.com",
+    )
+    imap_port: int = Field(993, ge=1, le=65_535)
+    imap_security: Literal["tls", "starttls", "none"] = Field(
+        "tls", description="how the connection is encrypted"
+    )
+    imap_user: str = Field("", description="empty: the sender")
+    imap_password: SecretStr | None = None
+    imap_folder: str = Field(
+        "INBOX", pattern=r'^[^"\\\x00-\x1f]{1,200}$', description="the folder that is read"
+    )
+
+    @field_validator("handover_people")
+    @classmethod
+    def _are_mailboxes(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(map(_MAILBOX.fullmatch, value)):
+            raise ValueError("expected addresses such as ada@acme.com")
+        return value
 
     @field_validator("handover_email", "smtp_from")
     @classmethod

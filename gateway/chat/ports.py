@@ -1,6 +1,6 @@
 """The interfaces of a chat channel: its stored state, and the platform."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -115,10 +115,6 @@ class FeedbackStore(Protocol):
     """Stores the ratings of answers."""
 
     async def give_feedback(self, question: Question, feedback: Feedback) -> None: ...
-
-
-AskPerson = Callable[[Question, str, str], Awaitable[bool]]
-"""Sends a conversation to a person, with a note and the language; returns whether it was sent."""
 
 
 @dataclass(frozen=True, slots=True)
