@@ -164,16 +164,22 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class PersonFigures:
-    """What one person asked: messages, conversations, thumbs down, and when last (Unix seconds).
+    """What one person asked, how it ended, how they rated it, and when last (Unix seconds).
 
-    `name`: as the channel names them, else empty.
+    `name`: as the channel names them, else empty. `languages` are those in which they asked.
     """
 
     person: str
     name: str
     messages: int
     conversations: int
+    answered: int
+    asked_back: int
+    refused: int
+    failed: int
+    up: int
     down: int
+    languages: int
     last_at: float
 
 
@@ -330,7 +336,18 @@ class RecordStore:
                 func.max(one.person_name),
                 func.count(),
                 func.count(conversation.distinct()),
-                func.sum(case((one.rating == "down", 1), else_=0)),
+                *(
+                    func.sum(case((column == value, 1), else_=0))
+                    for column, value in (
+                        (one.outcome, "answered"),
+                        (one.outcome, "clarification"),
+                        (one.outcome, "refused"),
+                        (one.outcome, "failed"),
+                        (one.rating, "up"),
+                        (one.rating, "down"),
+                    )
+                ),
+                func.count(func.nullif(one.language, "").distinct()),
                 last,
             )
             .where(is_wanted, *_conditions(selection))
