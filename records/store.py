@@ -33,6 +33,7 @@ from sqlalchemy import (
     delete,
     event,
     func,
+    insert,
     make_url,
     or_,
     select,
@@ -129,6 +130,8 @@ verified_answers = Table(
     Column("changed_at", Float, nullable=False),
 )
 """What the owner answered; `sources` is JSON."""
+_OWNED = (gaps, gap_questions, verified_answers)
+"""The tables of what cannot be read from questions."""
 
 
 class RecordsUnavailableError(Exception):
@@ -295,6 +298,26 @@ class RecordStore:
             self.write([record])
             if record.rating:
                 self.rate(record.id, record.rating, record.rating_reason)
+
+    def read_owned(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield what the owner wrote, as tables and rows: verified answers, the states of gaps."""
+        with self.begin() as connection:
+            for table in _OWNED:
+                for row in connection.execute(select(table)).mappings():
+                    yield table.name, dict(row)
+
+    def restore_owned(self, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> int:
+        """Replace what the owner wrote by rows of `read_owned`; return their number."""
+        tables = {table.name: table for table in _OWNED}
+        count = 0
+        with self.begin() as connection:
+            for table in _OWNED:
+                connection.execute(delete(table))
+            for name, row in rows:
+                known = {one.name for one in tables[name].columns} & row.keys()
+                connection.execute(insert(tables[name]), {one: row[one] for one in known})
+                count += 1
+        return count
 
     def find_conversation(self, question: Question, *, limit: int = PAGE) -> Sequence[Record]:
         """Return the records of a question's conversation, oldest first."""
