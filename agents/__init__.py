@@ -1,1 +1,1 @@
-"""Who works: one agent, one file, one class."""
+"""The agents: one file and one class for each."""

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from pydantic import BaseModel
@@ -49,7 +48,7 @@ class AgentParts(Protocol[S]):
 
     @property
     def uses_model(self) -> bool:
-        """Whether a model writes the answers; otherwise the desk shows what the search finds."""
+        """Whether a model writes the answers; otherwise the passages of the search are shown."""
         ...
 
     @property
@@ -79,8 +78,9 @@ class AgentParts(Protocol[S]):
 
     @property
     def find_named(self) -> "Callable[[str, Sequence[str]], Awaitable[NamedInText]]":
-        """Returns the versions and documents that a text names, for a person of these groups;
-        raises `LookupError` without an index."""
+        """Returns the versions and documents that a text names and that a person of these groups
+        may read; raises `LookupError` without an index.
+        """
         ...
 
     @property
@@ -89,8 +89,9 @@ class AgentParts(Protocol[S]):
     ) -> (
         "Callable[[Sequence[str], Sequence[str], Run], Awaitable[Sequence[VerifiedAnswer]]] | None"
     ):
-        """Returns the answers of the owner whose questions come nearest to some texts, for a person
-        of these groups; None where there can be none."""
+        """Returns the verified answers with the questions most similar to some texts, for a person
+        of these groups; None if there are none.
+        """
         ...
 
     @property
@@ -128,8 +129,9 @@ class AgentParts(Protocol[S]):
 
     @property
     def open_receipts(self) -> "Callable[[Run], ToolReceipts] | None":
-        """Returns the receipts of a run's calls with effects, for a `ToolExecutor`; without them
-        none is made."""
+        """Returns the receipts of a run's calls with effects, for a `ToolExecutor`; without
+        receipts no such call is made.
+        """
         ...
 
     @property
@@ -139,10 +141,9 @@ class AgentParts(Protocol[S]):
 
 
 class MayAsk(BaseModel, frozen=True):
-    """What an agent writes to ask the user back, or to refuse.
-
-    The `Writes` of every agent of `payload.ASKERS` derive from it. Each of them may ask, whatever
-    else it writes: the flow leads from its stage to the clarification agent, which words it.
+    """The attributes by which an agent asks for clarification or refuses. The `Writes` of every
+    agent in `payload.ASKERS` derive from it. The flow then leads to the clarification agent, which
+    writes the text.
     """
 
     needs_clarification: bool = False
@@ -154,10 +155,9 @@ class Agent(ABC, Generic[R, W]):
     """Does the work of one role on the payload of one envelope.
 
     An agent never holds the envelope. It returns `Wrote`, `RetryAfter` or `GaveUp`; an exception
-    is a failure, never a success. An instance works on one envelope, in its `run`, or is the one
-    from which those are made (`in_run`); it keeps nothing between
-    envelopes. `agents/roster.py` lists the agents with the facts that the rest of the program
-    needs.
+    is a failure, never a success. An instance works on one envelope in its `run`; `in_run` makes it
+    from the configured instance. It keeps no state between envelopes. `agents/roster.py` lists the
+    agents with the facts that the rest of the program needs.
     """
 
     role: ClassVar[Role]
@@ -173,8 +173,8 @@ class Agent(ABC, Generic[R, W]):
 
     def in_run(self, run: Run) -> Self:
         """Return the agent for one run; it shares everything else with this one."""
-        own = copy(self)
-        own.run = run
+        own = object.__new__(type(self))
+        own.__dict__.update(self.__dict__, run=run)
         return own
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Finds in a question which documents are reviewed, and against which rules: by their titles."""
+"""Finds the documents and rules that a question names, by their titles."""
 
 import math
 import re
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from envelope.conversation import ClarificationOption
 from envelope.run import Run
 from envelope.specialists import Extracted
+from knowledge.stop_words import STOP_WORDS
 
 if TYPE_CHECKING:
     from knowledge.library.library import Library
@@ -64,10 +65,9 @@ class FoundScope:
 def find_scope(
     question: str, documents: Sequence[TitledDocument], language: str = "en"
 ) -> FoundScope:
-    """Return the documents that a question in a language names, by their roles.
-
-    Where it names none for a role and only one document has that role, that one is assumed, unless
-    the question has a name that no document has.
+    """Return the documents that a question in a language names, by their roles. If it names none
+    for a role and only one document has that role, that one is assumed, unless the question
+    contains a name that no document has.
     """
     named = list_named(question, documents)
     rules = [one for one in named if one.is_rule]
@@ -107,7 +107,7 @@ def list_named(question: str, documents: Sequence[TitledDocument]) -> list[Title
 
     A framework is the same under each of its names: GDPR, General Data Protection Regulation.
     """
-    asked = _split(question) - _load("empty")
+    asked = _split(question) - _load("empty") - STOP_WORDS
     generic = _load("rules") | _load("reviewed")
     names = {one.id: _list_names(one) for one in documents}
     counts = Counter(word for own in names.values() for word in frozenset().union(*own))
@@ -139,7 +139,7 @@ def make_sort_key(source: str) -> list[tuple[int, str]]:
 def list_unknown_names(
     question: str, documents: Sequence[TitledDocument], language: str = "en"
 ) -> list[str]:
-    """Return what a question names as a document, and no document is called.
+    """Return the names of documents in a question that do not exist.
 
     A name is a word in capitals, or several in a row, with the kind of document: "Bar Act". In
     German, where every noun has a capital, it is in quotation marks or follows its kind: "Vertrag
@@ -251,7 +251,9 @@ def _share(shared: Iterable[str], own: Iterable[str], weights: Mapping[str, floa
 
 def _list_names(document: TitledDocument) -> tuple[frozenset[str], ...]:
     stem = PurePosixPath(document.source).stem
-    names = (_split(document.title), _split_name(stem), _split_folder(document.source))
+    # A law may be a folder of articles; the folder of a contract names what lies beside it, too.
+    folder = _split_folder(document.source) if document.is_rule else frozenset[str]()
+    names = (_split(document.title), _split_name(stem), folder)
     generic = _load("rules") | _load("reviewed")
     own = tuple(one for name in names if (one := name - _load("empty")) and one - generic)
     # A title such as GDPR is a name, although it is a generic word, too.
@@ -298,10 +300,9 @@ async def offer_documents(
     run: Run,
     extracted: Extracted | None = None,
 ) -> dict[str, Sequence[object]]:
-    """Return the names that no document has, and the documents that there are for their roles.
-
-    `extracted` are those that were found. Only documents that the person may read are offered: a
-    name of another one is as unknown as one that does not exist.
+    """Return the names of missing documents, and the documents that exist for their roles.
+    `extracted` are those that were found. Only documents that the person may read are offered;
+    others are treated like documents that do not exist.
     """
     found = extracted if extracted is not None else Extracted()
     listed = [

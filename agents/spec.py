@@ -35,7 +35,7 @@ class ProgressStep(StrEnum):
 
 
 class AgentTier(StrEnum):
-    """Where an agent is in the order of agents: who plans, who is planned, and all others."""
+    """The tier of an agent: orchestrator, specialist, or any other."""
 
     ORCHESTRATOR = "orchestrator"
     SPECIALIST = "specialist"

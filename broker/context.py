@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from broker.errors import BrokerUnavailableError
 from broker.keys import QuestionKeys, question_keys, results_key, shard_for
-from broker.settle.batch import BrokerLimits, ScriptCall
-from broker.transport.connect import reachable
-from broker.transport.outage import Outage
+from broker.settlement import BrokerLimits, ScriptCall
+from broker.transport.connect import Outage, reachable
 from broker.transport.scripts import Argument, LuaScript
 from envelope.question import Question
 

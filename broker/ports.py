@@ -245,7 +245,7 @@ class EndedReader(Protocol):
         ...
 
     async def announce(self, question: Question, event: str) -> None:
-        """Give the message once more: its answer was `rated`, or its conversation `forgotten`."""
+        """Publish the message again: its answer was `rated`, or its conversation `forgotten`."""
         ...
 
 
@@ -275,12 +275,12 @@ class Broker(Settler, Protocol):
 
     @property
     def observed(self) -> EndedReader:
-        """The same messages for whoever measures them."""
+        """The same messages, for the measurement of questions."""
         ...
 
     @property
     def announced(self) -> EndedReader:
-        """The same messages for whoever tells other programs of them."""
+        """The same messages, for webhooks."""
         ...
 
     async def prepare(self, roles: Sequence[str]) -> None:

@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from broker.consume.delivery_loader import DeliveryLoader
 from broker.context import BrokerContext
 from broker.entry_codec import base_frame_name, encode_accepted, read_delivered, submission_result
 from broker.keys import QuestionKeys, message_id_key, pace_key, results_key
+from broker.leases import DeliveryLoader
 from broker.maintenance.erasure import ConversationEraser
 from broker.maintenance.scheduler import encode_superseded_reply, make_superseded_reply
 from broker.ports import LocalConsumer
-from broker.settle.batch import ScriptCall, encode_last_resort, outcome_of
+from broker.settlement import ScriptCall, encode_last_resort, outcome_of
 from broker.transport.scripts import CANCEL, SUBMIT
 from broker.values import Accepted, Busy, Duplicate, Fields, Submission
 from envelope.encoding import to_json

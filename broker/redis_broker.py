@@ -15,26 +15,25 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from broker.consume.delivery_loader import DeliveryLoader
-from broker.consume.leases import Leases
 from broker.context import BrokerContext
 from broker.errors import BrokerUnavailableError, UnwritableError
+from broker.keys import stream_key
+from broker.leases import DeliveryLoader, Leases
 from broker.maintenance.erasure import ConversationEraser, Files, Forgotten, Rewriting
 from broker.maintenance.heartbeat import Heartbeats
-from broker.maintenance.loop import Maintenance, Upkeep
-from broker.maintenance.orphan_rescuer import MakeNotice, OrphanRescuer
+from broker.maintenance.loop import Maintenance, MakeNotice, OrphanRescuer, Upkeep
 from broker.maintenance.queue_admin import QueueAdmin
 from broker.maintenance.scheduler import Scheduler
 from broker.ports import Admin, Consumer, DraftWriter, EndedReader, Eraser, Producer, ReplyReader
 from broker.producer import NO_PACE, AdmissionPolicy, RedisProducer, SubmissionLimits
-from broker.replies.draft_writer import JournalDraftWriter
-from broker.replies.ended_messages import RECORDS, TELEMETRY, WEBHOOKS, EndedMessages
-from broker.replies.reply_waiter import ReplyWaiter
-from broker.replies.result_list import ResultList
-from broker.settle.batch import BrokerLimits, SettleBatch, unwritable
-from broker.settle.script import SETTLE
-from broker.transport.server_check import check_server
-from broker.values import ConsumerDemand, Delivery, Finish, FrameSend, Settled, Settlement
+from broker.reply_waiter import ReplyWaiter
+from broker.result_list import RECORDS, TELEMETRY, WEBHOOKS, EndedMessages, ResultList
+from broker.settle_script import SETTLE
+from broker.settlement import BrokerLimits, SettleBatch, unwritable
+from broker.transport.connect import check_server
+from broker.transport.scripts import DRAFT, Argument
+from broker.values import ConsumerDemand, Delivery, Fields, Finish, FrameSend, Settled, Settlement
+from envelope.encoding import to_json
 from envelope.question import Question
 from envelope.role import Role
 
@@ -210,3 +209,26 @@ class RedisBroker:
             settlement = unwritable(settlement, error, self._make_notice(delivery, str(error)))
             settlements.add(delivery, settlement, ())
         return settlement
+
+
+class JournalDraftWriter:
+    """Keeps one draft for each run of an agent: the newest one, which has the whole text.
+
+    A draft is part of the journal. So it has its place among the events of its question, is read
+    by the same readers, ends with the journal's time to live, and is erased with the conversation.
+    """
+
+    def __init__(self, context: BrokerContext) -> None:
+        self._context = context
+
+    async def write_draft(self, delivery: Delivery, draft: Fields, *, replaces: str = "") -> str:
+        """Write a draft and delete the one with the id `replaces`; return its id.
+
+        Returns an empty id, and writes nothing, when the delivery is not held any more or the
+        question has ended. Raises `BrokerUnavailableError`.
+        """
+        _, names = self._context.locate(delivery.question)
+        keys = [stream_key(delivery.role, delivery.shard), names.record, names.journal]
+        held: list[Argument] = [delivery.entry_id, delivery.consumer, delivery.count]
+        written: bytes = await self._context.run(DRAFT, keys, [*held, to_json(draft), replaces])
+        return written.decode()

@@ -1,4 +1,4 @@
-"""Words places of the documents for people who choose one of them, and offers the nearest pages."""
+"""Names places of the documents as options for people, and lists the nearest pages."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Proves that a text stands in a source: word for word, or by identifiers that only it has.
+"""Proves that a text is in a source: word for word, or by identifiers that only it has.
 
 Case, punctuation, Markdown and white space do not count; of code, white space alone does not. What
 cannot be proved here may still be true: a judge decides it.

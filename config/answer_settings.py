@@ -8,26 +8,26 @@ CHARACTERS_PER_TOKEN = 4
 
 
 class AnswerSettings(BaseModel):
-    """The limits of one question; a part of `Settings`."""
+    """Answers: search, quality checks, rounds and time limits; a part of `Settings`."""
 
     search_results_limit: int = Field(
         50,
         ge=1,
         le=100,
-        description="number of results of a search that are shown and given to the model",
+        description="number of search results that are shown and given to the model",
     )
     search_confidence_threshold: float = Field(
         0.3,
         ge=0,
         le=1,
-        description="search results with a lower answerability are poor, "
-        "which the answer says; a model writes from them nevertheless",
+        description="search results with a lower answerability (0 to 1) count as poor: the model "
+        "still writes an answer from them, and the answer says so",
     )
     search_cache_seconds: int = Field(
         600,
         ge=0,
-        description="how long a process uses the results of an equal search again, while the "
-        "documents are the same; 0: not at all",
+        description="how long a process reuses the results of an identical search while the "
+        "documents do not change; 0: no reuse",
     )
     max_context_length: int | None = Field(
         None,
@@ -37,7 +37,11 @@ class AnswerSettings(BaseModel):
         "8000, or 4000 where no model or one with a context window below 16,000 tokens answers",
     )
     history_turns: int = Field(
-        6, ge=0, le=50, description="number of previous turns that agents receive"
+        6,
+        ge=0,
+        le=50,
+        description="number of previous questions and answers of the conversation "
+        "that agents receive",
     )
     max_clarification_rounds: int = Field(
         3, ge=0, description="maximum number of clarifications for one question"
@@ -45,16 +49,16 @@ class AnswerSettings(BaseModel):
     pause_seconds: int = Field(
         86_400,
         ge=60,
-        description="how long a question for information or an approval can be answered",
+        description="how long a request for information or for an approval stays open",
     )
     quality_score_threshold: float = Field(
         0.7, ge=0, le=1, description="minimum score of an approved answer"
     )
     judge: Literal["always", "doubt", "never"] = Field(
         "always",
-        description="when a model judges an answer before it is approved. `doubt`: only where "
-        "rules found a fault, something is missing or the writer is not confident; `never`: rules "
-        "alone. An answer that was not judged has no quality score",
+        description="when a model judges an answer before it is approved. `doubt`: only if rules "
+        "found a fault, something is missing or the model that wrote it was not confident; "
+        "`never`: only rules check it. An answer that was not judged has no quality score",
     )
     max_research: int = Field(
         2, ge=0, description="maximum number of repeated searches after the quality check"
@@ -65,9 +69,10 @@ class AnswerSettings(BaseModel):
     release: Literal["checked", "approved"] | None = Field(
         None,
         description="when people see an answer: `checked`: each sentence as soon as it passed the "
-        "checks without a model; what the judge rejects later is visibly taken back. `approved`: "
+        "checks without a model; a sentence that the judge rejects later is visibly withdrawn. "
+        "`approved`: "
         "after the judge's approval. Unset: `checked`, also in Slack and Telegram, but `approved` "
-        "for chat completions, which cannot take anything back",
+        "for chat completions, which cannot withdraw text",
     )
     max_process_count: int = Field(
         60, ge=10, description="maximum number of hops (runs of agents) of a question"
@@ -99,16 +104,15 @@ class AnswerSettings(BaseModel):
     model_timeout_seconds: float = Field(
         30.0,
         gt=0,
-        description="time limit of one model call; what prepares an answer gets a quarter of it. "
-        "Raise it for a slow model: the time limits of agents and questions grow with it, unless "
-        "they are set",
+        description="time limit of one model call; calls that prepare an answer get a quarter of "
+        "it. Raise it for a slow model: the time limits of agents and questions grow with it, "
+        "unless you set them",
     )
     model_first_token_seconds: float = Field(
         default_factory=lambda known: known["model_timeout_seconds"] / 2,
         gt=0,
-        description="how long a model may read and think before an answer that is streamed begins; "
-        "default: half of `MODEL_TIMEOUT_SECONDS`. When the time is over, the person sees the "
-        "passages that the search found",
+        description="time limit until the first token of a streamed answer; default: half of "
+        "`MODEL_TIMEOUT_SECONDS`. After it, the person sees the passages that the search found",
     )
     deadline_seconds: float = Field(
         default_factory=lambda known: max(120.0, 3 * known["model_timeout_seconds"]),

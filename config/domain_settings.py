@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, field_validator
 
-from config.http_settings import WEB_ADDRESS
+from config.channel_settings import WEB_ADDRESS
 from envelope.tool_loop import WayName
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
@@ -34,7 +34,7 @@ class AssistantSettings(BaseModel, frozen=True, extra="forbid"):
 
 
 class DomainSettings(BaseModel):
-    """The topic and the assistants; a part of `Settings`."""
+    """The domain: topic, assistants and their documents; a part of `Settings`."""
 
     domain_name: str = Field(
         "Documentation Assistant", description="name of the assistant in its answers"
@@ -46,18 +46,18 @@ class DomainSettings(BaseModel):
     domain_tone: str = Field(
         "",
         max_length=500,
-        description="tone of the answers that a model writes, such as `friendly, first names`",
+        description="tone of answers that a model writes, such as `friendly, first names`",
     )
     domain_formatting: str = Field(
         "",
         max_length=500,
-        description="form of the answers that a model writes, such as `no tables`",
+        description="format of answers that a model writes, such as `no tables`",
     )
     glossary: tuple[str, ...] = Field(
         (),
         max_length=100,
-        description="terms and how answers use them, for models (a JSON list): `route: a way to a "
-        "carrier; never say channel`",
+        description="terms of the domain and their use, which models are told (a JSON list), such "
+        "as `route: a way to a carrier; never say channel`",
     )
     prompts_folder: Path | None = Field(
         None,
@@ -65,31 +65,38 @@ class DomainSettings(BaseModel):
         "see `config/prompts/README.md`",
     )
     guardrails_strictness: Literal["low", "medium", "high"] = Field(
-        "medium", description="how certain it must be that a question is within the scope"
+        "medium",
+        description="how certain a model must be that a question is within the scope; without a "
+        "model it has no effect",
     )
     product_names: tuple[str, ...] = Field(
-        (), description="names that are never translated or corrected (a JSON list)"
+        (), description="names that are never translated or corrected in a question (a JSON list)"
     )
-    default_language: str = Field("en", description="language if none can be detected")
-    tenant: str = Field("default", description="owner of the documents and conversations")
+    default_language: str = Field(
+        "en", description="language of answers when none can be detected in the question"
+    )
+    tenant: str = Field(
+        "default", description="name of the organisation that owns the documents and conversations"
+    )
     assistant: str = Field("default", description="name of the tenant's main assistant")
     assistants: tuple[AssistantSettings, ...] = Field(
         (),
-        description="further assistants of these processes, each with separate documents: a JSON "
-        "list of `assistant`, `domain_name`, `domain_scope` and, if it differs, `tenant`; also its "
-        "own `domain_tone`, `domain_formatting`, `glossary`, "
+        description="further assistants that these processes serve, each with its own documents: "
+        "a JSON list of objects with `assistant`, `domain_name`, `domain_scope`, and "
+        "optionally `tenant`, `domain_tone`, `domain_formatting`, `glossary`, "
         "`prompts_folder`, `documentation_url`, `way` and `tool_set`",
     )
     documentation_url: str | None = Field(
         None,
-        description="where the documents are published: sources without a URL open there, below "
-        "this address or by a template, `https://docs.acme.com/{page}#{anchor}` (`{path}`: the "
-        "file's path, `{page}`: without its suffix); unset: in the document reader",
+        description="where the documents are published. Links to sources without a URL lead below "
+        "this address, or to the address that a template gives, such as "
+        "`https://docs.acme.com/{page}#{anchor}` (`{path}`: the path of the file, `{page}`: "
+        "the same without its suffix); unset: they lead to the document reader",
     )
 
     @property
     def topic(self) -> str:
-        """What questions may be about: the scope without its full stop, else the name."""
+        """The topic of questions: the scope without its full stop, else the name."""
         return self.domain_scope.strip().rstrip(".") or self.domain_name
 
     @field_validator("documentation_url", "prompts_folder", mode="before")

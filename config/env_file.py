@@ -32,8 +32,9 @@ HARMLESS = frozenset(
         "MAX_PARALLEL_TOOLS", "MAX_TOOL_CALLS", "TOOL_TIMEOUT_SECONDS",
     }
 )  # fmt: skip
-"""The settings that a file may contain that nobody named: names, language and limits of answers. No
-path, address, key, model, price or right is among them."""
+"""The settings that an unnamed file may contain: names, language and limits of answers; no path,
+address, key, model, price or permission.
+"""
 FOREIGN_PREFIXES = ("COMPOSE_", "REFDESK_IMAGE", "REDIS_IMAGE", "REDIS_PASSWORD", "QDRANT_IMAGE")
 """The variables that deploy/compose.yaml reads from the same file."""
 SIMILARITY = 0.85
@@ -60,9 +61,8 @@ def find_env_file(environment: Mapping[str, str] = os.environ) -> EnvFile | None
     found = path.stat()
     if found.st_uid not in (os.getuid(), 0) or found.st_mode & stat.S_IWOTH:
         raise SettingsError(
-            f"expected {path} to be yours and writable by you alone, found that others may have "
-            f"written it; set {VARIABLE}={path} to read it nevertheless, or {VARIABLE}= to read "
-            "none"
+            f"{path} was not read, because other users own it or may write to it; set "
+            f"{VARIABLE}={path} to read it nevertheless, or {VARIABLE}= to read no file"
         )
     return EnvFile(path, is_named=False)
 
@@ -74,7 +74,7 @@ def _read_named_file(path: Path) -> EnvFile:
 
 
 def check_unnamed_file(settings: type[BaseSettings], file: EnvFile) -> None:
-    """Raise `SettingsError` if a file that nobody named sets more than `HARMLESS`."""
+    """Raise `SettingsError` if an unnamed file sets more than `HARMLESS`."""
     if file.is_named:
         return
     held = read_names(settings, file)
@@ -85,9 +85,9 @@ def check_unnamed_file(settings: type[BaseSettings], file: EnvFile) -> None:
         refused.append("a value with ${...}")
     if refused:
         raise SettingsError(
-            f"{file.path} sets {', '.join(refused)}. No option or variable names this file, and "
-            "such a file may only set names, the language and limits of answers. If the file is "
-            f"yours, name it: add {OPTION} {file.path} to the command, or set "
+            f"{file.path} sets {', '.join(refused)}. A file that no option or variable names may "
+            f"only set names, the language and limits of answers. If the file is yours, name it: "
+            f"add {OPTION} {file.path} to the command, or set "
             f"{VARIABLE}={file.path}. To read no file, set {VARIABLE}= . docs/settings.md lists "
             "what such a file may set."
         )
@@ -111,8 +111,8 @@ def describe_env_file(
         secrets = sorted(name for name in held if _is_secret(settings, name, held[name]))
         if secrets and file.path.stat().st_mode & stat.S_IROTH:
             lines.append(
-                f"warning: everybody on this machine can read {', '.join(secrets)} in {file.path}; "
-                f"run: chmod 600 {file.path}"
+                f"warning: every user of this machine can read {', '.join(secrets)} in "
+                f"{file.path}; run: chmod 600 {file.path}"
             )
         odd = [name for name in held if name not in known and not _is_foreign(name)]
         lines += _describe_unknown(odd, known, f"in {file.path}")

@@ -17,11 +17,12 @@ class ModelLimit(BaseModel, frozen=True, extra="forbid"):
 
 
 class ModelSettings(SpecialistSettings):
-    """The models; a part of `Settings`."""
+    """Models: the model of each task, and limits; a part of `Settings`."""
 
     gen_model: str = Field(
         "offline",
-        description="the model that answers, `model@provider`; a list is a fallback chain",
+        description="the model that writes answers, as `model@provider`; a list, separated by "
+        "commas, is a fallback chain",
     )
     guardrails_model: str = Field(
         "", description="judges whether a question is within the scope; empty: as `GEN_MODEL`"
@@ -29,73 +30,97 @@ class ModelSettings(SpecialistSettings):
     quality_model: str = Field("", description="judges answers; empty: as `GEN_MODEL`")
     translation_model: str = Field("", description="translates questions; empty: as `GEN_MODEL`")
     essence_model: str = Field(
-        "", description="resolves what a question refers to; empty: as `GEN_MODEL`"
+        "",
+        description="restates a question so that it can be understood alone; empty: as `GEN_MODEL`",
     )
-    clarification_model: str = Field("", description="words questions back; empty: as `GEN_MODEL`")
+    clarification_model: str = Field(
+        "", description="writes clarification questions; empty: as `GEN_MODEL`"
+    )
     description_model: str = Field(
-        "offline", description="describes documents while ingesting; `offline`: by rules"
+        "offline", description="describes documents during ingestion; `offline`: rules do"
     )
     description_concurrency: int = Field(
-        4, ge=1, le=64, description="documents that `DESCRIPTION_MODEL` describes at once"
+        4,
+        ge=1,
+        le=64,
+        description="number of documents that `DESCRIPTION_MODEL` describes at the same time",
     )
     embedding_model: str = Field(
         "all-MiniLM-L6-v2",
-        description="embeds documents and questions; the default is part of Refdesk",
+        description="embeds documents and questions; the default is part of Refdesk and compares "
+        "English; `multilingual`: about a hundred languages, by the extra of that name; "
+        "`MODEL@fastembed` or `MODEL@VENDOR`: see docs/languages.md",
     )
     embedding_dimensions: int | None = Field(
         None,
         ge=1,
         le=65_536,
-        description="length of the vectors; unset: that of the model. Models that can return "
-        "fewer numbers are asked for this many; a model that is not in the table needs it",
+        description="number of dimensions of the vectors; unset: that of the model. Models that "
+        "can return fewer are asked for this many; required for a model that is not in the "
+        "table",
     )
     embedding_question_prefix: str | None = Field(
         None,
-        description="text before every question that is embedded; unset: by the model's name",
+        description="prefix of every question that is embedded; unset: the prefix that is known "
+        "for the model",
     )
     embedding_document_prefix: str | None = Field(
         None,
-        description="text before every passage that is embedded; unset: by the model's name",
+        description="prefix of every passage that is embedded; unset: the prefix that is known "
+        "for the model",
     )
     reranker: str = Field(
         "",
-        description="orders the best passages of a search: `MODEL@cohere`, `@jina`, "
+        description="the model that reorders the best passages of a search: `MODEL@cohere`, "
+        "`@jina`, "
         "`@voyage`, `@NAME` of `COMPATIBLE_SERVERS`, or `MODEL@fastembed` on this machine; "
         "empty: none",
     )
     reranker_seconds: float = Field(
         2.0,
         gt=0,
-        description="how long a search waits for the reranker before it keeps its own order",
+        description="time limit of the reranker; after it, the order of the search is kept",
     )
     model_limits: dict[str, ModelLimit] = Field(
         {},
         description="requests and tokens a minute per `model@provider`, and its `context_window` "
         "in tokens where the price list does not know it (JSON)",
     )
+    model_aliases: dict[str, str] = Field(
+        {},
+        description="names under which servers of models answer, by the requested name (JSON), "
+        'such as `{"my-deployment": "gpt-5"}`; `*`: any name. Dated names need none. An answer by '
+        "another model is a fault that the reply names",
+    )
     combine_calls: bool = Field(
         True,
-        description="ask for translation, essence and scope in one call where one model serves "
-        "them all",
+        description="ask for translation, essence and scope in one call, if one model does them "
+        "all",
     )
     embed_early: bool = Field(
         True,
-        description="a vendor embeds a question while its combined call or the call for its scope "
-        "is under way; false: when the search needs it, which takes longer and wastes nothing",
+        description="embed a question at a vendor while the combined call, or the call for the "
+        "scope, is still running; false: only when the search needs it, which takes longer "
+        "but embeds no question that is refused",
     )
     model_cache_seconds: int = Field(
-        600, ge=0, description="how long questions share answers of models; 0: not at all"
+        600,
+        ge=0,
+        description="how long model calls with the same input reuse an earlier output, "
+        "in all conversations; 0: no reuse",
     )
     model_patience_seconds: float = Field(
         5.0,
         gt=0,
-        description="how long a chain waits before it also asks the next vendor's model; the first "
-        "answer counts",
+        description="how long a fallback chain waits before it also asks the model of the next "
+        "vendor; the first answer is used",
     )
 
     @property
     def uses_model(self) -> bool:
-        """Whether a model writes the answers; `offline` alone shows what the search finds."""
+        """Whether a model writes the answers; with `offline` alone, the passages of the search are
+        shown.
+        """
         return any(name.strip() != "offline" for name in self.gen_model.split(","))
 
     def model_of(self, task: str) -> str:
@@ -134,7 +159,7 @@ class _VendorMethods(BaseModel):
     @field_validator("compatible_servers", check_fields=False)
     @classmethod
     def _check_names(cls, value: dict[str, CompatibleServer]) -> dict[str, CompatibleServer]:
-        # A server of one's own that is known by name may be named with another address.
+        # Local servers that are known by name, such as Ollama, may get another address.
         known = {one.name for one in VENDORS if not one.is_local} | {"offline", "scripted"}
         wrong = sorted(name for name in value if name in known or not name.isidentifier())
         if wrong:
@@ -184,8 +209,8 @@ def _make_fields(vendors: tuple[Vendor, ...]) -> dict[str, Any]:
         bool,
         Field(
             False,
-            description="for a server at `OPENAI_BASE_URL` that accepts no JSON schemas: the "
-            "prompt tells them from the first request; otherwise this is found out",
+            description="the server at `OPENAI_BASE_URL` accepts no JSON schemas: the prompt "
+            "states them from the first request on; false: Refdesk finds this out by itself",
         ),
     )
     fields["compatible_servers"] = (
@@ -206,9 +231,13 @@ def _reveal(value: SecretStr | None) -> str | None:
 if TYPE_CHECKING:
 
     class VendorSettings(_VendorMethods):
-        """The keys and addresses of every vendor; a part of `Settings`."""
+        """Vendors of models: their keys and addresses; a part of `Settings`."""
 
 else:
     VendorSettings = create_model(
-        "VendorSettings", __base__=_VendorMethods, __module__=__name__, **_make_fields(VENDORS)
+        "VendorSettings",
+        __doc__="Vendors of models: their keys and addresses; a part of `Settings`.",
+        __base__=_VendorMethods,
+        __module__=__name__,
+        **_make_fields(VENDORS),
     )

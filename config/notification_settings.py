@@ -1,4 +1,4 @@
-"""Settings of what tells other programs and people: webhooks, and hand-over to a person."""
+"""Settings of what leaves the desk: webhooks, hand-over to a person, and telemetry."""
 
 import base64
 import binascii
@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, SecretStr, field_validator
 
-from config.http_settings import WEB_ADDRESS
+from config.channel_settings import WEB_ADDRESS
 
 _MAILBOX = re.compile(r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,253}", re.ASCII)
 _PREFIX = "whsec_"
@@ -58,16 +58,20 @@ class NotificationSettings(BaseModel):
 
     webhooks: dict[str, WebhookEndpoint] = Field(
         {},
-        description="where events are sent, as JSON: each name with `url`, `secret` (`whsec_` and "
-        "base64 of at least 24 bytes), and if needed `earlier_secret`, `events`, `assistants` "
+        description="endpoints to which events are sent: a JSON object of names with `url`, "
+        "`secret` (`whsec_`, then base64 of at least 24 bytes), and optionally "
+        "`earlier_secret`, `events`, `assistants` "
         "(`tenant/assistant`) and `private` (true: the host may be in this network)",
     )
 
     handover_email: str | None = Field(
-        None, description="the mailbox of people who take over a conversation; needs `SMTP_HOST`"
+        None,
+        description="e-mail address of the people who take over conversations; needs `SMTP_HOST`",
     )
     handover_slack_url: SecretStr | None = Field(
-        None, description="the address of an incoming webhook of Slack, which posts to a channel"
+        None,
+        description="address of an incoming webhook of Slack, which posts the conversation "
+        "to a channel",
     )
     handover_slack_channel: str | None = Field(
         None,
@@ -81,16 +85,18 @@ class NotificationSettings(BaseModel):
         "`HANDOVER_EMAIL`",
     )
     handover_webhook: WebhookEndpoint | None = Field(
-        None, description="an endpoint for conversations, as JSON: `url`, `secret`, `private`"
+        None,
+        description="endpoint to which conversations are sent: a JSON object with `url`, "
+        "`secret` and optionally `private`",
     )
-    smtp_host: str | None = Field(None, description="the server that sends e-mail")
+    smtp_host: str | None = Field(None, description="host name of the server that sends e-mail")
     smtp_port: int = Field(587, ge=1, le=65_535)
     smtp_security: Literal["starttls", "tls", "none"] = Field(
-        "starttls", description="how the connection is encrypted"
+        "starttls", description="encryption of the connection to that server"
     )
-    smtp_user: str = Field("", description="empty: the server asks for no name")
+    smtp_user: str = Field("", description="user name at that server; empty: no authentication")
     smtp_password: SecretStr | None = None
-    smtp_from: str = Field("", description="the sender; empty: `HANDOVER_EMAIL`")
+    smtp_from: str = Field("", description="sender of the e-mail; empty: `HANDOVER_EMAIL`")
     imap_host: str | None = Field(
         None,
         description="the server with the mailbox of `SMTP_FROM`, whose replies go to the visitor; "
@@ -153,3 +159,50 @@ def _decode(secret: SecretStr) -> bytes:
             f"{_SHORTEST_SECRET} bytes"
         )
     return decoded
+
+
+class TelemetrySettings(BaseModel):
+    """Telemetry: where traces, metrics and errors are sent; a part of `Settings`."""
+
+    otel_exporter_otlp_endpoint: str | None = Field(
+        None,
+        description="address of a receiver of OTLP over HTTP, such as `http://collector:4318`, to "
+        "which traces and metrics are sent (needs the extra `opentelemetry`); unset: nothing "
+        "is sent. Further variables of OpenTelemetry, such as `OTEL_TRACES_SAMPLER`, apply from "
+        "the environment",
+    )
+    otel_exporter_otlp_headers: SecretStr | None = Field(
+        None, description="headers for that receiver: `name=value`, separated by commas"
+    )
+    otel_service_name: str = Field(
+        "refdesk", min_length=1, description="name of this installation in traces and metrics"
+    )
+    telemetry_content: bool = Field(
+        False,
+        description="include questions and answers in traces; they then leave this installation, "
+        "and `refdesk forget` does not erase them at the receiver",
+    )
+    sentry_dsn: SecretStr | None = Field(
+        None,
+        description="address (DSN) of a Sentry project, to which errors are reported without the "
+        "text of questions and documents (needs the extra `sentry`)",
+    )
+
+    @field_validator("otel_exporter_otlp_endpoint", "sentry_dsn", mode="before")
+    @classmethod
+    def _empty_is_unset(cls, value: object) -> object:
+        return None if value == "" else value
+
+    @field_validator("otel_exporter_otlp_endpoint")
+    @classmethod
+    def _is_address(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith(("http://", "https://")):
+            raise ValueError(f"expected http:// or https:// and a receiver, found {value!r}")
+        return value
+
+    def otlp_headers(self) -> dict[str, str]:
+        """Return the headers for the receiver."""
+        stated = self.otel_exporter_otlp_headers
+        pairs = [] if stated is None else stated.get_secret_value().split(",")
+        split = (pair.partition("=") for pair in pairs if "=" in pair)
+        return {name.strip(): value.strip() for name, _, value in split}

@@ -160,13 +160,13 @@ def _check_part(name: str, part: str, inputs: type[BaseModel]) -> Template:
     try:
         compiled = _compile(part)
     except TemplateError as error:
-        raise PromptError(f"prompt {name!r} is no template: {error}") from error
+        raise PromptError(f"prompt {name!r} is not a valid Jinja template: {error}") from error
     if compiled.refers:
         raise PromptError(f"expected prompt {name!r} to stand alone, found an include or import")
     unknown = compiled.variables - set(inputs.model_fields)
     if unknown:
         raise PromptError(
-            f"expected prompt {name!r} to ask for {sorted(inputs.model_fields)}, "
+            f"expected prompt {name!r} to use only the variables {sorted(inputs.model_fields)}, "
             f"found {sorted(unknown)}"
         )
     return compiled.template
@@ -183,7 +183,7 @@ def _compile(part: str) -> _CompiledPart:
 
 
 def _whole(text: str) -> str:
-    # Half a surrogate cannot be sent to anybody; it becomes the replacement character.
+    # A lone surrogate cannot be encoded as UTF-8; it becomes the replacement character.
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return remove_hidden_characters(whole)
 

@@ -8,23 +8,16 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agents.roster import AGENTS
 from config.answer_settings import AnswerSettings
-from config.chat_settings import ChatSettings
-from config.console_settings import ConsoleSettings
+from config.channel_settings import ChatSettings, ConsoleSettings, HttpSettings, VisitorSettings
 from config.domain_settings import DomainSettings
 from config.env_file import check_unnamed_file, find_env_file
 from config.errors import SettingsError
-from config.http_settings import HttpSettings
-from config.ingestion_settings import IngestionSettings
 from config.model_settings import ModelSettings, VendorSettings
-from config.notification_settings import NotificationSettings
-from config.retention_settings import RetentionSettings
-from config.storage_settings import StorageSettings
-from config.telemetry_settings import TelemetrySettings
-from config.visitor_settings import VisitorSettings
-from config.way_settings import LearningSettings, OutsideSettings, SwarmSettings, WaySettings
+from config.notification_settings import NotificationSettings, TelemetrySettings
+from config.storage_settings import IngestionSettings, RetentionSettings, StorageSettings
+from config.way_settings import SwarmSettings, WaySettings
 from llm.prices import find_context_window
-from llm.vendors.catalogue import vendors_by_name
-from llm.vendors.model_names import ModelName, parse_models
+from llm.vendors.catalogue import ModelName, parse_models, vendors_by_name
 from manager.flows.search_flow import SEARCH_FLOW
 
 T = TypeVar("T")
@@ -38,7 +31,7 @@ CONCURRENCY = {"manager": 64, **{spec.role.value: spec.slots for spec in AGENTS}
 USUAL_CONTEXT = 8000
 _SMALL_CONTEXT = 4000
 _LARGE_WINDOW = 16_000
-"""The context window, in tokens, from which the usual context fits."""
+"""The smallest context window, in tokens, for which the usual context is used."""
 
 ALWAYS = ("manager", *(stage.name for stage in SEARCH_FLOW.main_path[1:]))
 """Roles that every answered question passes."""
@@ -59,16 +52,16 @@ class Settings(
     NotificationSettings,
     WaySettings,
     SwarmSettings,
-    OutsideSettings,
-    LearningSettings,
     TelemetrySettings,
     BaseSettings,
 ):
-    """The settings of one process. Times are seconds unless the name says otherwise."""
+    """The processes; and all other settings. Times are seconds unless the name says otherwise."""
 
     model_config = SettingsConfigDict(env_file_encoding="utf-8", extra="ignore", frozen=True)
 
-    shards: int = Field(1, ge=1, le=1024, description="fixed at the first start")
+    shards: int = Field(
+        1, ge=1, le=1024, description="number of streams of each role; fixed at the first start"
+    )
     shard_quota: int = Field(
         10_000, ge=1, description="maximum number of open questions of a shard"
     )
@@ -77,13 +70,23 @@ class Settings(
         ge=0,
         le=10,
         description="how long questions may wait for free workers under overload, as a share of "
-        "their processing time; further questions are refused. 0: no such limit",
+        "their processing time; further questions are refused. 0: no limit",
     )
     lease_seconds: float = Field(
-        15.0, ge=1, description="time after which another worker takes a dead worker's entries"
+        15.0,
+        ge=1,
+        description="time after which another worker takes over the entries of a worker that died",
     )
-    instances: dict[str, int] = Field({}, description="instances per role (JSON), else defaults")
-    concurrency: dict[str, int] = Field({}, description="concurrency per role (JSON)")
+    instances: dict[str, int] = Field(
+        {},
+        description="number of instances per role (a JSON "
+        "object); roles that are not named keep their default",
+    )
+    concurrency: dict[str, int] = Field(
+        {},
+        description="number of envelopes that one instance of "
+        "a role processes at the same time (a JSON object)",
+    )
     health_port: int = Field(
         0,
         ge=0,
@@ -129,7 +132,7 @@ class Settings(
 
     @property
     def has_vendor_embedding(self) -> bool:
-        """Whether a vendor embeds documents and questions, and not a model on this machine."""
+        """Whether a vendor embeds documents and questions, instead of a model on this machine."""
         return self.embedding_model.rpartition("@")[2] in self.vendor_access()
 
     @property
@@ -156,7 +159,7 @@ class Settings(
         if not self.uses_model:
             return _SMALL_CONTEXT
         smallest = min(self._list_windows(), default=_LARGE_WINDOW)
-        # A repeated search may double it; the rest is for the instructions and the answer.
+        # A repeated search may double the context; the rest is for the instructions and the answer.
         return min(_SMALL_CONTEXT, smallest // 3) if smallest < _LARGE_WINDOW else USUAL_CONTEXT
 
     def list_answering_models(self) -> list[ModelName]:

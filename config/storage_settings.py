@@ -1,19 +1,26 @@
-"""Settings of storage: Redis, Qdrant and the data folder."""
+"""Settings of storage, retention and ingestion."""
 
+import re
 from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, SecretStr, field_validator
 
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "redis+cluster://", "rediss+cluster://")
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class StorageSettings(BaseModel):
-    """The servers and the data folder; a part of `Settings`."""
+    """Storage: Redis, Qdrant and the data folder; a part of `Settings`."""
 
     redis_url: str | None = Field(None, description="unset: the embedded broker")
     qdrant_url: str | None = Field(None, description="unset: the embedded index")
     qdrant_api_key: SecretStr | None = Field(None, description="key of the Qdrant server")
-    refdesk_data: Path = Field(Path(".refdesk"), description="folder of broker, index and models")
+    refdesk_data: Path = Field(
+        Path(".refdesk"),
+        description="folder of the embedded broker, the embedded index, the records and the models",
+    )
 
     @field_validator("redis_url", "qdrant_url", mode="before")
     @classmethod
@@ -29,3 +36,194 @@ class StorageSettings(BaseModel):
                 "rediss+cluster:// and some nodes"
             )
         return value
+
+
+Redaction = Literal["email", "number", "address"]
+DAY_SECONDS = 86_400
+HOUR_SECONDS = 3_600
+WHOSE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,63})?")
+
+
+class Retention(BaseModel, frozen=True, extra="forbid"):
+    """The retention of one tenant or assistant; None: the general setting applies."""
+
+    memory_ttl_days: float | None = Field(None, gt=0)
+    result_ttl_hours: float | None = Field(None, gt=0)
+    dead_letter_ttl_days: float | None = Field(None, gt=0)
+    records_days: float | None = Field(None, ge=0)
+
+
+class RetentionSettings(BaseModel):
+    """Retention and erasure; a part of `Settings`."""
+
+    memory_ttl_days: float = Field(
+        30.0, gt=0, description="retention of conversations after their last message"
+    )
+    result_ttl_hours: float = Field(24.0, gt=0, description="retention of replies and journals")
+    dead_letter_ttl_days: float = Field(7.0, gt=0, description="retention of dead letters")
+    records_days: float = Field(
+        90.0,
+        ge=0,
+        description="retention of the records of questions and answers, which the console shows "
+        "to the owner; 0: no records",
+    )
+    records_url: SecretStr | None = Field(
+        None,
+        description="database of the records: `postgresql://USER:PASSWORD@HOST/NAME` (needs the "
+        "extra `postgresql`) or `sqlite:///PATH`; unset: `records.sqlite3` in the data folder. "
+        "Set it if several machines serve questions",
+    )
+    records_people: Literal["pseudonym", "id"] = Field(
+        "pseudonym",
+        description="how records identify who asked: `pseudonym`, a hash that is the same for all "
+        "questions of a person, or `id`, which adds the id of the channel (`user_id`, `sub` "
+        "of a token, the id of a chat)",
+    )
+    records_redact: tuple[Redaction, ...] = Field(
+        (),
+        description="kinds of text that are replaced in records before they are written: `email`, "
+        "`number` "
+        "(telephone, card and account numbers of at least 7 digits), `address` (of web pages)",
+    )
+    retention: dict[str, Retention] = Field(
+        {},
+        description="different retention by `tenant` or `tenant/assistant`: a JSON object of "
+        "objects with `memory_ttl_days`, `result_ttl_hours`, `dead_letter_ttl_days`, "
+        "`records_days`; must be equal "
+        "in all processes",
+    )
+    erasure_rewrite_seconds: float = Field(
+        60.0,
+        ge=0,
+        description="time after an erasure until Redis rewrites its append-only file, which "
+        "contains the erased text until then; also the minimum interval between two rewrites. "
+        "0: Refdesk never starts a rewrite; do it yourself",
+    )
+    expiry_rewrite_hours: float = Field(
+        24.0,
+        ge=0,
+        description="interval of such rewrites when data expired but nothing was erased; 0: never",
+    )
+
+    @field_validator("retention")
+    @classmethod
+    def _are_names(cls, value: dict[str, Retention]) -> dict[str, Retention]:
+        for name in value:
+            if WHOSE.fullmatch(name) is None:
+                raise ValueError(f"expected a tenant, or tenant/assistant, found {name!r}")
+        return value
+
+    def memory_seconds_of(self, tenant: str, assistant: str) -> int:
+        """Return the retention of a conversation in seconds."""
+        days = self._of(tenant, assistant, "memory_ttl_days")
+        return max(1, int(days * DAY_SECONDS))
+
+    def result_seconds_of(self, tenant: str, assistant: str) -> float:
+        """Return the retention of replies and journals in seconds."""
+        return self._of(tenant, assistant, "result_ttl_hours") * HOUR_SECONDS
+
+    def dead_letter_seconds_of(self, tenant: str, assistant: str) -> float:
+        """Return the retention of dead letters in seconds."""
+        return self._of(tenant, assistant, "dead_letter_ttl_days") * DAY_SECONDS
+
+    def records_days_of(self, tenant: str, assistant: str) -> float:
+        """Return the retention of records in days; 0: none are kept."""
+        return self._of(tenant, assistant, "records_days")
+
+    def _of(self, tenant: str, assistant: str, name: str) -> float:
+        for whose in (f"{tenant}/{assistant}", tenant):
+            own = self.retention.get(whose)
+            value: float | None = None if own is None else getattr(own, name)
+            if value is not None:
+                return value
+        found: float = getattr(self, name)
+        return found
+
+
+class IngestionSettings(BaseModel):
+    """Ingestion, crawls and the services that documents are read from; a part of `Settings`.
+
+    A file that exceeds a limit is skipped.
+    """
+
+    ingestion_file_seconds: float = Field(
+        20.0,
+        gt=0,
+        le=3600,
+        description="maximum processor time for one file (wall time: three times as long); for "
+        "JSON Lines: for one document, and per megabyte for the whole file",
+    )
+    ingestion_file_memory_mb: int = Field(
+        512, ge=64, le=65_536, description="maximum memory for reading one file, in megabytes"
+    )
+    crawl_pages: int = Field(
+        2000, ge=1, le=1_000_000, description="maximum number of pages that one crawl opens"
+    )
+    crawl_depth: int = Field(
+        20,
+        ge=0,
+        le=1000,
+        description="maximum number of links between the start of a crawl and a page",
+    )
+    crawl_seconds: float = Field(
+        3600.0, gt=0, le=86_400, description="maximum duration of one crawl"
+    )
+    crawl_page_seconds: float = Field(
+        30.0, gt=0, le=600, description="time limit for one page, until its last byte"
+    )
+    crawl_page_mb: int = Field(20, ge=1, le=64, description="maximum size of a page, in megabytes")
+    crawl_total_mb: int = Field(
+        1000,
+        ge=1,
+        le=1_000_000,
+        description="maximum size of all pages that one crawl fetches, in megabytes",
+    )
+    crawl_delay_seconds: float = Field(
+        0.5,
+        ge=0,
+        le=60,
+        description="pause between two requests to a website; a longer one in its robots.txt "
+        "takes precedence",
+    )
+    crawl_concurrency: int = Field(
+        2, ge=1, le=8, description="maximum number of concurrent requests to one website"
+    )
+    confluence_url: str = Field(
+        "",
+        description="address of the site of Confluence Cloud whose spaces are read, such as "
+        "https://acme.atlassian.net; the credentials go there and nowhere else",
+    )
+    confluence_email: str = Field("", description="account that reads Confluence")
+    confluence_api_token: SecretStr | None = Field(
+        None, description="API token of that account, without scopes"
+    )
+    zendesk_url: str = Field(
+        "",
+        description="address of the Zendesk whose help center is read, such as "
+        "https://acme.zendesk.com; the credentials go there and nowhere else",
+    )
+    zendesk_email: str = Field(
+        "",
+        description="account that reads the help center, a manager of it; empty: what everybody "
+        "may see is read",
+    )
+    zendesk_api_token: SecretStr | None = Field(None, description="API token of that account")
+    source_everybody_groups: list[str] = Field(
+        [],
+        description="groups of Confluence and user segments of Zendesk to which all belong who may "
+        'ask this desk (JSON), such as ["confluence-users"]: what they may read is for everybody',
+    )
+
+    @field_validator("confluence_url", "zendesk_url")
+    @classmethod
+    def _check_service(cls, value: str) -> str:
+        parts = urlsplit(value)
+        is_safe = parts.scheme == "https" or (
+            parts.scheme == "http" and parts.hostname in _LOOPBACK
+        )
+        is_bare = not (parts.path.strip("/") or parts.query or parts.fragment or "@" in value)
+        if value and not (is_safe and parts.hostname and is_bare):
+            raise ValueError(
+                f"expected an address such as https://acme.example.com, found {value!r}"
+            )
+        return value.rstrip("/")

@@ -68,14 +68,17 @@ def _read(path: Path) -> dict[str, str]:
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise TextsError(f"the texts of {path.name} cannot be read: {error}") from error
+        raise TextsError(f"the fixed texts in {path.name} cannot be read: {error}") from error
     return {key: str(text) for key, text in found.items()}
 
 
 def _check(language: str, texts: Mapping[str, str], pattern: Mapping[str, str]) -> None:
     differing = sorted(texts.keys() ^ pattern.keys())
     if differing:
-        raise TextsError(f"{language}.toml and {FALLBACK}.toml differ in {differing[0]!r}")
+        raise TextsError(
+            f"{language}.toml and {FALLBACK}.toml must have the same keys; only one "
+            f"of them has {differing[0]!r}"
+        )
     for key, text in texts.items():
         if names_in(text) != names_in(pattern[key]):
             raise TextsError(

@@ -1,5 +1,5 @@
-"""Settings of the ways: which one answers, the limits of each, tools that run elsewhere, and the
-profiles of specialists.
+"""Settings of the ways of answering: the choice of a way, the limits of each, outside tools, and
+the profiles of specialists.
 """
 
 import tomllib
@@ -23,26 +23,26 @@ class WaySettings(BaseModel):
         WayName.SEARCH,
         description="how questions are answered: `search`: one search; `tools`: a loop of tool "
         "calls, for questions that need several passages; `specialists`: reviews of documents "
-        "against laws and rules; `swarm`: divided among workers, for questions that are too large "
-        "for one look; `auto`: by the complexity and kind of each question",
+        "against laws and rules; `swarm`: several workers at the same time, for questions that "
+        "are too large for one search; `auto`: by the complexity and kind of each question",
     )
     search_below_complexity: int = Field(
         30,
         ge=0,
         le=101,
-        description="with `WAY=auto`: questions of a lower complexity (0 to 100) are answered by "
-        "one search, the others by tools, specialists or a swarm",
+        description="with `WAY=auto`: questions with a lower complexity (0 to 100) are answered "
+        "by one search, the others by tools, specialists or a swarm",
     )
     specialists_above_complexity: int = Field(
         70,
         ge=0,
         le=100,
-        description="with `WAY=auto`: questions of a higher complexity, and of a kind that "
+        description="with `WAY=auto`: questions with a higher complexity, and of a kind that "
         "`SPECIALISTS_KINDS` names, are answered by specialists",
     )
     specialists_kinds: tuple[QueryType, ...] = Field(
         (QueryType.COMPLIANCE, QueryType.RISK, QueryType.REPORTING),
-        description="with `WAY=auto`: the kinds of questions for specialists (JSON)",
+        description="with `WAY=auto`: the kinds of questions that specialists answer (a JSON list)",
     )
     max_iterations: int = Field(
         3, ge=1, le=10, description="maximum number of rounds of the tool loop"
@@ -51,10 +51,11 @@ class WaySettings(BaseModel):
         7.0,
         ge=1,
         le=10,
-        description="an answer that is assessed at least so (1 to 10) ends the tool loop",
+        description="the tool loop ends when the assessment of the answer reaches this score (1 "
+        "to 10)",
     )
     multi_tool_enabled: bool = Field(
-        True, description="whether a round may call several tools; false: one"
+        True, description="whether one round may call several tools; false: one tool a round"
     )
     max_parallel_tools: int = Field(
         3, ge=1, le=64, description="maximum number of tool calls of a question at the same time"
@@ -77,7 +78,13 @@ class WaySettings(BaseModel):
         "at least two tools of the assistant, each once",
     )
 
-    @field_validator("tool_set", mode="before")
+    outside_tools: Path | None = Field(
+        None,
+        description="TOML file with MCP servers and HTTP interfaces whose tools may be called "
+        "([tools.md](tools.md)); MCP servers need the extra `mcp`",
+    )
+
+    @field_validator("tool_set", "outside_tools", mode="before")
     @classmethod
     def _treat_empty_as_unset(cls, value: object) -> object:
         return None if value == "" else value
@@ -102,53 +109,27 @@ class SwarmSettings(BaseModel):
         8, ge=1, le=64, description="maximum number of workers of a question at the same time"
     )
     swarm_retries: int = Field(
-        3, ge=0, le=10, description="how often a worker that failed begins again"
+        3, ge=0, le=10, description="how often a worker that failed is started again"
     )
     swarm_enough_share: float = Field(
         1.0,
         gt=0,
         le=1,
-        description="the share of workers whose results are enough to write the answer; 1: all, "
-        "but for those that fail or take too long",
+        description="the answer is written when this share of the workers have finished; 1: when "
+        "all have finished, failed or taken too long",
     )
     swarm_above_complexity: int = Field(
         70,
         ge=0,
         le=101,
-        description="with `WAY=auto`: questions of a higher complexity (0 to 100) are divided "
+        description="with `WAY=auto`: questions with a higher complexity (0 to 100) are divided "
         "among workers",
     )
-
-
-class LearningSettings(BaseModel):
-    """Outcomes of swarms, and names of models in the check; a part of `Settings`."""
-
     swarm_learning: bool = Field(
         True,
-        description="whether the outcomes of swarms (numbers, no text) are kept for 90 days, and "
-        "advise strategy and number of workers; `refdesk swarm stats` shows them",
+        description="keep the outcomes of swarms (numbers, no text) for 90 days, and use them to "
+        "choose the strategy and the number of workers; `refdesk swarm stats` shows them",
     )
-    model_aliases: dict[str, str] = Field(
-        {},
-        description="names under which servers of models answer, by the requested name (JSON), "
-        'such as `{"my-deployment": "gpt-5"}`; `*`: any name. Dated names need none. An answer by '
-        "another model is a fault that the reply names",
-    )
-
-
-class OutsideSettings(BaseModel):
-    """The file of MCP servers and HTTP interfaces; a part of `Settings`."""
-
-    outside_tools: Path | None = Field(
-        None,
-        description="TOML file with MCP servers and HTTP interfaces whose tools may be called "
-        "([tools.md](tools.md)); MCP servers need the extra `mcp`",
-    )
-
-    @field_validator("outside_tools", mode="before")
-    @classmethod
-    def _treat_blank_as_unset(cls, value: object) -> object:
-        return None if value == "" else value
 
 
 FOLDER = Path(__file__).with_name("specialists")

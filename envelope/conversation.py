@@ -6,19 +6,21 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 PERSON_REPLY = "person reply"
-"""The command by which a person's answer enters a conversation; its arguments are the language and
-the text. Nobody can type it: the commands of messages have no blanks."""
+"""The command that adds a person's answer to a conversation; its arguments are the language and the
+text. Users cannot type it, because commands in messages contain no blanks.
+"""
 HANDED_OVER = "handed over"
-"""The command that tells whether a person was asked; its arguments are the language, and `sent` or
-`failed`. Nobody can type it either."""
+"""The command that reports whether a person was asked; its arguments are the language, and `sent`
+or `failed`. Users cannot type it either.
+"""
 
 
 class Turn(BaseModel, frozen=True, extra="forbid"):
     """One message or one answer of a conversation.
 
     `meant` is the complete question if the text is a short reply such as "2" or "And 7?".
-    `reason` is the `ClarificationReason` of an answer that asked back or refused. `groups` are
-    those of the person to whom it was said: nobody reads it without them.
+    `reason` is the `ClarificationReason` of an answer that asked back or refused. Only people with
+    all of `groups` may read it.
     """
 
     speaker: Literal["user", "assistant"]
@@ -61,8 +63,9 @@ REFUSALS = frozenset(
         ClarificationReason.INTERNAL_FAULT,
     }
 )
-"""Reasons that end a question without a pause and without a round: as `refused`, and a fault of the
-desk as `failed`."""
+"""Reasons that end a question without a pause or a clarification round: as `refused`, or as
+`failed` for a fault of Refdesk.
+"""
 
 
 class ConversationAct(StrEnum):
@@ -73,10 +76,10 @@ class ConversationAct(StrEnum):
     FAREWELL = "farewell"
     ACKNOWLEDGEMENT = "acknowledgement"
     EXIT = "exit"
-    """Gives up what the desk asked or works on."""
+    """The user ends the open question or the running work."""
     CAPABILITIES = "capabilities"
     PERSON = "person"
-    """Asks for a human being."""
+    """The user asks for a person."""
     STRAY_CHOICE = "stray_choice"
     NO_ANSWER_YET = "no_answer_yet"
     WHY = "why"
@@ -98,7 +101,8 @@ class ClarificationOption(BaseModel, frozen=True, extra="forbid"):
 class SuggestedAction(BaseModel, frozen=True, extra="forbid"):
     """A button that a channel can show; pressing it sends `value` as the next message.
 
-    A `source` is a page to open instead: by `url`, or by what a channel finds it with.
+    A `source` is a page to open instead: by `url`, or by the fields from which a channel makes a
+    link.
     """
 
     label: str
@@ -142,18 +146,16 @@ class PauseReply(BaseModel, frozen=True, extra="forbid"):
 
 
 class Pause(BaseModel, frozen=True, extra="forbid"):
-    """A question of the desk that waits for the user's reply; the next message may answer it.
-
-    `groups` as in a `Turn`. The reply to a clarification is a question that begins from the start,
-    and goes on by `flow` once it is known to be the reply. A pause of another kind has `questions`,
-    and its reply goes on at the stage `resume_stage` of `flow`; `created` and `expires` are Unix
-    seconds, `answers` the values that were given so far.
-    Only `people`, the digests of who asked, may answer it; empty: everybody who may read it.
-    `places` are the crumbs to the places in the documents that the `options` name, in their order.
-    `tasks` are the titles of the open tasks that another topic would cancel.
-    `remaining` are the other questions of the same message, to be offered after the answer. With
-    `is_offer`, the message was answered and the pause only offers the questions that remain: a turn
-    that chooses none of them is about something else.
+    """A question to the user that waits for a reply; the next message may answer it. `groups` as in
+    a `Turn`. The reply to a clarification begins at the start like any question, and continues in
+    `flow` once it is recognised as the reply. A pause of another kind has `questions`, and its
+    reply continues at the stage `resume_stage` of `flow`; `created` and `expires` are Unix seconds,
+    `answers` the values that were given so far. Only `people`, the digests of who asked, may answer
+    it; empty: everybody who may read it. `places` are the crumbs to the places in the documents
+    that the `options` name, in their order. `tasks` are the titles of the open tasks that another
+    topic would cancel. `remaining` are the other questions of the same message, to be offered after
+    the answer. With `is_offer`, the message was answered and the pause only offers the questions
+    that remain: a turn that chooses none of them is about something else.
     """
 
     pause_id: str
@@ -184,7 +186,7 @@ class Pause(BaseModel, frozen=True, extra="forbid"):
 class Understanding(BaseModel, frozen=True):
     """The parts of a combined call for essence and guardrails.
 
-    Golden files of earlier versions hold further fields, which nobody reads any more.
+    Golden files of earlier versions have further fields, which are ignored.
     """
 
     canonical_question: str = Field(description="in English; stands alone")

@@ -1,7 +1,6 @@
-"""Says how a write meets the value that is there: one function for each rule of the catalogue.
-
-The rules hold for the writes of a hop and for the results of branches alike. A hop that is repeated
-starts from the same payload, so that each write is merged once.
+"""Merges a write with the present value of an attribute: one function for each rule of the
+catalogue. The rules apply to the writes of a hop and to the results of branches. A repeated hop
+starts from the same payload, so each write is merged once.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +12,7 @@ Payload = Mapping[str, JsonValue]
 
 
 class MergeRule(StrEnum):
-    """How a write of a payload attribute meets the present value."""
+    """How a write of a payload attribute is merged with the present value."""
 
     REPLACE = "replace"
     KEEP_FIRST = "keep_first"
@@ -29,7 +28,7 @@ def replace_value(_present: JsonValue, written: JsonValue) -> JsonValue:
 
 
 def keep_first(present: JsonValue, written: JsonValue) -> JsonValue:
-    """Return the present value; the written one where there is none."""
+    """Return the present value, or the written one if there is none."""
     return written if present is None else present
 
 
@@ -58,7 +57,7 @@ def merge_objects(present: JsonValue, written: JsonValue) -> JsonValue:
 
 
 def take_maximum(present: JsonValue, written: JsonValue) -> JsonValue:
-    """Return the greater number; the written value where one of both is no number."""
+    """Return the greater number, or the written value if one of them is not a number."""
     numbers = isinstance(present, int | float) and isinstance(written, int | float)
     return present if numbers and present > written else written  # type: ignore[operator]
 

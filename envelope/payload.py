@@ -71,7 +71,7 @@ ASKERS = (
     Role.ASSESS,
     Role.SYNTHESIS,
 )
-"""Every agent that works on a question may ask back; the clarification agent words it."""
+"""Every agent that works on a question may ask for clarification; the clarification agent writes the text."""
 CALLING = (
     Role.EXTRACTOR,
     Role.CLASSIFIER,
@@ -274,8 +274,8 @@ CATALOGUE: tuple[Attribute, ...] = (
               (Role.CLARIFICATION,)),
     Attribute("unknown_documents", tuple[str, ...] | None, "names in the question that no readable document has; empty: it names none; None: it is about no document", (Role.TRIAGE, Role.SYNTHESIS),
               (Role.CLARIFICATION,)),
-    Attribute("document_languages", tuple[str, ...], "of the documents, where the question is in none of them",
-              (Role.GUARDRAILS, Role.SEARCH), (Role.CLARIFICATION,)),
+    Attribute("document_languages", tuple[str, ...], "of the documents whose meaning was not compared with the question",
+              (Role.GUARDRAILS, Role.SEARCH), (Role.CLARIFICATION, Role.RESPONSE)),
     Attribute("message_reference", str, "the id by which the operator finds the question again", MANAGER,
               (Role.CLARIFICATION,)),
     Attribute("search_results", tuple[SearchResult, ...], "parts of sections that were found, best first", (Role.SEARCH, Role.REFLECT, Role.SYNTHESIZE, Role.SYNTHESIS),

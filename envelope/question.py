@@ -17,7 +17,7 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 HTTP = "http"
 """The channel whose conversation ids have no prefix; clients choose them, without a slash."""
 CONSOLE = "console"
-"""The channel of questions that the owner asks again, beside the conversation of the person."""
+"""The channel of questions that the owner asks again, apart from the conversation of the person."""
 CHANNEL_MARK = "/"
 """Separates the channel from the rest of a conversation id; no channel name contains it."""
 

@@ -2,8 +2,8 @@
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from secrets import token_hex
 from typing import Protocol
-from uuid import uuid4
 
 from envelope.question import Question
 from envelope.sources import AnswerDraft
@@ -28,7 +28,7 @@ class BudgetRefusal:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """For which question an agent works, and what its calls may take.
+    """The question that an agent works on, and the limits of its calls.
 
     `attempt` counts the loops of the question (the payload's `attempt`), not the deliveries of the
     envelope: a redelivered envelope runs as the first delivery did. `deadline` is a time of the
@@ -45,7 +45,7 @@ class Run:
     reserve_seconds: float = 0.0
     may_retry: bool = True
     drafts: DraftPublisher | None = None
-    delivery: str = field(default_factory=lambda: uuid4().hex)
+    delivery: str = field(default_factory=lambda: token_hex(16))
     equal_calls: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
     refusals: list[BudgetRefusal] = field(default_factory=list, compare=False, repr=False)
 
@@ -61,7 +61,7 @@ class Run:
         return self.question
 
     def count_equal(self, content_hash: str) -> int:
-        """Return how many equal calls this run has made before, and count one more."""
+        """Return how many identical calls this run has made before, and count this one."""
         number = self.equal_calls[content_hash]
         self.equal_calls[content_hash] += 1
         return number
@@ -72,4 +72,5 @@ class Run:
 
 
 OUTSIDE = Run()
-"""What works for no question: nothing is stored or reserved for it, and it has no deadline."""
+"""A run that belongs to no question: nothing is stored or reserved for it, and it has no deadline.
+"""

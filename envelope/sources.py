@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 TOOL_SOURCE = "tool:"
-"""How the `chunk_id` of a source begins that is the result of a tool, and no passage."""
+"""Prefix of the `chunk_id` of a source that is the result of a tool instead of a passage."""
 
 
 class FoundPart(BaseModel, frozen=True, extra="forbid"):
@@ -95,7 +95,7 @@ class SourceUsed(BaseModel, frozen=True, extra="forbid"):
 
 
 class ShownPassage(BaseModel, frozen=True, extra="forbid"):
-    """A part of a document that is shown as it stands; `number` is that of its source."""
+    """A part of a document that is shown unchanged; `number` is that of its source."""
 
     number: int = Field(ge=1)
     place: str = Field(description="title and headings, on one line")
@@ -106,7 +106,7 @@ class ShownPassage(BaseModel, frozen=True, extra="forbid"):
 
 
 class FoundPassages(BaseModel, frozen=True, extra="forbid"):
-    """What the search found, shown where no model wrote an answer."""
+    """The passages that are shown if no model wrote an answer."""
 
     notice: str = Field(
         description="Markdown: what is assumed, why no model wrote an answer, what the passages are"

@@ -1,4 +1,4 @@
-"""What the specialists leave in the payload, and the order in which they work."""
+"""What the specialists write to the payload, and the order in which they work."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -36,7 +36,8 @@ NEEDS: Mapping[SpecialistName, tuple[SpecialistName, ...]] = {
     _S.REPORT_GENERATOR: (_S.COMPLIANCE,),
     _S.SYNTHESIS: (_S.EXTRACTOR,),
 }
-"""Whose output a specialist cannot do without: a sequence that lacks one is completed."""
+"""The specialists whose output a specialist requires; they are added to a sequence that lacks them.
+"""
 USES: Mapping[SpecialistName, tuple[SpecialistName, ...]] = {
     _S.CITATION_AUDITOR: (_S.COMPLIANCE,),
     _S.GAP_SYNTHESIZER: (_S.CITATION_AUDITOR,),
@@ -47,7 +48,8 @@ USES: Mapping[SpecialistName, tuple[SpecialistName, ...]] = {
         _S.GAP_SYNTHESIZER,
     ),
 }
-"""Whose output a specialist uses if it is in the sequence: it works after them."""
+"""The specialists whose output a specialist uses if they are in the sequence; it works after them.
+"""
 FULL_REVIEW = tuple(name for name in SpecialistName if name is not _S.SYNTHESIS)
 """The sequence of a review that was asked for by name; the synthesis always comes last."""
 
@@ -77,7 +79,7 @@ PHASES: Mapping[SpecialistName, ExecutionPhase] = {
 
 
 class CompletedSequence(BaseModel, frozen=True, extra="forbid"):
-    """A sequence of valid names in an order in which each finds what it needs.
+    """A sequence of valid names, ordered so that each specialist comes after those it depends on.
 
     `notes` are sentences about names that were left out and specialists that were added.
     """
@@ -87,9 +89,8 @@ class CompletedSequence(BaseModel, frozen=True, extra="forbid"):
 
 
 def complete_sequence(names: Iterable[str]) -> CompletedSequence:
-    """Return a planned sequence without unknown and doubled names, with all that it needs.
-
-    The synthesis is no part of it, because it always comes last.
+    """Return a planned sequence without unknown and duplicate names, with all dependencies. It does
+    not contain the synthesis, which always comes last.
     """
     known: dict[SpecialistName, None] = {}
     notes: list[str] = []
@@ -101,7 +102,7 @@ def complete_sequence(names: Iterable[str]) -> CompletedSequence:
             known[SpecialistName(plain)] = None
     for name in tuple(known):
         _add_needed(name, known, notes)
-    # The synthesis is planned by nobody: what it needs is no correction of a plan.
+    # The synthesis is not part of a plan, so adding its dependencies is not noted as a correction.
     _add_needed(_S.SYNTHESIS, known, [])
     wanted = set(known)
     order = [name for wave in list_waves(tuple(known)) for name in wave if name in wanted]
@@ -109,7 +110,7 @@ def complete_sequence(names: Iterable[str]) -> CompletedSequence:
 
 
 def plan_further_round(name: SpecialistName, done: Sequence[str]) -> tuple[SpecialistName, ...]:
-    """Return who works in a further round of a specialist; `done` have worked before.
+    """Return the specialists of a further round; `done` have worked before.
 
     Specialists whose output it needs and that have not run yet come first. Those that use its
     output run again.
@@ -132,7 +133,7 @@ def _add_needed(name: SpecialistName, known: dict[SpecialistName, None], notes: 
 
 
 def list_waves(names: Sequence[str]) -> tuple[tuple[SpecialistName, ...], ...]:
-    """Return who can work side by side, one group after the other; unknown names are left out."""
+    """Return the specialists in groups that can work at once; unknown names are left out."""
     own = [SpecialistName(name) for name in names if name in set(SpecialistName)]
     before = {
         name: [one for one in (*NEEDS[name], *USES.get(name, ())) if one in own] for name in own
@@ -148,7 +149,9 @@ def list_waves(names: Sequence[str]) -> tuple[tuple[SpecialistName, ...], ...]:
 
 
 class ErrorSeverity(StrEnum):
-    """What an error costs: nothing of the result, a part that something else has made, a result."""
+    """The effect of an error: none on the result, a part that another step replaced, or a missing
+    result.
+    """
 
     LOW = "low"
     MEDIUM = "medium"
@@ -156,7 +159,7 @@ class ErrorSeverity(StrEnum):
 
 
 class SpecialistError(BaseModel, frozen=True, extra="forbid"):
-    """Something that went wrong: the others went on. `error_id` is in the log, too."""
+    """A failure of one specialist; the others continued. `error_id` is in the log, too."""
 
     error_id: str
     specialist: str
@@ -169,9 +172,8 @@ class SpecialistError(BaseModel, frozen=True, extra="forbid"):
 
 
 class ReviewScope(BaseModel, frozen=True, extra="forbid"):
-    """Which documents are reviewed, against which rules: ids of documents of the index.
-
-    `specialists` are to work, with those that they need; empty: all. `language` is that of the
+    """The documents to review and the rules to review them against, by ids of the index.
+    `specialists` take part, with those that they depend on; empty: all. `language` is that of the
     answer and the report, ISO 639-1; empty: that of the text.
     """
 
@@ -317,7 +319,8 @@ class ReportReference(BaseModel, frozen=True, extra="forbid"):
 
 
 class CitationCheck(BaseModel, frozen=True, extra="forbid"):
-    r"""What became of the `\cite{id}` of the synthesis: ids that exist, and ids that do not."""
+    r"""The result of checking the `\cite{id}` of the synthesis: ids that exist, and ids that do
+    not."""
 
     used_citations: tuple[str, ...] = ()
     invalid_citations: tuple[str, ...] = ()
@@ -325,7 +328,9 @@ class CitationCheck(BaseModel, frozen=True, extra="forbid"):
 
 
 class FurtherRound(BaseModel, frozen=True, extra="forbid"):
-    """One more round that the synthesis asked for: who works again, and for what."""
+    """A further round that the synthesis asked for: the specialists that work again, and the
+    reason.
+    """
 
     names: tuple[SpecialistName, ...]
     focus: str = Field(default="", max_length=500)

@@ -1,6 +1,5 @@
-"""What the steps of the swarm leave in the payload.
-
-Plans, ledgers and outputs travel as objects whose models are those of the package `swarm`.
+"""What the stages of the swarm write to the payload. The models of plans, ledgers and outputs are
+in `agents/swarm`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,12 +10,12 @@ from pydantic import JsonValue
 COMPLETED, PENDING, CANCELLED = "completed", "pending", "cancelled"
 """States of a task; a ledger leaves out that of one that has not begun."""
 BY_WORKER = "by_worker"
-"""The part of `model_usage` with what each worker of a swarm took, by its id."""
+"""The field of `model_usage` with the usage of each worker of a swarm, by its id."""
 TOPIC_CHANGE = "topic_change"
-"""The termination reason of a question whose conversation went on with something else."""
+"""The termination reason of a question that ended because the user changed the topic."""
 NO_DISSENT, NO_PERSONA, TABLE_CELLS = "report_no_dissent", "report_persona", "report_cells"
 NOTES = frozenset({NO_DISSENT, NO_PERSONA, TABLE_CELLS})
-"""The fixed texts below an answer of a swarm: what no source says, and its reader has to know."""
+"""The keys of the fixed texts below an answer of a swarm, which state what no source says."""
 _OPEN = frozenset({PENDING, "in_progress", "awaiting_input"})
 Task = dict[str, JsonValue]
 
@@ -40,14 +39,14 @@ class LedgerStep(StrEnum):
 
 
 def list_tasks(payload: Mapping[str, JsonValue]) -> list[Task]:
-    """Return the tasks of the ledger; none where the question was not divided."""
+    """Return the tasks of the ledger; none if the question was not divided."""
     ledger = payload.get("task_ledger")
     tasks = ledger.get("tasks") if isinstance(ledger, dict) else None
     return [one for one in tasks if isinstance(one, dict)] if isinstance(tasks, list) else []
 
 
 def list_open(tasks: Iterable[Mapping[str, JsonValue]]) -> list[str]:
-    """Return the titles of the tasks of which something may still come."""
+    """Return the titles of the tasks that have not ended."""
     return [str(one.get("title")) for one in tasks if one.get("state", PENDING) in _OPEN]
 
 

@@ -1,10 +1,10 @@
-"""The fixed texts of the desk, as everyone who shows one needs them."""
+"""The port through which agents, manager and gateway read fixed texts."""
 
 from typing import Protocol
 
 
 class Texts(Protocol):
-    """Fixed texts by key, in English where there is none in the user's language."""
+    """Fixed texts by key, in English if there is none in the user's language."""
 
     @property
     def languages(self) -> tuple[str, ...]:

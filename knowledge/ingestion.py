@@ -280,7 +280,9 @@ class _Ingestion:
         if len(missing) <= formats.MOST_NAMED:
             for page, name in missing:
                 self._ledger.warn(
-                    page, f"the file {name!r}, to which it refers, is no text file in the folder"
+                    page,
+                    f"it refers to {name!r}, which is not a text file in the folder, so "
+                    f"that text is missing",
                 )
             return
         page, name = missing[0]

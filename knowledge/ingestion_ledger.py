@@ -50,7 +50,7 @@ class Ledger:
         if not self._is_first(identity, source):
             return False
         if identity in self._present and identity not in self._own:
-            self.warn(source, f"it replaces {identity!r}, which was ingested from elsewhere")
+            self.warn(source, f"it replaces {identity!r}, which was ingested from another place")
         return True
 
     def wrote(self, identity: str, chunks: int) -> None:
@@ -100,7 +100,10 @@ class Ledger:
         missing = sorted(self._own.difference(self._owners))
         missing = [identity for identity in missing if not self._is_kept(identity)]
         if missing and self._keeps_all:
-            self.warn(self._root, "nothing was removed, because part of it could not be read")
+            self.warn(
+                self._root,
+                "no documents were removed, because part of the source could not be read",
+            )
             return []
         return missing
 

@@ -47,14 +47,14 @@ def plan_moves(listed: Sequence[ListedDocument], old: str, new: str) -> list[Doc
         raise MoveRefused("expected two different places, found the same one twice")
     if old.startswith("git:") != new.startswith("git:"):
         raise MoveRefused(
-            "expected two places of one kind, found a repository and a folder: ingest the new "
-            "one and remove the other"
+            "a move between a repository and a folder is not possible: ingest the new one and "
+            "remove the old one"
         )
     moved = [document for document in listed if is_below(document.file, old)]
     if any("://" in document.root for document in moved) or "://" in old:
         raise MoveRefused(
-            "expected a file or a folder, found a website, whose pages are named by their "
-            "addresses: ingest the new address and remove the old one"
+            "a website cannot be moved, because its pages are identified by their addresses: "
+            "ingest the new address and remove the old one"
         )
     for document in moved:
         if not document.location_name:
@@ -112,7 +112,7 @@ class MovedSource:
             files=[file for file in found.walk.files if file.path in there],
             skipped=[(path, why) for path, why in found.walk.skipped if path in there],
             unreachable=[
-                (wanted[file].source, "expected the moved file here, found none")
+                (wanted[file].source, "there is no file at the new place")
                 for file in sorted(missing)
             ],
         )

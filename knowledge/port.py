@@ -10,7 +10,11 @@ Quality = Literal["excellent", "good", "poor"]
 ANSWER_CHARACTERS = 500
 """How much of the last answer a search of a follow-up takes into account."""
 CALIBRATION = "calibration"
-"""The fallback of a search whose embedding model nobody calibrated."""
+"""The fallback of a search whose embedding model is not calibrated."""
+MATCHES_NOTHING = "The search found nothing in the documents that clearly matches the question."
+"""The reasons that a rule can give for a question without matches; they say nothing about its
+topic.
+"""
 RERANKING = "reranking"
 """The fallback of a search whose reranker failed: the order is that of the levels."""
 
@@ -105,6 +109,10 @@ class CandidatePlace:
     word_fit: float = 0.0
 
 
+_MATCHES_NOTHING = 0.05
+"""The coverage below which nothing that was found is about the question."""
+
+
 @dataclass(frozen=True, slots=True)
 class Findings:
     """The result of a search, best hits first.
@@ -116,7 +124,8 @@ class Findings:
     `CALIBRATION` when the likeness of texts could not be judged, and `RERANKING`.
     `documents` is the number of documents in the index, `languages` their languages; None and empty
     if they were not counted. `total` counts the chunks that were found, of which `limit` are
-    hits. `from_cache`: an equal search found them before.
+    hits. `from_cache`: an equal search found them before. `uncompared` are the languages of
+    documents with whose meaning the question was not compared: only their words were.
     """
 
     hits: tuple[Hit, ...]
@@ -130,9 +139,18 @@ class Findings:
     fallbacks: tuple[str, ...] = ()
     documents: int | None = None
     languages: tuple[str, ...] = ()
+    uncompared: tuple[str, ...] = ()
     features: dict[str, float] = field(default_factory=dict)
     from_cache: bool = False
     total: int = 0
+
+    @property
+    def match_nothing(self) -> bool:
+        """Whether nothing in the documents is like the question, by its words or its meaning.
+
+        It is no statement about the topic: two of 251 answerable questions are below the limit.
+        """
+        return not self.hits or self.coverage < _MATCHES_NOTHING
 
     @property
     def are_calibrated(self) -> bool:
@@ -151,11 +169,21 @@ def find_refusal_reason(
 ) -> ClarificationReason | None:
     """Return why nothing could be found; None where the documents can be asked in this language.
 
-    A text that nobody translated cannot be compared with documents in other languages.
+    A text without a translation cannot be compared with documents in other languages.
     """
     if findings.documents == 0:
         return ClarificationReason.NO_DOCUMENTS
+    is_translated = text_eng not in ("", text)
     is_foreign = bool(language and findings.languages) and language not in findings.languages
-    if is_foreign and text_eng in ("", text):
+    if is_foreign and not is_translated and set(findings.uncompared) >= set(findings.languages):
         return ClarificationReason.NO_TRANSLATION
     return None
+
+
+def find_uncompared(findings: Findings, *, text: str, text_eng: str) -> tuple[str, ...]:
+    """Return the languages of documents whose meaning was not compared with the question.
+
+    English ones were, where the question has a translation.
+    """
+    is_translated = text_eng not in ("", text)
+    return tuple(one for one in findings.uncompared if not (is_translated and one == "en"))

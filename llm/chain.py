@@ -8,8 +8,6 @@ from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
 from envelope.run import OUTSIDE, Run
-from llm.circuit_breaker import CircuitBreaker
-from llm.conversation import ConversationModel, ModelStep, ToolConversation
 from llm.errors import (
     BudgetExhausted,
     ChainExhausted,
@@ -24,9 +22,21 @@ from llm.errors import (
     UnknownModel,
     UnreadableOutput,
 )
-from llm.port import I, Model, ModelAnswer, ModelCall, O, Task, Usage, record
-from llm.text_listener import TextListener
-from llm.vendors.model_transport import remaining_seconds
+from llm.port import (
+    ConversationModel,
+    I,
+    Model,
+    ModelAnswer,
+    ModelCall,
+    ModelStep,
+    O,
+    Task,
+    TextListener,
+    ToolConversation,
+    Usage,
+    record,
+)
+from llm.vendors.model_transport import CircuitBreaker, remaining_seconds
 
 A = TypeVar("A", bound="ModelAnswer[Any] | ModelStep")
 
@@ -66,14 +76,12 @@ AskOne = Callable[[Model, Run], Awaitable[A]]
 
 
 class FallbackChain:
-    """Models that are asked one after the other, until one answers.
-
-    A model that fails is followed by the next at once. One that has not answered after
-    `patience_seconds`, and has written nothing meanwhile, keeps running, and the next model of a
-    vendor is asked as well: the first answer counts. A model without a vendor, such as `offline`,
-    is asked only when nothing else runs. A failing model is left alone for a while: see
-    `CircuitBreaker`. Every model records its failures (`llm.port`), so that a fallback is in
-    the journal.
+    """Models that are asked one after the other, until one answers. If a model fails, the next one
+    is asked immediately. One that has not answered after `patience_seconds`, and has written
+    nothing meanwhile, keeps running, and the next model of a vendor is asked as well: the first
+    answer counts. A model without a vendor, such as `offline`, is asked only when nothing else
+    runs. A failing model is not asked for a while: see `CircuitBreaker`. Every model records its
+    failures (`llm.port`), so that a fallback is in the journal.
     """
 
     def __init__(

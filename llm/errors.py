@@ -6,7 +6,6 @@ ModelError
 │   ├── UnknownProvider    no vendor has this name
 │   ├── UnknownModel       the vendor has no such model
 │   ├── MissingKey         there is no key, or the vendor does not accept it
-│   ├── UnknownTask        the task has neither a rule nor a prompt
 │   ├── UnusableSchema     the task's output has no strict JSON schema
 │   └── RealRequestForbidden  this process must not send requests to other machines (tests)
 ├── ModelUnavailable     the vendor or the network failed; retry later, or use another model
@@ -18,8 +17,7 @@ ModelError
 ├── BudgetExhausted      a budget of the question or its tenant does not allow the call
 ├── RejectedRequest      the vendor cannot process our request (too long, wrong parameter)
 ├── Refused              the model does not answer this request
-├── UnreadableOutput     the answer is not of the task's type, even after one repair
-└── ScriptError          the script of a test and the calls differ
+└── UnreadableOutput     the answer is not of the task's type, even after one repair
 """
 
 from decimal import Decimal
@@ -163,7 +161,3 @@ class UnreadableOutput(ModelError):  # noqa: N818 - as above
     """The answer is not of the task's output type, even after one repair."""
 
     reason = "unreadable"
-
-
-class ScriptError(ModelError):
-    """The script of a scripted model and the calls differ."""

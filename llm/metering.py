@@ -1,16 +1,21 @@
-"""Measures tokens, cost and time of the exchanges for one answer."""
+"""Measures tokens, cost and time of the exchanges for one answer, and keeps them to a budget.
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+A paid call is reserved before it is made, and settled after.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from time import perf_counter
+from typing import Protocol
 
-from llm.errors import ModelError
+from envelope.run import BudgetRefusal, Run
+from llm.errors import BudgetExhausted, ModelError
 from llm.port import ModelCall, Usage, record
 from llm.prices import PriceSource
 
-CANCELLED = "cancelled before the answer came"
+CANCELLED = "cancelled before there was an answer"
 
 
 @dataclass(slots=True)
@@ -110,3 +115,72 @@ def _sum(one: Usage, other: Usage) -> Usage:
         one.output_tokens + other.output_tokens,
         one.cached_input_tokens + other.cached_input_tokens,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class CallCost:
+    """What a call takes, or may take at most; `usd` is None where the price is unknown."""
+
+    model: str
+    tokens: int
+    usd: Decimal | None
+
+
+class CallBudget(Protocol):
+    """Counts the paid calls of questions, over every process that works on them."""
+
+    async def reserve(self, run: Run, reservation: str, most: CallCost) -> BudgetRefusal | None:
+        """Reserve one call; return the exhausted amount, and then reserve nothing.
+
+        A reservation that is not settled is granted again, and counted once.
+        """
+        ...
+
+    async def settle(self, run: Run, reservation: str, cost: CallCost) -> None:
+        """Replace a reservation by what its call cost."""
+        ...
+
+
+@asynccontextmanager
+async def hold(
+    budget: CallBudget | None, run: Run, meter: UsageMeter, most: Usage
+) -> AsyncIterator[UsageEntry]:
+    """Meter the exchange in the block, and hold its reservation meanwhile.
+
+    Raises `BudgetExhausted` before the block. A cancelled exchange stays reserved, because its cost
+    is unknown. Outside of a question there is no budget.
+    """
+    if budget is None or run.question is None:
+        with meter.exchange() as entry:
+            yield entry
+        return
+    cost = CallCost(meter.name, _count_tokens(most), meter.price(most))
+    reservation = await _reserve(budget, run, meter, cost)
+    entry = UsageEntry()
+    try:
+        with meter.exchange() as entry:
+            yield entry
+    finally:
+        if entry.has_ended:
+            used = entry.usage if entry.answered else Usage()
+            if used is not None:
+                cost = CallCost(meter.name, _count_tokens(used), entry.cost_usd)
+            await budget.settle(run, reservation, cost)
+
+
+def _count_tokens(usage: Usage) -> int:
+    return usage.input_tokens + usage.output_tokens
+
+
+async def _reserve(budget: CallBudget, run: Run, meter: UsageMeter, most: CallCost) -> str:
+    stem = f"{run.place}/{run.attempt}/{meter.name}/{meter.prompt_hash}"
+    reservation = f"{stem}/{run.count_equal(stem)}"
+    refusal = await budget.reserve(run, reservation, most)
+    if refusal is not None:
+        run.refusals.append(refusal)
+        raise BudgetExhausted(
+            f"expected a budget of {refusal.limit} {refusal.name} to allow a call of "
+            f"{meter.name!r}, found {refusal.used} used",
+            amount=refusal.name,
+        )
+    return reservation

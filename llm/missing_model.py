@@ -1,10 +1,8 @@
 """Stands where no model is configured (`GEN_MODEL=offline`): every task raises `NoModel`."""
 
 from envelope.run import OUTSIDE, Run
-from llm.conversation import ModelStep, ToolConversation
 from llm.errors import NoModel
-from llm.port import OFFLINE, I, ModelAnswer, O, Task
-from llm.text_listener import TextListener
+from llm.port import OFFLINE, I, ModelAnswer, ModelStep, O, Task, TextListener, ToolConversation
 
 
 class MissingModel:
@@ -30,4 +28,6 @@ class MissingModel:
 
 
 def _make_error(task: str) -> NoModel:
-    return NoModel(f"expected a model for the task {task!r}, found none: set one")
+    return NoModel(
+        f"expected a model for the task {task!r}, found none: configure one with GEN_MODEL"
+    )

@@ -9,8 +9,8 @@ from typing import Literal, TypeVar
 import structlog
 from pydantic_core import from_json
 
-from llm.answer_checks.draft_check import select_finished
-from llm.text_listener import PartialText, TextListener
+from citations.faults import select_finished
+from llm.port import PartialText, TextListener
 
 T = TypeVar("T")
 OnText = Callable[[PartialText], Awaitable[None]]
@@ -19,7 +19,7 @@ log = structlog.get_logger("llm")
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """What is done, once, if no text has come after so many seconds."""
+    """The action that is performed once if no text has arrived after so many seconds."""
 
     seconds: float
     act: Callable[[], Awaitable[None]]

@@ -1,20 +1,22 @@
-"""The model port: ask with typed inputs, get a typed output with its usage and cost.
+"""The model port: ask with typed inputs, or hold a conversation with tools.
 
 A *task* has a prompt file, a type of inputs and a type of outputs. Vendors render the task's prompt
 from the inputs. Where none is configured, `llm.missing_model` raises `NoModel`.
+Conversations are values that an envelope can carry: one may go on in another process.
 """
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Generic, Protocol, TypeVar
+from enum import StrEnum
+from typing import Annotated, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, JsonValue, SerializeAsAny
 
 from envelope.run import Run
-from llm.text_listener import TextListener
 
 I = TypeVar("I", bound=BaseModel)  # noqa: E741 - the pair I and O is the usual one
 O = TypeVar("O", bound=BaseModel)  # noqa: E741
@@ -83,6 +85,94 @@ class ModelCall:
     answered_by: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class PartialText:
+    """What an attempt has written so far; `attempt` counts from 1."""
+
+    attempt: int
+    text: str
+
+
+class TextListener:
+    """Receives the text of one task. Passing text on never waits: no model waits for its reader.
+
+    An answer may take several attempts: a repeated request, a repair, a further model of a chain
+    while a slow one goes on. One attempt at a time is listened to: the first that writes something,
+    until it ends. The text of another attempt starts from the beginning.
+    """
+
+    def __init__(self, task_name: str) -> None:
+        self.task_name = task_name
+        self.characters = 0
+        """How much was received; grows as long as an answer is being written."""
+        self.is_unstreamed = False
+        """Whether a model answered that cannot pass its text on while it writes."""
+        self.attempts = 0
+        """How many attempts were listened to."""
+        self._leader: AttemptText | None = None
+        self._changed = asyncio.Event()
+        self._closed = False
+
+    @contextmanager
+    def attempt(self) -> Iterator["AttemptText"]:
+        """Receive the text of one attempt, until it ends: another one may follow to repair it."""
+        writing = AttemptText(self)
+        try:
+            yield writing
+        finally:
+            if self._leader is writing:
+                self._leader = None
+
+    def note_progress(self, writing: "AttemptText", characters: int) -> None:
+        """Note that an attempt has written more; it is listened to unless another one is."""
+        self.characters += characters
+        if self._leader is None:
+            self.attempts += 1
+            self._leader = writing
+            writing.number = self.attempts
+        if self._leader is writing:
+            self._changed.set()
+
+    async def wait_for_text(self) -> PartialText | None:
+        """Return the text of the present attempt when it has changed; None after `close`."""
+        while not self._closed:
+            await self._changed.wait()
+            self._changed.clear()
+            leader = self._leader
+            if leader is not None:
+                return PartialText(leader.number, leader.text)
+        return None
+
+    async def has_begun_within(self, seconds: float) -> bool:
+        """Return whether text has come, or the listening has ended, after at most so long."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """End the listening, also for a caller that waits for text."""
+        self._closed = True
+        self._changed.set()
+
+
+@dataclass(slots=True)
+class AttemptText:
+    """One attempt at an answer, as its model writes it."""
+
+    _listener: TextListener
+    number: int = 0
+    text: str = ""
+
+    def add(self, text: str) -> None:
+        """Append the next piece of text."""
+        if text:
+            self.text += text
+            self._listener.note_progress(self, len(text))
+
+
 class Model(Protocol):
     """A model or a chain of models; `name` is `model@provider`, or `offline`."""
 
@@ -106,7 +196,7 @@ class Model(Protocol):
 
 
 OFFLINE = "offline"
-"""The name of what stands in a setting where no model is configured."""
+"""The value of a setting without a model."""
 
 
 def find_model(model: Model) -> Model | None:
@@ -161,3 +251,126 @@ def record(call: ModelCall) -> None:
     """Append a call to the lists of the blocks around this point; without one it is dropped."""
     for calls in _calls.get():
         calls.append(call)
+
+
+class StopReason(StrEnum):
+    """Why a model stopped writing."""
+
+    END_TURN = "end_turn"
+    TOOL_USE = "tool_use"
+    MAX_TOKENS = "max_tokens"
+
+
+class ToolChoice(StrEnum):
+    """Whether a model may call tools in its next message."""
+
+    AUTO = "auto"
+    NONE = "none"
+    REQUIRED = "required"
+
+
+class ToolDescription(BaseModel, frozen=True, extra="forbid"):
+    """A tool as a model knows it; `input_schema` is a JSON schema of an object."""
+
+    name: str
+    description: str
+    input_schema: dict[str, JsonValue]
+
+
+class ToolUse(BaseModel, frozen=True, extra="forbid"):
+    """A call of a tool in a message of a model.
+
+    `arguments` is an object, or the text that the model wrote if that is no object.
+    `signature` is what the vendor wants back with the result; it has no meaning here.
+    """
+
+    call_id: str
+    name: str
+    arguments: JsonValue = Field(default_factory=dict)
+    depends_on: tuple[str, ...] = ()
+    signature: str = ""
+
+
+class UserMessage(BaseModel, frozen=True, extra="forbid"):
+    """The task, or what the model is asked next."""
+
+    kind: Literal["user"] = "user"
+    text: str
+
+
+class ModelMessage(BaseModel, frozen=True, extra="forbid"):
+    """What a model wrote: a text, calls of tools, or both."""
+
+    kind: Literal["model"] = "model"
+    text: str = ""
+    calls: tuple[ToolUse, ...] = ()
+
+
+class ToolMessage(BaseModel, frozen=True, extra="forbid"):
+    """The result of one call. Its text is data, whatever it says.
+
+    `sources` are the ids of the passages that it relies on, best first; `text` names them too.
+    """
+
+    kind: Literal["tool"] = "tool"
+    call_id: str
+    name: str
+    text: str
+    is_error: bool = False
+    sources: tuple[str, ...] = ()
+
+
+Message = Annotated[UserMessage | ModelMessage | ToolMessage, Field(discriminator="kind")]
+
+
+class ToolConversation(BaseModel, frozen=True, extra="forbid"):
+    """A conversation up to the point where the model writes next.
+
+    `task` names the kind of call in the journal. The results of all calls of a message follow that
+    message. With `prompt`, the prompt of the task is rendered from it for a vendor, in place of
+    `system` and of the first message. `sharing` are the groups of the person whose equal
+    conversation in another question may take over the next message; None: none may.
+    """
+
+    task: str
+    system: str = ""
+    messages: tuple[Message, ...]
+    tools: tuple[ToolDescription, ...] = ()
+    tool_choice: ToolChoice = ToolChoice.AUTO
+    temperature: float = 0.0
+    max_output_tokens: int = 2048
+    prompt: SerializeAsAny[BaseModel] | None = None
+    sharing: tuple[str, ...] | None = None
+
+    def extend(self, *messages: UserMessage | ModelMessage | ToolMessage) -> "ToolConversation":
+        """Return the conversation with further messages."""
+        return self.model_copy(update={"messages": (*self.messages, *messages)})
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStep:
+    """The next message of a model, with its usage and cost; `cost_usd` is None if unknown."""
+
+    message: ModelMessage
+    stop: StopReason
+    model: str
+    usage: Usage
+    cost_usd: Decimal | None
+    milliseconds: float
+    from_store: bool = False
+
+
+@runtime_checkable
+class ConversationModel(Protocol):
+    """A model or a chain of models that may call tools; `name` is as in `llm.port.Model`."""
+
+    name: str
+
+    async def converse(
+        self, conversation: ToolConversation, run: Run, *, skip: int = 0
+    ) -> ModelStep:
+        """Return the next message, or raise an error of `llm.errors`.
+
+        The calls in it are not checked: their names and arguments are whatever the model wrote.
+        """
+        ...

@@ -1,6 +1,5 @@
-"""What a call cost, and how much it may contain, by the price list that is installed.
-
-Nothing is fetched.
+"""The cost of a call, and the context window of a model, from the installed price list; nothing is
+fetched.
 """
 
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ class PriceSource:
 
 
 def cost_usd(provider: str, model: str, usage: Usage, *, base_url: str | None) -> Decimal | None:
-    """Return the price of a call in US dollars; None where nobody knows it, never 0 for that.
+    """Return the price of a call in US dollars; None, never 0, if it is unknown.
 
     `base_url` is that of a compatible server, whose prices are not those of the vendor.
     """
@@ -54,7 +53,7 @@ def find_smallest_window(name: str) -> int | None:
 
 
 def find_context_window(provider: str, model: str) -> int | None:
-    """Return the context window of a model in tokens; None where nobody knows it."""
+    """Return the context window of a model in tokens; None if it is unknown."""
     if not provider:
         return None
     # A quarter of a second and 28 MiB, for those who ask a vendor only.

@@ -6,10 +6,9 @@ from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from llm.call_budget import CallBudget
 from llm.chain import PATIENCE_SECONDS, ChainLink, FallbackChain
-from llm.circuit_breaker import CircuitBreaker
 from llm.errors import MissingKey, UnknownProvider
+from llm.metering import CallBudget
 from llm.missing_model import MissingModel
 from llm.port import Model, ScoreModel, VectorModel
 from llm.prices import PriceSource
@@ -17,17 +16,19 @@ from llm.prompts import Prompts
 from llm.quotas import Limiter
 from llm.stored_model import CallStore, SharedCache, StoredModel
 from llm.vendors.catalogue import (
+    ModelName,
     Vendor,
     VendorAccess,
     embedding_dimensions,
     load_client,
+    parse_models,
     vendors_by_name,
 )
 from llm.vendors.embeddings import VendorEmbedder, choose_size
-from llm.vendors.model_names import ModelName, parse_models
 from llm.vendors.model_transport import (
     EMBEDDING_RETRIES,
     FIRST_TOKEN_SECONDS,
+    CircuitBreaker,
     RetryRules,
     Transport,
 )
@@ -187,7 +188,9 @@ class Registry:
     def _make_link(self, name: ModelName) -> ChainLink:
         vendor, access = self._find_access(name)
         if not vendor.chats:
-            raise UnknownProvider(f"expected a model that answers, found the reranker '{name}'")
+            raise UnknownProvider(
+                f"expected a model that writes answers, found the reranker '{name}'"
+            )
         model = VendorModel(
             transport=Transport(
                 str(name),

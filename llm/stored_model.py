@@ -19,11 +19,24 @@ from pydantic_core import to_json
 
 from envelope.question import Question
 from envelope.run import OUTSIDE, Run
-from llm.conversation import ConversationModel, ModelStep, ToolConversation
 from llm.errors import ChainExhausted, ModelError, ModelTimeout, RejectedRequest
-from llm.port import OFFLINE, I, Model, ModelAnswer, ModelCall, O, Task, Usage, record, record_calls
+from llm.port import (
+    OFFLINE,
+    ConversationModel,
+    I,
+    Model,
+    ModelAnswer,
+    ModelCall,
+    ModelStep,
+    O,
+    Task,
+    TextListener,
+    ToolConversation,
+    Usage,
+    record,
+    record_calls,
+)
 from llm.prompts import Prompts
-from llm.text_listener import TextListener
 
 _FINAL_MARKS = " .?!\uff1f\u3002\uff01\u061f"
 
@@ -268,8 +281,8 @@ class StoredModel:
         count = int(await calls.get(key) or 0)
         if count >= MOST_TIMEOUTS:
             raise ModelTimeout(
-                f"expected an answer of {self.name!r}, which ran out of time {count} times in this "
-                "question and is not asked again in it"
+                f"expected an answer of {self.name!r}, which exceeded its time limit {count} "
+                f"times in this question and is not asked again for it"
             )
         try:
             yield
@@ -324,7 +337,7 @@ class StoredModel:
             self._cache.counts.misses += 1
             answer = await ask()
             if answer.model != OFFLINE or self.name == OFFLINE:
-                # The rules answer while vendors are away; nobody else has to wait for those then.
+                # Without vendors the search answers, so other questions need not wait.
                 await self._cache.put(key, encode(answer))
             return answer
 

@@ -124,9 +124,8 @@ def make_branches(
 
 
 def make_watch(envelope: Envelope, scatter: Scatter, shard: int) -> BranchSend | None:
-    """Return the branch that looks at messages that wait, if the scatter has one.
-
-    It reads them as what comes after the conversation so far and the question that runs.
+    """Return the branch that reads waiting messages, if the scatter has one. It reads them as the
+    next turn after the conversation so far and the running question.
     """
     if scatter.watch is None:
         return None
@@ -182,8 +181,8 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
     """Return the envelope with the results of its branches, and the event of the stage.
 
     Results are merged in the order of the plan, by the rules of the catalogue. Missing ones are
-    named. With `may_ask`, a branch that needs something of the user comes before all else. Hops and
-    model calls are added up; of the time, that of the slowest branch counts.
+    named. With `may_ask`, a branch that needs something from the user takes precedence. Hops and
+    model calls are added up; the time is that of the slowest branch.
     """
     found = envelope.gathered if envelope.gathered is not None else {}
     payload, branches = _take_look(envelope, found), _list_branches(envelope)
@@ -200,7 +199,7 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
         status = result["status"] if result.get("status") in known else _FAILED
         branch |= {"status": status, **_pick(result, "reason", "attempts")}
         writes = result.get("writes")
-        # A worker that waits for the user returns how far it came; a call that waits, nothing.
+        # A worker that waits for the user returns its progress; a call that waits returns nothing.
         waits = status == _NEEDS_INPUT and isinstance(writes, dict) and "worker_outputs" in writes
         worked = status == _COMPLETED and "reason" not in branch
         if worked or waits:
@@ -227,7 +226,7 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
 
 
 def _take_look(envelope: Envelope, found: Fields) -> dict[str, JsonValue]:
-    """Return the payload; if a message about something else ended the work, it says so."""
+    """Return the payload, with a note if a message about another topic ended the work."""
     payload, looked = dict(envelope.payload), found.get(_name_watch(envelope))
     if not isinstance(looked, dict):
         return payload
@@ -250,7 +249,7 @@ def make_return(
     """Return the settlement that ends a branch with its result; `reason`: why it ended early."""
     own = envelope.hop.reason if envelope.hop is not None else ""
     has_failed = event is StageEvent.FAILED
-    # A failure at a limit names what failed.
+    # A failure at a limit keeps the reason of the failure.
     why = own or reason if has_failed else reason or own
     is_good = action.is_good and not has_failed and not reason
     payload = envelope.payload
@@ -313,7 +312,7 @@ def make_gather_send(envelope: Envelope, scatter: Scatter, shard: int) -> FrameS
 def find_visible(flow: Flow, branch: Stage) -> frozenset[str]:
     """Return the attributes that a branch inherits: those that its roles read.
 
-    It does not inherit what it returns: a result would meet itself.
+    It does not inherit what it returns: otherwise its result would be merged with itself.
     """
     stages = flow.find_branch_stages(branch)
     roles = {stage.role for stage in stages} - {Role.MANAGER}
@@ -390,7 +389,9 @@ def _parse_item(found: JsonValue) -> BranchItem:
 
 
 def _add_usage(payload: dict[str, JsonValue], usage: JsonValue, key: str) -> dict[str, JsonValue]:
-    """Return the payload with what a branch took; that of a worker is noted for it, too."""
+    """Return the payload with the usage of a branch; that of a worker is also recorded for the
+    worker.
+    """
     if not isinstance(usage, dict):
         return payload
     before = payload.get("model_usage")
@@ -415,8 +416,8 @@ _SHORTEST = 200
 def bound_result(result: Fields, largest: int = LARGEST_RESULT) -> Fields:
     """Return a result of at most `largest` bytes as JSON.
 
-    Texts are cut to the same length each, by halves, until the result is small enough. One that is
-    too large even then, such as a list of a million numbers, becomes a failure that says so.
+    Texts are cut to the same length each, by halves, until the result is small enough. A result
+    that is too large even then, such as a list of a million numbers, becomes a failure.
     """
     size = len(to_json(result))
     if size <= largest:
@@ -458,7 +459,7 @@ def add_usages(
 ) -> dict[str, JsonValue]:
     """Return the sum of two values of the attribute `model_usage`.
 
-    A price is unknown (None) as soon as one of both is. The parts by agent are added up, too.
+    A price is unknown (None) if one of the two is. The parts by agent are added up, too.
     """
     total = dict(before)
     for name, value in more.items():

@@ -3,7 +3,7 @@
 Each function serves stages of `manager/flows`; its number is the quality threshold.
 """
 
-from envelope.conversation import REFUSALS, ClarificationReason, ConversationAct
+from envelope.conversation import ClarificationReason, ConversationAct
 from envelope.envelope import Hop
 from envelope.role import Role
 from envelope.swarm import LedgerStep, PlanStep
@@ -70,10 +70,10 @@ def classify_essence(writes: Writes, _threshold: float) -> StageEvent:
 
 
 def classify_guardrails(writes: Writes, _threshold: float) -> StageEvent:
-    """Return whether the owner has answered the question, else whether it is within scope."""
+    """Return whether there is a verified answer, else whether the question is within scope."""
     if writes.get("verified_answer"):
         return StageEvent.VERIFIED
-    if writes.get("within_scope") is False and _reason(writes) in {None, *REFUSALS}:
+    if writes.get("within_scope") is False and _reason(writes) in _OUTSIDE:
         return StageEvent.OUTSIDE
     if _asks(writes):
         return StageEvent.ASKS
@@ -103,12 +103,12 @@ def classify_response(writes: Writes, _threshold: float) -> StageEvent:
 
 
 def classify_quality(writes: Writes, threshold: float) -> StageEvent:
-    """Return what the judge decided; an approval below the threshold is none."""
+    """Return what the judge decided; an approval below the threshold does not count as one."""
     if _asks(writes):
         return StageEvent.ASKS
     score, decision = writes.get("quality_score"), writes.get("quality_decision")
     if decision == "approve":
-        # Null says that nobody judged the answer, and the answer says so: it goes out.
+        # Null means that the answer was not judged; it is sent, because it says so itself.
         is_unjudged = "quality_score" in writes and score is None
         is_enough = is_unjudged or (isinstance(score, int | float) and score >= threshold)
         good = is_enough and _is_grounded(writes)
@@ -165,13 +165,13 @@ def classify_assess(writes: Writes, _threshold: float) -> StageEvent:
 
 
 def classify_shown(payload: Writes, _threshold: float) -> StageEvent:
-    """Return whether there is a message of the same person to look at."""
+    """Return whether another message of the same person is waiting."""
     return StageEvent.DONE if payload.get("text") else StageEvent.FAILED
 
 
 def classify_shown_topic(writes: Writes, _threshold: float) -> StageEvent:
-    """Return whether the message that waits gives the work up: it is about something else, as a
-    model read it, or asks to stop.
+    """Return whether the waiting message ends the work: a model found that it is about another
+    topic or asks to stop.
     """
     if not writes.get("canonical_question"):
         return _FAILED
@@ -183,7 +183,7 @@ def classify_shown_topic(writes: Writes, _threshold: float) -> StageEvent:
 
 
 def classify_begin(payload: Writes, _threshold: float) -> StageEvent:
-    """Return whether a branch has somebody to begin with."""
+    """Return whether a branch has a specialist to begin with."""
     return StageEvent.DONE if payload.get("agent_sequence") else StageEvent.FAILED
 
 
@@ -210,6 +210,7 @@ def _reason(writes: Writes) -> ClarificationReason | None:
     return ClarificationReason(value) if value in set(ClarificationReason) else None
 
 
+_OUTSIDE = frozenset({None, ClarificationReason.OUT_OF_SCOPE})
 _SEARCH_REASONS: dict[ClarificationReason | None, StageEvent] = {
     ClarificationReason.AMBIGUOUS_QUERY: StageEvent.MANY,
     ClarificationReason.INSUFFICIENT_CONTEXT: StageEvent.NOTHING,
@@ -269,7 +270,7 @@ def classify_plan(writes: Writes, _threshold: float) -> StageEvent:
 
 
 def classify_gather(writes: Writes, _threshold: float) -> StageEvent:
-    """Return whether facts are missing that only the user knows."""
+    """Return whether facts are missing that only the user can give."""
     if "collected_info" not in writes:
         return StageEvent.FAILED
     return StageEvent.NEEDS_INPUT if writes.get("needs_input") else StageEvent.DONE
@@ -282,12 +283,12 @@ def classify_ledger(writes: Writes, _threshold: float) -> StageEvent:
 
 
 def classify_work(writes: Writes, _threshold: float) -> StageEvent:
-    """Return whether a worker calls tools, or has ended, be it to wait for the user."""
+    """Return whether a worker calls tools or has ended, including to wait for the user."""
     if writes.get("tool_calls"):
         return StageEvent.CALLS
     return StageEvent.DONE if writes.get("worker_outputs") else StageEvent.FAILED
 
 
 def classify_swarm_answer(writes: Writes, _threshold: float) -> StageEvent:
-    """Return whether anything was found that an answer can say."""
+    """Return whether anything was found for an answer."""
     return StageEvent.DONE if writes.get("response") else StageEvent.NOTHING

@@ -1,4 +1,4 @@
-"""Holds the manager to the payload catalogue: it writes only the attributes that are its own."""
+"""Checks that the manager writes only the attributes that the payload catalogue assigns to it."""
 
 from collections.abc import Mapping
 

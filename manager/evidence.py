@@ -1,8 +1,7 @@
-"""Records what each hop read and wrote of the evidence, as digests; the worker calls it.
-
-The evidence are the attributes on which an answer rests: plans, results, passages, texts. A record
-is written outside the agent, from the payload that was delivered to it and from what it returned,
-so that it does not depend on what the agent says. `evidence_checks` compares the records.
+"""Records digests of the evidence that each hop read and wrote; the worker calls it. Evidence is
+the attributes on which an answer is based: plans, results, passages, texts. A record is made from
+the payload that was delivered to the agent and from what it returned, so it does not depend on the
+agent's own statements. `evidence_checks` compares the records.
 """
 
 import hashlib
@@ -42,7 +41,7 @@ HANDED_OVER = (
     "extracted", "classification", "checklist", "verdicts", "risks", "citation_audit", "gaps",
     "review_report",
 )  # fmt: skip
-"""What specialists leave for those after them."""
+"""What specialists write for those after them."""
 EVIDENCE: Mapping[str, tuple[EvidenceForm, str]] = {
     "canonical_question": (EvidenceForm.WHOLE, "question"),
     "tool_calls": (EvidenceForm.CALLS, "call"),
@@ -61,7 +60,7 @@ EVIDENCE: Mapping[str, tuple[EvidenceForm, str]] = {
 }
 """The attributes that are evidence, and the name of their pieces in the records."""
 FINDERS = frozenset({"search", "tool"})
-"""The roles that read documents: the chunks in what they write were really found."""
+"""The roles that read documents: the chunks in their writes count as found."""
 SPECIALISTS = frozenset(
     {
         "extractor", "classifier", "requirement_extractor", "compliance", "risk_verifier",
@@ -115,7 +114,7 @@ def record_hop(
     *,
     index: str = "",
 ) -> dict[str, JsonValue]:
-    """Return the record of a hop as JSON; empty where it touched no evidence and asked no model.
+    """Return the record of a hop as JSON, or "" if it neither touched evidence nor asked a model.
 
     `read` has all evidence that the role reads; None: it was not there. `models` are the model of
     each call and, if another one answered, its name.

@@ -126,7 +126,7 @@ def check_evidence(
     faults: list[FoundFault] = []
     for record in records:
         faults += _check_reads(record, known)
-        # A check costs more than seeing that it has no subject: most hops of a search have none.
+        # Most hops of a search have nothing to check, so this is tested first.
         if record.done or record.wrote:
             faults += _check_work(record)
         if record.cited:
@@ -148,7 +148,8 @@ def _read_records(log: JsonValue) -> Iterator[EvidenceRecord]:
         try:
             yield read_record(one if isinstance(one, dict) else {})
         except TypeError:
-            # A record of a later version, in a rolling update: its reader is that version.
+            # During a rolling update, a record of a later version is left to processes of that
+            # version.
             continue
 
 
@@ -243,7 +244,7 @@ def _check_models(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[Fou
         yield _make(FaultKind.WRONG_MODEL, record.stage, requested, detail)
     for name in record.named:
         if name not in record.models and name not in known.models:
-            detail = "its work is claimed, and it was not asked"
+            detail = "its work is claimed, but it was not asked"
             yield _make(FaultKind.SKIPPED_WORK, record.stage, name, detail)
 
 
@@ -275,7 +276,7 @@ def _check_join(
 def _check_payload(
     payload: Mapping[str, JsonValue], known: _KnownEvidence, branch: str
 ) -> Iterator[FoundFault]:
-    """Yield evidence that the payload has lost, or has otherwise than it was written last."""
+    """Yield evidence that is missing from the payload or differs from what was written last."""
     for attribute in EVIDENCE.keys() & payload.keys():
         for name, digest in digest_attribute(attribute, payload[attribute]).items():
             versions = known.find(branch, name)
@@ -325,7 +326,7 @@ def ignore_fault(_kind: str) -> None:
 
 
 def note_cut(result: Fields, branch: str) -> Fields:
-    """Return the result of a branch with a record of intended cuts, if there were any."""
+    """Return the result of a branch with a record of its intended truncations, if there are any."""
     log, writes = result.get(_LOG), result.get("writes")
     if not result.get("cut") or not isinstance(log, list) or not isinstance(writes, dict):
         return result
@@ -343,7 +344,8 @@ def note_join(
 
 
 def is_checked(stage: Stage, target: str, branch: str) -> bool:
-    """Return whether the work is checked before this target: at the end, and at joins of branches.
+    """Return whether the records are checked before this target: at the end, and where branches
+    join.
 
     The end checks joins of the trunk too; the payload of a branch ends with the branch.
     """
@@ -362,7 +364,7 @@ def report_faults(
     faults: Sequence[JsonValue],
     on_fault: OnFault = ignore_fault,
 ) -> dict[str, JsonValue]:
-    """Return the reply with the faults of the work behind it, which `on_fault` counts by kind."""
+    """Return the reply with the faults that were found, which `on_fault` counts by kind."""
     if not faults:
         return dict(reply)
     for kind in sorted({str(one["kind"]) for one in faults if isinstance(one, dict)}):

@@ -58,13 +58,13 @@ class Ending(StrEnum):
 
     ANSWER = "the answer"
     BEST = "the best scored answer, else an apology"
-    EXIT = "the fixed text of leaving"
-    ACT = "the fixed text of what the user did"
+    EXIT = "the fixed text for a question that the user ended"
+    ACT = "the fixed text for what the user did"
     REPLY = "the agent's own words"
-    FIXED = "the fixed text of the reason"
+    FIXED = "the fixed text for the reason"
     PAUSE = "the questions of the pause"
-    PAUSE_OVER = "the fixed text of a pause that is no longer open"
-    PAUSE_FOREIGN = "the fixed text of a pause of somebody else"
+    PAUSE_OVER = "the fixed text for a pause that is no longer open"
+    PAUSE_FOREIGN = "the fixed text for a pause of somebody else"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +91,8 @@ class BranchItem:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """When the results of branches go on: after all, or after `at_least` successes.
-
-    In any case they go on after `seconds`, and after `share` of the time that is left. At most
+    """When the message continues with the results of branches: after all, or after `at_least`
+    successes, and at the latest after `seconds` or after `share` of the remaining time. At most
     `at_once` branches run at the same time.
     """
 
@@ -105,14 +104,14 @@ class Join:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scatter:
-    """Begin a branch at the stage `branch` for each item of the plan; go on at `gather`, a stage of
-    `make_gather_stage`.
+    """Begin a branch at the stage `branch` for each item of the plan; continue at `gather`, a stage
+    of `make_gather_stage`.
 
     A branch inherits the attributes that its roles read and that it does not return, and those of
     `handed_over`: their writes replace a value or add only new items.
 
-    `watch` is the stage at which a branch begins for each message that waits behind the question,
-    or comes in meanwhile. Where it returns well, the work ends with the results that are there.
+    `watch` is the stage at which a branch begins for each message that waits behind the question or
+    arrives meanwhile. If it succeeds, the work ends with the results so far.
     """
 
     branch: Stage
@@ -142,7 +141,7 @@ class Return:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PauseFor:
-    """End the message with the questions in `needs_input`; its reply goes on at `resume`.
+    """End the message with the questions in `needs_input`; the reply continues at `resume`.
 
     `resume` is a stage of the manager: `make_resume_stage` returns one.
     """
@@ -171,7 +170,8 @@ class Row:
 
     The manager increments `counts` when it takes the row; at the limit of the counter the row leads
     to `at_limit` instead of `go_to`. `reason` is passed to the clarification agent if the hop gave
-    no reason. A fallback is a way that failed: the search answers instead, and the reply says so.
+    no reason. With `is_fallback`, the way failed: one search answers instead, and the reply says
+    so.
     """
 
     after: Stage
@@ -217,17 +217,16 @@ def _list_stages(target: Target | None) -> tuple[Stage, ...]:
 
 
 def make_gather_stage(name: str, *, may_ask: bool = False) -> Stage:
-    """Return a stage at which the manager goes on with the results of branches.
-
-    Its events come from the results: some are there, none is, or further branches can begin. With
-    `may_ask` the flow has a row for branches that need something of the user.
+    """Return a stage at which the manager continues with the results of branches. Its events are:
+    there are results, there are none, or further branches can begin. With `may_ask` the flow has a
+    row for branches that need something from the user.
     """
     events = GATHER_EVENTS | {StageEvent.NEEDS_INPUT} if may_ask else GATHER_EVENTS
     return Stage(name, Role.MANAGER, events, lambda _payload, _threshold: StageEvent.FAILED)
 
 
 def make_resume_stage(name: str) -> Stage:
-    """Return a stage at which the manager goes on with the reply to a pause."""
+    """Return a stage at which the manager continues with the reply to a pause."""
     return Stage(name, Role.MANAGER, RESUME_EVENTS, _classify_resumed)
 
 

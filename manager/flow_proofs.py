@@ -1,7 +1,7 @@
-"""Proves what every flow must hold, from its rows alone, and draws flows; a test runs the proofs.
-
-The trunk are the stages that a message passes from its start; a branch, those from the stage at
-which a scatter begins it. A scatter leads its own trunk or branch on to the stage that gathers.
+"""Proves the properties that every flow must have from its rows alone, and draws flows; a test runs
+the proofs. The trunk consists of the stages that a message passes from its start; a branch, those
+from the stage at which a scatter begins it. A scatter leads its own trunk or branch on to the stage
+that gathers.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +16,7 @@ Edges = Callable[[Row], tuple[Stage, ...]]
 
 
 def find_flow_problems(flow: Flow) -> list[str]:
-    """Return a sentence for each condition that the flow breaks; none if it is sound."""
+    """Return a sentence for each property that the flow violates."""
     return [
         *_find_unanswered(flow),
         *_find_unreached(flow),
@@ -39,7 +39,7 @@ def _find_unanswered(flow: Flow) -> Iterator[str]:
         yield f"{stage}.{event} cannot happen"
     for stage in flow.stages.values():
         if StageEvent.FAILED not in stage.events:
-            yield f"{stage} does not know failure"
+            yield f"{stage} has no row for failure"
 
 
 def _find_unreached(flow: Flow) -> Iterator[str]:
@@ -68,7 +68,7 @@ def _find_endless(flow: Flow) -> Iterator[str]:
     }
     for stage in flow.stages.values():
         if not ending & find_reached(flow, stage):
-            yield f"{stage} leads to no end"
+            yield f"{stage} never leads to an end"
 
 
 def _find_wrong_ends(flow: Flow) -> Iterator[str]:
@@ -128,7 +128,7 @@ def _find_too_deep(flow: Flow) -> Iterator[str]:
         inner = [find_reached(flow, stage) for scatter in level for stage in scatter.begins]
         level = [scatter for stages in inner for scatter in _list_scatters(flow, stages)]
     if depth > DEEPEST:
-        yield f"branches scatter more than {DEEPEST} deep"
+        yield f"branches are nested more than {DEEPEST} deep"
 
 
 def find_reached(

@@ -41,7 +41,8 @@ class HopDecision:
     kept: KeptPayload | None = None
     faults: Sequence[JsonValue] = ()
     resumed_flow: str = ""
-    """By which a reply to a clarification goes on, where its own message began by another."""
+    """The flow in which a reply to a clarification continues, if its own message began in another.
+    """
 
     @property
     def is_fallback(self) -> bool:
@@ -49,7 +50,7 @@ class HopDecision:
         return self.flow.row(self.stage, self.did).is_fallback
 
     def skip_branches(self, decide: Callable[[Stage, StageEvent], Decision]) -> None:
-        """Go on at the stage that gathers as if every branch had failed: none can begin."""
+        """Continue at the gathering stage as if every branch had failed: none can begin."""
         action = self.decision.actions[0]
         if isinstance(action, Scatter):
             self.envelope = note_refused(self.envelope, self.chosen.refused)
@@ -59,7 +60,7 @@ class HopDecision:
     def begin_pause(
         self, pauses: Pauses, now: float, decide: Callable[[Stage, StageEvent], Decision]
     ) -> None:
-        """Begin the pause of the decision; where that is impossible, go on as if it was denied."""
+        """Begin the pause of the decision; if that is impossible, continue as if it was denied."""
         action = self.decision.actions[0]
         if not isinstance(action, PauseFor):
             return

@@ -73,7 +73,9 @@ class Limits:
         return min(at_once, settings.get(scatter.branch.role, at_once))
 
     def find_needed(self, scatter: Scatter, branches: int) -> int:
-        """Return how many of these branches have to succeed before the others are left."""
+        """Return how many of these branches must succeed before the message continues without the
+        others.
+        """
         at_least = scatter.join.at_least
         if at_least is not None:
             return min(at_least, branches)
@@ -198,14 +200,15 @@ def decide(
     if _is_stopped(row, facts):
         return _stop(row, counters, facts)
     if taken < limits.of(row.counts) or refuses:
-        # A round is counted when it ends: the pause stores it beyond the end of this message.
+        # A round is counted when it ends; the pause keeps the counter beyond the end of this
+        # message.
         raised = counters if row.counts is Counter.ROUND else {**counters, row.counts: taken + 1}
         return _go(row, row.go_to, raised, facts)
     return _at_limit(row, counters, facts)
 
 
 def _refuses_repeated_work(row: Row, counters: Counters, facts: Context) -> bool:
-    """Return whether a stage refuses that was to improve an answer of this message."""
+    """Return whether a stage refuses although it was run to improve an answer of this message."""
     reason = facts.reason if facts.reason is not None else row.reason
     repeated = any(counters.get(counter, 0) for counter in (Counter.RESEARCH, Counter.REGENERATE))
     return repeated and row.go_to is CLARIFICATION and reason in REFUSALS
@@ -226,7 +229,7 @@ def _limit(flow: Flow, limits: Limits, facts: Context) -> Limit | None:
 
 
 def _at_limit(row: Row, counters: Counters, facts: Context) -> Decision:
-    """Return the row's limit; where it is a refusal, the best answer instead if there is one.
+    """Return the target at the row's limit; instead of a refusal, the best answer if there is one.
 
     If no answer could be written that its sources support, the fault is of Refdesk and says nothing
     about the documents.
@@ -249,7 +252,7 @@ def _at_limit(row: Row, counters: Counters, facts: Context) -> Decision:
 
 
 def _is_stopped(row: Row, facts: Context) -> bool:
-    """Return whether no further work begins; only a person who is still there is asked back."""
+    """Return whether no further work may begin."""
     if row.counts is Counter.ROUND:
         return facts.stop_reason == TOPIC_CHANGE
     return facts.stop_reason != ""

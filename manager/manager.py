@@ -213,7 +213,9 @@ class Manager:
         return envelope.replace(payload=write_payload(envelope.payload, changes))
 
     async def _find_choice(self, question: Question, envelope: Envelope) -> Preferences | None:
-        """Return what the person chose in any conversation; it precedes that of this one."""
+        """Return the preference that the person chose in any conversation; it takes precedence over
+        that of this one.
+        """
         person = _find_person(envelope)
         if self._people is None or person is None:
             return None
@@ -305,7 +307,7 @@ class Manager:
         )
 
     def _last_resort(self, before: Envelope, target: Envelope) -> Fields | None:
-        """Return a new last resort only after stages that may change what it holds."""
+        """Return a new last resort only after stages that may change its content."""
         if before.branch or before.payload.get("stage") not in _CHANGES_LAST_RESORT:
             return None
         return add_planned_tasks(replies.last_resort(target, self._texts), target.payload)

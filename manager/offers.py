@@ -1,4 +1,4 @@
-"""Adds to an answer what it leaves open: parts without a result, and further questions.
+"""Adds the open parts to an answer: parts without a result, and further questions.
 
 Parts are those into which the swarm divided the question; further questions are those of the same
 message that are still to be answered.
@@ -48,7 +48,7 @@ def make_offer(envelope: Envelope, reply: Reply) -> Pause | None:
 def add_open_parts(
     reply: Reply, payload: Mapping[str, JsonValue], texts: Texts, language: str
 ) -> Reply:
-    """Return the answer of a swarm with its notes and the parts that nobody answered below it."""
+    """Return the answer of a swarm, followed by its notes and the unanswered parts."""
     parts = read_parts(payload)
     missing = [_shorten(title) for title, found in parts.items() if not found]
     done = [plain_line(name)[:_LONGEST_PART] for name in list_effects(payload)]

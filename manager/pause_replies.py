@@ -23,7 +23,7 @@ _REPLY: TypeAdapter[dict[str, JsonValue]] = TypeAdapter(dict[str, JsonValue])
 def end_with_pause(
     ending: Ending, payload: Payload, texts: Texts, language: str
 ) -> dict[str, JsonValue]:
-    """Return the questions of a pause; else why it does not go on, with its best answer."""
+    """Return the questions of a pause, or why the work does not continue, with the best answer."""
     pause = find_new_pause(payload)
     language = (pause.language if pause is not None else "") or language
     if ending is Ending.PAUSE and pause is not None:
@@ -126,7 +126,7 @@ ReadReply = Answered | Unanswered | NotOpen | OtherTopic
 class ReplyLabels:
     """The words of the buttons in every language, folded: to approve, to deny, and to stop.
 
-    `yes` and `no` are what people write instead; nobody else's count.
+    `yes` and `no` are the words that people may write instead.
     """
 
     approve: frozenset[str]
@@ -137,7 +137,7 @@ class ReplyLabels:
 
 
 def compute_code(pause_id: str) -> str:
-    """Return the digits that a button of a pause carries, so that it answers no other one."""
+    """Return the digits in a button of a pause, which tie it to this pause."""
     return hashlib.blake2b(pause_id.encode(), digest_size=CODE_DIGITS // 2).hexdigest()
 
 
@@ -157,7 +157,7 @@ def read_words(
 ) -> ReadReply:
     """Return the meaning of a message in words, or of a pressed button, which sends its words.
 
-    Free text of somebody else than who was asked (`is_own` is false) is about something else.
+    Free text of a person who was not asked (`is_own` is false) counts as about something else.
     """
     # Equal lines are one press: messages that follow at once are joined.
     lines = list(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))

@@ -1,4 +1,4 @@
-"""Begins a pause with the payload as it stood, and goes on with it when the reply comes."""
+"""Begins a pause, which keeps the payload, and continues with it when the reply arrives."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,9 @@ MOST_KEPT = 256_000
 """The most bytes of the payload that a pause keeps."""
 TOO_LARGE = "pause_too_large"
 ANOTHER_OPEN = "pause_of_another_open"
-"""Why a message begins no pause: the conversation waits for somebody else's reply."""
+"""The reason why a message cannot begin a pause: the conversation waits for the reply of somebody
+else.
+"""
 _OF_ONE_MESSAGE = frozenset(
     {
         "cancelled_tasks", "closes_pause", "exhausted_budget", "keeps_pause", "model_usage",
@@ -128,11 +130,11 @@ class Pauses:
         return OpenedPause(opened, KeptPayload(pause.pause_id, text, seconds))
 
     async def resume(self, question: Question, envelope: Envelope) -> Envelope:
-        """Return the envelope with which a message begins, after the look at an open pause.
+        """Return the envelope with which a message begins, after checking for an open pause.
 
         A reply is in time if it was accepted in time, however long it waited since.
 
-        The reply to a pause goes on at its stage, with the payload as it stood. Every other message
+        The reply to a pause continues at its stage with the kept payload. Every other message
         begins as usual; one about something else closes the pause.
         """
         payload, now = envelope.payload, envelope.create_ts
@@ -159,8 +161,9 @@ class Pauses:
     def _meet_foreign(self, envelope: Envelope, pause: Pause, now: float) -> Envelope:
         """Return the envelope of a message while only somebody else may answer the pause.
 
-        A reply to the pause is refused, everything else goes on; the pause stays open in any case.
-        People who may not read the question of the pause do not learn that there is one.
+        A reply to the pause is refused, any other message is handled as usual; the pause stays open
+        in either case. People who may not read the question of the pause do not learn that there is
+        one.
         """
         is_open = now < pause.expires
         is_readable = is_open and has_all(pause.groups or (), envelope.groups)
@@ -284,7 +287,7 @@ def _dump(pause: Pause) -> JsonValue:
 
 _NO_TEXT = frozenset({"command", "pause_reply", "review"})
 _UNKNOWN = ""
-"""Stands for the author of a message whose channel knows no people."""
+"""Represents the author of a message whose channel does not identify people."""
 
 
 def join_messages(envelope: Envelope, merged: Sequence[bytes]) -> Envelope:
@@ -307,10 +310,9 @@ def join_messages(envelope: Envelope, merged: Sequence[bytes]) -> Envelope:
 
 
 def take_shown(envelope: Envelope, shown: Sequence[bytes]) -> Envelope:
-    """Return the envelope with the text of a message that waits behind its question.
-
-    Only a text of the same person is looked at: others do not end the work, and may not learn of it
-    from what follows. A command, a reply to a pause and a review are no text.
+    """Return the envelope with the text of a message that waits behind its question. Only messages
+    of the same person are read: those of others do not end the work, and must not reveal it.
+    Commands, replies to a pause and reviews are not read.
     """
     message = decode(shown[0]) if shown else None
     if (

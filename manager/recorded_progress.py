@@ -1,4 +1,4 @@
-"""Records what a hop means for the question: its best answer, and the clarification it answers."""
+"""Records the progress of a question: its best answer, and the answered clarification."""
 
 from collections.abc import Mapping
 
@@ -37,11 +37,11 @@ def record_progress(
             return envelope
         best = replies.best_answer(payload, quality_threshold)
         return envelope.replace(payload=write_payload(payload, {"best_answer": best}))
-    if stage is not ESSENCE or payload.get("context_type") != "clarification":
-        return envelope
     pause = payload.get("open_pause")
-    if not isinstance(pause, dict):
+    if stage is not ESSENCE or not isinstance(pause, dict):
         return envelope
+    if payload.get("context_type") != "clarification":
+        return _count_unread_reply(envelope, pause)
     counters: dict[str, JsonValue] = {
         **read_counters(payload),
         Counter.ROUND.value: _read_round(pause),
@@ -51,6 +51,22 @@ def record_progress(
         flow=_choose_flow(envelope, stage, str(pause.get("flow") or ""), flows),
         payload=write_payload(payload, changes),
     )
+
+
+def _count_unread_reply(envelope: Envelope, pause: Mapping[str, JsonValue]) -> Envelope:
+    """Record the round of a turn of which no model says whether it answers the open question.
+
+    Otherwise a person whom nobody understands would be asked without an end.
+    """
+    payload = envelope.payload
+    is_unread = payload.get("decided_by") == "rules" and not payload.get("conversation_act")
+    if not is_unread or payload.get("context_type") != "follow_up" or pause.get("is_offer"):
+        return envelope
+    counters: dict[str, JsonValue] = {
+        **read_counters(payload),
+        Counter.ROUND.value: _read_round(pause),
+    }
+    return envelope.replace(payload=write_payload(payload, {"counters": counters}))
 
 
 def _choose_flow(envelope: Envelope, stage: Stage, named: str, flows: Mapping[str, Flow]) -> str:

@@ -63,7 +63,7 @@ _FIXED_REFUSALS = {
 
 
 def name_best_answer_text(termination_reason: str) -> str:
-    """Return the key of the text above an answer that went out before it was approved."""
+    """Return the key of the text above an answer that was sent without an approval."""
     return _BEST_ANSWERS.get(termination_reason, "fault_reached")
 
 
@@ -102,7 +102,7 @@ _WHY = {
     _Reason.INTERNAL_FAULT: "why_fault",
 }
 COURTESIES = frozenset(ConversationAct) - {ConversationAct.REPHRASE, ConversationAct.CORRECTION}
-"""Acts that a fixed text answers; the memory keeps no turn of them."""
+"""Acts that a fixed text answers; they are not stored as turns."""
 
 
 def find_act(payload: Mapping[str, JsonValue]) -> ConversationAct | None:
@@ -165,7 +165,8 @@ def end_reply(
 def last_resort(
     envelope: Envelope, texts: Texts, termination_reason: str = "deadline"
 ) -> Reply | None:
-    """Return the reply where nobody ends the question: the best answer so far, or an apology.
+    """Return the reply for the case that no process ends the question: the best answer so far, or
+    an apology.
 
     Both name the true reason: the deadline, or a fault if the question is a dead letter. Returns
     None while the language of the user is unknown: the gateway's text then applies, in the language
@@ -214,7 +215,7 @@ def _rank(best: Reply) -> tuple[bool, float]:
 
 
 def remember(envelope: Envelope, reply: Reply) -> Ended:
-    """Return the changes that the end of this message makes in the memory."""
+    """Return the changes of the memory at the end of this message."""
     payload = envelope.payload
     if payload.get("command") is not None:
         return _remember_command(payload)
@@ -224,7 +225,7 @@ def remember(envelope: Envelope, reply: Reply) -> Ended:
     asks = outcome is Outcome.CLARIFICATION
     pause = new_pause(envelope, reply) if asks else make_offer(envelope, reply)
     if payload.get("keeps_pause"):
-        # There is one open pause in a conversation, and this one waits for somebody else.
+        # A conversation has one open pause, and the present one waits for somebody else.
         pause = None
     answered = payload.get("open_pause") is not None and outcome is not Outcome.FAILED
     if payload.get("client_keeps_history"):
@@ -248,7 +249,7 @@ def is_aside(payload: "Mapping[str, JsonValue]") -> bool:
 
 
 def _remember_aside(payload: "Mapping[str, JsonValue]", outcome: Outcome, seconds: float) -> Ended:
-    """Return the end of an aside: no turn is stored, and only leaving closes a pause."""
+    """Return the end of an aside: no turn is stored, and only an exit closes a pause."""
     leaves = payload.get("clarification_result") == "exit" and not payload.get("keeps_pause")
     if payload.get("client_keeps_history"):
         return Ended(close_pause=leaves, brief=True)
@@ -323,7 +324,7 @@ def _answer(payload: "Mapping[str, JsonValue]") -> Reply:
 
 
 def _describe_author(payload: "Mapping[str, JsonValue]") -> Reply:
-    """Return who answered: the owner, a model or the search, with the parts of what it found."""
+    """Return the author of the answer (owner, model or search), with the found passages."""
     if payload.get("verified_answer"):
         return {"answered_by": VERIFIED}
     author = payload.get("answered_by")
@@ -399,13 +400,13 @@ def _with_system(reply: Reply, envelope: Envelope, termination_reason: str) -> R
 
 
 def _describe_cancelled(payload: "Mapping[str, JsonValue]") -> Reply:
-    """Return the tasks of an earlier question that this one has replaced; asides replace none."""
+    """Return the tasks of an earlier question that this one replaced; asides replace none."""
     tasks = payload.get("cancelled_tasks")
     return {"cancelled_tasks": tasks} if tasks and not is_aside(payload) else {}
 
 
 def _model_usage(payload: "Mapping[str, JsonValue]") -> Reply:
-    """Return what the models took; nothing where none was asked."""
+    """Return the usage of the models; empty if none was asked."""
     usage = payload.get("model_usage")
     return {"model_usage": usage} if isinstance(usage, dict) else {}
 

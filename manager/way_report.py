@@ -1,6 +1,5 @@
-"""The part of a reply about the way that answered: triage, calls, tasks, and a fallback.
-
-The outcome of a swarm goes to the memory with the end of its message.
+"""The part of a reply about the way of answering: triage, calls, tasks, and a fallback. The outcome
+of a swarm is stored when its message ends.
 """
 
 from collections.abc import Mapping
@@ -37,7 +36,7 @@ _TEAM_FIELDS = (
 
 
 def describe_way(payload: Mapping[str, JsonValue], outcome: str = "") -> dict[str, JsonValue]:
-    """Return the fields of the reply about its way; none where one search answered from the start.
+    """Return the fields of the reply about its way; none if one search answered from the start.
 
     `plan_rounds` has the intent and the reasoning of each round of the tool loop; `tool_calls` are
     in the order in which their results arrived. Tasks are open only while the question waits for
@@ -73,7 +72,9 @@ def describe_way(payload: Mapping[str, JsonValue], outcome: str = "") -> dict[st
 
 
 def _find_way(team: Mapping[str, JsonValue], triage: JsonValue, *, has_calls: bool) -> JsonValue:
-    """Return the way that left a result; before there is any, the one that triage chose."""
+    """Return the way that produced a result, or the one that triage chose if there is no result
+    yet.
+    """
     if team:
         return WayName.SPECIALISTS
     if has_calls:
@@ -97,7 +98,7 @@ def _describe_budget(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def describe_team(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return what specialists left for the reply; empty if none has worked."""
+    """Return what specialists wrote for the reply; empty if none has worked."""
     found = payload.get("extracted")
     if not isinstance(found, dict):
         return {name: payload[name] for name in ("errors",) if payload.get(name)}
@@ -220,8 +221,8 @@ _WORST, _SPAN = 1.0, 9.0
 def note_outcome(ended: Ended, envelope: Envelope, reply: Mapping[str, JsonValue]) -> Ended:
     """Return the changes with the outcome of the swarm of a message, if it had a finished one.
 
-    A swarm that fell back to one search, and one without an answer, did as badly as possible. What
-    a person stopped, replaced or still has to answer says nothing about a strategy.
+    A swarm that fell back to one search or has no answer gets the lowest score. A question that a
+    person stopped, replaced or still has to answer is not counted.
     """
     payload = envelope.payload
     routing, plan = payload.get("routing"), payload.get("swarm_plan")

@@ -30,8 +30,8 @@ return 1
 class RedisDuty:
     """The lease of one task of a channel, for the process `holder`.
 
-    It avoids duplicate work but does not exclude it: a process that was paused may not know yet
-    that its lease has expired.
+    It makes duplicate work unlikely but does not exclude it: a process that was paused may not know
+    yet that its lease has expired.
     """
 
     def __init__(self, client: "Redis", channel: str, name: str, holder: str) -> None:

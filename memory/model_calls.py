@@ -118,7 +118,8 @@ class RedisCallStore:
     async def put(self, key: ModelCallKey, answer: bytes) -> None:
         """Store the answer of this call; because it is paid, retry while Redis does not answer.
 
-        Does not store an answer after the end of its message, which may have been erased.
+        Does not store an answer after the end of its message, because the message may have been
+        erased.
         """
         keys = self._keys(key)
         values: tuple[str | bytes | int, ...] = (_field(key), answer, RUNNING_SECONDS)

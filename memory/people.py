@@ -1,4 +1,5 @@
-"""Stores what a person chose for all their conversations, and which of these asked them something.
+"""Stores the preferences of a person for all conversations, and which conversations wait for a
+reply.
 
 A person's key is in no shard of a conversation: it is written beside the end of a message, with the
 same value if that is repeated.

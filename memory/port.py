@@ -10,7 +10,7 @@ from envelope.question import Question
 
 @dataclass(frozen=True, slots=True)
 class SummaryLine:
-    """The beginning of an earlier user turn; nobody reads it without all of its `groups`."""
+    """The beginning of an earlier user turn; only people with all of its `groups` may read it."""
 
     text: str
     groups: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class KeptPayload:
-    """The payload with which the reply to a pause goes on, as JSON, for the life of the pause."""
+    """The payload with which the reply to a pause continues, as JSON, kept as long as the pause."""
 
     pause_id: str
     payload: str

@@ -1,4 +1,6 @@
-"""The live worker processes: each announces itself periodically, and reads what operators want."""
+"""The live worker processes: each announces itself periodically, and reads the controls of
+operators.
+"""
 
 import json
 import secrets
@@ -91,7 +93,7 @@ class RedisPresence:
 
 @dataclass(frozen=True, slots=True)
 class WorkerControls:
-    """What operators want of all worker processes.
+    """The controls of operators for all worker processes.
 
     `paused` are the roles that take no entries, `level` the log level (empty: that of the
     settings), `reloads` the number of requests so far to read the prompts again.

@@ -1,7 +1,6 @@
-"""Keeps the deliveries of webhooks in Redis until they arrive, whatever process dies.
-
-A delivery names what it tells and holds no text of a conversation: whoever sends it reads that
-from the journal, so that nothing is sent after an erasure.
+"""Stores webhook deliveries in Redis until they are accepted, even if processes die. A delivery
+contains ids and no text of a conversation: the text is read from the journal when it is sent, so
+that nothing is sent after an erasure.
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 TOLD_SECONDS = 90 * 86_400
-"""How long an event that belongs to no message is known, so that it is told once."""
+"""How long an event that belongs to no message is remembered, so that it is sent once."""
 MOST_DEAD = 1_000
 """Dead deliveries that are kept for the owner; then the oldest are dropped."""
 

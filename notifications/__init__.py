@@ -1,1 +1,1 @@
-"""Tells other programs and people what happened at the desk: webhooks, and hand-over."""
+"""Notifies other programs and people: webhooks, and the hand-over of conversations."""

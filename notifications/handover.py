@@ -39,7 +39,7 @@ LONGEST_POST = 3_000
 LONGEST_SUBJECT = 120
 SLACK_API = "https://slack.com/api/"
 _PURPOSE = b"handover."
-NO_REPLIES = "Do not answer this message: your answer would not arrive."
+NO_REPLIES = "Do not reply to this message: the reply would not reach anybody."
 BY_MAIL = "You can also reply to this e-mail. What you write goes to the visitor."
 BY_THREAD = "You can also reply in this thread. Each message of it goes to the visitor."
 

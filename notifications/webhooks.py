@@ -52,7 +52,7 @@ BLOCK_SECONDS = 5.0
 LOOK_SECONDS = 1.0
 AWAY_SECONDS = 5.0
 _GONE = 410
-"""The status by which an endpoint says that it wants nothing any more."""
+"""The status with which an endpoint ends its subscription."""
 _LONGEST_ERROR = 200
 
 Rating = tuple[str, str]
@@ -96,7 +96,7 @@ async def announce(
     subject: str,
     data: Mapping[str, JsonValue],
 ) -> None:
-    """Tell once of an event that belongs to no message; raises `MemoryUnavailableError`.
+    """Announce an event that belongs to no message, once; raises `MemoryUnavailableError`.
 
     `subject` names what happened, such as the id of a gap or a source with the time: the same
     subject is one event. `data` must have no text of a conversation, because it is stored here.

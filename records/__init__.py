@@ -1,1 +1,1 @@
-"""What happened to questions, kept for the owner of the desk in a database, apart from delivery."""
+"""Records of ended questions for the owner, in a database apart from the delivery of messages."""

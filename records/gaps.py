@@ -1,8 +1,7 @@
-"""Finds what the documents lack: questions without a good end, grouped by their meaning.
-
-A question is without a good end if it was refused, if it was asked back and no later answer of its
-conversation followed, or if its answer was rated down. Passages that the search showed, where no
-model answers, are an end that nobody judged: they count only if they were rated down.
+"""Finds gaps in the documents: questions without a satisfactory answer, grouped by their meaning.
+These are questions that were refused, that led to a clarification without a later answer in the
+conversation, or whose answer was rated down. Passages that were shown without a model count only if
+they were rated down, because nothing else judged them.
 """
 
 import asyncio
@@ -44,12 +43,12 @@ Version = tuple[tuple[object, ...], tuple[object, ...]]
 _HEAVY = ("answer", "sources", "steps", "stage_seconds")
 """Columns that no gap shows."""
 ANSWER_SECONDS = 3_600
-"""How long a question back may be replied to before it counts as one without a good end."""
+"""How long a clarification waits for a reply before the question counts as unanswered."""
 
 
 @dataclass(frozen=True, slots=True)
 class GapQuestion:
-    """A question without a good end; `why` is refused, unanswered or down."""
+    """A question without a satisfactory answer; `why` is refused, unanswered or down."""
 
     record: Record
     why: str
@@ -67,7 +66,7 @@ class GapQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Questions that mean about the same and had no good end, the most typical first.
+    """Questions of similar meaning without a satisfactory answer, the most typical first.
 
     `pages` are the places that the search found for most of them. `last_week` and `week_before`
     count questions; `since_change` those that were asked after the state was set.
@@ -96,13 +95,15 @@ class Gap:
 
     @property
     def grows(self) -> bool:
-        """Whether more was asked in the last week than before, or after it was said to be done."""
+        """Whether more questions were asked in the last week than before, or since the state was
+        set to done.
+        """
         is_new = self.last_week > self.week_before and self.last_week > 1
         return self.since_change > 0 if self.state == DONE else is_new
 
     @property
     def reasons(self) -> Mapping[str, int]:
-        """How many questions had which end."""
+        """The number of questions by their `why`."""
         return Counter(one.why for one in self.questions)
 
 

@@ -1,4 +1,4 @@
-"""The record of one message: what its journal says, in the form in which the owner keeps it."""
+"""The record of one message, made from its journal."""
 
 import re
 from collections import defaultdict
@@ -218,7 +218,7 @@ def _make_step(entry: JournalEntry, accepted_at: float) -> dict[str, JsonValue]:
 
 
 def _keep_place(source: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return what leads to a source; its text stays in the document."""
+    """Return the place of a source, without its text."""
     names = (
         "number",
         "chunk_id",

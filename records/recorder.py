@@ -102,7 +102,7 @@ class Recorder:
                 await self._delete_old()
                 pause, self.delayed = 0.0, ""
                 if 0 < taken < AT_ONCE:
-                    # Nobody waits for a record, and several together cost Redis less.
+                    # Records are not urgent, and several at once cost Redis less.
                     await asyncio.sleep(GATHER_SECONDS)
             except UNAVAILABLE as error:
                 pause = min(max(self._pause_seconds, pause * 2), LONGEST_PAUSE_SECONDS)
@@ -123,7 +123,7 @@ class Recorder:
                 await self._forget(message.question, message.at)
             elif message.event == "rated":
                 await self._rate(message.question)
-        # After the writing: who erases deletes the journal first, and the record after that.
+        # Checked after writing, because an erasure deletes the journal first, then the record.
         for message in await self._ended.list_forgotten(finished) if finished else ():
             await asyncio.to_thread(self._store.forget, message.question, message=True)
         if taken:

@@ -105,7 +105,7 @@ gap_questions = Table(
     Column("vector", LargeBinary, nullable=False),
     Column("gap_id", String(32), nullable=False, index=True),
 )
-"""The questions without a good end: their vectors, and the gap to which they belong."""
+"""The questions of gaps: their vectors, and the gap to which they belong."""
 gaps = Table(
     "gaps",
     metadata,
@@ -129,7 +129,7 @@ verified_answers = Table(
     Column("created_at", Float, nullable=False),
     Column("changed_at", Float, nullable=False),
 )
-"""What the owner answered; `sources` is JSON."""
+"""The verified answers; `sources` is JSON."""
 _OWNED = (gaps, gap_questions, verified_answers)
 """The tables of what cannot be read from questions."""
 
@@ -407,7 +407,7 @@ class RecordStore:
         return _Transaction(self._engine)
 
     def _clean(self) -> None:
-        """Take deleted text out of the log of SQLite; the pages are overwritten already."""
+        """Remove deleted text from the log of SQLite; the pages are already overwritten."""
         if self._engine.dialect.name == "sqlite":
             with self.begin() as connection:
                 connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -437,7 +437,8 @@ def _naming_errors() -> Iterator[None]:
     except (DataError, IntegrityError) as error:
         raise RecordRefusedError(_describe(error)) from error
     except (DBAPIError, PoolTimeoutError) as error:
-        # A missing right or table is no fault of a record: records wait until it is mended.
+        # A missing permission or table is not a fault of the record: records wait until it is
+        # fixed.
         raise RecordsUnavailableError(_describe(error)) from error
     except SQLAlchemyError as error:
         raise RecordRefusedError(_describe(error)) from error

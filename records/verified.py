@@ -75,7 +75,7 @@ class VerifiedStore:
                 changed = connection.execute(update(verified_answers).where(one).values(values))
             return answer_id if changed.rowcount else None
         if len(self.list_of(name)) >= MOST_ANSWERS:
-            raise TooManyAnswersError(f"at most {MOST_ANSWERS} are stored")
+            raise TooManyAnswersError(f"at most {MOST_ANSWERS} verified answers can be stored")
         made = {"id": uuid4().hex, "tenant": name[0], "assistant": name[1], "created_at": now}
         with self._store.begin() as connection:
             connection.execute(insert(verified_answers), [{**made, **values}])

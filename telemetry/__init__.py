@@ -1,1 +1,1 @@
-"""What is measured of ended questions: counters for Prometheus, traces for OpenTelemetry."""
+"""Measurement of ended questions: counters for Prometheus, traces for OpenTelemetry."""

@@ -1,13 +1,15 @@
-"""Reports errors to Sentry, by its SDK: what the log says of them, and nothing else."""
+"""Reports logged errors to Sentry by its SDK, with the content of the log line only."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from telemetry.trace_ids import make_span_id
+from telemetry.observer import make_span_id
 
 REPORTED = frozenset({"error", "critical"})
 FAILED_RUN = "hop_failed"
-"""A failed run is a warning, because it is repeated; who mends agents wants to see it."""
+"""A failed run is a warning in the log, because it is repeated; developers of agents want to see
+it.
+"""
 STOP_SECONDS = 3.0
 
 

@@ -1,10 +1,11 @@
-"""Reads each ended message once, over all processes, and gives it to what measures questions.
+"""Reads each ended message once, over all processes, and passes it to the measurements.
 
 It reads as a consumer group of its own, after the question has ended: a process that does not
 measure has no part of it, and nothing in the delivery of a question waits for it.
 """
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import structlog
 from broker.errors import BrokerUnavailableError
 from broker.ports import EndedReader, ReplyReader
 from broker.values import EndedMessage, JournalEntry
+from envelope.question import Question
 from records.record import Record, make_record
 
 log = structlog.get_logger("telemetry")
@@ -35,7 +37,8 @@ class EndedQuestion:
 
 
 def is_asked(entries: Sequence[JournalEntry]) -> bool:
-    """Return whether somebody gets a text: after a decision, or at the deadline.
+    """Return whether the message is a question of a person, with a reply after a decision or at the
+    deadline.
 
     Requests to the process that owns the index are answered by it directly.
     """
@@ -118,3 +121,20 @@ class QuestionObserver:
             return
         for sink in self._sinks:
             sink.measure(EndedQuestion(record, entries))
+
+
+def find_trace_id(question: Question) -> int:
+    """Return the id of a question's trace: the same in every process."""
+    names = (question.tenant, question.assistant, question.conversation_id, question.message_id)
+    return int.from_bytes(hashlib.sha256("\x00".join(names).encode()).digest()[:16], "big") or 1
+
+
+def find_root_id(trace_id: int) -> int:
+    """Return the id of the first span of a trace."""
+    return make_span_id(trace_id, 0)
+
+
+def make_span_id(trace_id: int, number: int) -> int:
+    """Return the id of the span with this number, in the order in which they are sent."""
+    digest = hashlib.sha256(f"{trace_id:032x}/{number}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") or 1

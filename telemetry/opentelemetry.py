@@ -15,21 +15,137 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.metrics import Histogram as Instrument
+from opentelemetry.metrics import Observation
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import (
+    AggregationTemporality,
+    Gauge,
+    Histogram,
+    HistogramDataPoint,
+    Metric,
+    MetricExporter,
+    MetricExportResult,
+    MetricsData,
+    NumberDataPoint,
+    PeriodicExportingMetricReader,
+    ResourceMetrics,
+    ScopeMetrics,
+    Sum,
+)
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from opentelemetry.sdk.trace.id_generator import IdGenerator
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
+from prometheus_client import CollectorRegistry
+from prometheus_client import Metric as Family
+from prometheus_client.samples import Sample
 from pydantic import JsonValue
 
 from broker.values import JournalEntry
 from records.record import Record
-from telemetry.observer import EndedQuestion
-from telemetry.trace_ids import find_trace_id, make_span_id
+from telemetry.observer import EndedQuestion, find_trace_id, make_span_id
 
-if TYPE_CHECKING:
-    from opentelemetry.metrics import Histogram
-    from opentelemetry.sdk.metrics.export import MetricExporter
-    from opentelemetry.sdk.trace.export import SpanExporter
-    from opentelemetry.trace import Span, Tracer
-    from prometheus_client import CollectorRegistry
+Labels = tuple[tuple[str, str], ...]
+
+
+class _BridgeExporter(MetricExporter):
+    def __init__(self, exporter: MetricExporter, registry: CollectorRegistry, scope: str) -> None:
+        super().__init__()
+        self._exporter = exporter
+        self._registry = registry
+        self._scope = InstrumentationScope(scope)
+        self._began = time.time_ns()
+
+    def export(
+        self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: object
+    ) -> MetricExportResult:
+        now = time.time_ns()
+        found = [
+            metric
+            for family in self._registry.collect()
+            for metric in convert_family(family, self._began, now)
+        ]
+        added = [
+            ResourceMetrics(
+                one.resource,
+                [*one.scope_metrics, ScopeMetrics(self._scope, found, "")],
+                one.schema_url,
+            )
+            for one in metrics_data.resource_metrics
+        ]
+        return self._exporter.export(MetricsData(added), timeout_millis)
+
+    def force_flush(self, timeout_millis: float = 10_000) -> bool:
+        return self._exporter.force_flush(timeout_millis)
+
+    def shutdown(self, timeout_millis: float = 30_000, **kwargs: object) -> None:
+        self._exporter.shutdown(timeout_millis)
+
+
+def with_prometheus(
+    exporter: MetricExporter, registry: CollectorRegistry, scope: str
+) -> MetricExporter:
+    """Return an exporter that sends the metrics of the registry beside the SDK's own."""
+    return _BridgeExporter(exporter, registry, scope)
+
+
+def convert_family(family: Family, began: int, now: int) -> Iterator[Metric]:
+    """Yield the metric of a family in OpenTelemetry's form; times in nanoseconds."""
+    match family.type:
+        case "counter":
+            points = _make_points(family.samples, f"{family.name}_total", began, now)
+            data: Sum | Gauge | Histogram = Sum(points, AggregationTemporality.CUMULATIVE, True)
+        case "gauge":
+            data = Gauge(_make_points(family.samples, family.name, began, now))
+        case "histogram":
+            points_of = list(_make_histograms(family, began, now))
+            data = Histogram(points_of, AggregationTemporality.CUMULATIVE)
+        case _:
+            return
+    if data.data_points:
+        yield Metric(family.name, family.documentation, family.unit, data)
+
+
+def _make_points(
+    samples: Sequence[Sample], name: str, began: int, now: int
+) -> list[NumberDataPoint]:
+    return [
+        NumberDataPoint(dict(one.labels), began, now, one.value)
+        for one in samples
+        if one.name == name
+    ]
+
+
+def _make_histograms(family: Family, began: int, now: int) -> Iterator[HistogramDataPoint]:
+    bounds: defaultdict[Labels, list[tuple[float, int]]] = defaultdict(list)
+    sums: dict[Labels, float] = {}
+    for sample in family.samples:
+        labels = tuple((name, value) for name, value in sample.labels.items() if name != "le")
+        if sample.name == f"{family.name}_bucket":
+            bounds[labels].append((float(sample.labels["le"]), int(sample.value)))
+        elif sample.name == f"{family.name}_sum":
+            sums[labels] = sample.value
+    for labels, cumulative in bounds.items():
+        counts = [
+            count - before
+            for (_, count), before in zip(
+                cumulative, [0, *(one for _, one in cumulative[:-1])], strict=True
+            )
+        ]
+        yield HistogramDataPoint(
+            dict(labels), began, now, cumulative[-1][1], sums.get(labels, 0.0), counts,
+            [bound for bound, _ in cumulative[:-1]],
+            None, None,  # type: ignore[arg-type] # Prometheus knows neither; OTLP has both optional
+        )  # fmt: skip
+
 
 SCOPE = "refdesk"
 NANOSECONDS = 1_000_000_000
@@ -230,8 +346,8 @@ class OpenTelemetry:
 
     def __init__(
         self,
-        spans: "SpanExporter",
-        metrics: "MetricExporter",
+        spans: SpanExporter,
+        metrics: MetricExporter,
         *,
         service: str,
         release: str,
@@ -239,14 +355,6 @@ class OpenTelemetry:
         content: bool = False,
         metrics_seconds: float = METRICS_SECONDS,
     ) -> None:
-        from opentelemetry.metrics import Observation
-        from opentelemetry.sdk.metrics import MeterProvider
-        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
-        from opentelemetry.sdk.resources import Resource
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
-
-        from telemetry.metrics_bridge import with_prometheus
 
         resource = Resource.create({"service.name": service, "service.version": release})
         self._content = content
@@ -262,11 +370,11 @@ class OpenTelemetry:
         )
         self._meters = MeterProvider([reader], resource=resource, shutdown_on_exit=False)
         meter = self._meters.get_meter(SCOPE, release)
-        self._tokens: Histogram = meter.create_histogram(
-            "gen_ai.client.token.usage", "{token}", "Tokens of a call of a model."
+        self._tokens: Instrument = meter.create_histogram(
+            "gen_ai.client.token.usage", "{token}", "Tokens of a model call."
         )
-        self._durations: Histogram = meter.create_histogram(
-            "gen_ai.client.operation.duration", "s", "Duration of a call of a model."
+        self._durations: Instrument = meter.create_histogram(
+            "gen_ai.client.operation.duration", "s", "Duration of a model call."
         )
         # The SDK exports only where an instrument has a value.
         began = time.monotonic()
@@ -293,8 +401,6 @@ class OpenTelemetry:
                     self._tokens.record(count, {**attributes, "gen_ai.token.type": kind})
 
     def _send(self, plan: SpanPlan, parent: "Span | None") -> None:
-        from opentelemetry.context import Context
-        from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
 
         context = Context() if parent is None else set_span_in_context(parent, Context())
         is_call = plan.attributes.get("gen_ai.operation.name") in {"chat", "embeddings"}
@@ -333,8 +439,6 @@ def connect(
     content: bool,
 ) -> OpenTelemetry:
     """Return the sender to a receiver of OTLP over HTTP; raises `ImportError` without the extra."""
-    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
     place, sent = endpoint.rstrip("/"), dict(headers)
     return OpenTelemetry(
@@ -352,7 +456,6 @@ def _nanoseconds(seconds: float) -> int:
 
 
 def _make_ids() -> Any:
-    from opentelemetry.sdk.trace.id_generator import IdGenerator
 
     class QuestionIds(IdGenerator):
         """Gives the ids of one trace after the other; used by the event loop alone."""

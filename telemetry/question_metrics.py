@@ -29,7 +29,7 @@ _OWNER = ("tenant", "assistant", "way")
 
 
 class QuestionMetrics(Collector):
-    """The counters; `wanted` is set at the first scrape: nobody else needs the figures."""
+    """The counters; `wanted` is set at the first scrape: no process needs them before."""
 
     def __init__(self, wanted: asyncio.Event) -> None:
         self.wanted = wanted
@@ -82,5 +82,5 @@ class QuestionMetrics(Collector):
 
 
 def name_reason(reason: str) -> str:
-    """Return a reason as a label; one that is no slug could be any text."""
+    """Return a reason as a label; anything but a slug is left out, because it could be any text."""
     return reason if not reason or _SLUG.fullmatch(reason) else OTHER

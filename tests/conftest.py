@@ -11,8 +11,8 @@ import hypothesis
 import pytest
 import structlog
 
-from broker.embedded.endpoint import answers, find_server
-from llm.real_request_guard import forbid_real_requests
+from broker.embedded_redis import answers, find_server
+from llm.vendors.wire import forbid_real_requests
 
 START_SECONDS = 30
 NO_AUTHORITY = Path(__file__).parent / "support" / "no_authority.pem"

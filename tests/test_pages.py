@@ -62,7 +62,7 @@ def test_the_readme_leads_to_every_page_of_documentation() -> None:
 
 def test_the_pages_of_measurements_are_where_their_programs_write_them() -> None:
     from benchmarks.speed.endurance.results import PAGE as ENDURANCE
-    from benchmarks.speed.report.document import MEASUREMENTS
+    from benchmarks.speed.page import MEASUREMENTS
     from tests.simulation.__main__ import PAGE as SIMULATION
 
     written = {MEASUREMENTS / "benchmarks.md", ENDURANCE, SIMULATION}

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.transport.outage import Outage
-from gateway.connections.rare_log import RareLog
+from broker.transport.connect import Outage
+from gateway.connections.registry import RareLog
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -1,4 +1,4 @@
-"""The values around a call of a tool: the call, its caller, its result and its record."""
+"""The values of a tool call: the call, its caller, its result and its record."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -28,8 +28,8 @@ class EffectClass(StrEnum):
 class ToolErrorType(StrEnum):
     """How a call ended.
 
-    `budget` and `approval` are calls that were not made: the budget was used up, or nobody has
-    approved a dangerous tool yet. `unknown` is an effect that may have happened.
+    `budget` and `approval` are calls that were not made: the budget was used up, or a dangerous
+    call has not been approved yet. `unknown` is an effect that may have happened.
     """
 
     SUCCESS = "success"

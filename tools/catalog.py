@@ -1,21 +1,43 @@
 """The tools of an assistant by name: those below `tools/builtin`, and further ones.
 
-A tool is found by its module alone: a new file below `tools/builtin` is a new tool.
+A tool is found by its class alone: a new subclass below `tools/builtin` is a new tool. A tool set
+is a TOML file whose tools are others with a name and fixed arguments:
+
+```toml
+[penalty_lookup]
+tool = "search"
+description = "Finds the penalties for a breach."
+aliases = ["penalties"]
+
+[penalty_lookup.fixed]        # arguments that the caller does not choose
+limit = 3
+
+[penalty_lookup.templates]    # arguments that are put into a text; {} is the caller's argument
+query = "penalty fine sanction {}"
+
+[combinations]                # tools that a plan often calls together, by purpose
+safety_and_penalties = ["regulation_search", "penalty_lookup"]
+```
+
+`describe_tool` describes a tool to models.
 """
 
+import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from inspect import isabstract, isclass
+from pathlib import Path
 from pkgutil import walk_packages
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar, cast
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
 
+from llm.port import ToolDescription
 from tools.calls import CitedPassage, QuotedPassage, ToolCaller
-from tools.errors import InvalidInput
+from tools.errors import InvalidInput, InvalidToolSet
 from tools.tool import Tool, ToolParts
 
 _LONGEST_COMPARED = 100
@@ -188,3 +210,167 @@ class NamedTool(Tool[BaseModel, BaseModel]):
 
     def quote(self, output: BaseModel) -> Iterable[QuotedPassage]:
         return self._tool.quote(output)
+
+
+T = TypeVar("T")
+COMBINATIONS = "combinations"
+"""The table of a file that is no tool."""
+_LEAST_COMBINED = 2
+Combinations = Mapping[str, tuple[str, ...]]
+
+
+_SET = TypeAdapter(dict[str, ToolSetEntry])
+_COMBINED = TypeAdapter(dict[str, tuple[str, ...]])
+
+
+def load_tool_set(path: Path, catalog: ToolCatalog) -> ToolCatalog:
+    """Return a catalogue with the tools and combinations of a file; raises `InvalidToolSet`."""
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidToolSet(f"expected a tool set in {path.name!r}, found {error}") from error
+    tools = {name: one for name, one in content.items() if name != COMBINATIONS}
+    extended = catalog.extend(make_tool_set(tools, catalog, path.name))
+    found = _read(_COMBINED, content.get(COMBINATIONS, {}), f"{path.name}: {COMBINATIONS}")
+    return combine_tools(extended, found, f"{path.name}: {COMBINATIONS}")
+
+
+def make_tool_set(content: Mapping[str, Any], catalog: ToolCatalog, source: str) -> list[NamedTool]:
+    """Return the tools of the content of a file; raises `InvalidToolSet`."""
+    entries = _read(_SET, dict(content), source)
+    return [_make_tool(name, entry, catalog, source) for name, entry in entries.items()]
+
+
+def combine_tools(catalog: ToolCatalog, combinations: Combinations, source: str) -> ToolCatalog:
+    """Return a catalogue with further combinations, whose names are those of its tools.
+
+    Raises `InvalidToolSet` for a tool that does not exist, for one that a combination has twice,
+    for fewer than two tools, and for a purpose that has a combination already.
+    """
+    named = {
+        purpose: tuple(_find_members(purpose, names, catalog, source))
+        for purpose, names in combinations.items()
+    }
+    for purpose in named.keys() & catalog.combinations.keys():
+        raise InvalidToolSet(f"{source}: expected one combination {purpose!r}, found two")
+    return catalog.combine({**catalog.combinations, **named})
+
+
+def _find_members(
+    purpose: str, names: tuple[str, ...], catalog: ToolCatalog, source: str
+) -> Iterator[str]:
+    place = f"{source}: {purpose}"
+    if len(names) < _LEAST_COMBINED:
+        found = f"{names[0]!r} alone" if names else "none"
+        raise InvalidToolSet(f"{place}: expected at least two tools, found {found}")
+    seen: set[str] = set()
+    for name in names:
+        tool = catalog.find(name)
+        if tool is None:
+            near = catalog.find_nearest(name)
+            hint = f" (nearest: {near})" if near else ""
+            known = ", ".join(sorted(catalog.names()))
+            raise InvalidToolSet(f"{place}: expected one of {known}, found {name!r}{hint}")
+        if tool.name in seen:
+            raise InvalidToolSet(f"{place}: expected each tool once, found {tool.name!r} twice")
+        seen.add(tool.name)
+        yield tool.name
+
+
+def _read(form: TypeAdapter[T], content: object, source: str) -> T:
+    try:
+        return form.validate_python(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InvalidToolSet(f"{source}: {place}: {first['msg']}") from error
+
+
+def _make_tool(name: str, entry: ToolSetEntry, catalog: ToolCatalog, source: str) -> NamedTool:
+    tool = catalog.find(entry.tool)
+    if tool is None:
+        known = ", ".join(catalog.names())
+        raise InvalidToolSet(
+            f"{source}: {name}.tool: expected one of {known}, found {entry.tool!r}"
+        )
+    if catalog.find(name) is not None:
+        raise InvalidToolSet(f"{source}: expected a name that no other tool has, found {name!r}")
+    arguments = tool.describe_inputs().get("properties")
+    for argument in (*entry.fixed, *entry.templates):
+        # A tool of a server that is away has no arguments yet: they are checked at each call.
+        if isinstance(arguments, dict) and argument not in arguments:
+            known = ", ".join(arguments)
+            raise InvalidToolSet(f"{source}: {name}: expected one of {known}, found {argument!r}")
+    return NamedTool(name, entry, tool)
+
+
+Node = dict[str, JsonValue]
+_DROPPED = frozenset({"title"})
+
+
+def get_tool_schema(catalog: ToolCatalog, name: str) -> Node | None:
+    """Return `{name, description, input_schema}` of a tool, or None when there is none."""
+    tool = catalog.find(name)
+    return None if tool is None else _make_plain(describe_tool(tool))
+
+
+def describe_tool(tool: Tool[Any, Any]) -> ToolDescription:
+    """Return the description of a tool for a model."""
+    schema = inline_references(tool.describe_inputs())
+    schema.setdefault("type", "object")
+    schema.setdefault("properties", {})
+    schema.setdefault("required", [])
+    return ToolDescription(name=tool.name, description=tool.description, input_schema=schema)
+
+
+def describe_tools(tools: Iterable[Tool[Any, Any]]) -> tuple[ToolDescription, ...]:
+    """Return the descriptions of tools for a model."""
+    return tuple(describe_tool(tool) for tool in tools)
+
+
+def inline_references(schema: Mapping[str, JsonValue]) -> Node:
+    """Return a schema without titles, in which every reference is replaced by its definition.
+
+    Raises `ValueError` for a definition that contains itself: a tool has no such input.
+    """
+    definitions = cast("Mapping[str, Node]", schema.get("$defs", {}))
+    own = {key: value for key, value in schema.items() if key != "$defs"}
+    return cast("Node", _inline(own, definitions, ()))
+
+
+def _inline(
+    value: JsonValue, definitions: Mapping[str, Node], inside: tuple[str, ...]
+) -> JsonValue:
+    if isinstance(value, list):
+        return [_inline(one, definitions, inside) for one in value]
+    if not isinstance(value, dict):
+        return value
+    reference = value.get("$ref")
+    if isinstance(reference, str):
+        name = reference.rpartition("/")[2]
+        if name in inside:
+            raise ValueError(f"expected an input that does not contain itself, found {name!r}")
+        further = {key: one for key, one in value.items() if key != "$ref"}
+        return _inline({**definitions[name], **further}, definitions, (*inside, name))
+    return {
+        # A property may be named "title": only the keyword of a schema is left out.
+        key: _inline_properties(one, definitions, inside)
+        if key == "properties" and isinstance(one, dict)
+        else _inline(one, definitions, inside)
+        for key, one in value.items()
+        if key not in _DROPPED
+    }
+
+
+def _inline_properties(
+    properties: Node, definitions: Mapping[str, Node], inside: tuple[str, ...]
+) -> JsonValue:
+    return {name: _inline(one, definitions, inside) for name, one in properties.items()}
+
+
+def _make_plain(tool: ToolDescription) -> Node:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": dict(tool.input_schema),
+    }

@@ -1,4 +1,4 @@
-"""One dialogue of a model with tools; every way that lets a model call tools holds it.
+"""The dialogue of a model with tools, which all ways with tool calls use.
 
 A dialogue is a value that is made from the payload at each hop: the messages so far, and the
 results of their calls. `take_step` asks the model for the next message. The calls of a message run
@@ -16,7 +16,7 @@ from graphlib import CycleError, TopologicalSorter
 from pydantic import JsonValue
 
 from envelope.run import OUTSIDE, Run
-from llm.conversation import (
+from llm.port import (
     ConversationModel,
     ModelMessage,
     ToolChoice,
@@ -32,9 +32,9 @@ from tools.listed_parts import split_questions
 
 MOST_STEPS = 10
 MOST_CALLS = 8
-"""The calls of one message that run; a model that writes more has to choose."""
+"""Maximum number of calls of one message that are executed."""
 MOST_CORRECTIONS = 3
-"""The calls that a model may get wrong before it must answer; counted by kind, not by name."""
+"""Maximum number of wrong calls of one kind before the model must answer."""
 _CORRECTED = (ToolErrorType.HALLUCINATION, ToolErrorType.VALIDATION)
 _SEARCHES = frozenset(
     {"expand_context", "search", "graph_search", "hierarchical_search", "similarity_search",
@@ -193,7 +193,7 @@ class Dialogue:
         return self.limits.must_look and not self.results and bool(self.opening.tools)
 
     def _searches_in_vain(self) -> bool:
-        """Return whether the searches of the last messages, all that succeeded, found nothing."""
+        """Return whether all successful searches of the last messages found nothing."""
         most = self.limits.most_empty
         searched = [own for one in self.messages if (own := list(self._list_found(one)))]
         return len(searched) >= most > 0 and not any(any(own) for own in searched[-most:])
@@ -372,7 +372,9 @@ def _find_problems(known: dict[str, ToolCall], done: frozenset[str]) -> dict[str
     except CycleError as error:
         cycle = error.args[1]
         shown = " -> ".join(str(name)[:80] for name in cycle)
-        return dict.fromkeys(cycle, f"expected calls that wait for no cycle, found {shown}")
+        return dict.fromkeys(
+            cycle, f"expected calls without a cycle of dependencies, found {shown}"
+        )
     return {}
 
 

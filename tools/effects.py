@@ -1,7 +1,7 @@
 """Effects of tools on the outside: receipts, so that each happens once, and approvals of people.
 
 A receipt is `claimed` before its call and `done` with the result after it. A call that an earlier
-delivery claimed is not repeated: nobody knows whether it happened, and its receipt becomes
+delivery claimed is not repeated: it is unknown whether it was executed, and its receipt becomes
 `unknown`.
 
 The flow asks, and keeps the answer; how long it waits is the matter of its pause.
@@ -66,7 +66,7 @@ class ToolReceipts(Protocol):
         ...
 
     async def mark_unknown(self, key: ReceiptKey) -> None:
-        """Store that nobody knows whether a claimed call happened."""
+        """Store that it is unknown whether a claimed call was executed."""
         ...
 
 

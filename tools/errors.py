@@ -4,7 +4,7 @@ ToolError
 ├── InvalidInput       the input is well formed, but it means nothing: reported as `validation`
 ├── ToolFailed         the tool did not succeed; repeated where its effect class allows
 │   ├── ToolRejected   the same call cannot succeed later: never repeated
-│   └── OutcomeUnknown the call was sent, and nobody knows whether it had an effect
+│   └── OutcomeUnknown the call was sent, but it is unknown whether it had an effect
 ├── InvalidToolSet     a file of a tool set cannot be used
 └── InvalidSchema      a schema of others cannot be used
 """
@@ -34,7 +34,7 @@ class ToolRejected(ToolFailed):
 
 
 class OutcomeUnknown(ToolFailed):
-    """The call was sent, and no answer came: an effect may have happened."""
+    """The call was sent, but there was no answer: it may have had an effect."""
 
 
 class InvalidToolSet(ToolError):  # noqa: N818 - as above

@@ -1,4 +1,4 @@
-"""Runs tool calls: checks name, permission, arguments, approval and budget, then runs and measures.
+"""Executes tool calls: checks name, permission, arguments, approval and budget, then runs the tool.
 
 A call always has a result. A tool that does not exist, an input of the wrong form, a tool that
 raises, hangs or returns something else are results with an error type; only a cancellation ends the
@@ -173,17 +173,25 @@ class ToolExecutor:
     async def _run_noted(
         self, tool: AnyTool, call: ToolCall, inputs: BaseModel, caller: ToolCaller
     ) -> tuple[ToolResult, int]:
-        """Run an effect that has not run yet; otherwise return what its receipt knows."""
+        """Execute a call with an effect that was not executed before; otherwise return the state of
+        its receipt.
+        """
         receipts = self._receipts
         if receipts is None:
-            reason = f"the tool {tool.name!r} has an effect, and nothing here can note that it ran"
+            reason = (
+                f"the tool {tool.name!r} changes something, and there is no store here that "
+                f"could record the call, so it was not made"
+            )
             return _fail(call, ToolErrorType.EXECUTION, reason), 0
         key = make_receipt_key(call, tool.name)
         state, stored = await receipts.claim(key, was_approved=_is_approved(tool, call, caller))
         if state == ReceiptState.DONE:
             return ToolResult.model_validate_json(stored), 0
         if state == ReceiptState.FULL:
-            reason = "this conversation has had too many effects: no further one is run"
+            reason = (
+                "this conversation has reached the limit of calls that change something: no "
+                "further one is made"
+            )
             return _fail(call, ToolErrorType.EXECUTION, reason), 0
         if state != ReceiptState.CLAIMED:
             log.warning("tool_outcome_unknown", tool=tool.name, agent=caller.agent)
@@ -355,8 +363,8 @@ def _fail_running(
 
 def _report_doubt(tool: AnyTool) -> str:
     return (
-        f"it is not known whether {tool.name!r} had its effect, so it is not repeated: "
-        "say so, and ask the person to check"
+        f"it is unknown whether {tool.name!r} changed anything, so the call is not repeated: say "
+        f"so, and ask the person to check"
     )
 
 

@@ -1,7 +1,7 @@
 """Finds what a text lists: the questions of a message, the items of a question or of a passage.
 
 A list is a matter of its form: marks, question marks, commas and the word before the last item.
-What a list means, no rule here says.
+No rule here decides what a list means.
 """
 
 import re

@@ -1,7 +1,7 @@
 """The base class of tools: a typed input, a typed output, and the facts that others need.
 
-A tool of this project is one module below `tools/builtin` with one subclass. A tool from outside
-is an instance of a subclass that reads its facts from a configuration.
+A tool of this project is one subclass in a module below `tools/builtin`. A tool from outside is an
+instance of a subclass that reads its facts from a configuration.
 """
 
 from abc import ABC, abstractmethod

@@ -1,1 +1,1 @@
-"""What runs an agent: the life and death of a worker process."""
+"""Runs agents: the life cycle of a worker process."""

@@ -1,9 +1,5 @@
-"""Runs an agent on an envelope: typed reads in, typed writes merged, returned to the manager.
-
-`AgentHandler.handle` names every step of a run.
-
-A timer is set only when the coroutine waits for the first time: until then nothing could interrupt
-it.
+"""Runs an agent on an envelope: passes its typed reads, merges its typed writes, and returns the
+envelope to the manager. `AgentHandler.handle` lists the steps of a run.
 """
 
 import asyncio
@@ -98,8 +94,8 @@ class AgentHandler:
 
     `assistants` holds the agent of each assistant that this process serves; None: `agent` works
     for every assistant. `read_index` is for a role whose index version is evidence. Without
-    `open_drafts` nothing is shown while an agent works. A run always
-    returns over the stream of the manager, which alone decides the next role.
+    `open_drafts` no drafts are shown. A run always returns over the stream of the manager, which
+    alone decides the next role.
     """
 
     def __init__(
@@ -187,11 +183,13 @@ class AgentHandler:
                 async with asyncio.timeout(limit):
                     return await agent.in_run(run).work(reads), calls
             except (MemoryUnavailableError, QuestionEndedError):
-                # No failure of the agent: the worker waits for Redis, or drops an ended question.
+                # This is not a failure of the agent: the worker waits for Redis, or drops an ended
+                # question.
                 raise
             except TimeoutError as error:
                 if limit < self._limit_seconds:
-                    # Another attempt would have no time: a model must not be asked for nobody.
+                    # Another attempt would exceed the deadline, so no model call must be paid for
+                    # it.
                     return GaveUp(f"{self._name} took longer than the time that was left"), calls
                 late = HandlerTimeoutError(f"{self._name} took longer than {limit:.1f} seconds")
                 raise RunFailedError(late, calls()) from error
@@ -272,7 +270,9 @@ def reply_to_manager(
     writes: dict[str, JsonValue],
     seconds: float,
 ) -> Envelope:
-    """Return the envelope for the manager; `target_role` is the manager's and stays as it is."""
+    """Return the envelope for the manager; `target_role` does not change, because only the manager
+    sets it.
+    """
     return envelope.replace(
         payload=merge_writes(envelope.payload, writes, MERGE_RULES),
         hop=hop,

@@ -8,7 +8,7 @@ from decimal import ROUND_CEILING, Decimal
 import structlog
 
 from envelope.run import BudgetRefusal, Run
-from llm.call_budget import CallCost
+from llm.metering import CallCost
 from memory.budgets import Amounts, Exhausted, RedisBudgets
 from memory.errors import MemoryUnavailableError
 from tools.calls import ToolCall
@@ -33,7 +33,7 @@ class BudgetLimits:
     def of(
         cls, *, model_calls: int, tokens: int, usd: float, tenant_usd: float
     ) -> "BudgetLimits | None":
-        """Return the limits that are set, where 0 sets none; None: not one is set."""
+        """Return the limits, where 0 means no limit; None if there are none."""
         question = {
             MODEL_CALLS: model_calls,
             TOKENS: tokens,
@@ -45,7 +45,7 @@ class BudgetLimits:
 
 
 class ModelCallBudget:
-    """Reserves paid model calls; see `llm.call_budget.CallBudget`."""
+    """Reserves paid model calls; see `llm.metering.CallBudget`."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class ModelCallBudget:
                     if await self._budgets.settle_of_tenant(question.tenant, day, name, spent):
                         break
         except MemoryUnavailableError as error:
-            # The answer is paid: losing it would pay it again.
+            # The answer is already paid for; losing it would mean paying again.
             log.warning("budget_not_settled", message_id=question.message_id, error=str(error))
 
     def _list_days(self) -> tuple[str, str]:
@@ -106,7 +106,7 @@ class ModelCallBudget:
         return today.isoformat(), (today - timedelta(days=1)).isoformat()
 
     def _check_price(self, most: CallCost) -> None:
-        """Say once that a model without a known price counts as free in limits of USD."""
+        """Log once that a model without a known price counts as free in limits of USD."""
         limited = self._limits.tenant_micro_usd or _MICRO_USD in self._limits.question
         if limited and most.usd is None and most.model not in self._unpriced:
             self._unpriced.add(most.model)

@@ -1,6 +1,6 @@
 """Publishes drafts of the answer that a run is writing.
 
-A draft is a courtesy: it never fails the run, and never holds it up for longer than a moment.
+A draft never makes the run fail, and never delays it for more than a moment.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class RunDrafts:
     async def publish(self, draft: AnswerDraft) -> None:
         """Write a draft in the place of the run's draft before.
 
-        After a failure the run publishes nothing more, because its answer is about to come whole.
+        After a failure the run publishes no further drafts; the complete answer follows anyway.
         """
         if self._is_over:
             return

@@ -118,7 +118,7 @@ class Executor:
         return True
 
     def call_off(self) -> int:
-        """Cancel all runs, and return how many there were."""
+        """Cancel all runs and return their number."""
         runs = list(self._runs.values())
         for run in runs:
             self._call_off(run)

@@ -118,8 +118,8 @@ RENEWAL_ENDED = "the renewal of leases has ended"
 class Readiness:
     """Answers `/healthz` and `/readyz`.
 
-    When the event loop has not turned for `stuck_seconds`, the process is dead. The default is more
-    than the lifetime of a question, so that its entries are not worth waiting for.
+    If the event loop has been blocked for `stuck_seconds`, the process counts as dead. The default
+    is longer than the deadline of a question, so that waiting for its entries has no use.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class Readiness:
         self.last_turn = time.monotonic()
 
     async def record_turns(self) -> None:
-        """Record regularly that the event loop turns, until cancelled."""
+        """Record regularly that the event loop is running, until cancelled."""
         while True:
             self.last_turn = time.monotonic()
             await asyncio.sleep(TURN_SECONDS)

@@ -1,8 +1,7 @@
-"""Runs suspected entries in separate processes, so that a poison message kills no other run.
-
-An entry whose worker died may have killed it, or may have run while another entry killed it. It is
-started again in a child process. A child that dies proves only its own entry guilty, does not
-disturb other runs of this process, and is noticed at once, without waiting for a lease. After three
+"""Runs suspected entries in separate processes, so that a poison message cannot kill other runs. An
+entry whose worker died may have killed it, or may have run while another entry killed it. It is
+started again in a child process. The death of a child concerns only its own entry, does not disturb
+other runs of this process, and is noticed immediately, without waiting for a lease. After three
 starts in total the entry is buried. Children come from a fork server, which has no threads and no
 connections that a fork would break. It starts with the first suspect, or earlier by `warm`.
 """
@@ -24,8 +23,8 @@ import structlog
 
 from broker.errors import BrokerUnavailableError
 from broker.journal_events import JournalEvent
-from broker.maintenance.orphan_rescuer import MakeNotice
-from broker.settle.batch import STARTS
+from broker.maintenance.loop import MakeNotice
+from broker.settlement import STARTS
 from broker.values import Bury, Death, Delivery, Forward, Settlement
 from envelope.envelope import Envelope
 from envelope.memory_access import MemoryRead

@@ -11,9 +11,9 @@
 | refdesk_failures_total       | role, reason         | bad frames, failed runs               |
 | refdesk_fallbacks_total      | role, reason         | levels and models that were missing   |
 | refdesk_model_calls_total    | role, model, outcome | stored answers left out               |
-| refdesk_model_cost_usd_total | role, model          | where the price is known              |
+| refdesk_model_cost_usd_total | role, model          | if the price is known              |
 | refdesk_model_unpriced_total | role, model          | calls whose price is unknown          |
-| refdesk_model_cache_hits_total | role, model        | answers that another question had paid |
+| refdesk_model_cache_hits_total | role, model        | answers reused from another question |
 | refdesk_model_saved_usd_total | role, model         | what those had cost, where known      |
 | refdesk_decisions_total      | role, by             | by rules, a combined call, an own one |
 | refdesk_searches_total       | role, source         | in the index, or of the cache         |

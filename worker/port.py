@@ -1,4 +1,4 @@
-"""The interfaces that a worker uses: handlers, the keeper of leases, and the meter of its work."""
+"""The interfaces that a worker uses: handlers, renewal of leases, and metrics."""
 
 from typing import Protocol, runtime_checkable
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from broker.ports import Broker
-from broker.settle.pipeline import SettlementPipeline
-from broker.transport.outage import Outage
+from broker.settle_pipeline import SettlementPipeline
+from broker.transport.connect import Outage
 from broker.values import LeaseLost
 from worker.port import Handler, LeaseKeeper, WorkerMeter
 from worker.shutdown import GRACE_SECONDS, drain, end, leave

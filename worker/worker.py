@@ -14,8 +14,8 @@ import structlog
 
 from broker.errors import BrokerUnavailableError
 from broker.ports import Consumer, ReplyReader
-from broker.settle.pipeline import SettlementPipeline
-from broker.transport.outage import Outage
+from broker.settle_pipeline import SettlementPipeline
+from broker.transport.connect import Outage
 from broker.values import (
     Bury,
     Delivery,
@@ -43,7 +43,9 @@ from worker.port import Handler, LeaseKeeper, PrefetchesMemory, WorkerMeter
 
 log = structlog.get_logger("worker")
 LEVEL = logging.getLogger("worker")
-"""Asked before a line for each hop: structlog decides only after it has made a logger."""
+"""Checked before a log line for each hop, because structlog checks the level only after it has
+created a logger.
+"""
 
 UNAVAILABLE = (BrokerUnavailableError, MemoryUnavailableError)
 UNSURE = -1

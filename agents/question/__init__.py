@@ -1,1 +1,3 @@
-"""The agents that every question passes: its language, meaning and scope; commands; replies."""
+"""The agents of the stages that every question passes: language, meaning, scope, commands and
+replies.
+"""

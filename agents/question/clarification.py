@@ -1,4 +1,4 @@
-"""Words a clarification question or a refusal; an earlier agent decided on it and on its reason."""
+"""Writes a clarification question or a refusal, which an earlier agent requested with a reason."""
 
 from typing import Literal, Protocol, Self
 
@@ -7,6 +7,7 @@ from pydantic import BaseModel
 from agents.agent import Agent, AgentParts
 from citations.links import Allowed, clean_text, keep_links, plain_line
 from citations.places import choose_alternatives, list_labels, list_nearest_pages
+from citations.wording import find_asking_fault
 from envelope.conversation import (
     REFUSALS,
     ClarificationOption,
@@ -18,10 +19,9 @@ from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SearchResult
 from envelope.texts import Texts
-from llm.answer_checks.wording import find_fault
 from llm.errors import ModelError
 from llm.port import Model, find_model
-from llm.tasks.clarify import TASK, Inputs
+from llm.tasks.question import CLARIFY, ClarifyInputs
 
 MOST_OPTIONS = 4
 LONGEST_QUESTION = 300
@@ -42,7 +42,13 @@ _WORDING: dict[ClarificationReason, tuple[ClarificationType, str]] = {
     _Reason.INTERNAL_FAULT: ("context", "decline_fault"),
 }
 _FIXED = frozenset({_Reason.NO_DOCUMENTS, _Reason.NO_TRANSLATION, _Reason.INTERNAL_FAULT})
-"""Reasons that always use the fixed text: they concern the desk, and the model may have failed."""
+"""Reasons that always use the fixed text: they concern faults of Refdesk, and the model may have
+failed.
+"""
+_UNREAD = frozenset({Role.GUARDRAILS.value, Role.SEARCH.value})
+"""Stages before any passage was read: they only know that the search found no match."""
+_OF_SOME_DOCUMENTS = frozenset({_Reason.OUT_OF_SCOPE, _Reason.INSUFFICIENT_CONTEXT})
+"""Reasons that concern the documents which were compared with the question, perhaps not all."""
 _WITHOUT_PAGES = frozenset({_Reason.OUT_OF_SCOPE, _Reason.NO_DOCUMENTS, _Reason.NO_TRANSLATION})
 
 
@@ -99,15 +105,17 @@ class ClarificationAgent(Agent[Reads, Writes]):
     @classmethod
     def make(cls, parts: AgentParts[ClarificationSettings]) -> Self:
         return cls(
-            model=find_model(parts.model(TASK.name)),
+            model=find_model(parts.model(CLARIFY.name)),
             texts=parts.texts,
             topic=parts.settings.topic,
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        reason = reads.clarification_reason or ClarificationReason.MISSING_DETAILS
+        reason = _find_reason(reads)
         actions = self._make_actions(reason, reads)
         lead, fallback = await self._word_lead(reason, reads, actions)
+        if reason in _OF_SOME_DOCUMENTS and reads.document_languages:
+            lead = f"{lead}\n\n{self._note_uncompared(reads)}"
         writes = Writes(
             response=_without_links(self._with_list(lead, actions, reads.language)),
             clarification_type=_WORDING[reason][0],
@@ -123,21 +131,29 @@ class ClarificationAgent(Agent[Reads, Writes]):
         if reason in _FIXED:
             return self._with_reference(inputs.fixed_text, reason, reads), ""
         if self._model is None:
-            return inputs.fixed_text, self._note_language(reads.language)
+            return self._say_unjudged(inputs.fixed_text, reads), self._note_language(reads.language)
         try:
-            text = clean_text((await self._model.ask(TASK, inputs, self.run)).output.text).strip()
+            text = clean_text(
+                (await self._model.ask(CLARIFY, inputs, self.run)).output.text
+            ).strip()
         except ModelError as error:
             return inputs.fixed_text, f"{type(error).__name__}: {error}"
         fault = find_fault(text, inputs)
         return (inputs.fixed_text, f"the model's wording: {fault}") if fault else (text, "")
 
+    def _say_unjudged(self, text: str, reads: Reads) -> str:
+        """Return the text; if the search alone ended the question, the text says so."""
+        if _choose_text(_find_reason(reads), reads) != "decline_unmatched":
+            return text
+        return f"{text} {self._texts.text('search_alone', reads.language)}"
+
     def _note_language(self, language: str) -> str:
         known = language in self._texts.languages
-        return "" if known else f"there is no fixed text in {language!r}, English was used"
+        return "" if known else f"there is no fixed text in {language!r}, so English was used"
 
     def _make_inputs(
         self, reason: ClarificationReason, reads: Reads, actions: tuple[SuggestedAction, ...]
-    ) -> Inputs:
+    ) -> ClarifyInputs:
         fixed_text = self._texts.text(
             _choose_text(reason, reads),
             reads.language,
@@ -146,7 +162,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
             document_languages=self._name_languages(reads),
             names=", ".join(f"“{plain_line(one)}”" for one in reads.unknown_documents or ()),
         )
-        return Inputs(
+        return ClarifyInputs(
             reason=reason,
             message=reads.clarification_message,
             question=reads.canonical_question,
@@ -164,8 +180,13 @@ class ClarificationAgent(Agent[Reads, Writes]):
         names = [self._texts.text(f"language_{code}", reads.language) for code in known]
         return ", ".join(names or reads.document_languages)
 
+    def _note_uncompared(self, reads: Reads) -> str:
+        """Say which documents the question was not compared with."""
+        named = self._name_languages(reads)
+        return self._texts.text("not_compared", reads.language, document_languages=named)
+
     def _with_reference(self, text: str, reason: ClarificationReason, reads: Reads) -> str:
-        """Return the text, followed by the id of the question if an operator has to examine it."""
+        """Return the text, followed by the id of the question if an operator must see it."""
         reference = plain_line(reads.message_reference)
         if reason is not _Reason.INTERNAL_FAULT or not reference:
             return text
@@ -197,22 +218,29 @@ class ClarificationAgent(Agent[Reads, Writes]):
         pages = [action for action in actions if action.kind == "source"]
         if options:
             listed = [f"{number}. {option}" for number, option in enumerate(options, 1)]
-            # This fixed text alone asks nothing itself: it can stand above an empty list, too.
+            # This is the only fixed text that is not a question, so it can also precede an empty
+            # list.
             states = lead == self._texts.text("ask_ambiguous", language)
             asked = (self._texts.text("ask_choice", language),) if states else ()
             return "\n".join((lead, *asked, *listed))
         if pages and lead.rstrip().endswith((":", "\uff1a")):
-            # A model led up to the list: a second line above it would say the same.
+            # The text of the model already introduces the list.
             return "\n".join((lead.rstrip(), *(f"- {page.label}" for page in pages)))
         if pages:
             return f"{lead}\n{list_labels(self._texts.text('nearest_pages', language), pages)}"
         return lead
 
 
+def _find_reason(reads: Reads) -> ClarificationReason:
+    return reads.clarification_reason or _Reason.MISSING_DETAILS
+
+
 def _choose_text(reason: ClarificationReason, reads: Reads) -> str:
-    """Return the key of the fixed text; a document that is not there is named."""
+    """Return the key of the fixed text; that for a missing document names it."""
     if _offers_answered(reads):
         return "ask_verified"
+    if reason is _Reason.INSUFFICIENT_CONTEXT and reads.asking_stage in _UNREAD:
+        return "decline_unmatched"
     if reason is not _Reason.MISSING_DETAILS or reads.unknown_documents is None:
         return _WORDING[reason][1]
     return "ask_unknown_document" if reads.unknown_documents else "ask_document"
@@ -227,7 +255,7 @@ def _without_links(text: str) -> str:
 
 
 def _offers_answered(reads: Reads) -> bool:
-    """Return whether the options are questions that the owner has answered: they are no places."""
+    """Return whether the options are questions of verified answers, instead of places."""
     options = reads.clarification_options
     is_ambiguous = reads.clarification_reason is _Reason.AMBIGUOUS_QUERY
     is_asked = is_ambiguous and reads.asking_stage == Role.GUARDRAILS
@@ -235,7 +263,9 @@ def _offers_answered(reads: Reads) -> bool:
 
 
 def _choose_options(reads: Reads) -> tuple[ClarificationOption, ...]:
-    """Return the places to choose from: those that the search named, else those of its results."""
+    """Return the options to choose from: those that the search named, else the places of its
+    results.
+    """
     if reads.unknown_documents is not None:
         return reads.clarification_options[:MOST_OPTIONS]
     if _offers_answered(reads):
@@ -252,3 +282,11 @@ def _make_option_action(option: ClarificationOption) -> SuggestedAction:
 def _make_option(result: SearchResult) -> ClarificationOption:
     path = tuple(dict.fromkeys((*result.crumbs, *result.heading_path)))
     return ClarificationOption(label=path[-1] if path else result.title, crumbs=path)
+
+
+def find_fault(text: str, inputs: ClarifyInputs) -> str:
+    """Return why a model's wording must not be shown, or an empty text."""
+    if not text:
+        return "it is empty"
+    about = (inputs.question, inputs.message, *inputs.options, inputs.topic)
+    return find_asking_fault(text, "\n".join((*about, inputs.fixed_text)))

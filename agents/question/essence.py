@@ -27,10 +27,19 @@ from envelope.role import Role
 from envelope.specialists import ReviewScope
 from llm.errors import ModelError
 from llm.port import Model, find_model
-from llm.tasks.essence import TASK, ClarificationResult, ContextType, Inputs, Output, list_earlier
+from llm.tasks.question import (
+    ESSENCE,
+    ClarificationResult,
+    ContextType,
+    EssenceInputs,
+    EssenceOutput,
+    list_earlier,
+)
 
 SHORT_WORDS = 8
-"""Without a model, a turn of at most this many words is searched for with the question before."""
+"""Without a model, a turn of at most this many words is searched for together with the previous
+question.
+"""
 _SHORT_CHARACTERS = 14
 """The same for scripts that put no spaces between words."""
 _LANGUAGE = re.compile("[a-z]{2,3}")
@@ -79,13 +88,11 @@ class EssenceSettings(Protocol):
 class EssenceAgent(Agent[Reads, Writes]):
     """Makes the last turn understandable alone, or reads it as a reply to an open question.
 
-    A pressed button, the number of an option and a stop word can only be that: they need no model.
-    Everything else is what the combined call understood, or else what a call of this agent does. A
-    request to word the last answer differently repeats the question of that answer unchanged.
-
-    Where no model decides, the turn goes on as it was typed. A short one, and one that follows an
-    open question, is searched for together with the question before; mere thanks, greetings and the
-    like are known by their words.
+    A pressed button, the number of an option and a stop word are unambiguous and need no model. All
+    else is decided by the combined call, or by a call of this agent. A request to rephrase the last
+    answer repeats the question of that answer unchanged. If no model decides, the turn is used as
+    it was typed. A short turn, and one that follows an open question, is searched for together with
+    the previous question; thanks, greetings and the like are recognised by fixed words.
     """
 
     role = Role.ESSENCE
@@ -98,7 +105,7 @@ class EssenceAgent(Agent[Reads, Writes]):
     @classmethod
     def make(cls, parts: AgentParts[EssenceSettings]) -> Self:
         combined = parts.settings.combines_understanding
-        return cls(model=None if combined else find_model(parts.model(TASK.name)))
+        return cls(model=None if combined else find_model(parts.model(ESSENCE.name)))
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         if reads.review is not None:
@@ -116,7 +123,7 @@ class EssenceAgent(Agent[Reads, Writes]):
         if self._model is None:
             return Wrote(_keep_as_typed(reads))
         try:
-            found = (await self._model.ask(TASK, _make_inputs(reads), self.run)).output
+            found = (await self._model.ask(ESSENCE, _make_inputs(reads), self.run)).output
         except ModelError as error:
             writes = _keep_as_typed(reads)
             note = {"model_error": f"{type(error).__name__}: {error}"}
@@ -124,8 +131,8 @@ class EssenceAgent(Agent[Reads, Writes]):
         return Wrote(_read(reads, _as_understanding(found), "own_call"))
 
 
-def _make_inputs(reads: Reads) -> Inputs:
-    return Inputs(
+def _make_inputs(reads: Reads) -> EssenceInputs:
+    return EssenceInputs(
         text=reads.text,
         language=reads.language,
         text_eng=reads.text_eng,
@@ -135,7 +142,7 @@ def _make_inputs(reads: Reads) -> Inputs:
     )
 
 
-def _as_understanding(found: Output) -> Understanding:
+def _as_understanding(found: EssenceOutput) -> Understanding:
     act = None if found.act in {None, "exit"} else ConversationAct(str(found.act))
     return Understanding(
         **found.model_dump(exclude={"act"}), act=act, wants_exit=found.act == "exit"
@@ -143,13 +150,13 @@ def _as_understanding(found: Output) -> Understanding:
 
 
 def _find_question(reads: Reads) -> Pause | None:
-    """Return the pause that waits for an answer; one that only offers questions does not."""
+    """Return the pause that waits for an answer, except one that only offers further questions."""
     pause = reads.open_pause
     return None if pause is None or pause.is_offer else pause
 
 
 def _resume(pause: Pause, reply: ClarificationReply) -> Writes:
-    """Return the original question of the pause with what the reply chooses."""
+    """Return the original question of the pause with the choice of the reply."""
     if reply.kind == "exit":
         return Writes(
             canonical_question=pause.original_question,
@@ -174,7 +181,7 @@ def _resume(pause: Pause, reply: ClarificationReply) -> Writes:
 
 
 def _read(reads: Reads, found: Understanding, decided_by: DecidedBy) -> Writes:
-    """Return what a model understood, as far as the conversation allows it."""
+    """Return the output of the model, limited to what is possible in the conversation."""
     act = _check_act(reads, found)
     if act is ConversationAct.REPHRASE:
         return _rephrase(reads, found, decided_by)
@@ -217,7 +224,9 @@ def _list_changes(
 
 
 def _check_act(reads: Reads, found: Understanding) -> ConversationAct | None:
-    """Return the act that a model saw, if it can be one: "why?" after an answer is a question."""
+    """Return the act that the model recognised, if it is possible: "why?" after an answer is a
+    question.
+    """
     if found.wants_exit:
         return ConversationAct.EXIT
     is_answered = _find_last_answer(reads.history) is not None
@@ -229,7 +238,7 @@ def _check_act(reads: Reads, found: Understanding) -> ConversationAct | None:
 
 
 def _check_context(reads: Reads, found: ContextType) -> ContextType:
-    """Return the relation that a model saw, if there is something to relate to."""
+    """Return the relation that the model recognised, if there is an earlier turn to relate to."""
     if found == "clarification" and _find_question(reads) is None:
         found = "follow_up"
     if found == "follow_up" and not reads.history:
@@ -240,7 +249,7 @@ def _check_context(reads: Reads, found: ContextType) -> ContextType:
 def _keep_offered(
     reads: Reads, act: ConversationAct | None, context_type: ContextType
 ) -> tuple[str, ...]:
-    """Return the questions that stay offered, if the turn stays with the last answer."""
+    """Return the questions that remain offered, if the turn is about the last answer."""
     pause = reads.open_pause
     if pause is None:
         return ()
@@ -252,7 +261,7 @@ def _keep_offered(
 def _rephrase(reads: Reads, found: Understanding, decided_by: DecidedBy) -> Writes:
     """Return the last question again, to be answered in another form or another language.
 
-    Without an answer before, there is nothing to say differently.
+    Without a previous answer, there is nothing to rephrase.
     """
     earlier = list_earlier(reads.history)
     is_answered = _find_last_answer(reads.history) is not None

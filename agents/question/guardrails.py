@@ -1,4 +1,4 @@
-"""Decides whether a question is within the scope of the desk."""
+"""Decides whether a question is within the scope."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
@@ -31,12 +31,19 @@ from envelope.texts import Texts
 from envelope.tool_loop import WayName
 from envelope.verified import VerifiedAnswer
 from knowledge.errors import KnowledgeError
-from knowledge.port import Findings, Hit, Searcher, SearchRequest, find_refusal_reason
-from llm.attacks.injection import BUDGET_SECONDS, inspect_within
+from knowledge.port import (
+    MATCHES_NOTHING,
+    Findings,
+    Hit,
+    Searcher,
+    SearchRequest,
+    find_refusal_reason,
+    find_uncompared,
+)
 from llm.errors import ModelError
+from llm.injection import BUDGET_SECONDS, inspect_within
 from llm.port import Model, find_model
-from llm.tasks import match_verified as match_verified_task
-from llm.tasks.scope import TASK, Inputs, Output, Strictness
+from llm.tasks.question import MATCH_VERIFIED, SCOPE, ScopeInputs, ScopeOutput, Strictness
 
 if TYPE_CHECKING:
     from knowledge.library.library import NamedInText
@@ -44,9 +51,8 @@ if TYPE_CHECKING:
 
 MOST_QUESTIONS = 3
 """The number of questions of one message that are answered together."""
-ACCEPTED_COVERAGE: dict[Strictness, float] = {"low": 0.25, "medium": 0.5, "high": 0.7}
-"""Without a model, the least coverage within scope; the score is calibrated so that about 95 % of
-real questions have at least 0.5."""
+_HARDLY_COVERED = 0.5
+"""The coverage below which a question in a language that no document has is called untranslated."""
 _OPEN = 0.5
 _NEAREST = 5
 _CERTAIN = 0.95
@@ -109,27 +115,20 @@ FindNamed = Callable[[str, Sequence[str]], Awaitable["NamedInText"]]
 
 
 class GuardrailsAgent(Agent[Reads, Writes]):
-    """Accepts questions about the subject of the documents and declines all others.
-
-    The verdict is that of the combined call, or of a call of this agent, which sees what the
-    documents hold on the question. Signs of an attack are a hint to the model. It comes before
-    everything else: only within scope is the user asked which of several meanings is meant, or
-    which of more than `MOST_QUESTIONS` questions comes first, unless tools answer all of them.
-
-    What the user chose from the options of the desk is within scope, and so is a review whose
-    documents the request names: it reads these alone, and they need not be in the index.
-
-    Where no model decides, a question is declined only if the documents are plainly about something
-    else, by their calibrated coverage, or if they are in other languages and nobody translated it.
-    An answer to what the desk asked is never declined for its few words: the desk asks again.
-    A vague question goes on to the search, which asks back. Where tools can answer, a question that
-    names a document is within scope, too.
-
-    A question that means the same as one that the owner has answered gets this verified answer; see
-    `agents.question.verified`.
-
-    With an `early_embedding` a vendor embeds the question for the search stage while the scope
-    model judges, and the documents are searched by words meanwhile.
+    """Accepts questions about the subject of the documents and declines all others. The verdict is
+    that of the combined call, or of a call of this agent, which sees what the documents contain
+    about the question. Signs of an attack are a hint to the model. The scope is decided first: only
+    for a question within scope is the user asked which of several meanings is meant, or which of
+    more than `MOST_QUESTIONS` questions comes first, unless tools answer all of them. An option
+    that the user chose is within scope, and so is a review whose documents the request names: it
+    reads only these, and they need not be in the index. Without a model, the topic of a question is
+    unknown, so no question is called out of scope. It ends here only if the search found no match
+    in the documents, or if they are in other languages and there is no translation. A reply to a
+    question of Refdesk is never declined for having few words: Refdesk asks again. A question that
+    names a document continues if tools can read it. A question with the meaning of a verified
+    answer gets that answer; see `agents.question.verified`. With an `early_embedding` a vendor
+    embeds the question for the search stage while the scope model judges; meanwhile the documents
+    are searched by words.
     """
 
     role = Role.GUARDRAILS
@@ -170,7 +169,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         settings = parts.settings
         combined = settings.combines_understanding
         return cls(
-            model=None if combined else find_model(parts.model(TASK.name)),
+            model=None if combined else find_model(parts.model(SCOPE.name)),
             searcher=parts.searcher,
             domain_name=settings.domain_name,
             domain_scope=settings.domain_scope,
@@ -179,7 +178,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             find_named=None if settings.way is WayName.SEARCH else parts.find_named,
             reviews_documents=settings.way in {WayName.SPECIALISTS, WayName.AUTO},
             find_verified=parts.find_verified,
-            matcher=find_model(parts.model(match_verified_task.TASK.name)),
+            matcher=find_model(parts.model(MATCH_VERIFIED.name)),
             texts=parts.texts,
         )
 
@@ -195,7 +194,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         return Wrote(writes)
 
     async def _match_verified(self, reads: Reads) -> VerifiedMatch:
-        """Return the verified answer of one question; a review or several questions have none."""
+        """Return the verified answer of a single question; reviews have none."""
         if reads.review is not None or len(reads.question_parts) > 1:
             return NOTHING
         asked = AskedQuestion(
@@ -230,12 +229,12 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         return writes
 
     def _find_known(self, reads: Reads) -> Writes | None:
-        """Return the verdict that needs no look at the documents, if there is one."""
+        """Return the verdict that needs no search in the documents, if there is one."""
         if reads.review is not None:
             return _accept_review(reads.review)
         part = reads.understanding
         if part is not None and part.verdict is not None:
-            found = Output(verdict=part.verdict, confidence=_LIKELY, analysis=part.analysis)
+            found = ScopeOutput(verdict=part.verdict, confidence=_LIKELY, analysis=part.analysis)
             writes = self._apply_verdict(found, "combined_call", part.meanings)
             return _name_signs(writes, part.signs)
         pause = reads.open_pause
@@ -255,33 +254,34 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         writes = await self._ask_model(reads, findings, inspection.kinds)
         writes = _name_signs(writes, inspection.kinds)
         if not inspection.is_complete:
-            note = f"not all of it was searched for attacks within {self._inspection_seconds:g} s"
+            note = (
+                f"the text could not be searched for attacks completely within "
+                f"{self._inspection_seconds:g} s"
+            )
             analysis = f"{writes.guardrails_analysis}; {note}"
             writes = writes.model_copy(update={"guardrails_analysis": analysis})
         return writes
 
     async def _ask_model(self, reads: Reads, findings: Findings, signs: tuple[str, ...]) -> Writes:
         if self._model is None:
-            return await self._judge_by_coverage(reads, findings)
+            return await self._judge_without_model(reads, findings)
         nearest = [_make_place(hit) for hit in findings.hits]
         try:
             inputs = self._inputs(reads, nearest, signs)
-            found = (await self._model.ask(TASK, inputs, self.run)).output
+            found = (await self._model.ask(SCOPE, inputs, self.run)).output
         except ModelError as error:
-            writes = await self._judge_by_coverage(reads, findings)
+            writes = await self._judge_without_model(reads, findings)
             note = {"model_error": f"{type(error).__name__}: {error}"}
             return writes.model_copy(update=note)
         named = [nearest[number - 1] for number in found.meanings if 0 < number <= len(nearest)]
         return self._apply_verdict(found, "own_call", tuple(dict.fromkeys(named)))
 
-    async def _judge_by_coverage(self, reads: Reads, findings: Findings) -> Writes:
-        """Return the verdict of what can be proved, where no model decides."""
-        least, covered = ACCEPTED_COVERAGE[self._strictness], findings.coverage
-        analysis = f"the documents cover it with {covered:.2f}, {least:.2f} is asked for"
-        if covered >= least:
+    async def _judge_without_model(self, reads: Reads, findings: Findings) -> Writes:
+        """Return the verdict without a model, from what the search found."""
+        covered = findings.coverage
+        analysis = f"nobody judged what it means; the documents cover it with {covered:.2f}"
+        if covered >= _HARDLY_COVERED:
             return _accept(analysis, covered)
-        if findings.hits and not findings.are_calibrated:
-            return _accept(f"{analysis}, but by words alone", covered)
         named = await self._describe_named(reads)
         if named:
             return _accept(named, _LIKELY)
@@ -291,15 +291,26 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         if reason is not None:
             compared = "without a model, texts in different languages cannot be compared"
             return _refuse(reason, findings, f"{analysis}; {compared}")
-        if is_covered(covered, findings.ambiguity, self._strictness):
-            return _accept(f"{analysis}; it is vague", 1 - covered)
+        if not findings.match_nothing or _judges_words_alone(findings, reads.language):
+            return _accept(analysis, covered)
         if reads.open_pause is not None:
-            # Few words, such as "just tell me", which say nothing without what they answer.
-            return self._ask_back(Output(verdict="unclear", confidence=0.0, analysis=""), ())
-        return self._decline(analysis, 1 - covered)
+            # Few words, such as "just tell me", have no meaning without the question that they
+            # answer.
+            unclear = ScopeOutput(verdict="unclear", confidence=0.0, analysis="")
+            return self._ask_back(unclear, _list_offered(reads.open_pause))
+        found_nothing = _refuse(ClarificationReason.INSUFFICIENT_CONTEXT, findings, analysis)
+        return found_nothing.model_copy(
+            update={
+                "clarification_message": MATCHES_NOTHING,
+                "guardrails_confidence": 1 - covered,
+                "document_languages": find_uncompared(
+                    findings, text=reads.text, text_eng=reads.text_eng
+                ),
+            }
+        )
 
     async def _describe_named(self, reads: Reads) -> str:
-        """Return how many documents the question names, where tools read it; empty: none."""
+        """Return how many documents the question names, if tools can read them; empty: none."""
         if self._find_named is None:
             return ""
         named = await self._find_named(reads.canonical_question, reads.groups)
@@ -310,8 +321,8 @@ class GuardrailsAgent(Agent[Reads, Writes]):
 
     def _inputs(
         self, reads: Reads, nearest: Sequence[ClarificationOption], signs: tuple[str, ...]
-    ) -> Inputs:
-        return Inputs(
+    ) -> ScopeInputs:
+        return ScopeInputs(
             question=reads.canonical_question,
             text=reads.text,
             related=reads.related_history,
@@ -345,7 +356,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
 
     def _apply_verdict(
         self,
-        found: Output,
+        found: ScopeOutput,
         decided_by: DecidedBy,
         meanings: tuple[ClarificationOption, ...],
     ) -> Writes:
@@ -357,7 +368,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             writes = _accept(found.analysis, found.confidence)
         return writes.model_copy(update={"decided_by": decided_by})
 
-    def _decline(self, analysis: str, confidence: float = _CERTAIN) -> Writes:
+    def _decline(self, analysis: str, confidence: float) -> Writes:
         return Writes(
             within_scope=False,
             guardrails_confidence=confidence,
@@ -368,8 +379,8 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             decided_by="rules",
         )
 
-    def _ask_back(self, found: Output, meanings: tuple[ClarificationOption, ...]) -> Writes:
-        """Return a question about what is meant: with places to choose from, it is ambiguous."""
+    def _ask_back(self, found: ScopeOutput, meanings: tuple[ClarificationOption, ...]) -> Writes:
+        """Return a clarification question; with places to choose from, it is ambiguous."""
         is_choice = len(meanings) > 1
         reason = (
             ClarificationReason.AMBIGUOUS_QUERY if is_choice else ClarificationReason.SCOPE_UNCLEAR
@@ -390,9 +401,16 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         return self._domain_scope.strip().rstrip(".") or self._domain_name
 
 
-def is_covered(coverage: float, ambiguity: float, strictness: Strictness) -> bool:
-    """Return whether a question goes on to the search where no model decides."""
-    return coverage >= ACCEPTED_COVERAGE[strictness] or ambiguity > _OPEN
+def _judges_words_alone(findings: Findings, language: str) -> bool:
+    """Return whether only the words were judged, of documents in other languages."""
+    is_foreign = bool(findings.languages) and language not in findings.languages
+    return is_foreign and not findings.are_calibrated
+
+
+def _list_offered(pause: Pause) -> tuple[ClarificationOption, ...]:
+    """Return the places that the desk offered when it asked, to offer them again."""
+    pairs = zip(pause.options, pause.places, strict=False)
+    return tuple(ClarificationOption(label=label, crumbs=place) for label, place in pairs if place)
 
 
 def _ask_which(questions: tuple[str, ...]) -> dict[str, object]:
@@ -405,7 +423,7 @@ def _ask_which(questions: tuple[str, ...]) -> dict[str, object]:
 
 
 def _ask_whether(candidates: Sequence[VerifiedAnswer]) -> Writes:
-    """Return the question which of the answered questions is meant, if it is one of them."""
+    """Return a clarification question that offers similar verified answers, if any."""
     return Writes(
         within_scope=True,
         guardrails_confidence=_OPEN,
@@ -459,7 +477,7 @@ def _refuse(reason: ClarificationReason, findings: Findings, analysis: str) -> W
 
 
 def _name_signs(writes: Writes, signs: tuple[str, ...]) -> Writes:
-    """Return a verdict whose analysis names the signs of an attack, for who operates the desk."""
+    """Return a verdict whose analysis names the signs of an attack, for the operator."""
     if not signs:
         return writes
     note = f"signs of an attempt to change how the desk works: {', '.join(signs)}"

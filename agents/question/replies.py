@@ -1,7 +1,6 @@
-"""Recognises short fixed words: a reply to an open question of the desk, thanks, a greeting.
-
-The words are in `replies.toml`. A reply is recognised where it can only be that: the words of a
-button, the number of an option. Thanks and the like are read only where no model decides.
+"""Recognises short fixed phrases: a reply to an open question, thanks, a greeting. The phrases are
+in `replies.toml`. Only unambiguous replies are recognised: the words of a button, the number of an
+option. Thanks and the like are recognised only if no model decides.
 """
 
 import re

@@ -1,4 +1,6 @@
-"""Translates the text of the user into correct English; one call also finds out what it means."""
+"""Translates the text of the user into correct English; a combined call also determines its
+meaning.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,15 +27,21 @@ from knowledge.errors import KnowledgeError
 from knowledge.language.protecting import PlaceholderLost, Protected, protect
 from knowledge.port import ANSWER_CHARACTERS, Hit, Searcher, SearchRequest
 from knowledge.search.query import ENGLISH
-from llm.attacks.injection import BUDGET_SECONDS, inspect_within
 from llm.errors import ModelError
+from llm.injection import BUDGET_SECONDS, inspect_within
 from llm.partial_answers import QuestionReader, ask_and_follow
-from llm.port import Model, find_model
-from llm.tasks import understand
-from llm.tasks.essence import list_earlier
-from llm.tasks.scope import Strictness
-from llm.tasks.translate import TASK, Inputs, Output
-from llm.text_listener import TextListener
+from llm.port import Model, TextListener, find_model
+from llm.tasks.question import (
+    TRANSLATE,
+    UNDERSTAND,
+    RareDetails,
+    Strictness,
+    TranslateInputs,
+    TranslateOutput,
+    UnderstandInputs,
+    UnderstandOutput,
+    list_earlier,
+)
 
 if TYPE_CHECKING:
     from knowledge.search.question_vectors import EarlyEmbedding
@@ -114,13 +122,13 @@ class TranslationAgent(Agent[Reads, Writes]):
     """Translates the text, or corrects English text.
 
     Code, addresses, paths, identifiers and `product_names` are removed before the model call and
-    put back byte for byte. If the model loses one of them, the text stays unchanged with confidence
+    put back byte for byte. If the model omits one of them, the text stays unchanged with confidence
     0, and `translation_error` states the reason.
 
     One `combined` call, if configured, also returns essence and scope, and `understanding` carries
-    these results. A look into the index comes first: the model is shown the places that come
-    nearest to the turn, and the signs of an attack, if there are any. Otherwise the agent asks for
-    the translation alone. Where no model answers, the text goes on as it was typed.
+    these results. The index is searched first: the model is shown the places that are most similar
+    to the turn, and the signs of an attack, if there are any. Otherwise the agent asks for the
+    translation only. If no model answers, the text is used as it was typed.
 
     With an early embedding, a vendor embeds the question as soon as the combined call has written
     it, while it writes the rest. `early_embedding` is "discarded" if the call ends with another
@@ -146,10 +154,10 @@ class TranslationAgent(Agent[Reads, Writes]):
     def make(cls, parts: AgentParts[TranslationSettings]) -> Self:
         settings = parts.settings
         if not settings.combines_understanding:
-            model = find_model(parts.model(TASK.name))
+            model = find_model(parts.model(TRANSLATE.name))
             return cls(model=model, product_names=settings.product_names)
         combined = CombinedCall(
-            parts.model(understand.TASK.name),
+            parts.model(UNDERSTAND.name),
             parts.searcher,
             settings.domain_name,
             settings.domain_scope,
@@ -168,8 +176,8 @@ class TranslationAgent(Agent[Reads, Writes]):
             if self._combined is not None:
                 return Wrote(await self._understand(self._combined, reads, protected))
             if self._model is not None:
-                inputs = Inputs(text=protected.text, language=reads.language)
-                found = (await self._model.ask(TASK, inputs, self.run)).output
+                inputs = TranslateInputs(text=protected.text, language=reads.language)
+                found = (await self._model.ask(TRANSLATE, inputs, self.run)).output
                 return Wrote(_restore(reads, protected, found))
         except ModelError as error:
             return Wrote(_keep_typed(reads, f"{type(error).__name__}: {error}"))
@@ -182,7 +190,7 @@ class TranslationAgent(Agent[Reads, Writes]):
         if places is None:
             return _keep_typed(reads)
         inspection = await inspect_within(combined.inspection_seconds, reads.text)
-        inputs = understand.Inputs(
+        inputs = UnderstandInputs(
             text=protected.text,
             language=reads.language,
             history=reads.history,
@@ -201,20 +209,20 @@ class TranslationAgent(Agent[Reads, Writes]):
 
 
 async def _ask(
-    combined: CombinedCall, reads: Reads, protected: Protected, inputs: understand.Inputs, run: Run
-) -> tuple[understand.Output, EarlyResult]:
-    """Return the output, and what became of the question that was embedded meanwhile."""
+    combined: CombinedCall, reads: Reads, protected: Protected, inputs: UnderstandInputs, run: Run
+) -> tuple[UnderstandOutput, EarlyResult]:
+    """Return the output, and whether the question that was embedded meanwhile can be used."""
     embedding = combined.early_embedding
     if embedding is None:
-        return (await combined.model.ask(understand.TASK, inputs, run)).output, ""
+        return (await combined.model.ask(UNDERSTAND, inputs, run)).output, ""
 
     async def embed(question: str) -> None:
         await embedding.embed(_predict_search(reads, protected, question, run))
 
     reader = QuestionReader(embed)
     given = await ask_and_follow(
-        TextListener(understand.TASK.name),
-        lambda listener: combined.model.ask(understand.TASK, inputs, run, listener=listener),
+        TextListener(UNDERSTAND.name),
+        lambda listener: combined.model.ask(UNDERSTAND, inputs, run, listener=listener),
         reader.read,
     )
     output = given.output
@@ -226,12 +234,10 @@ async def _ask(
 async def _find_places(
     combined: CombinedCall, reads: Reads, run: Run
 ) -> list[ClarificationOption] | None:
-    """Return the places of the documents that come nearest to the turn, best first.
-
-    None: there are no documents, so that nothing can be answered.
-
-    The search stage looks the same question up if it stays as it is. Where a vendor embeds, words
-    alone are compared: an embedding takes as long as the call that waits for it.
+    """Return the places of the documents that are most similar to the turn, best first. None: there
+    are no documents, so nothing can be answered. The search stage reuses this search if the
+    question does not change. If a vendor embeds, only words are compared, because an embedding
+    takes as long as the call that waits for it.
     """
     earlier = list_earlier(reads.history)
     request = SearchRequest(
@@ -249,7 +255,7 @@ async def _find_places(
     try:
         findings = await combined.searcher.search(request)
     except KnowledgeError:
-        # The search stage meets the same fault, and says so.
+        # The search stage will have the same fault and report it.
         return []
     if findings.documents == 0:
         return None
@@ -270,7 +276,7 @@ def _find_question(reads: Reads) -> Pause | None:
 
 
 def _keep_typed(reads: Reads, model_error: str = "", *, confidence: float | None = None) -> Writes:
-    """Return the text as it was typed; nobody needs to translate English."""
+    """Return the text as it was typed; English text needs no translation."""
     is_english = reads.language == ENGLISH
     return Writes(
         text_eng=reads.text,
@@ -291,7 +297,7 @@ def _predict_search(reads: Reads, protected: Protected, question: str, run: Run)
     )
 
 
-def _restore(reads: Reads, protected: Protected, found: Output) -> Writes:
+def _restore(reads: Reads, protected: Protected, found: TranslateOutput) -> Writes:
     """Return the output of a call for the translation alone."""
     text_eng, error = reads.text, ""
     try:
@@ -320,12 +326,12 @@ def _restore(reads: Reads, protected: Protected, found: Output) -> Writes:
 def _take(
     reads: Reads,
     protected: Protected,
-    found: understand.Output,
+    found: UnderstandOutput,
     places: Sequence[ClarificationOption],
     signs: tuple[str, ...],
 ) -> Writes:
     """Return the results of a combined call."""
-    more = found.details or understand.RareDetails()
+    more = found.details or RareDetails()
     is_english = reads.language == ENGLISH
     question, error = _restore_question(reads, protected, found.canonical_question)
     # A turn that leans on others is in English what was typed, if that is English.

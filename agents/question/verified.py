@@ -1,7 +1,5 @@
-"""Finds the verified answer that a question asks for: a search finds, a model decides.
-
-Without a model only the same words are the same question; where others come near, the user is
-asked.
+"""Finds the verified answer of a question: a search finds candidates, a model decides. Without a
+model only a question with the same words matches; if others are similar, the user is asked.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,11 +11,12 @@ from envelope.run import Run
 from envelope.verified import VerifiedAnswer
 from llm.errors import ModelError
 from llm.port import Model
-from llm.tasks.match_verified import LONGEST_ANSWER, TASK, AnsweredQuestion, Inputs
+from llm.tasks.question import LONGEST_ANSWER, MATCH_VERIFIED, AnsweredQuestion, MatchVerifiedInputs
 
 FindVerified = Callable[[Sequence[str], Sequence[str], Run], Awaitable[Sequence[VerifiedAnswer]]]
-"""Returns the verified answers whose questions come nearest to some texts, the nearest first, which
-a person of these groups may read; none where none comes near. The run pays for vectors."""
+"""Returns the verified answers with the questions most similar to some texts, the most similar
+first, which a person of these groups may read. The run pays for vectors.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ async def match_verified(
     if same is not None:
         return VerifiedMatch(same)
     if chosen or model is None:
-        # The user who was asked before has said what is meant.
+        # The user has already chosen when asked before.
         return NOTHING if asked.pause is not None else VerifiedMatch(candidates=tuple(found))
     return await _ask_model(asked, found, model, run)
 
@@ -72,8 +71,8 @@ async def _ask_model(
     )
     text = "" if asked.text == asked.canonical else asked.text
     try:
-        inputs = Inputs(question=asked.canonical, text=text, answered=listed)
-        given = await model.ask(TASK, inputs, run)
+        inputs = MatchVerifiedInputs(question=asked.canonical, text=text, answered=listed)
+        given = await model.ask(MATCH_VERIFIED, inputs, run)
     except ModelError as error:
         return VerifiedMatch(error=f"{type(error).__name__}: {error}")
     number = given.output.number

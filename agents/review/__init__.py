@@ -1,6 +1,4 @@
-"""Reviews of documents against rules: nine specialists, each adds to what the others found.
-
-`requirements` are what a rule demands, `verdicts` what a document says to it, `audit` checks the
-citations, `report` writes it all down. These folders are functions without I/O; the modules of the
-agents themselves read documents and ask models.
+"""Reviews of documents against rules by nine specialists. `requirements` has the requirements of a
+rule, `verdicts` the verdicts about a document, `audit` checks citations, `report` writes the
+report; these are functions without I/O. The modules of the agents read documents and call models.
 """

@@ -1,9 +1,10 @@
-r"""Checks whether the citations of an answer exist and say what the answer says of them.
+r"""Checks whether the citations of an answer exist and support it.
 
 An answer is Markdown that cites by `[1]` with a list of sources, by `\cite{id}`, or by links. The
 list begins with a line such as "Sources" and has a line for each: `[1] Title`, `1. Title`,
 `- [1] [Title](address)`, and perhaps an address in the next one. Footnotes (`[^1]`) and definitions
-(`[1]: address`) are sources wherever they stand. What code cannot prove stays open for a model.
+(`[1]: address`) are sources wherever they are in the text. What code cannot prove is left to a
+model.
 """
 
 import re
@@ -274,7 +275,7 @@ def normalise_name(name: str) -> str:
 
 
 def choose_closest(claim: str, named: Sequence[CitablePassage]) -> CitablePassage | None:
-    """Return the passage that shares most rare words with a claim; None: there is none."""
+    """Return the passage that shares most rare words with a claim, or None."""
     if len(named) < 2:
         return named[0] if named else None
     place = TextPlace(document_id="", unit_id="", start=0, end=0)
@@ -308,7 +309,7 @@ def check_facts(
 def _compare(one: Measure, closest: Sequence[Measure], every: Sequence[Measure]) -> Iterator[str]:
     same = [known for known in closest if known.family == one.family]
     if same and all(known.value != one.value for known in same):
-        yield f"the claim says “{one.text}”, and the source “{same[0].text}”"
+        yield f"the claim says “{one.text}”, but the source says “{same[0].text}”"
     elif not (same or one.family.startswith(COUNT)) and all(
         (known.family, known.value) != (one.family, one.value) for known in every
     ):

@@ -29,7 +29,12 @@ from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.specialists import Extracted, FindingList, SpecialistError, StoredVerdicts
-from llm.tasks.citation_auditor import TASK, CheckedStatement, CitedStatement, Inputs
+from llm.tasks.review import (
+    CITATION_AUDITOR,
+    CheckedStatement,
+    CitationAuditorInputs,
+    CitedStatement,
+)
 
 _MOST_STATEMENTS = 60
 _MOST_SUMMARY = 5
@@ -64,7 +69,7 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
     """Looks up each cited source in the documents that the person may read.
 
     Code proves that a source exists and has the numbers of the claim; a model judges whether it
-    says the claim. The places of verdicts are compared word for word with the documents as they
+    supports the claim. The places of verdicts are compared word for word with the documents as they
     are now.
     """
 
@@ -84,12 +89,12 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
         decided_by, errors = "", tuple[SpecialistError, ...]()
         if proved and not self.toolbox.is_offline:
             turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
-            inputs = Inputs(
+            inputs = CitationAuditorInputs(
                 question=add_focus(reads.canonical_question, reads.round_focus),
                 language=reads.language,
                 statements=tuple(_make_statement(at, *one) for at, one in enumerate(proved)),
             )
-            given = await self.toolbox.consult(TASK, inputs, turns, reads)
+            given = await self.toolbox.consult(CITATION_AUDITOR, inputs, turns, reads)
             if isinstance(given, NoOutput) and given.calls:
                 return Wrote(
                     Writes(
@@ -123,7 +128,7 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
     async def _prove(
         self, claims: Sequence[CitedClaim], groups: Sequence[str]
     ) -> list[tuple[AuditedCitation, CitablePassage | None]]:
-        """Return what code proves about each claim, and the passage that is most about it."""
+        """Return what code proves about each claim, and the passage closest to it."""
         wanted = {normalise_name(name) for one in claims for name in one.names}
         listed = await self.toolbox.library.list_documents(groups) if wanted else []
         read = await self.toolbox.read_documents(find_cited_documents(listed, wanted), groups)
@@ -138,7 +143,7 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
         return found
 
     async def _compare_places(self, reads: Reads) -> list[AuditedCitation]:
-        """Return whether the text of each piece of evidence stands at its place."""
+        """Return whether each piece of evidence is at its place word for word."""
         if reads.verdicts is None:
             return []
         review = await self.toolbox.load(reads.verdicts.reference, ReviewResult)
@@ -152,7 +157,7 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
             stands = one.text in texts.get(one.place.unit_id, "")
             place = " > ".join(one.place.heading_path)
             title = titles.get(one.place.document_id, "the document")
-            problem = f"the quotation no longer stands in {title}, {place}"
+            problem = f"the quotation is no longer in {title}, {place}"
             found.append(
                 AuditedCitation(
                     label=name,
@@ -191,7 +196,7 @@ def _add_judgement(proved: AuditedCitation, checked: CheckedStatement | None) ->
         return proved
     problems = checked.problems
     if not problems and checked.says != "yes":
-        problems = (f"the source does not say it ({checked.says})",)
+        problems = (f"the source does not support it ({checked.says})",)
     return proved.model_copy(
         update={
             "says": checked.says,

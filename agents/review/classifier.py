@@ -13,8 +13,7 @@ from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.specialists import Extracted, SpecialistError
 from knowledge.library.library import WholeDocument
-from llm.tasks.classifier import TASK, Inputs
-from llm.tasks.specialist_material import TextUnit
+from llm.tasks.review import CLASSIFIER, ClassifierInputs, TextUnit
 
 _CHARACTERS = 12_000
 _MOST_DOCUMENTS = 8
@@ -62,7 +61,7 @@ class ClassifierAgent(SpecialistAgent[Reads, Writes]):
             return Wrote(Writes(errors=(self.toolbox.make_error("no document to classify"),)))
         if self.toolbox.is_offline:
             return Wrote(Writes(classification=tuple(map(_name_language, documents))))
-        inputs = Inputs(
+        inputs = ClassifierInputs(
             question=add_focus(reads.canonical_question, reads.round_focus),
             language=reads.language,
             documents=tuple(
@@ -76,7 +75,7 @@ class ClassifierAgent(SpecialistAgent[Reads, Writes]):
             ),
         )
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
-        given = await self.toolbox.consult(TASK, inputs, turns, reads)
+        given = await self.toolbox.consult(CLASSIFIER, inputs, turns, reads)
         if isinstance(given, NoOutput):
             return Wrote(
                 Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)

@@ -53,15 +53,15 @@ from envelope.specialists import (
     StoredPart,
     StoredVerdicts,
 )
-from llm.tasks.compliance import (
-    TASK,
+from llm.tasks.review import (
+    COMPLIANCE,
     ClauseReading,
     ComparedMeasures,
-    Inputs,
-    Output,
+    ComplianceInputs,
+    ComplianceOutput,
     RequirementVerdict,
+    TextUnit,
 )
-from llm.tasks.specialist_material import TextUnit
 
 _CLAUSE_ROUNDS, _ROUNDS = 2, 4
 """Parts without a result are tried once more: the clauses first, then the requirements."""
@@ -82,7 +82,7 @@ _NO_EVIDENCE = (
 )
 _NO_VERDICT = "the model gave no verdict"
 _NOT_VERBATIM = (
-    "{name}: a quotation does not stand in its passage word for word, so the whole passage is shown"
+    "{name}: a quotation is not in its passage word for word, so the whole passage is shown"
 )
 
 
@@ -154,17 +154,17 @@ class _Material:
 
 
 def _read_subject(place: TextPlace) -> str:
-    """Return the heading above a rule without its number, which another text means differently."""
+    """Return the heading above a rule without its number."""
     words = place.heading_path[-1].split() if place.heading_path else []
     return " ".join(one for one in words if one.isalpha())
 
 
 class ComplianceAgent(SpecialistAgent[Reads, Writes]):
-    """A model reads both ways: each clause against the requirements, then each requirement.
-
-    The verdict knows what the clauses said, and how the numbers of both compare. Evidence is a
-    passage that exists, quoted word for word; a status without it does not count. Without a model
-    nothing is decided: each requirement is shown with the passages closest to it.
+    """A model compares in both directions: first each clause with the requirements, then each
+    requirement with the clauses. The verdict is given the results of the first step, and how the
+    numbers of both texts compare. Evidence is a passage that exists, quoted word for word; a status
+    without it does not count. Without a model nothing is decided: each requirement is shown with
+    the passages closest to it.
     """
 
     role = Role.COMPLIANCE
@@ -239,7 +239,7 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         inputs = self._make_inputs(reads, rules, own, material).model_copy(
             update={"direction": "clauses"}
         )
-        given = await self.toolbox.consult(TASK, inputs, reads=reads)
+        given = await self.toolbox.consult(COMPLIANCE, inputs, reads=reads)
         if isinstance(given, NoOutput):
             return Writes(errors=given.errors)
         names, ids = {one.id for one in own}, {one.id for one in rules}
@@ -258,13 +258,13 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         clauses = await self.toolbox.load(part.reference, ReadClauses)
         inputs = await asyncio.to_thread(self._prepare, reads, own, clauses.readings, material)
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
-        given = await self.toolbox.consult(TASK, inputs, turns, reads)
+        given = await self.toolbox.consult(COMPLIANCE, inputs, turns, reads)
         if isinstance(given, NoOutput):
             return Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
         outputs, errors = [given.output], given.errors
         if lost := _list_lost(own, outputs):
             wanted = inputs.model_copy(update={"requirements": compress_requirements(lost)})
-            again = await self.toolbox.consult(TASK, wanted, reads=reads)
+            again = await self.toolbox.consult(COMPLIANCE, wanted, reads=reads)
             outputs += [] if isinstance(again, NoOutput) else [again.output]
             errors += again.errors
         decided = _decide_verdicts(own, outputs, inputs, material)
@@ -272,7 +272,7 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         return written.model_copy(update={"errors": errors})
 
     async def _store_part(
-        self, part: PartPlan, found: BaseModel, items: int, given: GivenOutput[Output]
+        self, part: PartPlan, found: BaseModel, items: int, given: GivenOutput[ComplianceOutput]
     ) -> Writes:
         stored = StoredPart(
             reference=await self.toolbox.store(found), items=items, decided_by=given.decided_by
@@ -285,8 +285,8 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         rules: Sequence[Requirement],
         passages: Sequence[Passage],
         material: _Material,
-    ) -> Inputs:
-        return Inputs(
+    ) -> ComplianceInputs:
+        return ComplianceInputs(
             question=add_focus(reads.canonical_question, reads.round_focus),
             language=reads.language,
             document=name_documents([one.title for one in material.documents]),
@@ -305,7 +305,7 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         own: Sequence[Requirement],
         readings: Sequence[ClauseReading],
         material: _Material,
-    ) -> Inputs:
+    ) -> ComplianceInputs:
         """Return the inputs for the verdicts of some requirements, with all that may matter."""
         ids = {one.id for one in own}
         known = tuple(one for one in readings if one.requirement_id in ids)
@@ -365,7 +365,7 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
 
 
 def _find_problem(reads: Reads) -> str:
-    """Return the missing input as a sentence; empty: nothing is missing."""
+    """Return the missing input as a sentence, or "" if nothing is missing."""
     if reads.checklist is None:
         return (
             "expected the output of requirement_extractor, found none: the order is extractor, "
@@ -440,7 +440,7 @@ def _plan_rules(material: _Material) -> tuple[PartPlan, ...]:
 
 
 def _divide(sizes: Sequence[int], longest: int, most: int) -> Iterator[tuple[int, int]]:
-    """Yield the ends of groups; of many items the groups are larger, so that a scatter has room."""
+    """Yield the ends of groups; many items make larger groups, to fit into one scatter."""
     return divide_sizes(
         sizes,
         max(longest, 2 * sum(sizes) // _MOST_PARTS),
@@ -507,13 +507,18 @@ def _compare(rule: Requirement, passage: Passage, material: _Material) -> tuple[
     )
 
 
-def _list_lost(own: Sequence[Requirement], outputs: Iterable[Output]) -> list[Requirement]:
+def _list_lost(
+    own: Sequence[Requirement], outputs: Iterable[ComplianceOutput]
+) -> list[Requirement]:
     known = {one.requirement_id for output in outputs for one in output.verdicts}
     return [one for one in own if one.id not in known]
 
 
 def _decide_verdicts(
-    own: Sequence[Requirement], outputs: Sequence[Output], inputs: Inputs, material: _Material
+    own: Sequence[Requirement],
+    outputs: Sequence[ComplianceOutput],
+    inputs: ComplianceInputs,
+    material: _Material,
 ) -> DecidedPart:
     """Return the model's verdicts, as far as code finds their passages."""
     by_id = {one.requirement_id: one for output in outputs for one in output.verdicts}

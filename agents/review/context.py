@@ -1,4 +1,6 @@
-"""Shortens what specialists leave for each other, and gives each one its context."""
+"""Shortens the outputs that specialists pass to each other, and makes the context of each
+specialist.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,7 +12,7 @@ from agents.review.verdicts import Risk, Verdict, VerdictEvidence
 from envelope.conversation import Turn
 from envelope.specialists import Extracted
 from llm.port import I
-from llm.tasks.specialist_material import KnownRequirement, KnownVerdict, SpecialistInputs
+from llm.tasks.review import KnownRequirement, KnownVerdict, SpecialistInputs
 
 REMOVED = frozenset(
     {"iterations", "retrieval_method", "total_tool_cost_usd", "tool_calls_made", "chunks",
@@ -25,7 +27,7 @@ _FIRST_SHARE, _LAST_SHARE = 0.6, 0.35
 
 
 def compress_output(value: JsonValue, longest: int = LONGEST) -> JsonValue:
-    """Return an output without the fields that nobody reads; long texts lose their middle."""
+    """Return an output without unused fields; long texts are shortened in the middle."""
     if isinstance(value, str):
         return shorten_middle(value, longest)
     if isinstance(value, list):
@@ -105,7 +107,7 @@ LAST_TURNS = 3
 _LONGEST_TURN, _LONGEST_TEXT, _LONGEST_OUTPUTS = 300, 300, 4_000
 _MOST_DOCUMENTS, _MOST_PLACES = 20, 10
 _NOT_SHOWN = frozenset({"reference", "chunks_data", "chunk_ids", "citations", "decided_by"})
-"""Names of stored values, and passages: the specialist has what it needs of them."""
+"""Names of stored values, and passages, which the specialist receives in another way."""
 
 
 def add_context(inputs: I, reads: BaseModel | None) -> I:
@@ -127,7 +129,7 @@ def add_context(inputs: I, reads: BaseModel | None) -> I:
 
 
 def write_outputs(values: Mapping[str, object]) -> str:
-    """Return the outputs of the others as compact JSON, without what nobody reads; or empty."""
+    """Return the outputs of the others as compact JSON without unused fields, or ""."""
     shown: dict[str, JsonValue] = {}
     for name in OUTPUTS:
         value = values.get(name)

@@ -1,4 +1,4 @@
-"""Estimates what a review takes before it begins: calls of models, and tokens."""
+"""Estimates the model calls and tokens of a review before it begins."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -8,14 +8,14 @@ from llm.port import Usage
 from llm.prices import estimate_call_usd
 
 _CHUNK_TOKENS = 200
-"""Of a chunk of a document, with its headings."""
+"""Tokens of a chunk of a document, with its headings."""
 _PART_CHUNKS, _PART_REQUIREMENTS = 8, 10
 _CLAUSES_CHUNKS, _SHOWN_CHUNKS = 15, 30
 _PROMPT_TOKENS = 2_500
 _WRITTEN_TOKENS = 1_000
-"""Of the output of a call."""
+"""Tokens of the output of a call."""
 _OTHERS = 7
-"""Classes, risks, gaps, the audit, the report, the answer and its check."""
+"""Calls for classes, risks, gaps, the audit, the report, the answer and its check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class ReviewCost:
 def estimate_cost(law_chunks: int, document_chunks: int, model: str = "") -> ReviewCost:
     """Return the estimate for a law and a document; most laws have a requirement for each chunk.
 
-    `model` is as in `llm.port.Model`; a price that nobody knows is None.
+    `model` is as in `llm.port.Model`; an unknown price is None.
     """
     reading = ceil(law_chunks / _PART_CHUNKS)
     clauses = ceil(document_chunks / _CLAUSES_CHUNKS)

@@ -23,10 +23,14 @@ from envelope.specialists import (
     SpecialistError,
 )
 from envelope.tool_loop import NO_TRIAGE, Triage
-from llm.conversation import ModelMessage, ToolUse
-from llm.port import OFFLINE
-from llm.tasks.extractor import TASK, CandidateDocument, Inputs, Output
-from llm.tasks.specialist_material import TextUnit
+from llm.port import OFFLINE, ModelMessage, ToolUse
+from llm.tasks.review import (
+    EXTRACTOR,
+    CandidateDocument,
+    ExtractorInputs,
+    ExtractorOutput,
+    TextUnit,
+)
 from tools.calls import QuotedPassage
 from tools.passages import describe_place
 
@@ -39,10 +43,10 @@ _MOST_READ = 12
 _BEGINNING = 300
 _SEARCHES = ("hybrid_search", "search")
 _MOST_CHARACTERS = 12_000
-"""Of all passages together that are handed over."""
+"""Characters of all passages that are passed on."""
 _REQUEST = "request"
 _TITLE_CHARACTERS = 6_000
-"""Of all titles together; a branch returns at most 32 kB."""
+"""Characters of all titles; a branch returns at most 32 kB."""
 _SHORTEST_TITLE = 30
 
 
@@ -86,7 +90,7 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
             return Wrote(Writes(extracted=await self._take(reads.review, reads.groups)))
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
         passages = _list_passages(turns)
-        inputs = Inputs(
+        inputs = ExtractorInputs(
             question=add_focus(reads.canonical_question, reads.round_focus),
             language=reads.language,
             candidates=await self._list_candidates(reads),
@@ -100,7 +104,7 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
         )
         if self.toolbox.is_offline:
             return Wrote(await self._search(reads, turns, passages, inputs))
-        given = await self.toolbox.consult(TASK, inputs, turns, reads)
+        given = await self.toolbox.consult(EXTRACTOR, inputs, turns, reads)
         if isinstance(given, NoOutput):
             return Wrote(
                 Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
@@ -109,7 +113,11 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
         return Wrote(Writes(extracted=extracted, errors=given.errors))
 
     async def _search(
-        self, reads: Reads, turns: LoopTurns, passages: Sequence[QuotedPassage], inputs: Inputs
+        self,
+        reads: Reads,
+        turns: LoopTurns,
+        passages: Sequence[QuotedPassage],
+        inputs: ExtractorInputs,
     ) -> Writes:
         """Without a model: one search for the question, and the documents that it names."""
         tools = self.toolbox.profile.tools
@@ -123,7 +131,7 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
             TitledDocument(one.id, one.title, one.source, one.language) for one in inputs.candidates
         ]
         scope = find_scope(inputs.question, known, reads.language)
-        output = Output(
+        output = ExtractorOutput(
             documents=tuple(one.id for one in scope.documents),
             against=tuple(one.id for one in scope.against),
             notes=scope.notes,
@@ -163,7 +171,7 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
 
     async def _collect(
         self,
-        output: Output,
+        output: ExtractorOutput,
         reads: Reads,
         passages: Sequence[QuotedPassage],
         decided_by: str,

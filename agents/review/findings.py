@@ -92,7 +92,8 @@ def describe_review(
 ) -> tuple[Finding, ...]:
     """Return the counts, then violations and gaps; those whose ids `order` has come first.
 
-    What is fulfilled, and further `gaps`, such as two clauses that contradict each other, follow.
+    Fulfilled requirements and further `gaps`, such as two clauses that contradict each other,
+    follow.
     """
     known = {one.id: one for one in extraction.requirements}
     rank = {name: place for place, name in enumerate(order)}

@@ -27,8 +27,7 @@ from envelope.specialists import (
     StoredChecklist,
     StoredVerdicts,
 )
-from llm.tasks.gap_synthesizer import TASK, FoundGap, Inputs
-from llm.tasks.specialist_material import TextUnit
+from llm.tasks.review import GAP_SYNTHESIZER, FoundGap, GapSynthesizerInputs, TextUnit
 
 _LONGEST = 2_000
 _MOST_MET = 40
@@ -95,7 +94,7 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
             for own in _divide(passages)
         ]
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
-        given = await self.toolbox.consult_each(TASK, batches, turns, reads)
+        given = await self.toolbox.consult_each(GAP_SYNTHESIZER, batches, turns, reads)
         if (asked := given.calls) is not None:
             return Wrote(
                 Writes(tool_calls=asked.calls, plan_messages=asked.messages, errors=asked.errors)
@@ -119,12 +118,12 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
 
     async def _make_inputs(
         self, reads: Reads, extraction: Extraction, review: ReviewResult
-    ) -> Inputs:
+    ) -> GapSynthesizerInputs:
         """Return the inputs without passages: what is not met, and some of what is."""
         met = review.of_status(Status.COMPLIANT)[:_MOST_MET]
         verdicts = compress_verdicts((*review.findings, *met))
         names = [one.requirement_id for one in verdicts]
-        return Inputs(
+        return GapSynthesizerInputs(
             question=add_focus(reads.canonical_question, reads.round_focus),
             language=reads.language,
             requirements=compress_requirements(extraction.requirements, names),

@@ -31,8 +31,12 @@ from envelope.specialists import (
     StoredChecklist,
     StoredVerdicts,
 )
-from llm.tasks.report_generator import TASK, Inputs, Output
-from llm.tasks.specialist_material import KnownVerdict
+from llm.tasks.review import (
+    REPORT_GENERATOR,
+    KnownVerdict,
+    ReportGeneratorInputs,
+    ReportGeneratorOutput,
+)
 
 LARGEST_INLINE = 24_000
 """Bytes of a report that travels in the envelope: the result of a branch has at most 32 kB."""
@@ -129,19 +133,19 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
 
     async def _write(
         self, reads: Reads, inputs: ReportInputs
-    ) -> tuple[Output, tuple[SpecialistError, ...]]:
+    ) -> tuple[ReportGeneratorOutput, tuple[SpecialistError, ...]]:
         """Return what a model writes about the findings; nothing without a model.
 
         The summary is that of the first batch: the most serious findings.
         """
         if self.toolbox.is_offline:
-            return Output(), ()
+            return ReportGeneratorOutput(), ()
         batches = list(divide_findings(compress_verdicts(inputs.review.findings))) or [()]
         asked = [_make_task_inputs(reads, inputs, own) for own in batches]
-        given = await self.toolbox.consult_each(TASK, asked, LoopTurns(), reads)
+        given = await self.toolbox.consult_each(REPORT_GENERATOR, asked, LoopTurns(), reads)
         advice = tuple(one for output in given.outputs for one in output.recommendations)
         summary = given.outputs[0].summary if given.outputs else ()
-        return Output(summary=summary, recommendations=advice), given.errors
+        return ReportGeneratorOutput(summary=summary, recommendations=advice), given.errors
 
     async def _cut(self, reads: Reads) -> dict[str, DocumentUnits]:
         found = reads.extracted if reads.extracted is not None else Extracted()
@@ -204,9 +208,9 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
 
 def _make_task_inputs(
     reads: Reads, inputs: ReportInputs, findings: tuple[KnownVerdict, ...]
-) -> Inputs:
+) -> ReportGeneratorInputs:
     names = [one.requirement_id for one in findings]
-    return Inputs(
+    return ReportGeneratorInputs(
         question=add_focus(reads.canonical_question, reads.round_focus),
         language=reads.language,
         document=inputs.document,

@@ -1,4 +1,4 @@
-"""Turns laws into a checklist: what they demand, with the place of each requirement."""
+"""Turns laws into a checklist of requirements with their places."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -38,17 +38,22 @@ from envelope.specialists import (
     StoredChecklist,
     StoredPart,
 )
-from llm.tasks.requirement_extractor import TASK, Inputs, ListedRequirement, Output
-from llm.tasks.specialist_material import TextUnit
+from llm.tasks.review import (
+    REQUIREMENT_EXTRACTOR,
+    ListedRequirement,
+    RequirementExtractorInputs,
+    RequirementExtractorOutput,
+    TextUnit,
+)
 
 _LONGEST_REASON = 300
 _NO_TEXT = "no text"
-UNREAD = "the model did not say what it demands"
+UNREAD = "the model did not state its requirement"
 """The reason of a unit that a model has neither listed nor set aside."""
 
 
 def list_units_as_requirements(units: Iterable[RuleUnit]) -> Extraction:
-    """Return every unit with text in its order, as it stands: without a model nobody divides it."""
+    """Return every unit with text as one requirement, in order, for use without a model."""
     own = [one for one in units if one.text.strip()]
     return Extraction(
         requirements=tuple(
@@ -70,7 +75,9 @@ def list_units_as_requirements(units: Iterable[RuleUnit]) -> Extraction:
     )
 
 
-def list_unaccounted(outputs: Iterable[Output], units: Sequence[RuleUnit]) -> list[RuleUnit]:
+def list_unaccounted(
+    outputs: Iterable[RequirementExtractorOutput], units: Sequence[RuleUnit]
+) -> list[RuleUnit]:
     """Return the units with text that no output names."""
     named = set()
     for output in outputs:
@@ -79,7 +86,9 @@ def list_unaccounted(outputs: Iterable[Output], units: Sequence[RuleUnit]) -> li
     return [one for one in units if one.text.strip() and one.unit_id not in named]
 
 
-def read_listed(outputs: Sequence[Output], units: Sequence[RuleUnit]) -> ExtractedPart:
+def read_listed(
+    outputs: Sequence[RequirementExtractorOutput], units: Sequence[RuleUnit]
+) -> ExtractedPart:
     """Return the requirements in the order of their units, and the account of every unit.
 
     An entry that names no unit, or stands twice, is left out, and a note says so.
@@ -100,11 +109,11 @@ def read_listed(outputs: Sequence[Output], units: Sequence[RuleUnit]) -> Extract
             unproved += span is None
             known.append(_make_requirement(one, unit, span, f"REQ-{len(known) + 1:03d}"))
     foreign = sum(one.source_section not in names for one in listed)
-    notes = [f"{foreign} entries of the checklist named no unit that was read"] if foreign else []
+    notes = [f"{foreign} entries of the checklist name no unit that was read"] if foreign else []
     if unproved:
         notes.append(
-            f"{unproved} quotations of the checklist do not stand in the law as they were given: "
-            "the whole unit is shown in their place"
+            f"{unproved} quotations of the checklist are not in the law word for word, so the "
+            f"whole unit is shown instead"
         )
     return ExtractedPart(
         requirements=tuple(known),
@@ -187,8 +196,8 @@ class Writes(BaseModel, frozen=True):
 class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
     """Divides laws into parts that have every unit once, reads each part, and joins the results.
 
-    Every unit is accounted for: with its requirements, without any, or as unread. A unit that a
-    model leaves out is asked for once more. Without a model every unit is listed as it stands.
+    Every unit is accounted for: with its requirements, with none, or as unread. A unit that a model
+    omits is requested once more. Without a model every unit is listed unchanged.
     """
 
     role = Role.REQUIREMENT_EXTRACTOR
@@ -224,14 +233,14 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
         units = list_units(laws)[part.first : part.last + 1]
         inputs = self._make_inputs(reads, laws, units)
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
-        given = await self.toolbox.consult(TASK, inputs, turns, reads)
+        given = await self.toolbox.consult(REQUIREMENT_EXTRACTOR, inputs, turns, reads)
         if isinstance(given, NoOutput):
             return Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
-        outputs: list[Output] = [given.output]
+        outputs: list[RequirementExtractorOutput] = [given.output]
         errors = given.errors
         if lost := list_unaccounted(outputs, units):
             again = await self.toolbox.consult(
-                TASK, self._make_inputs(reads, laws, lost), reads=reads
+                REQUIREMENT_EXTRACTOR, self._make_inputs(reads, laws, lost), reads=reads
             )
             outputs += [] if isinstance(again, NoOutput) else [again.output]
             errors += again.errors
@@ -246,9 +255,9 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
 
     def _make_inputs(
         self, reads: Reads, laws: Sequence[DocumentUnits], units: Sequence[RuleUnit]
-    ) -> Inputs:
+    ) -> RequirementExtractorInputs:
         found = reads.extracted if reads.extracted is not None else Extracted()
-        return Inputs(
+        return RequirementExtractorInputs(
             question=add_focus(reads.canonical_question, reads.round_focus),
             language=reads.language,
             target_law=name_documents([one.title for one in laws]),

@@ -1,4 +1,4 @@
-"""The requirements of a law: the units of a rule, what they demand, and checklists of others."""
+"""The units of a law, their requirements, and checklists that were made elsewhere."""
 
 import json
 from collections.abc import Sequence

@@ -23,8 +23,7 @@ from envelope.specialists import (
     StoredChecklist,
     StoredVerdicts,
 )
-from llm.tasks.risk_verifier import TASK, Inputs, RankedRisk
-from llm.tasks.specialist_material import KnownVerdict
+from llm.tasks.review import RISK_VERIFIER, KnownVerdict, RankedRisk, RiskVerifierInputs
 
 _MOST_SUMMARY = 5
 
@@ -71,7 +70,7 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
             return Wrote(Writes(risks=FindingList(items=0)))
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
         batches = [
-            Inputs(
+            RiskVerifierInputs(
                 question=add_focus(reads.canonical_question, reads.round_focus),
                 language=reads.language,
                 requirements=compress_requirements(
@@ -81,7 +80,7 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
             )
             for own in divide_findings(findings)
         ]
-        given = await self.toolbox.consult_each(TASK, batches, turns, reads)
+        given = await self.toolbox.consult_each(RISK_VERIFIER, batches, turns, reads)
         if (asked := given.calls) is not None:
             return Wrote(
                 Writes(tool_calls=asked.calls, plan_messages=asked.messages, errors=asked.errors)

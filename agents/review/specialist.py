@@ -1,4 +1,4 @@
-"""What every specialist works with: its profile, a model, tools, documents and stored results."""
+"""The shared parts of all specialists: profile, model, tools, documents and stored results."""
 
 import asyncio
 import json
@@ -21,24 +21,33 @@ from envelope.specialists import (
     SpecialistError,
     SpecialistProfile,
 )
-from llm.conversation import ConversationModel, ModelMessage, ToolConversation, ToolUse, UserMessage
 from llm.errors import ModelError
 from llm.output_parsing import NotReadable, read
-from llm.port import OFFLINE, I, Model, O, Task
-from llm.tasks.hyde_expansion import TASK, Inputs
-from llm.tasks.specialist_material import SpecialistInputs
+from llm.port import (
+    OFFLINE,
+    ConversationModel,
+    I,
+    Model,
+    ModelMessage,
+    O,
+    Task,
+    ToolConversation,
+    ToolUse,
+    UserMessage,
+)
+from llm.tasks.review import SpecialistInputs
+from llm.tasks.search import HYDE_EXPANSION, HydeExpansionInputs
 from tools.calls import ToolErrorType, ToolResult
-from tools.catalog import ToolCatalog
+from tools.catalog import ToolCatalog, describe_tools
 from tools.dialogue import Dialogue, DialogueLimits, describe_calls
 from tools.executor import CRITICAL, shorten
-from tools.schemas import describe_tools
 
 if TYPE_CHECKING:
     from knowledge.library.library import Library, WholeDocument
     from memory.work_store import RedisWorkStore
 
 
-EXPANSION = TASK.name
+EXPANSION = HYDE_EXPANSION.name
 _MOST_WORDINGS, _LONGEST_WORDING = 4, 1_500
 
 
@@ -53,8 +62,8 @@ async def expand_search(
     if model is None or model.name == OFFLINE or place is None:
         return [*calls]
     use = calls[place]
-    inputs = Inputs(query=read_query(use), question=question, language=language)
-    found = (await model.ask(TASK, inputs, run)).output
+    inputs = HydeExpansionInputs(query=read_query(use), question=question, language=language)
+    found = (await model.ask(HYDE_EXPANSION, inputs, run)).output
     texts = [one.strip()[:_LONGEST_WORDING] for one in (found.passage, *found.queries)]
     wordings: list[JsonValue] = [*list(dict.fromkeys(filter(None, texts)))[:_MOST_WORDINGS]]
     if not wordings or not isinstance(use.arguments, dict):
@@ -76,7 +85,7 @@ def read_query(use: ToolUse) -> str:
 log = structlog.get_logger("agents")
 T = TypeVar("T", bound=BaseModel)
 _MOST_EMPTY = 2
-"""Messages in a row whose searches found nothing, after which nothing more is searched."""
+"""Number of consecutive messages whose searches found nothing, after which the search ends."""
 _SHOWN_RESULTS = 12
 _BATCHES_AT_ONCE = 4
 
@@ -95,7 +104,8 @@ def add_focus(question: str, focus: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NoOutput:
-    """There is no output yet: the specialist calls tools first; without calls, no model answered.
+    """There is no output yet: the specialist calls tools first, or, without calls, no model
+    answered.
 
     `messages` are its messages of the loop since the last hop.
     """
@@ -147,7 +157,7 @@ class LoopTurns:
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """What a specialist works with in one run."""
+    """The means of a specialist in one run."""
 
     profile: SpecialistProfile
     model: Model
@@ -224,7 +234,7 @@ class Toolbox:
         """Return the output of the specialist, or the calls of tools that it wants before.
 
         At a limit of the loop the output is written from the results so far. If the model fails,
-        there is no output, and an entry of `errors` says so: nobody else judges in its place.
+        there is no output, and an entry of `errors` says so.
         """
         inputs = add_context(inputs, reads)
         known = LoopTurns() if turns is None else turns
@@ -317,7 +327,7 @@ class Toolbox:
                 calls, self.expander, known.question, known.language, self.run
             )
         except ModelError as error:
-            text = f"searched as asked, without other wordings: {error}"
+            text = f"searched with the words of the question only, without other wordings: {error}"
             return calls, (self.make_error(text, ErrorSeverity.LOW),)
         return expanded, ()
 
@@ -353,7 +363,7 @@ class Toolbox:
         }
         return tuple(
             self.make_error(
-                f"the tool {tool} failed ({why}): results may be incomplete or unreliable",
+                f"the tool {tool} failed ({why}), so results may be incomplete",
                 ErrorSeverity.MEDIUM,
             )
             for tool, why in failed.items()

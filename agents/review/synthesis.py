@@ -45,12 +45,12 @@ from envelope.specialists import (
 from envelope.tool_loop import NO_TRIAGE, Triage
 from knowledge.library.library import WholeDocument
 from llm.port import OFFLINE
-from llm.tasks.synthesis import (
-    TASK,
+from llm.tasks.review import (
+    SYNTHESIS,
     FindingText,
     FurtherWork,
-    Inputs,
-    Output,
+    SynthesisInputs,
+    SynthesisOutput,
     SynthesisSource,
 )
 from tools.calls import CitedPassage
@@ -209,7 +209,7 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
         material = await self._collect(reads)
         if not material.sources:
             return Wrote(Writes(citation_check=CitationCheck()))
-        inputs = Inputs(
+        inputs = SynthesisInputs(
             question=reads.canonical_question,
             language=reads.language,
             findings=material.findings,
@@ -238,7 +238,7 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
             return Wrote(_ask(given.output.missing, ClarificationReason.INSUFFICIENT_CONTEXT))
         writes = _write(given.output, given.decided_by, material, reads)
         if not writes.response and material.findings:
-            # A model that cites nothing is no reason to lose what the specialists found.
+            # If the model cites nothing, the findings of the specialists are still shown.
             writes = _write(_list_findings(inputs), given.decided_by, material, reads)
         return Wrote(writes.model_copy(update={"errors": given.errors}))
 
@@ -247,7 +247,9 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
         judges = () if reads.verdicts is None else reads.verdicts.decided_by
         return self.toolbox.is_offline and not judges
 
-    async def _write(self, inputs: Inputs, *, is_lost: bool) -> GivenOutput[Output]:
+    async def _write(
+        self, inputs: SynthesisInputs, *, is_lost: bool
+    ) -> GivenOutput[SynthesisOutput]:
         """Return the answer of the model; the findings one by one if it gives none.
 
         So do findings where nothing of the answer before was left after the check.
@@ -256,7 +258,7 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
             text = "the answer failed the check: the findings were listed instead"
             error = self.toolbox.make_error(text, ErrorSeverity.MEDIUM)
             return GivenOutput(_list_findings(inputs), OFFLINE, (error,))
-        given = await self.toolbox.consult(TASK, inputs)
+        given = await self.toolbox.consult(SYNTHESIS, inputs)
         if isinstance(given, NoOutput):
             return GivenOutput(_list_findings(inputs), OFFLINE, given.errors)
         return given
@@ -328,20 +330,20 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
         return (await self.toolbox.load(gaps.reference, CollectedGaps)).gaps
 
 
-def _list_findings(inputs: Inputs) -> Output:
+def _list_findings(inputs: SynthesisInputs) -> SynthesisOutput:
     """Return the findings as a list, or the passages as they stand, each with its source."""
     if not inputs.findings:
         passages = (f"{one.text} \\cite{{{one.id}}}" for one in inputs.sources)
-        return Output(answer="\n\n".join(passages))
+        return SynthesisOutput(answer="\n\n".join(passages))
     first, *others = (
         " ".join((one.text, "".join(f"\\cite{{{name}}}" for name in one.sources)))
         for one in inputs.findings
     )
-    return Output(answer="\n".join([first, "", *(f"- {one}" for one in others)]).strip())
+    return SynthesisOutput(answer="\n".join([first, "", *(f"- {one}" for one in others)]).strip())
 
 
 def _find_missing_scope(reads: Reads) -> str:
-    """Return what the person has to say before there can be a review; empty: nothing."""
+    """Return what the person must specify before a review is possible, or ""."""
     planned, found = reads.triage.agent_sequence, reads.extracted
     if "compliance" not in planned or found is None or reads.verdicts is not None:
         return ""
@@ -359,7 +361,7 @@ def _ask(message: str, reason: ClarificationReason = ClarificationReason.MISSING
 
 
 def _list_summaries(reads: Reads) -> list[str]:
-    """Return what the other specialists found, in a few words."""
+    """Return a summary of what the other specialists found."""
     found = reads.extracted if reads.extracted is not None else Extracted()
     titles = {one.document_id: one.title for one in (*found.documents, *found.against)}
     notes = [
@@ -410,7 +412,7 @@ def _make_review_source(texts: Sequence[FindingText]) -> _QuotedSource:
     return _QuotedSource(citation, "\n".join(one.text for one in texts))
 
 
-def _write(output: Output, model: str, material: _AnswerMaterial, reads: Reads) -> Writes:
+def _write(output: SynthesisOutput, model: str, material: _AnswerMaterial, reads: Reads) -> Writes:
     """Return the answer with only those claims that have a source, and links to these sources."""
     numbers = {name: number for number, name in enumerate(material.sources, start=1)}
     answer = number_citations(output.answer, numbers)

@@ -7,13 +7,13 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from agents.review.requirements import Extraction, Requirement, TextPlace, UnitAccount
-from llm.tasks.compliance import ClauseReading
+from llm.tasks.review import ClauseReading
 
 GapKind = Literal["regulatory", "coverage", "consistency", "citation", "temporal"]
 
 
 class Status(StrEnum):
-    """What a document does about a requirement; `UNDECIDED`: nobody has judged it."""
+    """Whether a document fulfils a requirement; `UNDECIDED`: it was not judged."""
 
     COMPLIANT = "COMPLIANT"
     VIOLATION = "VIOLATION"
@@ -105,7 +105,7 @@ class ExtractedPart(BaseModel, frozen=True):
 
 
 class ReadClauses(BaseModel, frozen=True):
-    """What clauses of the document do to the requirements."""
+    """How clauses of the document affect the requirements."""
 
     readings: tuple[ClauseReading, ...] = ()
     notes: tuple[str, ...] = ()

@@ -1,9 +1,8 @@
-"""Composes the passages that a reader gets when no model wrote an answer.
-
-Nothing is judged and nothing is reworded: the parts of the sources that the search found are shown
-as they stand. Prose is shown in whole sentences; a list or a code block whole, below its lead-in;
-of a long table the rows that hold words of the question, below its header. The words of the
-question are bold. A passage that gives orders to an assistant is marked, and is never the first.
+"""Composes the passages that are shown when no model wrote an answer. The parts of the sources that
+the search found are shown unchanged and are not judged. Prose is shown in whole sentences; a list
+or a code block whole, below its lead-in; of a long table the rows that hold words of the question,
+below its header. The words of the question are bold. A passage with instructions to an assistant is
+marked, and is never the first.
 """
 
 import re
@@ -50,7 +49,7 @@ _MARKED = re.compile(f"{_BEGIN}([^{_BEGIN}{_END}]*){_END}")
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u0655\u0670\u0900-\u0963"
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WORD = re.compile(
-    # What must not be changed: links, tags, addresses, emphasis.
+    # Text that must not be changed: links, tags, addresses, emphasis.
     r"\]\([^()\n]{0,500}\)|<[^<>\n]{0,200}>|https?://\S{1,500}|\*\*[^*\n]{1,300}\*\*|\0\d{1,9}\0"
     rf"|(?P<signs>[{_UNSPACED}]+)|(?P<word>(?:(?![{_UNSPACED}])[\w{_MARKS}])+)"
 )

@@ -1,12 +1,12 @@
 """Checks an answer against its sources before it is sent.
 
-Rules note faults and prove some of them; the judge, a model, decides about the rest. At the first
-attempt an answer with faults is written once more. After that each block that a rule proves false
-or the judge rejects is left out, and the answer says so. The score of what is sent is
-`0.5 * accuracy + 0.35 * completeness + 0.15 * language`.
+Rules note possible faults and prove some of them; the judge, a model, decides about the others. At
+the first attempt an answer with faults is rewritten once. After that each block that a rule proves
+false or the judge rejects is left out, and the answer says so. The score of what is sent is `0.5 *
+accuracy + 0.35 * completeness + 0.15 * language`.
 
-A judge that is silent approves nothing: without its verdicts an answer has no score, goes out with
-what rules can prove, and says that nobody judged it.
+Without verdicts of the judge an answer has no score; it is sent if rules prove no fault, and says
+that it was not judged.
 """
 
 import asyncio
@@ -19,26 +19,26 @@ from pydantic import BaseModel, Field
 from agents.agent import Agent, AgentParts, MayAsk
 from citations.blocks import remove_cells
 from citations.citing import SourcedText, claims_something, without_blocks
+from citations.faults import (
+    CheckedAnswer,
+    Fault,
+    find_faults,
+    locate,
+    own_words,
+    references_by_number,
+    text_of,
+)
 from citations.feedback import Complaint, write_complaints
 from citations.links import keep_links
+from citations.wording import check_missing
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import ClaimCheck, SourceReference, SourceUsed, ValidationResult
 from envelope.texts import Texts
-from llm.answer_checks.draft_check import own_words
-from llm.answer_checks.faults import (
-    CheckedAnswer,
-    Fault,
-    find_faults,
-    locate,
-    references_by_number,
-    text_of,
-)
-from llm.answer_checks.wording import check_missing
 from llm.errors import ModelError
 from llm.port import Model
-from llm.tasks.judge import TASK, Inputs, JudgedSource, Output, Passage
+from llm.tasks.search import JUDGE, JudgedSource, JudgeInputs, JudgeOutput, Passage
 
 ACCURACY_WEIGHT, COMPLETE_WEIGHT, LANGUAGE_WEIGHT = 0.5, 0.35, 0.15
 LEAST_ACCURACY, LEAST_COMPLETENESS = 0.6, 0.3
@@ -103,10 +103,10 @@ class _Rejection:
 
 @dataclass(frozen=True, slots=True)
 class _Judgement:
-    """What rules and the judge found; `output` is None where no judge has judged."""
+    """The findings of rules and judge; `output` is None if there was no judge."""
 
     rejected: tuple[_Rejection, ...]
-    output: Output | None
+    output: JudgeOutput | None
     judge: str
     language_matches: bool
     was_asked: bool = True
@@ -114,12 +114,12 @@ class _Judgement:
 
     @property
     def is_silent(self) -> bool:
-        """Whether a judge should have judged, and has not."""
+        """Whether the judge was asked but gave no verdicts."""
         return self.output is None and self.was_asked
 
 
 class QualityAgent(Agent[Reads, Writes]):
-    """Sends what sources support, and says what it left out.
+    """Sends the parts that sources support, and reports what was left out.
 
     A judge that fails is replaced by the next model of its chain. A quotation of the search itself,
     which no model wrote, needs no judge.
@@ -145,7 +145,7 @@ class QualityAgent(Agent[Reads, Writes]):
     @classmethod
     def make(cls, parts: AgentParts[QualitySettings]) -> Self:
         return cls(
-            model=parts.model(TASK.name),
+            model=parts.model(JUDGE.name),
             texts=parts.texts,
             language_of=parts.language_of,
             judge=parts.settings.judge,
@@ -165,13 +165,14 @@ class QualityAgent(Agent[Reads, Writes]):
         self, reads: Reads, answer: CheckedAnswer, faults: Sequence[Fault]
     ) -> _Judgement:
         proved = tuple(_reject(fault) for fault in faults if fault.is_proved)
-        # Adapted code is the judge's: where none has read it, nobody is given foreign words to run.
+        # The judge decides about adapted code; without a judge, code with foreign words is not
+        # shown.
         withheld = tuple(_reject(fault) for fault in faults if fault.is_proved or fault.is_foreign)
         matches = await asyncio.to_thread(self._is_in_language, answer)
         if not self._has_doubt(reads, faults):
             return _Judgement(proved, None, "none: not asked", matches, was_asked=False)
         try:
-            given = await self._model.ask(TASK, self._make_inputs(reads, answer, faults), self.run)
+            given = await self._model.ask(JUDGE, self._make_inputs(reads, answer, faults), self.run)
         except ModelError as error:
             problem = f"the judge failed: {type(error).__name__}: {error}"
             return _Judgement(withheld, None, "none: the judge failed", matches, problem=problem)
@@ -186,8 +187,10 @@ class QualityAgent(Agent[Reads, Writes]):
         is_doubtful = bool(faults or reads.missing) or reads.generation_confidence < CONFIDENT
         return self._when == "always" or (self._when == "doubt" and is_doubtful)
 
-    def _make_inputs(self, reads: Reads, answer: CheckedAnswer, faults: Sequence[Fault]) -> Inputs:
-        return Inputs(
+    def _make_inputs(
+        self, reads: Reads, answer: CheckedAnswer, faults: Sequence[Fault]
+    ) -> JudgeInputs:
+        return JudgeInputs(
             question=reads.canonical_question,
             language=reads.language,
             language_name=self._name_language(reads.language),
@@ -198,6 +201,7 @@ class QualityAgent(Agent[Reads, Writes]):
             ),
             sources=_collect_sources(reads),
             missing=reads.missing,
+            assumption=reads.assumption,
             attempt=reads.attempt,
         )
 
@@ -300,7 +304,7 @@ def _collect_sources(reads: Reads) -> tuple[JudgedSource, ...]:
     )
 
 
-def _find_silence(output: Output, answer: CheckedAnswer, faults: Sequence[Fault]) -> str:
+def _find_silence(output: JudgeOutput, answer: CheckedAnswer, faults: Sequence[Fault]) -> str:
     """Return why an output is no judgement, or an empty text."""
     if not output.claims_read:
         return "the judge read no claim"
@@ -316,7 +320,7 @@ def _find_silence(output: Output, answer: CheckedAnswer, faults: Sequence[Fault]
 
 
 def _collect_rejected(
-    output: Output,
+    output: JudgeOutput,
     answer: CheckedAnswer,
     faults: Sequence[Fault],
     proved: Sequence[_Rejection],
@@ -355,7 +359,7 @@ def _without_rejected(
 
 
 def _score(judgement: _Judgement, share: float) -> float | None:
-    """Return the score of what is left; None where nobody judged it."""
+    """Return the score of what is left, or None if it was not judged."""
     output = judgement.output
     if output is None:
         return None
@@ -383,7 +387,7 @@ def _decide(judgement: _Judgement, reads: Reads) -> Decision:
     return "approve" if _is_complete(output, reads) else "research"
 
 
-def _is_complete(output: Output, reads: Reads) -> bool:
+def _is_complete(output: JudgeOutput, reads: Reads) -> bool:
     """Return whether an approval is taken for what it leaves open.
 
     What the writer did not find is told to the reader: the judge, who knows of it, approved.
@@ -444,7 +448,7 @@ def _describe(judgement: _Judgement, reads: Reads) -> str:
     return write_complaints("; ".join(filter(None, parts)), complaints, tuple(missing))
 
 
-def _ask_user(writes: Writes, output: Output | None) -> Writes:
+def _ask_user(writes: Writes, output: JudgeOutput | None) -> Writes:
     """Return `writes` with a clarification, if the judge needs information from the user."""
     if output is None or output.decision != "clarify":
         return writes
@@ -459,7 +463,7 @@ def _ask_user(writes: Writes, output: Output | None) -> Writes:
 
 
 def _leave_unjudged() -> Writes:
-    """Let passages of the documents through: nobody wrote them for this question."""
+    """Approve passages of the documents, which need no judgement."""
     return Writes(
         quality_score=None,
         quality_decision="approve",

@@ -14,6 +14,7 @@ from agents.agent import Agent, AgentParts, MayAsk
 from agents.desk_domain import DeskDomain, ResponseSettings
 from agents.search.passages import Passage, compose_passages, list_marked, name_place
 from citations.citing import Cited, SourcedText, cite
+from citations.faults import CheckedAnswer, LanguageOf, check_draft
 from citations.links import Allowed, keep_links, plain_line
 from citations.marking import map_marks, read_marks, remove_marks
 from citations.proof import CitedSource, SourceTexts
@@ -31,14 +32,11 @@ from envelope.sources import (
     SourceUsed,
 )
 from envelope.texts import Texts
-from llm.answer_checks.draft_check import LanguageOf, check_draft
-from llm.answer_checks.faults import CheckedAnswer
-from llm.attacks.injection import is_order_to_assistant
 from llm.errors import NO_MODEL, ModelError
+from llm.injection import is_order_to_assistant
 from llm.partial_answers import DraftReader, Silence, ask_and_follow
-from llm.port import Model, ModelAnswer
-from llm.tasks.respond import TASK, Inputs, Output, PromptSource
-from llm.text_listener import TextListener
+from llm.port import Model, ModelAnswer, TextListener
+from llm.tasks.search import RESPOND, PromptSource, RespondInputs, RespondOutput
 
 ENGLISH = "en"
 _NO_MARKS = str.maketrans("", "", "*[]`")
@@ -53,12 +51,14 @@ _REASONS = {
 
 
 MEANWHILE = "meanwhile"
-"""The reason of passages that are shown until the model begins to write."""
+"""The reason key of passages that are shown until the model begins to write."""
 LAST_WRITING = 1_000
 """The number of passages that replace whatever a model began to write."""
 SILENCE_SECONDS = 2.5
-"""How long a model may be silent before the passages are shown: with what prepares an answer, which
-may take a quarter of a call's time, nobody sees nothing for more than about ten seconds."""
+"""How long a model may be silent before the passages are shown. Together with the calls before,
+which may take a quarter of a call's time, a person waits at most about ten seconds for a first
+text.
+"""
 
 
 class Reads(BaseModel, frozen=True):
@@ -81,6 +81,7 @@ class Reads(BaseModel, frozen=True):
     shows_drafts: bool = False
     search_quality: Literal["excellent", "good", "poor"] = "good"
     best_answer: dict[str, JsonValue] | None = None
+    document_languages: tuple[str, ...] = ()
 
 
 class Writes(MayAsk, frozen=True):
@@ -111,7 +112,7 @@ class _CitedText:
 class _WrittenAnswer:
     """An answer of a model, the same with marks, and whether the model sent it in one piece."""
 
-    given: ModelAnswer[Output]
+    given: ModelAnswer[RespondOutput]
     kept: _CitedText
     writing: int = 0
     is_unstreamed: bool = False
@@ -131,7 +132,7 @@ def _read_clock() -> datetime:
 
 
 class ResponseAgent(Agent[Reads, Writes]):
-    """Writes the answer, and leaves it as the model wrote it.
+    """Writes the answer, which is sent as the model wrote it.
 
     Rules add marks where a source is proved, remove those of sources that do not exist, and let
     links lead only to the pages of cited sources: see `citations.citing` and `citations.links`. An
@@ -170,7 +171,7 @@ class ResponseAgent(Agent[Reads, Writes]):
     @classmethod
     def make(cls, parts: AgentParts[ResponseSettings]) -> Self:
         return cls(
-            model=parts.model(TASK.name),
+            model=parts.model(RESPOND.name),
             texts=parts.texts,
             domain=DeskDomain.of(parts.settings),
             shows_drafts=parts.shows_drafts,
@@ -184,7 +185,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         try:
             written = await self._write(reads, inputs)
         except ModelError as error:
-            # In a thread, as below: every passage is looked through for orders to an assistant.
+            # In a thread, as below: every passage is searched for instructions to an assistant.
             writes = await asyncio.to_thread(self._fall_back, reads, error)
             if error.reason != NO_MODEL:
                 await self._publish_found(reads, writes, writing=LAST_WRITING)
@@ -195,8 +196,8 @@ class ResponseAgent(Agent[Reads, Writes]):
             await self._publish_answer(reads, written.writing, lambda: answer)
         return Wrote(writes)
 
-    def _inputs(self, reads: Reads) -> Inputs:
-        return Inputs(
+    def _inputs(self, reads: Reads) -> RespondInputs:
+        return RespondInputs(
             question=reads.canonical_question,
             language=reads.language,
             language_name=self._name(reads.language, ENGLISH),
@@ -217,17 +218,17 @@ class ResponseAgent(Agent[Reads, Writes]):
             attempt=reads.attempt,
         )
 
-    async def _write(self, reads: Reads, inputs: Inputs) -> _WrittenAnswer:
+    async def _write(self, reads: Reads, inputs: RespondInputs) -> _WrittenAnswer:
         """Return the answer; publish its finished sentences while the model writes."""
         skip = 0 if reads.quality_analysis else reads.attempt
-        listener = TextListener(TASK.name)
+        listener = TextListener(RESPOND.name)
         keep = partial(_cite, reads=reads, sources=_collect_texts(reads))
         if self._find_publisher(reads) is None:
-            given = await self._model.ask(TASK, inputs, self.run, skip=skip)
+            given = await self._model.ask(RESPOND, inputs, self.run, skip=skip)
         else:
             given = await ask_and_follow(
                 listener,
-                lambda heard: self._model.ask(TASK, inputs, self.run, skip=skip, listener=heard),
+                lambda heard: self._model.ask(RESPOND, inputs, self.run, skip=skip, listener=heard),
                 DraftReader(partial(self._publish, reads, keep)).read,
                 Silence(self._silence_seconds, partial(self._publish_passages, reads)),
             )
@@ -360,7 +361,11 @@ class ResponseAgent(Agent[Reads, Writes]):
         ]
         frame = "passages_poor" if reads.search_quality == "poor" else "passages_found"
         notice = " ".join(
-            self._look_up_text(key, reads.language) for key in (f"passages_{reason}", frame)
+            (
+                self._look_up_text(f"passages_{reason}", reads.language),
+                *self._note_uncompared(reads),
+                self._look_up_text(frame, reads.language),
+            )
         )
         notice = self._add_assumption(notice, reads)
         text = "\n\n".join((notice, *map(_write_passage, shown)))
@@ -372,6 +377,13 @@ class ResponseAgent(Agent[Reads, Writes]):
             fallback_reason=reason,
             passages=FoundPassages(notice=notice, shown=tuple(shown), marked=list_marked(chosen)),
         )
+
+    def _note_uncompared(self, reads: Reads) -> tuple[str, ...]:
+        """Say which documents the question was not compared with, where nothing clear was found."""
+        if reads.search_quality != "poor" or not reads.document_languages:
+            return ()
+        names = ", ".join(self._name(code, reads.language) for code in reads.document_languages)
+        return (self._look_up_text("not_compared", reads.language, document_languages=names),)
 
     def _make_answer(self, kept: _CitedText, reads: Reads) -> _OutgoingAnswer:
         references, context = reads.source_references, reads.search_context
@@ -447,7 +459,7 @@ def _collect_texts(reads: Reads) -> SourceTexts:
 
 
 def _list_said(reads: Reads) -> tuple[str, ...]:
-    """Return what the person said: what stands there is no invention of the model."""
+    """Return what the person said: text in it is not invented by the model."""
     turns = (turn.text for turn in reads.history)
     return (reads.canonical_question, reads.assumption, *turns)
 

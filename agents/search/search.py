@@ -2,7 +2,8 @@
 
 With a model, the quality of a search is information for the writer: the search ends the question
 only where nothing relevant was found. Without one, passages are shown whatever their quality is;
-the search asks back only where a short question fits two pages alike.
+the search asks back only where a short question fits two pages alike, or where it points with "it"
+at nothing that was said and nothing matches it clearly.
 """
 
 import re
@@ -27,11 +28,13 @@ from envelope.sources import FoundPart, SearchResult, SearchStats
 from knowledge.errors import KnowledgeError
 from knowledge.port import (
     ANSWER_CHARACTERS,
+    MATCHES_NOTHING,
     ContextSection,
     Findings,
     Searcher,
     SearchRequest,
     find_refusal_reason,
+    find_uncompared,
 )
 from knowledge.search.joined import search_parts, search_place
 from knowledge.sections import count_tokens
@@ -45,13 +48,16 @@ _REPEATED = "repeated_search"
 """The fallback that is counted when a repeated search fails."""
 _OPTIONS = 5
 _MERE_REPLY = 3
-_PLAINLY_ELSEWHERE = 0.05
-"""The calibrated coverage below which nothing that was found is about the question."""
 _SHORT_QUESTION = 5
+_SHORT_POINTING = 6
+"""Maximum number of words of a short question, and of one with an "it" that no earlier turn
+explains.
+"""
 _ALIKE = 0.75
 _WORDS_ALIKE = 0.6
-"""A short question may mean the second page from this share of the best page's score, and of the
-best score by keywords. Ranks alone do not tell how well the second page fits."""
+"""A short question is ambiguous if the second page has this share of the best page's score, and of
+the best score by keywords. Ranks alone do not show how well the second page fits.
+"""
 _MOST_TERMS = 3
 """The terms of one repeated search that are searched alone."""
 _MISSING = re.compile(r"[\"“«„]([^\"”»“]{3,120})[\"”»“]")
@@ -164,7 +170,7 @@ class SearchAgent(Agent[Reads, Writes]):
         findings = await self._search_question(reads, self._request(reads))
         asked = _find_asked_language(reads)
         if findings.quality == "poor" and asked != reads.language:
-            # Nothing in the wanted language: the question finds what it found in its own.
+            # Nothing was found in the wanted language, so the question is searched in its own.
             again = reads.model_copy(update={"language": asked})
             findings = await self._searcher.search(self._request(again))
         return findings
@@ -258,23 +264,25 @@ class SearchAgent(Agent[Reads, Writes]):
             ),
             search_quality=findings.quality,
             tried_chunks=tuple(dict.fromkeys((*_already_used(reads), *context.chunks))),
+            document_languages=find_uncompared(findings, text=reads.text, text_eng=reads.text_eng),
         )
 
     def _stop_or_continue(self, writes: Writes, reads: Reads, findings: Findings) -> Writes:
         """Return `writes`; where the search ends the question, with the reason and the places."""
         reason = _find_reason_to_stop(reads, findings)
-        message = "No passage that was found is about this."
-        if reason is None and not self._uses_model and _is_ambiguous(reads, findings):
-            reason = ClarificationReason.AMBIGUOUS_QUERY
-            message = "The question can be about several things."
+        message = MATCHES_NOTHING
+        if reason is None and not self._uses_model:
+            reason, message = _find_unclear(reads, findings)
         if reason is None:
-            # What was found goes to the writer, who says what is missing.
+            # The writer gets what was found and states what is missing.
             is_enough = self._uses_model and writes.search_quality == "poor"
             return writes.model_copy(update={"search_quality": "good"}) if is_enough else writes
         places = (
             ClarificationOption(label=place.label, crumbs=place.crumbs) for place in findings.places
         )
         is_foreign = reason is ClarificationReason.NO_TRANSLATION
+        if is_foreign:
+            writes = writes.model_copy(update={"document_languages": findings.languages})
         return writes.model_copy(
             update={
                 "search_quality": "poor" if reason in REFUSALS else writes.search_quality,
@@ -282,7 +290,6 @@ class SearchAgent(Agent[Reads, Writes]):
                 "clarification_reason": reason,
                 "clarification_message": message,
                 "clarification_options": tuple(dict.fromkeys(places))[:_OPTIONS],
-                "document_languages": findings.languages if is_foreign else (),
             }
         )
 
@@ -357,8 +364,7 @@ def _count_tokens_of(findings: Findings) -> int:
 
 def _find_reason_to_stop(reads: Reads, findings: Findings) -> ClarificationReason | None:
     """Return why nothing relevant was found; None where something was, or may have been."""
-    is_elsewhere = findings.coverage < _PLAINLY_ELSEWHERE and not reads.chosen_place
-    if findings.hits and not is_elsewhere:
+    if findings.hits and (reads.chosen_place or not findings.match_nothing):
         return None
     reason = find_refusal_reason(
         findings, language=reads.language, text=reads.text, text_eng=reads.text_eng
@@ -368,15 +374,27 @@ def _find_reason_to_stop(reads: Reads, findings: Findings) -> ClarificationReaso
     return reason
 
 
-def _is_ambiguous(reads: Reads, findings: Findings) -> bool:
-    """Return whether a short question fits two pages alike."""
+def _find_unclear(reads: Reads, findings: Findings) -> tuple[ClarificationReason | None, str]:
+    """Return why the person is asked before passages are shown, where no model decides."""
     is_clear = reads.related_history or reads.assumption or reads.chosen_place
-    if is_clear or reads.question_parts or len(findings.places) < 2:
+    if is_clear or reads.question_parts:
+        return None, ""
+    words = len(reads.canonical_question.split())
+    points = bool(findings.features.get("pointing_at_nothing")) and words <= _SHORT_POINTING
+    if (points or words <= _SHORT_QUESTION) and _fit_alike(findings):
+        return ClarificationReason.AMBIGUOUS_QUERY, "The question fits several pages alike."
+    if points and findings.quality == "poor":
+        return ClarificationReason.MISSING_DETAILS, "The question names nothing to search for."
+    return None, ""
+
+
+def _fit_alike(findings: Findings) -> bool:
+    """Return whether the two best pages fit alike."""
+    if len(findings.places) < 2:
         return False
     first, second = findings.places[:2]
-    is_short = len(reads.canonical_question.split()) <= _SHORT_QUESTION
     is_alike = first.score > 0 and second.score >= _ALIKE * first.score
-    return is_short and is_alike and second.word_fit >= _WORDS_ALIKE
+    return is_alike and second.word_fit >= _WORDS_ALIKE
 
 
 def _already_used(reads: Reads) -> tuple[str, ...]:

@@ -1,7 +1,5 @@
-"""The swarm: workers side by side, for questions that are too large for one search.
-
-The agents plan, gather facts from the user, keep the ledger, work, and synthesize. `planning`
-divides a question, `strategies` say how, `workers` do one task each, `tasks`, `rounds` and
-`progress` are the ledger, `advisor` remembers what did well. All but the agents are functions
-without I/O.
+"""The swarm: several workers at the same time, for questions that are too large for one search. The
+agents `plan`, `gather`, `ledger`, `work` and `synthesize` are the stages. `plan_making` divides a
+question by one of the `strategies`, `workers` has the types of workers, `tasks` the ledger,
+`learning` the outcomes of earlier swarms. All modules but the agents are free of I/O.
 """

@@ -1,8 +1,8 @@
-"""What can be wrong with a plan, a task or a type of worker.
+"""Errors of plans, tasks and types of workers.
 
 SwarmError
 ├── PlanRejected          a plan that cannot run as it is; its author can write another one
-├── IllegalMove           a task cannot go from its state to that one
+├── IllegalMove           a task cannot change from its state to the wanted one
 └── UnknownName           no strategy, type of worker or field has this name
 """
 

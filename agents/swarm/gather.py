@@ -1,4 +1,4 @@
-"""Asks at once for the facts that a plan needs and that only the user knows."""
+"""Asks the user for the facts that a plan needs, all in one request."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,10 +7,10 @@ from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent
 from agents.swarm.swarm_plan import FieldType, RequiredInfoField, TypedQuestion
+from citations.wording import find_asking_fault
 from envelope.conversation import InputField, PauseQuestion, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from llm.answer_checks.wording import find_asking_fault
 
 
 class CollectedInfo(BaseModel, frozen=True, extra="forbid"):
@@ -124,7 +124,7 @@ class GatherAgent(Agent[Reads, Writes]):
 
 
 def _may_ask(question: TypedQuestion, given: str) -> bool:
-    """Return whether a person may be asked this; its worker begins without the fact if not."""
+    """Return whether this may be asked; if not, the worker begins without the fact."""
     field = question.field
     name = field.name.replace("_", " ")
     words = "\n".join((name, question.text, *field.choices, *question.suggestions))

@@ -1,7 +1,5 @@
-"""Learns from the outcomes of swarms which strategy suits a kind of question.
-
-The value of an outcome weighs the judge's score, the thumbs of users, cost and time. It says
-nothing about a question itself: no text is stored.
+"""Learns from the outcomes of swarms which strategy suits a kind of question. The value of an
+outcome is weighted from the judge's score, the ratings of users, cost and time. No text is stored.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Keeps the record of all tasks: their ends, those that begin next, and when it is enough."""
+"""Keeps the state of all tasks: which have ended, which begin, when the results suffice."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -21,7 +21,7 @@ from envelope.swarm import TOPIC_CHANGE, LedgerStep
 MOST_STALLS = 2
 MOST_REPLANS = 2
 ENOUGH = 7.0
-"""The judge's score, 1 to 10, from which an answer is good enough."""
+"""The minimum score of the judge, 1 to 10, of an answer that is good enough."""
 
 
 class NextStep(StrEnum):
@@ -94,10 +94,10 @@ def _choose_step(moved: SwarmProgress, score: float | None, *, is_open: bool) ->
 
 
 COMPLETED, NEEDS_INPUT, MISSING = "completed", "needs_input", "missing"
-TOO_LATE, NOT_NEEDED = "no result came in time", "enough others have completed"
-NO_TIME = "no time is left to begin"
+TOO_LATE, NOT_NEEDED = "there was no result in time", "enough others have completed"
+NO_TIME = "there was no time left to start it"
 LEFT = "the conversation went on with another topic"
-RETRIED = "the worker failed and began again"
+RETRIED = "the worker failed and was started again"
 
 
 class BranchReport(BaseModel, frozen=True):
@@ -130,9 +130,9 @@ def settle_round(
 ) -> SettledRound:
     """Return the ledger with the ends of all tasks in progress.
 
-    A branch that is missing is not begun again: its time is over, or enough others have completed.
-    In the first case, tasks that have not begun are skipped, too. Where the conversation has left
-    the question, everything that is open is cancelled.
+    A missing branch is not started again: its time is over, or enough others have completed. In the
+    first case, tasks that have not begun are skipped, too. If the user changed the topic, all open
+    tasks are cancelled.
     """
     running = [one for one in ledger.tasks if one.state is TaskState.IN_PROGRESS]
     done = sum(one.task_id in branches and branches[one.task_id].is_good for one in running)
@@ -237,10 +237,11 @@ class Writes(BaseModel, frozen=True):
 
 
 class LedgerAgent(Agent[Reads, Writes]):
-    """Begins every task whose dependencies have ended, and failed ones again while they may.
+    """Begins every task whose dependencies have ended, and retries failed ones within their limit.
 
     A worker that lists items adds a task for each of them. Tasks that wait for the user wait until
-    nothing else can be done. A round that brings nothing stalls; two of them ask for a new plan.
+    nothing else can be done. A round without progress counts as a stall; two stalls lead to a new
+    plan.
     """
 
     role = Role.LEDGER

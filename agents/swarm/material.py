@@ -1,4 +1,4 @@
-"""Gathers what the workers wrote, with their passages as numbered sources."""
+"""Gathers the results of the workers, with their passages as numbered sources."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

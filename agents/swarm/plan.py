@@ -35,9 +35,8 @@ from envelope.texts import Texts
 from llm.errors import ModelError
 from llm.port import Model, Usage
 from llm.prices import estimate_call_usd
-from llm.tasks.essence import ContextType
-from llm.tasks.plan_swarm import TASK, Inputs, MissingFact, Output
-from llm.tasks.work_on_task import TASK as WORK_TASK
+from llm.tasks.question import ContextType
+from llm.tasks.swarm import PLAN_SWARM, WORK_ON_TASK, MissingFact, PlanSwarmInputs, PlanSwarmOutput
 from tools.catalog import ToolCatalog
 from tools.passages import describe_documents
 
@@ -48,14 +47,14 @@ log = structlog.get_logger("agents")
 PLAN_APPROVAL = "swarm_plan"
 """The id of the question whether a risky plan may begin."""
 PLANNER = "plan"
-"""Under which name `required_info` has the facts that the planner asks for."""
+"""The key in `required_info` of the facts that the planner asks for."""
 ListDocuments = Callable[[Sequence[str]], "Awaitable[Sequence[ListedDocument]]"]
 """Returns the documents that a person of these groups may read."""
 REPLANNED = "planned again for the missing parts"
 _MOST_FACTS = 5
 _MOST_TURNS, _LONGEST_TURN = 6, 500
 _MOST_PASSAGES = 10
-"""More are not better for a plan: workers share them."""
+"""Maximum number of documents that the planner is shown."""
 
 
 class PlanSettings(ResponseSettings, Protocol):
@@ -152,7 +151,7 @@ class PlanAgent(Agent[Reads, Writes]):
     def make(cls, parts: AgentParts[PlanSettings]) -> Self:
         settings = parts.settings
         return cls(
-            model=parts.model(TASK.name),
+            model=parts.model(PLAN_SWARM.name),
             tools=parts.tools,
             texts=parts.texts,
             list_documents=parts.library.list_documents,
@@ -164,13 +163,13 @@ class PlanAgent(Agent[Reads, Writes]):
             uses_model=parts.uses_model,
             # A worker may fill the context before each call, and write as much as it may.
             call_usd=estimate_call_usd(
-                parts.model(WORK_TASK.name).name,
-                Usage(settings.context_tokens, WORK_TASK.max_output_tokens),
+                parts.model(WORK_ON_TASK.name).name,
+                Usage(settings.context_tokens, WORK_ON_TASK.max_output_tokens),
             ),
         )
 
     def _check_strategy(self, configured: str) -> str:
-        """Return the strategy of the settings, or the usual one where nobody knows it."""
+        """Return the strategy of the settings, or the usual one if it does not exist."""
         if configured == AUTO or configured in self._strategies.names:
             return configured
         log.warning("swarm_strategy_unknown", configured=configured, used=USUAL)
@@ -185,7 +184,7 @@ class PlanAgent(Agent[Reads, Writes]):
                 return self._plan_listed(reads, before)
             advice = await self._advise(reads)
             inputs = await self._make_inputs(reads, before, advice)
-            given = await self._model.ask(TASK, inputs, self.run)
+            given = await self._model.ask(PLAN_SWARM, inputs, self.run)
             if before is not None:
                 return await self._replan(reads, before, given.output, given.model)
             is_simple = given.output.action == "simple_response" and not reads.chosen_strategy
@@ -205,8 +204,8 @@ class PlanAgent(Agent[Reads, Writes]):
         if before is not None:
             return GaveUp("expected a model that plans for the missing parts, found none in use")
         plan = self._list(reads)
-        decision = Output(
-            reasoning="no model is in use: each listed thing is searched for",
+        decision = PlanSwarmOutput(
+            reasoning="no model is in use: each listed item is searched for",
             action="orchestrate",
             complexity=0.0,
         )
@@ -229,7 +228,9 @@ class PlanAgent(Agent[Reads, Writes]):
         kind = classify_question(reads.canonical_question)
         return await self._find_advice(kind, "" if self._configured == AUTO else self._configured)
 
-    def _explain(self, reads: Reads, output: Output, advice: SwarmAdvice) -> dict[str, JsonValue]:
+    def _explain(
+        self, reads: Reads, output: PlanSwarmOutput, advice: SwarmAdvice
+    ) -> dict[str, JsonValue]:
         """Return why this strategy; the kind of the question only where outcomes are kept."""
         if reads.chosen_strategy:
             reason = "the request names it"
@@ -248,13 +249,13 @@ class PlanAgent(Agent[Reads, Writes]):
 
     async def _make_inputs(
         self, reads: Reads, before: SwarmPlan | None, advice: SwarmAdvice
-    ) -> Inputs:
+    ) -> PlanSwarmInputs:
         chosen = reads.chosen_strategy or (self._configured if self._configured != AUTO else "")
         # What is missing is a part of the analysis.
         problems = (reads.quality_analysis or reads.missing,) if before is not None else ()
         outputs = read_outputs(reads.worker_outputs)
         said = [turn.text for turn in reads.history if turn.speaker == "user"]
-        return Inputs(
+        return PlanSwarmInputs(
             question=reads.canonical_question,
             active_question=_find_active_question(reads),
             earlier_turns=tuple(one[:_LONGEST_TURN] for one in said[-_MOST_TURNS:]),
@@ -274,13 +275,17 @@ class PlanAgent(Agent[Reads, Writes]):
             advice=advice.reasons,
         )
 
-    async def _plan(self, reads: Reads, inputs: Inputs, output: Output) -> tuple[SwarmPlan, Output]:
-        """Return an accepted plan and its decision; after two that are none, what is listed."""
+    async def _plan(
+        self, reads: Reads, inputs: PlanSwarmInputs, output: PlanSwarmOutput
+    ) -> tuple[SwarmPlan, PlanSwarmOutput]:
+        """Return an accepted plan and its decision; after two rejected plans, a plan from the
+        listed items.
+        """
         try:
             return self._read(reads, output), output
         except PlanRejected as error:
             again = inputs.model_copy(update={"problems": error.problems[:10]})
-        output = (await self._model.ask(TASK, again, self.run)).output
+        output = (await self._model.ask(PLAN_SWARM, again, self.run)).output
         try:
             return self._read(reads, output), output
         except PlanRejected as error:
@@ -288,7 +293,9 @@ class PlanAgent(Agent[Reads, Writes]):
         plan = self._list(reads)
         return plan.model_copy(update={"notes": (*plan.notes, note)}), output
 
-    def _read(self, reads: Reads, output: Output, before: SwarmPlan | None = None) -> SwarmPlan:
+    def _read(
+        self, reads: Reads, output: PlanSwarmOutput, before: SwarmPlan | None = None
+    ) -> SwarmPlan:
         strategy = self._strategies.choose(
             caller=reads.chosen_strategy, planner=output.strategy, configured=self._configured
         )
@@ -304,7 +311,7 @@ class PlanAgent(Agent[Reads, Writes]):
         )
 
     async def _replan(
-        self, reads: Reads, before: SwarmPlan, output: Output, model: str
+        self, reads: Reads, before: SwarmPlan, output: PlanSwarmOutput, model: str
     ) -> HopOutcome[Writes]:
         """Return the plan with further workers for the missing parts."""
         if not output.workers:
@@ -318,7 +325,7 @@ class PlanAgent(Agent[Reads, Writes]):
         self,
         reads: Reads,
         plan: SwarmPlan,
-        output: Output,
+        output: PlanSwarmOutput,
         model: str,
         *,
         further: SwarmPlan | None = None,
@@ -374,7 +381,7 @@ def _has_changed_topic(reads: Reads) -> bool:
     return bool(reads.history) and reads.context_type == "new_topic"
 
 
-def _describe_routing(output: Output, model: str) -> dict[str, JsonValue]:
+def _describe_routing(output: PlanSwarmOutput, model: str) -> dict[str, JsonValue]:
     return {
         "action": output.action,
         "reasoning": output.reasoning[:500],

@@ -12,7 +12,7 @@ from agents.swarm.swarm_plan import MOST_WORKERS, SwarmPlan, WorkerPlan, name_wo
 from agents.swarm.worker_output import WorkerOutput
 from agents.swarm.workers import WorkerRegistry
 from knowledge.index.terms import terms
-from llm.tasks.plan_swarm import Output, PlannedWorker
+from llm.tasks.swarm import PlannedWorker, PlanSwarmOutput
 from tools.calls import EffectClass
 from tools.listed_parts import find_items, split_questions
 
@@ -200,7 +200,7 @@ def _find_worker_problems(
 
 def _describe_cycle(error: CycleError) -> str:
     shown = " -> ".join(str(name)[:_LONGEST_SHOWN] for name in error.args[1])
-    return f"expected workers that wait for no cycle, found {shown}"
+    return f"expected workers without a cycle of dependencies, found {shown}"
 
 
 def _find_same(
@@ -266,7 +266,7 @@ _ITEM_PASSAGES = 20
 
 def read_plan(
     question: str,
-    decision: Output,
+    decision: PlanSwarmOutput,
     strategy: SwarmStrategy,
     registry: WorkerRegistry,
     offered: Sequence[OfferedTool],

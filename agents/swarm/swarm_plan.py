@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, JsonValue
 from tools.dialogue import MOST_CALLS
 
 MOST_WORKERS = 32
-"""Workers of one plan; more items share workers."""
+"""Maximum number of workers of a plan; further items share workers."""
 MOST_IN_FLIGHT = 8
 
 

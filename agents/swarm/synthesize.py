@@ -1,4 +1,4 @@
-"""Writes one answer from what all workers wrote; each claim has its source."""
+"""Writes one answer from the results of all workers; each claim has its source."""
 
 import asyncio
 import re
@@ -39,8 +39,13 @@ from envelope.swarm import NO_DISSENT, NO_PERSONA, TABLE_CELLS
 from envelope.texts import Texts
 from llm.errors import NO_MODEL, ModelError
 from llm.port import Model
-from llm.tasks.respond import PromptSource
-from llm.tasks.synthesize_findings import TASK, Inputs, Output, WorkerFinding
+from llm.tasks.search import PromptSource
+from llm.tasks.swarm import (
+    SYNTHESIZE_FINDINGS,
+    SynthesizeFindingsInputs,
+    SynthesizeFindingsOutput,
+    WorkerFinding,
+)
 from tools.dialogue import measure_room
 from tools.passages import FoundPassage
 
@@ -140,7 +145,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
     @classmethod
     def make(cls, parts: AgentParts[ResponseSettings]) -> Self:
         return cls(
-            model=parts.model(TASK.name),
+            model=parts.model(SYNTHESIZE_FINDINGS.name),
             texts=parts.texts,
             domain=DeskDomain.of(parts.settings),
             uses_model=parts.uses_model,
@@ -159,7 +164,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
             return Wrote(Writes(missing=reads.canonical_question))
         inputs = self._make_inputs(reads, plan, material)
         try:
-            given = await self._model.ask(TASK, inputs, self.run)
+            given = await self._model.ask(SYNTHESIZE_FINDINGS, inputs, self.run)
         except ModelError as error:
             shown = await asyncio.to_thread(self._show, reads, plan, outputs, error.reason)
             fallback = f"{type(error).__name__}: {error}"
@@ -179,10 +184,12 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         }
         return Wrote(writes.model_copy(update=ended))
 
-    def _make_inputs(self, reads: Reads, plan: SwarmPlan, material: SwarmMaterial) -> Inputs:
+    def _make_inputs(
+        self, reads: Reads, plan: SwarmPlan, material: SwarmMaterial
+    ) -> SynthesizeFindingsInputs:
         is_known = plan.strategy in self._strategies.names
         strategy = self._strategies.find(plan.strategy if is_known else USUAL)
-        return Inputs(
+        return SynthesizeFindingsInputs(
             question=reads.canonical_question,
             language=reads.language,
             language_name=self._name(reads.language),
@@ -214,7 +221,9 @@ class SynthesizeAgent(Agent[Reads, Writes]):
             before=reads.response if reads.quality_analysis else "",
         )
 
-    def _read(self, reads: Reads, inputs: Inputs, output: Output) -> _Written:
+    def _read(
+        self, reads: Reads, inputs: SynthesizeFindingsInputs, output: SynthesizeFindingsOutput
+    ) -> _Written:
         """Return the parts of what a model wrote, with the sources that it names."""
         known = {one.number for one in inputs.sources}
         cells = {
@@ -250,10 +259,12 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         ]
         if not sources:
             return Writes(missing=reads.canonical_question)
-        table = self._make_closest(reads, closest, sources) if closest else None
-        blocks = "\n\n".join(
-            f"**{plain_line(_name_place(one))}** [{one.number}]\n\n{one.text}" for one in sources
-        )
+        # A cell would break code and tables: these stand below their place, as in the document.
+        fits_cells = closest and not any(_is_laid_out(one.text) for one in sources)
+        table = self._make_closest(reads, closest, sources) if fits_cells else None
+        nothing = self._texts.text("report_nothing", reads.language)
+        lost = [f"**{plain_line(one)}**: {nothing}" for one, found in closest.items() if not found]
+        blocks = "\n\n".join((*(_write_block(one, closest) for one in sources), *lost))
         writes = self._make_writes(reads, _Written("" if table else blocks, table), sources)
         say = partial(self._texts.text, language=reads.language)
         notice = f"{say(f'passages_{reason}')} {say('passages_found')}"
@@ -314,6 +325,21 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         return self._texts.text(f"language_{language}", "en") if is_named else language
 
 
+def _is_laid_out(text: str) -> bool:
+    """Return whether a passage has code or a table, whose lines mean something."""
+    return any(line.lstrip().startswith(("```", "~~~", "|")) for line in text.splitlines())
+
+
+def _write_block(source: NumberedSource, closest: Mapping[str, FoundPassage | None]) -> str:
+    """Return a passage as it stands, below its place and the items that it is the closest of."""
+    chunk = source.citation.chunk_id
+    items = [
+        item for item, one in closest.items() if one is not None and one.citation.chunk_id == chunk
+    ]
+    lead = f"{plain_line(', '.join(items))}: " if items else ""
+    return f"**{lead}{plain_line(_name_place(source))}** [{source.number}]\n\n{source.text}"
+
+
 def _quote(text: str) -> str:
     """Return the beginning of a passage on one line, cut at the end of a word."""
     line = " ".join(_NUMBER.sub("", text).split())
@@ -334,14 +360,16 @@ def _read_ends(reads: Reads, plan: SwarmPlan) -> dict[str, WorkerOutput]:
     return outputs
 
 
-def _list_notes(plan: SwarmPlan, written: _Written, output: Output) -> Iterator[dict[str, str]]:
+def _list_notes(
+    plan: SwarmPlan, written: _Written, output: SynthesizeFindingsOutput
+) -> Iterator[dict[str, str]]:
     yield from _note_cells(written.table)
     if plan.strategy == COUNCIL and not output.dissents:
         yield {"key": NO_DISSENT, "value": ""}
 
 
 def _note_cells(table: ItemTable | None) -> Iterator[dict[str, str]]:
-    """Yield how many of how many cells have a finding, where one has none."""
+    """Yield a note on how many cells have a finding, if some have none."""
     if table is not None and table.found < table.total:
         yield {"key": TABLE_CELLS, "value": f"{table.found}/{table.total}"}
 

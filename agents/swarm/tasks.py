@@ -20,8 +20,8 @@ MOST_REASON = 300
 class TaskState(StrEnum):
     """The states of a task.
 
-    A failed task is begun again as long as it has retries. `SKIPPED` is done without: enough others
-    have completed, or what it needs will never come.
+    A failed task is begun again as long as it has retries. `SKIPPED`: the answer is written without
+    it, because enough others have completed or a dependency failed.
     """
 
     PENDING = "pending"
@@ -157,7 +157,7 @@ class TaskLedger(BaseModel, frozen=True, extra="forbid"):
         )
 
     def has_ended(self, task: TaskInfo) -> bool:
-        """Return whether nothing more comes of a task."""
+        """Return whether a task has ended for good."""
         return not MOVES[task.state] or self._has_no_retries(task)
 
     def count(self) -> dict[TaskState, int]:

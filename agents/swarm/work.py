@@ -19,22 +19,22 @@ from agents.swarm.workers import (
     make_registry,
     open_worker,
 )
+from citations.wording import find_asking_fault
 from envelope.conversation import InputField, PauseQuestion
 from envelope.outcome import GaveUp, HopOutcome, RetryAfter, Wrote
 from envelope.role import Role
-from llm.answer_checks.wording import find_asking_fault
-from llm.conversation import (
+from llm.errors import ModelError, ModelUnavailable
+from llm.port import (
     ConversationModel,
+    Model,
     ModelMessage,
     ToolDescription,
     ToolUse,
     UserMessage,
 )
-from llm.errors import ModelError, ModelUnavailable
-from llm.port import Model
-from llm.tasks.work_on_task import TASK, Inputs
+from llm.tasks.swarm import WORK_ON_TASK, WorkOnTaskInputs
 from tools.calls import ToolErrorType, ToolResult
-from tools.catalog import ToolCatalog
+from tools.catalog import ToolCatalog, describe_tools
 from tools.dialogue import (
     MOST_CALLS,
     MOST_ROUNDS,
@@ -46,7 +46,6 @@ from tools.dialogue import (
     read_results,
 )
 from tools.passages import describe_documents
-from tools.schemas import describe_tools
 
 if TYPE_CHECKING:
     from knowledge.index.listing import ListedDocument
@@ -68,7 +67,7 @@ ASK_USER = "ask_user"
 ListDocuments = Callable[[Sequence[str]], "Awaitable[Sequence[ListedDocument]]"]
 """Returns the documents that a person of these groups may read."""
 LONGEST_WAIT_SECONDS = 15.0
-"""So long a worker waits for a model that asks for a pause, or that is left alone."""
+"""How long a worker waits for a model whose rate limit or circuit breaker requires a pause."""
 _NO_ANSWER = "The user did not answer."
 _ASK_TOOL = ToolDescription(
     name=ASK_USER,
@@ -135,7 +134,7 @@ class WorkAgent(Agent[Reads, Writes]):
     @classmethod
     def make(cls, parts: AgentParts[ResponseSettings]) -> Self:
         return cls(
-            model=parts.model(TASK.name),
+            model=parts.model(WORK_ON_TASK.name),
             tools=parts.tools,
             list_documents=parts.library.list_documents,
             domain=DeskDomain.of(parts.settings),
@@ -172,10 +171,10 @@ class WorkAgent(Agent[Reads, Writes]):
         opened = open_worker(worker, kind, self._tools)
         opening = opened.model_copy(
             update={
-                "task": TASK.name,
+                "task": WORK_ON_TASK.name,
                 "messages": (UserMessage(text=task.objective),),
                 "tools": (*opened.tools, _ASK_TOOL),
-                "prompt": Inputs(
+                "prompt": WorkOnTaskInputs(
                     objective=task.objective,
                     question=task.question,
                     domain_name=self._domain.name,
@@ -211,9 +210,8 @@ class WorkAgent(Agent[Reads, Writes]):
 
 
 def _wait_or_give_up(error: ModelError) -> RetryAfter | GaveUp:
-    """Return the end of a failed call: a model that is left alone for a short time is waited for.
-
-    To begin again at once would use up the retries of the worker before the model is asked.
+    """Return the outcome after a failed call: wait if the model is available again soon. Starting
+    again immediately would use up the retries of the worker before the model can be asked.
     """
     reason = f"{type(error).__name__}: {error}"
     seconds = error.retry_after_seconds if isinstance(error, ModelUnavailable) else None
@@ -237,13 +235,13 @@ def _search(task: WorkerTask, dialogue: Dialogue) -> Writes:
 
 
 def _find_asking_fault(message: ModelMessage, given: str) -> str:
-    """Return why a question to the user in a message must not be asked; empty: it may be."""
+    """Return why a question to the user in a message must not be asked, or "" if it may."""
     asked = (str(one.arguments) for one in message.calls if one.name == ASK_USER)
     return next((fault for one in asked if (fault := find_asking_fault(one, given))), "")
 
 
 def _go_on(task: WorkerTask, dialogue: Dialogue, message: ModelMessage) -> Writes:
-    """Return the calls of a message, or the question to the user in it."""
+    """Return the tool calls of a message, or its question to the user."""
     asked = [use for use in message.calls if use.name == ASK_USER]
     if asked:
         questions = tuple(_make_question(task, use) for use in asked)

@@ -12,7 +12,7 @@ from agents.swarm.swarm_plan import WorkerPlan
 from envelope.sources import TOOL_SOURCE
 from knowledge.index.graph.called_names import split_words
 from knowledge.index.terms import terms
-from llm.attacks.injection import is_order_to_assistant
+from llm.injection import is_order_to_assistant
 from tools.calls import CHANGES, CitedPassage, QuotedPassage, ToolErrorType, ToolResult
 from tools.listed_parts import find_listed_items
 from tools.passages import LINKED, FoundPassage
@@ -74,7 +74,7 @@ def write_output(
     safe = [one for one in found if not is_order_to_assistant(one.text)]
     ranked = safe
     if worker.subject and not text:
-        # Nobody has read them: an item that none of them names was not found.
+        # No model has read them: an item that none of them names counts as not found.
         is_named = any(names_subject(worker.subject, one) for one in safe)
         ranked = rank_by_subject(safe, worker.subject) if is_named else []
     ranked = sorted(ranked, key=lambda one: f"[{one.citation.chunk_id}]" not in text)
@@ -102,7 +102,7 @@ def fail_worker(worker: WorkerPlan, error: str) -> WorkerOutput:
 
 
 def bound_output(output: WorkerOutput) -> WorkerOutput:
-    """Return an output that somebody else wrote within the bounds, without orders in it."""
+    """Return an output within the limits, without instructions to an assistant."""
     shown = [_shorten(one) for one in output.passages[:MOST_PASSAGES]]
     safe = [one for one in shown if not is_order_to_assistant(one.text)]
     text = output.text[:LONGEST_TEXT]

@@ -8,8 +8,8 @@ from pydantic import BaseModel, Field, JsonValue
 from agents.swarm.errors import UnknownName
 from agents.swarm.swarm_plan import WorkerPlan
 from agents.swarm.worker_output import WorkerOutput, bound_output
-from llm.conversation import ToolConversation, ToolDescription, UserMessage
-from llm.tasks.work_on_task import TASK
+from llm.port import ToolConversation, ToolDescription, UserMessage
+from llm.tasks.swarm import WORK_ON_TASK
 from tools.passages import FoundPassage
 
 
@@ -107,7 +107,7 @@ def open_worker(
     system = "\n".join(part for part in (worker_type.instructions, worker.output) if part)
     own = tuple(tool for tool in tools if tool.name in worker.tools)
     brief = UserMessage(text=worker.objective)
-    return ToolConversation(task=TASK.name, system=system, messages=(brief,), tools=own)
+    return ToolConversation(task=WORK_ON_TASK.name, system=system, messages=(brief,), tools=own)
 
 
 MOST_BYTES = 20_000

@@ -14,7 +14,7 @@ from envelope.sources import SourceReference, SourceUsed
 from envelope.tool_loop import AnswerAssessment, KeptAnswer
 from llm.errors import ModelError
 from llm.port import Model, ModelAnswer
-from llm.tasks.assess import TASK, AssessedSource, Inputs, Output
+from llm.tasks.tool_loop import ASSESS, AssessedSource, AssessInputs, AssessOutput
 
 FLOOR = 5.0
 """An answer whose completeness or accuracy is below it is not enough, whatever its mean."""
@@ -78,7 +78,9 @@ class AssessAgent(Agent[Reads, Writes]):
 
     @classmethod
     def make(cls, parts: AgentParts[AssessSettings]) -> Self:
-        return cls(model=parts.model(TASK.name), quality_threshold=parts.settings.quality_threshold)
+        return cls(
+            model=parts.model(ASSESS.name), quality_threshold=parts.settings.quality_threshold
+        )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         if not reads.response or reads.generation_error:
@@ -97,8 +99,8 @@ class AssessAgent(Agent[Reads, Writes]):
             kept = _keep(reads, rank)
         return Wrote(_write_back(kept, assessment, ""))
 
-    async def _assess(self, reads: Reads) -> ModelAnswer[Output]:
-        inputs = Inputs(
+    async def _assess(self, reads: Reads) -> ModelAnswer[AssessOutput]:
+        inputs = AssessInputs(
             question=reads.canonical_question,
             answer=without_citations(reads.response),
             sources=tuple(
@@ -110,9 +112,9 @@ class AssessAgent(Agent[Reads, Writes]):
             ),
             unanswered=reads.missing,
         )
-        return await self._model.ask(TASK, inputs, self.run)
+        return await self._model.ask(ASSESS, inputs, self.run)
 
-    def _judge(self, output: Output, model: str, rounds: int) -> AnswerAssessment:
+    def _judge(self, output: AssessOutput, model: str, rounds: int) -> AnswerAssessment:
         parts = (output.completeness, output.accuracy, output.clarity, output.specificity)
         quality = round(sum(parts) / len(parts), 2)
         listed = (" ".join(one.split())[:_MISSING_CHARACTERS] for one in output.missing)
@@ -158,7 +160,9 @@ class AssessAgent(Agent[Reads, Writes]):
 
 
 def _rank(assessment: AnswerAssessment) -> float:
-    """Return by what answers of several rounds are compared: one below a floor is never better."""
+    """Return the sort key of an answer among those of several rounds; one below a floor is never
+    better.
+    """
     lowest = min(assessment.completeness, assessment.accuracy)
     return assessment.quality if lowest >= FLOOR else min(assessment.quality, lowest)
 

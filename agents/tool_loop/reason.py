@@ -1,4 +1,4 @@
-"""Plans the calls of a round of the tool loop; it runs none of them."""
+"""Plans the tool calls of a round of the tool loop; the agent `tool` runs them."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -11,11 +11,10 @@ from agents.agent import Agent, AgentParts
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
 from envelope.tool_loop import AnswerAssessment, Intent, LoopEnd, PlanRound, Strategy
-from llm.conversation import ConversationModel, ModelMessage, ToolConversation, ToolUse, UserMessage
 from llm.errors import ModelError
-from llm.port import Model
-from llm.tasks.reason import TASK, Inputs
-from tools.catalog import ToolCatalog
+from llm.port import ConversationModel, Model, ModelMessage, ToolConversation, ToolUse, UserMessage
+from llm.tasks.tool_loop import REASON, ReasonInputs
+from tools.catalog import ToolCatalog, describe_tools
 from tools.dialogue import (
     MOST_STEPS,
     Dialogue,
@@ -25,7 +24,6 @@ from tools.dialogue import (
     read_results,
 )
 from tools.passages import describe_documents
-from tools.schemas import describe_tools
 
 if TYPE_CHECKING:
     from knowledge.index.listing import ListedDocument
@@ -99,7 +97,7 @@ class Writes(BaseModel, frozen=True):
 
 
 _MOST_PASSAGES = 10
-"""More are not better: the rounds of a plan share them."""
+"""Maximum number of documents that the model is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +116,8 @@ class ReasonAgent(Agent[Reads, Writes]):
     """Asks a model which tools to call next; without a model it plans plain searches.
 
     A model sees the results of its calls before anything is written from them. Names and arguments
-    of calls are checked by the executor, not here. A model that fails after something was found
-    leaves it to be answered.
+    of calls are checked by the executor, not here. If the model fails after something was found,
+    the answer is written from that.
     """
 
     role = Role.REASON
@@ -134,7 +132,7 @@ class ReasonAgent(Agent[Reads, Writes]):
         list_versions: ListVersions,
         list_documents: ListDocuments,
         limits: PlanLimits = PlanLimits(),
-        prompt: Inputs = Inputs(question=""),  # noqa: B008 - frozen
+        prompt: ReasonInputs = ReasonInputs(question=""),  # noqa: B008 - frozen
         uses_model: bool = True,
         now: Callable[[], datetime] = _read_clock,
     ) -> None:
@@ -152,7 +150,7 @@ class ReasonAgent(Agent[Reads, Writes]):
     def make(cls, parts: AgentParts[ReasonSettings]) -> Self:
         settings = parts.settings
         return cls(
-            model=parts.model(TASK.name),
+            model=parts.model(REASON.name),
             tools=parts.tools,
             list_versions=parts.list_versions,
             list_documents=parts.library.list_documents,
@@ -160,7 +158,7 @@ class ReasonAgent(Agent[Reads, Writes]):
                 settings.max_tool_calls if settings.multi_tool_enabled else 1,
                 min(settings.search_results_limit, _MOST_PASSAGES),
             ),
-            prompt=Inputs(
+            prompt=ReasonInputs(
                 question="",
                 domain_name=settings.domain_name,
                 domain_scope=settings.domain_scope,
@@ -199,7 +197,7 @@ class ReasonAgent(Agent[Reads, Writes]):
         """Return the dialogue so far, and what its last answer lacked."""
         lacks = _describe_gaps(reads)
         opening = ToolConversation(
-            task=TASK.name,
+            task=REASON.name,
             messages=(UserMessage(text=reads.canonical_question),),
             tools=self._tools,
             prompt=await self._make_prompt(reads) if self._uses_model else None,
@@ -215,7 +213,7 @@ class ReasonAgent(Agent[Reads, Writes]):
             remarks=(UserMessage(text=lacks),) if lacks else (),
         )
 
-    async def _make_prompt(self, reads: Reads) -> Inputs:
+    async def _make_prompt(self, reads: Reads) -> ReasonInputs:
         return self._prompt.model_copy(
             update={
                 "question": reads.canonical_question,
@@ -262,7 +260,7 @@ class ReasonAgent(Agent[Reads, Writes]):
 
 
 def _list_gaps(reads: Reads) -> tuple[str, ...] | None:
-    """Return what the answer of the last round lacked; None as long as none was tried."""
+    """Return what the answer of the last round lacked; None if there was no answer yet."""
     if not reads.plan_messages or reads.continues_planning:
         return None
     if reads.assessment is not None and not reads.assessment.is_enough:
@@ -284,7 +282,7 @@ def _describe_gaps(reads: Reads) -> str:
 
 
 def _find_loop_end(reads: Reads) -> LoopEnd | None:
-    """Return how far the answer is where no call is planned; None where none was tried."""
+    """Return the state of the answer if no call is planned; None if there was no answer yet."""
     if _list_gaps(reads) is None:
         return None
     if not reads.response:

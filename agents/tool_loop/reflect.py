@@ -12,7 +12,7 @@ from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import TOOL_SOURCE, FoundPart, SearchResult, SourceReference
 from knowledge.sections import count_tokens
-from llm.conversation import ModelMessage
+from llm.port import ModelMessage
 from tools.calls import CitedPassage, QuotedPassage, ToolResult
 
 _BETWEEN = "\n\n"

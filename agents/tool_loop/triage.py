@@ -1,4 +1,4 @@
-"""Chooses the way of a question where the settings leave it open."""
+"""Chooses the way of a question with `WAY=auto`, and plans the specialists."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from envelope.specialists import (
 from envelope.tool_loop import QueryType, Triage, WayName
 from llm.errors import ModelError
 from llm.port import Model
-from llm.tasks.triage import TASK, Inputs, Output
+from llm.tasks.tool_loop import TRIAGE, TriageInputs, TriageOutput
 from tools.listed_parts import find_items, split_questions
 from tools.passages import describe_documents
 
@@ -35,7 +35,7 @@ USUAL_SEQUENCES: dict[QueryType, tuple[SpecialistName, ...]] = {
     QueryType.RISK: (_S.EXTRACTOR, _S.REQUIREMENT_EXTRACTOR, _S.COMPLIANCE, _S.RISK_VERIFIER),
     QueryType.REPORTING: FULL_REVIEW,
 }
-"""The sequence of a kind of question where none was planned."""
+"""The default sequence of specialists for each kind of question."""
 _REPORTED_KINDS = frozenset({QueryType.RISK, QueryType.REPORTING})
 _REPORTED = frozenset({_S.RISK_VERIFIER, _S.GAP_SYNTHESIZER})
 """Kinds of questions, and specialists, whose findings are too many for an answer: they end with
@@ -139,7 +139,7 @@ class TriageAgent(Agent[Reads, Writes]):
     @classmethod
     def make(cls, parts: AgentParts[TriageSettings]) -> Self:
         return cls(
-            model=parts.model(TASK.name),
+            model=parts.model(TRIAGE.name),
             domain=DeskDomain.of(parts.settings),
             table=WayTable(
                 parts.settings.search_below_complexity,
@@ -156,7 +156,7 @@ class TriageAgent(Agent[Reads, Writes]):
             return Wrote(_plan_review(reads.review))
         if not self._uses_model:
             return Wrote(await self._choose_without_model(reads))
-        inputs = Inputs(
+        inputs = TriageInputs(
             question=reads.canonical_question,
             related=reads.related_history,
             domain_name=self._domain.name,
@@ -164,7 +164,7 @@ class TriageAgent(Agent[Reads, Writes]):
             documents=await self._describe_documents(reads.groups),
         )
         try:
-            given = await self._model.ask(TASK, inputs, self.run)
+            given = await self._model.ask(TRIAGE, inputs, self.run)
         except ModelError as error:
             return GaveUp(f"{type(error).__name__}: {error}")
         sequence = complete_sequence(_plan(given.output))
@@ -190,7 +190,9 @@ class TriageAgent(Agent[Reads, Writes]):
         ]
         known = [TitledDocument(one.id, one.title, one.source, one.language) for one in listed]
         named = list_named(reads.canonical_question, known)
-        if len({one.is_rule for one in named}) < 2:  # not both a document and a rule
+        if (
+            len({one.is_rule for one in named}) < 2
+        ):  # the question does not name both a document and a rule
             return Writes(triage=triage)
         planned = {"agent_sequence": FULL_REVIEW, "reasoning": REVIEW_BY_REQUEST}
         return Writes(triage=triage.model_copy(update=planned), agent_sequence=FULL_REVIEW)
@@ -214,7 +216,7 @@ class TriageAgent(Agent[Reads, Writes]):
         )
         return asked.model_copy(update=offers)
 
-    def _decide(self, output: Output, model: str, sequence: CompletedSequence) -> Triage:
+    def _decide(self, output: TriageOutput, model: str, sequence: CompletedSequence) -> Triage:
         return Triage(
             way=self._table.choose(output.complexity, output.query_type),
             complexity=output.complexity,
@@ -229,7 +231,7 @@ class TriageAgent(Agent[Reads, Writes]):
 
 
 def _choose_by_form(question: str) -> Triage:
-    """Return the way without a model: only what the question lists is divided."""
+    """Return the way without a model: only a question that lists its parts is divided."""
     several = len(split_questions(question)) > 1
     is_listed = find_items(question) is not None
     way = WayName.SWARM if is_listed else WayName.TOOLS if several else WayName.SEARCH
@@ -243,7 +245,7 @@ def _choose_by_form(question: str) -> Triage:
     )
 
 
-def _plan(output: Output) -> tuple[str, ...]:
+def _plan(output: TriageOutput) -> tuple[str, ...]:
     """Return the sequence that was planned, or the usual one of the kind of question; what finds
     risks or gaps ends with the report.
     """

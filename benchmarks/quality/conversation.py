@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.quality.collection import open_collection
-from benchmarks.quality.walk import EvaluationDesk
+from benchmarks.quality.collection import EvaluationDesk, open_collection
 from config.settings import Settings, load_settings
 from deploy.evaluation.questions import UnknownFormatError, corpus_of, rows
 from envelope.conversation import Turn

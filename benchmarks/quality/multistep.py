@@ -30,7 +30,7 @@ from knowledge.port import Searcher, SearchRequest
 from knowledge.search.ranking import weigh_levels_alone
 from knowledge.search.searcher import LevelSearcher
 from knowledge.sections import document_of
-from llm.conversation import ModelMessage, ToolConversation
+from llm.port import ModelMessage, ToolConversation
 from tools.calls import ToolCall, ToolCaller
 from tools.catalog import make_builtin
 from tools.dialogue import Dialogue, execute_calls, list_passages, plan_searches

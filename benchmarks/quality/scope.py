@@ -3,13 +3,13 @@
 The folder contains `queries.jsonl` with `text` and `label`: questions labelled `in_scope` should be
 accepted, all others rejected. The documents are in the same folder, or in the sibling folder
 `docs_PRODUCT` that the rows name (`product`). The real agent gets every question without a
-model, once for each strictness.
+model: it rejects those like which the search found nothing.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from agents.question.guardrails import GuardrailsAgent, Reads
 from benchmarks.quality.collection import open_collection
@@ -18,7 +18,6 @@ from deploy.assembly.knowledge import Knowledge
 from deploy.evaluation.questions import UnknownFormatError, corpus_of, rows
 from envelope.outcome import Wrote
 from knowledge.embedding import Embedder
-from llm.tasks.scope import Strictness
 
 Figures = dict[str, object]
 IN_SCOPE = "in_scope"
@@ -42,18 +41,13 @@ async def evaluate(
     corpus = corpus_of(_documents(data, questions))
     chosen = load_settings() if settings is None else settings
     async with open_collection(corpus, chosen, embedder) as knowledge:
-        verdicts = {
-            strictness: await _verdicts(_agent(chosen, knowledge, strictness), questions)
-            for strictness in get_args(Strictness)
-        }
-    usual = verdicts[chosen.guardrails_strictness]
+        usual = await _verdicts(_agent(chosen, knowledge), questions)
     return {
         "suite": "scope",
         "data": data.name,
         "questions": len(questions),
-        "configured": {"strictness": chosen.guardrails_strictness, **compute_rejection(usual)},
+        "configured": compute_rejection(usual),
         "at_95_percent_acceptance": compute_rejection(at_acceptance(usual, ACCEPTED)),
-        "by_strictness": {name: compute_rejection(found) for name, found in verdicts.items()},
     }
 
 
@@ -77,13 +71,12 @@ def at_acceptance(verdicts: Sequence[ScopeVerdict], share: float) -> list[ScopeV
     return [ScopeVerdict(v.label, v.inside, v.inside >= least) for v in verdicts]
 
 
-def _agent(settings: Settings, knowledge: Knowledge, strictness: Strictness) -> GuardrailsAgent:
+def _agent(settings: Settings, knowledge: Knowledge) -> GuardrailsAgent:
     return GuardrailsAgent(
         model=None,
         searcher=knowledge.searcher,
         domain_name=settings.domain_name,
         domain_scope=settings.domain_scope,
-        strictness=strictness,
     )
 
 

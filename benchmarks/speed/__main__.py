@@ -13,11 +13,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from benchmarks.speed.harness.runner import MODES, run
+from benchmarks.speed import tables
 from benchmarks.speed.payload import payloads
-from benchmarks.speed.report import tables
-from benchmarks.speed.report.figures import Report
+from benchmarks.speed.runner import MODES, run
 from benchmarks.speed.systems.port import SYSTEMS, System
+from benchmarks.speed.tables import Report
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         print(_render(report))
     if chosen.write:
-        from benchmarks.speed.report.document import write
+        from benchmarks.speed.page import write
 
         write(report)
     return 0

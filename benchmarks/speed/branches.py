@@ -23,7 +23,7 @@ from typing import Annotated, Any, TypedDict
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent
-from benchmarks.speed.harness.server import private_redis
+from benchmarks.speed.redis_server import private_redis
 from benchmarks.speed.refdesk_flow import PLACES, IdleAgent, NoTexts
 from broker.maintenance.lease_renewer import LeaseRenewal
 from broker.redis_broker import RedisBroker

@@ -24,11 +24,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-from benchmarks.speed.gateway import EXAMPLES, Bench
-from benchmarks.speed.harness.counting_proxy import Count, counting_proxy
-from benchmarks.speed.harness.server import private_server
+from benchmarks.speed.gateway import EXAMPLES, Bench, ResumedAnswer, ResumingClient
 from benchmarks.speed.latency_server import EMBEDDINGS, LatencyServer, TimedCall, run_server
-from benchmarks.speed.resuming_client import ResumedAnswer, ResumingClient
+from benchmarks.speed.redis_server import Count, counting_proxy, private_server
 
 SENTENCES = 2
 MODEL = "m@openai"

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-from benchmarks.speed.harness.runner import AT_ONCE, processes
-from benchmarks.speed.harness.server import Server, private_server
 from benchmarks.speed.payload import payloads
+from benchmarks.speed.redis_server import Server, private_server
+from benchmarks.speed.runner import AT_ONCE, processes
 from benchmarks.speed.systems.port import SYSTEMS, Setting
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect

@@ -3,7 +3,7 @@
 -- an entry that this very call sent alone comes back as the place of its settlement and its deadline.
 -- ARGV as `unfold` reads them. After the shard: the number of demands, and each demand. Then a list for
 -- each settlement: header, fields of its journal entry, arguments of its kind. The order of all keys and
--- arguments is defined in broker/settle/layout.py, from which the readers used here are written.
+-- arguments is defined in broker/settle_script.py, from which the readers used here are written.
 
 -- Of one journal entry: Lua passes no more than some thousands of values at once.
 local MOST_FIELDS = 1000

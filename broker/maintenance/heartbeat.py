@@ -21,10 +21,9 @@ from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from broker.keys import heartbeat_key
-from broker.transport.auto_pipelining import AutoPipeliningRedis
 from broker.transport.cluster import Address, ClusterClient
 from broker.transport.connect import reachable
-from broker.transport.connection import line_of
+from broker.transport.connection import AutoPipeliningRedis, line_of
 
 if TYPE_CHECKING:
     from redis.asyncio import Connection
@@ -98,7 +97,9 @@ class Heartbeat:
                 return
             else:
                 self._line.give_up()
-                raise RedisTimeoutError("a connection is silent while its server answers on others")
+                raise RedisTimeoutError(
+                    "a connection does not respond, although its server answers on others"
+                )
 
     def _miss(self) -> None:
         if not self._patient:

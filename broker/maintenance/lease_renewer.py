@@ -14,8 +14,8 @@ from typing import Protocol
 
 import structlog
 
-from broker.consume.leases import describe_loss
 from broker.errors import BrokerUnavailableError
+from broker.leases import describe_loss
 from broker.maintenance.loop import AWAY_SECONDS, Maintenance, MaintenanceLoop
 from broker.ports import Consumer
 from broker.values import Delivery, LeaseLost

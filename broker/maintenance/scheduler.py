@@ -11,11 +11,11 @@ import random
 import secrets
 from typing import TYPE_CHECKING, Any
 
-from broker.consume.blocking_read import next_entries
 from broker.context import BrokerContext
 from broker.entry_codec import Entry, fields_of, seconds_of
+from broker.group_reader import next_entries
 from broker.keys import question_of, shard_keys
-from broker.settle.batch import ScriptCall
+from broker.settlement import ScriptCall
 from broker.transport.connect import LONGEST_BLOCK_SECONDS, reachable
 from broker.transport.scripts import DUE, PEEK
 from broker.values import Fields, Submission

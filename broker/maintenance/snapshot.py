@@ -59,8 +59,8 @@ class RedisSnapshot:
                     if time.monotonic() - paused_at > PAUSE_SECONDS / 2:
                         if time.monotonic() - paused_at > PAUSE_SECONDS:
                             raise SnapshotError(
-                                "Redis was written to while it was copied, because this machine is "
-                                "slow: run the command again"
+                                "Redis was changed while it was copied, because the copy took too "
+                                "long: run the command again"
                             )
                         paused_at = await self._pause(nodes)
                     for key in await self._dump(node, names):
@@ -149,7 +149,8 @@ class _permitted:  # noqa: N801 - a context manager, named for what it provides
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, ResponseError):
             raise SnapshotError(
-                f"Redis refuses it: {error}. Copying needs a user with the rights +scan +dump "
-                "+pttl +time +client|pause +client|unpause, writing back needs +restore +del; "
-                "a value of a newer Redis can be written back to one that is as new"
+                f"Redis refused the command: {error}. A backup needs a user with the permissions "
+                f"+scan +dump "
+                "+pttl +time +client|pause +client|unpause; a restore needs +restore +del. Values "
+                "of a newer Redis can only be restored to a Redis that is at least as new"
             ) from error

@@ -187,7 +187,7 @@ class ClusterClient(aioredis.Redis):
         address = await self._address(slot)
         node = self._node(address)
         if _hangs(node):
-            raise ClusterDownError(f"the node {address[0]}:{address[1]} hangs")
+            raise ClusterDownError(f"the node {address[0]}:{address[1]} does not respond")
         return node
 
     async def _address(self, slot: int) -> Address:

@@ -1,13 +1,20 @@
-"""Connects to Redis, and reports every way in which it is unreachable as one error."""
+"""Connects to Redis, and reports every way in which it is unreachable as one error.
+
+At start `check_server` checks that it is suitable: its version, eviction policy and number of
+shards. An outage is logged at its beginning, every few seconds while it lasts, and at its end.
+"""
 
 import socket
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 from weakref import WeakValueDictionary
 
+import structlog
 from redis import asyncio as aioredis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -16,6 +23,7 @@ from redis.exceptions import (
     AskError,
     BusyLoadingError,
     ClusterDownError,
+    NoPermissionError,
     OutOfMemoryError,
     ReadOnlyError,
     ResponseError,
@@ -29,9 +37,13 @@ from redis.exceptions import (
 )
 
 from broker.errors import BrokerUnavailableError, UnsuitableServerError
-from broker.transport.auto_pipelining import AutoPipeliningRedis
+from broker.keys import SHARDS
 from broker.transport.cluster import Address, ClusterClient
-from broker.transport.connection import ServerLink, use_ours
+from broker.transport.connection import AutoPipeliningRedis, ServerLink, use_ours
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
 
 CONNECTIONS = 512
 POOL_SECONDS = 10.0
@@ -139,7 +151,7 @@ def _seeds(parts: SplitResult) -> list[Address]:
         return [(str(one.hostname), one.port or 6379) for one in named if one.hostname]
     except ValueError as error:
         raise UnsuitableServerError(
-            f"expected redis+cluster://host:port,host:port, found a node that is none: {error}"
+            f"expected redis+cluster://host:port,host:port, found an invalid node: {error}"
         ) from error
 
 
@@ -155,3 +167,125 @@ def _options(url: str) -> dict[str, Any]:
     if not url.startswith("unix:"):
         return _OPTIONS
     return {name: value for name, value in _OPTIONS.items() if not name.startswith("socket_")}
+
+
+OLDEST = (6, 2)
+
+
+async def check_server(client: "Redis", shards: int) -> bool:
+    """Return whether the server is a cluster; raises `UnsuitableServerError` if it could lose
+    frames.
+    """
+    with reachable():
+        nodes = await client.nodes() if isinstance(client, ClusterClient) else [client]
+        infos = [await _info(node) for node in nodes]
+        for info in infos:
+            check_server_info(info)
+        clustered = any(info.get("cluster_enabled") for info in infos)
+        if clustered and not isinstance(client, ClusterClient):
+            await _check_alone(client)
+        found = await client.get(SHARDS)
+        if found is None:
+            found = await _set_shards(client, shards)
+    if found is not None and int(found) != shards:
+        raise UnsuitableServerError(
+            f"expected {shards} shards, found a Redis that was set up with {int(found)}: "
+            "the number of shards is fixed at the first start"
+        )
+    return clustered
+
+
+async def _set_shards(client: "Redis", shards: int) -> bytes | None:
+    """Store the number of shards at the first start; return the stored number."""
+    try:
+        await client.set(SHARDS, shards, nx=True)
+    except NoPermissionError as error:
+        raise UnsuitableServerError(
+            "this Redis is not set up yet, and the user of REDIS_URL has no permission to do it; "
+            "start a worker first, then this process again"
+        ) from error
+    found = await client.get(SHARDS)
+    return found.encode() if isinstance(found, str) else found
+
+
+def check_server_info(info: dict[str, Any]) -> None:
+    """Raise `UnsuitableServerError` when the server is too old or evicts keys."""
+    version = str(info.get("redis_version", ""))
+    numbers = version_numbers(version)
+    if numbers and numbers < OLDEST:
+        raise UnsuitableServerError(f"expected Redis 6.2 or newer, found {version}")
+    policy = info.get("maxmemory_policy", "noeviction")
+    if policy != "noeviction":
+        raise UnsuitableServerError(
+            "expected maxmemory-policy noeviction, because any other may delete envelopes, found "
+            "{policy}"
+        )
+
+
+async def _check_alone(client: Any) -> None:
+    """Reject a single node of a cluster, which would redirect most conversations."""
+    rows = await client.execute_command("CLUSTER", "SLOTS")
+    masters = {tuple(row[2][:2]) for row in rows}
+    if len(masters) > 1:
+        raise UnsuitableServerError(
+            "expected redis+cluster://host:port,... as the address of a cluster, found redis:// "
+            f"and a cluster of {len(masters)} masters"
+        )
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version, or () for a text without numbers."""
+    return tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
+
+
+async def _info(client: "Redis") -> dict[str, Any]:
+    try:
+        return await client.info()
+    except ResponseError:
+        return {}  # fakeredis has no INFO, and evicts nothing
+
+
+log = structlog.get_logger("broker")
+
+PAUSE_SECONDS = 5.0
+"""The least time between two warnings."""
+
+
+class Outage:
+    """Counts failures of a process, or of one of its threads; every thread may call it.
+
+    `troubles` is the number of operations that failed since the process started.
+    """
+
+    def __init__(
+        self, event: str = "broker_unreachable", *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._event = event
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._failures = 0
+        self._is_logged = False
+        self._quiet_until = float("-inf")
+        self.troubles = 0
+
+    def record_failure(self, operation: str, error: Exception, **fields: str | int) -> None:
+        """Record that an operation, named by a slug, failed; log it now and then with `fields`."""
+        with self._lock:
+            self._failures += 1
+            self.troubles += 1
+            now, failures = self._clock(), self._failures
+            if now < self._quiet_until:
+                return
+            self._quiet_until = now + PAUSE_SECONDS
+            self._is_logged = True
+        log.warning(self._event, operation=operation, **fields, error=str(error), failures=failures)
+
+    def record_success(self) -> None:
+        """Record that Redis answers; log it once after failures that were logged."""
+        if not self._failures:
+            return
+        with self._lock:
+            failures, self._failures = self._failures, 0
+            was_logged, self._is_logged = self._is_logged, False
+        if was_logged:
+            log.info("broker_reconnected", failures=failures)

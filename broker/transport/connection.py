@@ -6,23 +6,32 @@ time to accept a new connection. And a wait can be ended from outside: a heartbe
 than any limit that a connection is dead.
 
 Only public methods of redis-py's connections are overridden.
+
+Calls of scripts share round trips (`AutoPipeliningRedis`): those that are made while others are in
+flight are sent together in the next one, a single call at once. Without this, hundreds of calls at
+once would take a connection each. Each call has a separate answer or error; when a round trip
+fails, each of its calls fails.
 """
 
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import hiredis
-from redis.asyncio import Connection, SSLConnection, UnixDomainSocketConnection
+from redis.asyncio import Connection, Redis, SSLConnection, UnixDomainSocketConnection
 from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 if TYPE_CHECKING:
     from redis.asyncio import ConnectionPool
+    from redis.asyncio.connection import AbstractConnection
+else:
+    AbstractConnection = object
+
 
 GREETING_SECONDS = 1.25
 """Time limit of the handshake with a server that was silent: it is repeated until it succeeds."""
@@ -47,7 +56,7 @@ class ServerLink:
         self.suspected_at = float("-inf")
         self.hung_at = float("-inf")
         self.unwatched = False
-        self._made: WeakSet[_BoundedConnection] = WeakSet()
+        self._made: WeakSet[BoundedConnection] = WeakSet()
         self._lock = threading.Lock()
 
     @property
@@ -76,7 +85,7 @@ class ServerLink:
         """Record that a call waited in vain."""
         self.suspected_at = time.monotonic()
 
-    def record_connection(self, connection: "_BoundedConnection") -> None:
+    def record_connection(self, connection: "BoundedConnection") -> None:
         """Record that a connection was opened."""
         with self._lock:
             self._made.add(connection)
@@ -93,7 +102,7 @@ class ServerLink:
                 connection.give_up()
 
 
-class _BoundedConnection:
+class BoundedConnection(AbstractConnection):
     """Overrides how long a connection of redis-py waits."""
 
     def __init__(self, *, line: ServerLink, **options: Any) -> None:
@@ -102,17 +111,18 @@ class _BoundedConnection:
         self._line = line
         self._limit_seconds = ANSWER_SECONDS
         self._wait: asyncio.Timeout | None = None
+        self._in_trip = False
         self._answered_at = float("-inf")
         self._loop: asyncio.AbstractEventLoop | None = None
         self.reads = False
 
     async def connect_check_health(self, *args: Any, **options: Any) -> None:
         """Open the connection; a server that was silent gets less time for the handshake."""
-        if not self.is_connected:  # type: ignore[attr-defined] # of the connection
+        if not self.is_connected:
             self._limit_seconds = GREETING_SECONDS if self._line.silent else ANSWER_SECONDS
             self._loop = asyncio.get_running_loop()
             self._line.record_connection(self)
-        await super().connect_check_health(*args, **options)  # type: ignore[misc] # of the connection
+        await super().connect_check_health(*args, **options)
 
     def pack_command(self, *args: Any) -> list[bytes]:
         """Return an encoded command; one that blocks may take that much longer."""
@@ -125,17 +135,42 @@ class _BoundedConnection:
 
     async def send_packed_command(self, command: Any, check_health: bool = True) -> None:
         """Send within the time limit."""
+        if self._in_trip:
+            await super().send_packed_command(command, check_health)
+            return
         async with self._limited():
-            await super().send_packed_command(command, check_health)  # type: ignore[misc] # as above
+            await super().send_packed_command(command, check_health)
+
+    async def make_trip(self, commands: Sequence[bytes]) -> list[Any]:
+        """Send packed commands, and return an answer to each; an error of the server is an answer.
+
+        One time limit holds for all of it: each limit sets a timer.
+        """
+        if not self.is_connected:
+            async with self._limited():
+                await self.connect_check_health()
+        async with self._limited():
+            self._in_trip = True
+            try:
+                await self.send_packed_command(commands)
+                return [await self._read_answer() for _ in commands]
+            finally:
+                self._in_trip = False
+
+    async def _read_answer(self) -> Any:
+        try:
+            return await self.read_response()
+        except ResponseError as error:
+            return error
 
     async def read_response(self, *args: Any, **options: Any) -> Any:
         """Return the next answer; raises redis-py's `TimeoutError` at the time limit."""
         try:
-            if options.get("timeout") is not None:  # the caller has a limit of its own
-                answer = await super().read_response(*args, **options)  # type: ignore[misc] # as above
+            if self._in_trip or options.get("timeout") is not None:  # the caller has a limit
+                answer = await super().read_response(*args, **options)
             else:
                 async with self._limited():
-                    answer = await super().read_response(*args, **options)  # type: ignore[misc] # as above
+                    answer = await super().read_response(*args, **options)
         except RedisTimeoutError:
             if not self.suspected:
                 self._line.suspect()
@@ -154,7 +189,7 @@ class _BoundedConnection:
             async with asyncio.timeout(self._limit_seconds) as self._wait:
                 yield
         except TimeoutError as error:
-            await self.disconnect(nowait=True)  # type: ignore[attr-defined] # as above
+            await self.disconnect(nowait=True)
             raise RedisTimeoutError("the server did not answer in time") from error
         finally:
             self._wait = outer
@@ -179,7 +214,7 @@ class _BoundedConnection:
         """Return True also for a suspected connection, which its pool then opens again."""
         if self.suspected:
             return True
-        readable: bool = await super().can_read()  # type: ignore[misc] # as above
+        readable: bool = await super().can_read()
         return readable
 
     def _record_answer(self) -> None:
@@ -188,15 +223,15 @@ class _BoundedConnection:
         self._answered_at = self._line.answered_at = time.monotonic()
 
 
-class _TcpConnection(_BoundedConnection, Connection):
+class _TcpConnection(BoundedConnection, Connection):
     """A connection over TCP."""
 
 
-class _TlsConnection(_BoundedConnection, SSLConnection):
+class _TlsConnection(BoundedConnection, SSLConnection):
     """A connection over TLS."""
 
 
-class _UnixConnection(_BoundedConnection, UnixDomainSocketConnection):
+class _UnixConnection(BoundedConnection, UnixDomainSocketConnection):
     """A connection over a Unix socket."""
 
 
@@ -217,3 +252,111 @@ def use_ours(pool: "ConnectionPool", line: ServerLink) -> None:
     """Have the pool, which has no open connection yet, use the broker's connection classes."""
     pool.connection_class = _BOUNDED[pool.connection_class]
     pool.connection_kwargs["line"] = line
+
+
+LANES = 3
+"""Shared round trips in flight at once: while Redis processes one, this process packs the next."""
+AT_ONCE = 128
+"""The most calls of one shared round trip."""
+
+Call = tuple[Any, ...]
+_Waiting = tuple[Call, asyncio.Future[Any]]
+
+
+class AutoPipeliningRedis(Redis):
+    """A client for one event loop whose script calls share round trips; all else is redis-py's."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._waiting: list[_Waiting] = []
+        self._travelling = 0
+        self._lanes: set[asyncio.Task[None]] = set()
+        self._kept: list[BoundedConnection] = []
+        """Connections of earlier trips: to take one from the pool and return it takes longer."""
+        self._is_closed = False
+
+    async def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> Any:
+        """Return what the script returns; raises what the server or the connection raises."""
+        return await self._send_shared(("EVALSHA", sha, numkeys, *keys_and_args))
+
+    async def eval(self, script: str, numkeys: int, *keys_and_args: Any) -> Any:
+        """Do the same as `evalsha`: many calls send a script at once to a server that lost it."""
+        return await self._send_shared(("EVAL", script, numkeys, *keys_and_args))
+
+    async def _send_shared(self, call: Call) -> Any:
+        if self._travelling >= LANES:
+            answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            self._waiting.append((call, answer))
+            return await answer
+        self._travelling += 1
+        try:
+            [found] = await self._send_trip([call])
+        finally:
+            self._release_lane()
+        if isinstance(found, ResponseError):
+            raise found
+        return found
+
+    def _release_lane(self) -> None:
+        """Start the next round trip if calls wait for one."""
+        if not self._waiting:
+            self._travelling -= 1
+            return
+        batch, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
+        lane = asyncio.get_running_loop().create_task(self._send_batch(batch))
+        self._lanes.add(lane)
+        lane.add_done_callback(self._lanes.discard)
+
+    async def _send_batch(self, batch: Sequence[_Waiting]) -> None:
+        # A call that was cancelled while it waited is not sent.
+        batch = [each for each in batch if not each[1].done()]
+        try:
+            answers = await self._send_trip([call for call, _ in batch]) if batch else ()
+        except Exception as error:  # noqa: BLE001 - each call of this trip raises it
+            answers = [error] * len(batch)
+        except BaseException:
+            for _, answer in batch:
+                answer.cancel()
+            raise
+        finally:
+            self._release_lane()
+        for (_, answer), found in zip(batch, answers, strict=True):
+            if answer.done():
+                continue
+            if isinstance(found, Exception):
+                answer.set_exception(found)
+            else:
+                answer.set_result(found)
+
+    async def _send_trip(self, calls: Sequence[Call]) -> list[Any]:
+        """Send calls now on an unused connection, and return their answers.
+
+        An error of the server is the answer to its call. When the round trip fails or is cancelled,
+        the connection is closed, so that no unread answer remains on it.
+        """
+        connection = self._kept.pop() if self._kept else await self._new_connection()
+        try:
+            if not connection.is_connected or await connection.can_read():
+                # The server closed it, or no longer answers on it: it is opened again below.
+                await connection.disconnect(nowait=True)
+            return await connection.make_trip([hiredis.pack_command(call) for call in calls])
+        except BaseException:
+            await connection.disconnect(nowait=True)
+            raise
+        finally:
+            self._kept.append(connection)
+            if self._is_closed:
+                # A trip that was waiting when the client was closed has connected again.
+                await connection.disconnect(nowait=True)
+
+    async def _new_connection(self) -> BoundedConnection:
+        pool: Any = self.connection_pool
+        made: BoundedConnection = await pool.get_connection()
+        return made
+
+    async def aclose(self, close_connection_pool: bool | None = None) -> None:
+        """Close the connections of earlier trips, and the client; later trips leave none open."""
+        self._is_closed = True
+        while self._kept:
+            await self.connection_pool.release(self._kept.pop())
+        await super().aclose(close_connection_pool)

@@ -108,7 +108,7 @@ class AgentFactory:
     @property
     def tools(self) -> "ToolCatalog":
         """The tools over the assistant's documents; raises `LookupError` without an index."""
-        # It imports the search, which processes without an index do not need.
+        # Imported here, because processes without an index do not need the search.
         from deploy.assembly.tool_access import make_tools
 
         return make_tools(self.settings, self._find_knowledge(), self.tool_access.outside)
@@ -142,7 +142,7 @@ class AgentFactory:
 
     @property
     def find_verified(self) -> "VerifiedFinder | None":
-        """What finds the answers of the owner; None without an index or a store of answers."""
+        """The finder of verified answers; None without an index or a store of answers."""
         if self.knowledge is None or self.verified is None:
             return None
         from deploy.assembly.verified_answers import VerifiedFinder
@@ -187,7 +187,7 @@ class AgentFactory:
 
 @dataclass(frozen=True, slots=True)
 class HandlerPipeline:
-    """Creates the handler of each role of one process: every envelope passes through it."""
+    """Creates the handler of each role of one process."""
 
     factories: Mapping[Assistant, AgentFactory]
     manager: Manager | None

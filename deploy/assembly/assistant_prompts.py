@@ -1,9 +1,7 @@
 """Loads the prompts of the product, and those of an assistant's own folder over them."""
 
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel
 
@@ -12,13 +10,11 @@ from config.errors import PromptError, SettingsError
 from config.prompts import PromptFiles
 from config.settings import Settings
 from config.way_settings import find_own_prompts
-from llm.port import Task
 from llm.prompts import Prompts, Rendered, prompt_inputs
+from llm.tasks import TASKS
 
 TASK_OF_ROLE = {spec.role.value: spec.model_task for spec in AGENTS if spec.model_task is not None}
-"""The task that the agents of a role ask a model for."""
-RETRIEVAL_TASKS = ("hyde_expansion", "section_summary", "document_summary")
-TASKS = (*TASK_OF_ROLE.values(), "understand", "match_verified", "describe", *RETRIEVAL_TASKS)
+"""The model task of the agents of a role."""
 
 
 class OverridingPrompts:
@@ -34,9 +30,8 @@ class OverridingPrompts:
 
 
 class ReloadablePrompts:
-    """Renders the prompts of one folder, and those of specialists, as they were read last.
-
-    Injected prompts replace them until the process ends, also after files were read again.
+    """Renders the prompts of one folder, and those of specialists, as they were last read. Injected
+    prompts replace them until the process ends, even if the files are read again.
     """
 
     def __init__(self, folder: Path | None = None, specialists: Path | None = None) -> None:
@@ -134,5 +129,4 @@ def check_prompts(settings: Settings) -> None:
 
 
 def _find_variables() -> dict[str, type[BaseModel]]:
-    tasks: list[Task[Any, Any]] = [import_module(f"llm.tasks.{name}").TASK for name in TASKS]
-    return prompt_inputs(tasks)
+    return prompt_inputs(TASKS.values())

@@ -11,8 +11,9 @@ The file is a compressed tar archive, written front to back:
 | owned.jsonl       | a line for each verified answer and state of a gap, of the same database |
 | end.json          | the number of keys and records: a file without it is incomplete          |
 
-Redis is copied first: a question that ends meanwhile is then in the records twice, which is once in
-effect, and not in neither. The records may have questions that came after the copy of Redis.
+Redis is copied first, so that a question that ends meanwhile is recorded (a repeated record
+replaces the first) and not lost. The records may have questions that were asked after the copy of
+Redis.
 """
 
 import asyncio
@@ -32,7 +33,7 @@ from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from broker.embedded.endpoint import Endpoint, run_embedded_redis
+from broker.embedded_redis import Endpoint, run_embedded_redis
 from broker.maintenance.snapshot import RedisSnapshot, SavedKey
 from config.settings import Settings
 from deploy.assembly.data_folder import protect_data_folder
@@ -48,7 +49,9 @@ MANIFEST, REDIS, DATA, RECORDS, OWNED, END = (
     "manifest.json", "redis.jsonl", "data", "records.jsonl", "owned.jsonl", "end.json",
 )  # fmt: skip
 LEFT_OUT = frozenset({"broker", "index", "model_in_use"})
-"""What of the data folder is not copied as files: Redis' own, and the index, which has an owner."""
+"""Parts of the data folder that are not copied as files: those of Redis, and the index, which its
+owner copies.
+"""
 KEEP_IN_MEMORY = 16 * 1024 * 1024
 
 
@@ -71,15 +74,17 @@ async def open_endpoint(settings: Settings) -> AsyncIterator[Endpoint]:
     protect_data_folder(settings.refdesk_data)
     async with run_embedded_redis(settings.refdesk_data) as endpoint:
         if not endpoint.durable:
-            raise CommandError("there is nothing to back up: without a Redis server, data ends "
-                               "with each process")  # fmt: skip
+            raise CommandError(
+                "there is nothing to back up: without a Redis server, data is lost when a "
+                "process ends"
+            )
         yield endpoint
 
 
 async def write_backup(settings: Settings, target: Path) -> BackupResult:
     """Write a backup to a new file; raises `CommandError` if it exists."""
     if await asyncio.to_thread(target.exists):
-        raise CommandError(f"{target} exists already: name a new file")
+        raise CommandError(f"{target} exists already; choose the name of a new file")
     part = target.with_name(f"{target.name}.part")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
@@ -110,7 +115,10 @@ async def _write_parts(settings: Settings, archive: tarfile.TarFile) -> BackupRe
             await client.aclose()
         with tempfile.TemporaryDirectory(dir=_prepare(settings), prefix="backup-") as copied:
             if not await _copy_index(settings, Path(copied)):
-                notes.append("the index is on QDRANT_URL: use the snapshots of that server")
+                notes.append(
+                    "this backup does not contain the index, which is on the server of "
+                    "QDRANT_URL: use the snapshots of that server"
+                )
             files = _add_files(archive, Path(copied), PurePosixPath(DATA, "index"))
             pointers = list((settings.refdesk_data / "index").glob("*.json"))
             for one in pointers:
@@ -144,7 +152,7 @@ async def _add_keys(archive: tarfile.TarFile, snapshot: RedisSnapshot) -> int:
     with tempfile.SpooledTemporaryFile(KEEP_IN_MEMORY) as lines:
         async for key in snapshot.read():
             if key.name.decode() == workers_key():
-                continue  # the processes of this moment are not those of the restored one
+                continue  # processes that run now are not those of the restored installation
             line = {
                 "name": key.name.decode(),
                 "value": base64.b64encode(key.value).decode(),
@@ -243,7 +251,9 @@ def _open(source: Path) -> tarfile.TarFile:
 def _check(archive: tarfile.TarFile, settings: Settings) -> None:
     names = set(archive.getnames())
     if MANIFEST not in names or END not in names:
-        raise CommandError("the file is not a complete backup: it was cut off while it was written")
+        raise CommandError(
+            "the file is not a complete backup: the backup was interrupted while it was written"
+        )
     manifest = json.loads(_member(archive, MANIFEST).read())
     if manifest.get("format") != FORMAT:
         raise CommandError(
@@ -263,13 +273,14 @@ async def _check_target(
     if living := await RedisPresence(client).living():
         one = living[0]
         raise CommandError(
-            f"processes of this installation run ({one.host}, pid {one.pid}): stop them first; one "
-            "that was killed is forgotten after half a minute"
+            f"processes of this installation are running ({one.host}, pid {one.pid}): stop them "
+            f"first; a process that was killed is listed for half a minute"
         )
     has_index = any((settings.refdesk_data / "index").glob("*"))
     if not overwrite and (has_index or not await snapshot.is_empty()):
         raise CommandError(
-            "there is data here already, which the backup would replace: say so with --overwrite"
+            "this installation already has data, which the backup would replace: to replace it, "
+            "add --overwrite"
         )
 
 
@@ -294,7 +305,7 @@ def _restore_files(archive: tarfile.TarFile, folder: Path) -> int:
         place = PurePosixPath(entry.name)
         if place.parts[:1] != (DATA,) or not entry.isfile():
             continue
-        # A file may come from anywhere: no name of it leads out of the data folder.
+        # The file may come from an untrusted source: no name in it may lead out of the data folder.
         if place.is_absolute() or ".." in place.parts or len(place.parts) < 2:
             raise CommandError(f"the backup has a file of an unsafe name: {entry.name!r}")
         target = folder.joinpath(*place.parts[1:])
@@ -335,7 +346,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 
 
 def read_record(stated: dict[str, Any]) -> Record:
-    """Return a record from a line of a backup; names that this release has not are ignored."""
+    """Return a record from a line of a backup; unknown fields are ignored."""
     known = {one.name for one in fields(Record)} & stated.keys()
     return Record(**{name: _READERS.get(name, _same)(stated[name]) for name in known})
 

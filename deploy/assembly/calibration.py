@@ -1,4 +1,4 @@
-"""Calibrates the embedding model for the documents of an index, and says where it is not."""
+"""Calibrates the embedding model for the documents of an index; reports missing calibrations."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ log = structlog.get_logger("knowledge")
 
 
 async def calibrate(index: Index, embedder: Embedder) -> Sequence[tuple[str, str]]:
-    """Learn what cosines mean for the present documents; return what the operator should know.
+    """Calibrate the cosines for the present documents; return notes for the operator.
 
     The shipped model is not calibrated: on English documents its weights were fitted, and in other
     languages words alone decide better. If questions cannot be embedded, the previous calibrations
@@ -34,7 +34,7 @@ async def calibrate(index: Index, embedder: Embedder) -> Sequence[tuple[str, str
 
 
 async def find_notes(index: Index) -> Sequence[tuple[str, str]]:
-    """Return the setting of the embedding model with a note where it is not calibrated."""
+    """Return the setting of the embedding model with a note if it is not calibrated."""
     embedding = (await index.info()).embedding
     languages = await index.languages()
     missing = find_uncalibrated(embedding, languages, await index.calibrations())
@@ -46,7 +46,9 @@ async def find_notes(index: Index) -> Sequence[tuple[str, str]]:
 
 
 async def log_uncalibrated(index: Index) -> None:
-    """Log the languages in which cosines decide nothing, if there are documents in them."""
+    """Log the languages for which the embedding model is not calibrated, if there are documents in
+    them.
+    """
     info = await index.info()
     if info.embedding == DEFAULT:
         return

@@ -21,7 +21,9 @@ async def retry_letter(
     try:
         envelope = decode(letter.frame)
     except DecodeError as error:
-        raise CommandError(f"this frame cannot run again: {error}") from error
+        raise CommandError(
+            f"this dead letter cannot be run again, because its envelope cannot be read: {error}"
+        ) from error
     if envelope.branch:
         raise CommandError(
             f"this is the branch {envelope.branch} of {envelope.message_id}, "

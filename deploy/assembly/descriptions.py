@@ -1,4 +1,4 @@
-"""Lets a model describe the pages of an ingestion, and keeps what is paid until it has ended.
+"""Lets a model describe the pages of an ingestion, and keeps paid answers until it has ended.
 
 After a kill the next ingestion takes them from there. Only descriptions of pages that are not yet
 in the index matter, so the last `MOST_KEPT` suffice: an ingestion writes its pages after
@@ -25,8 +25,15 @@ from llm.errors import ModelError, ModelMisconfigured, ModelUnavailable
 from llm.port import I, Model, ModelAnswer, ModelCall, O, Task, record_calls
 from llm.prompts import Prompts
 from llm.stored_model import decode, encode, fingerprint
-from llm.tasks import document_summary, section_summary
-from llm.tasks.describe import TASK, Inputs, Output
+from llm.tasks.descriptions import (
+    DESCRIBE,
+    DOCUMENT_SUMMARY,
+    SECTION_SUMMARY,
+    DescribeInputs,
+    DescribeOutput,
+    DocumentSummaryInputs,
+    SectionSummaryInputs,
+)
 
 LONGEST_CONTENT = 12_000
 """Characters of a page, or of a part of it, that the model receives."""
@@ -63,7 +70,7 @@ class KeptDescriptions:
         await asyncio.to_thread(self._use, lambda database: self._insert(database, key, answer))
 
     async def clear(self) -> None:
-        """Keep nothing any longer."""
+        """Delete the kept answers."""
         await asyncio.to_thread(self._remove)
 
     def _use(self, act: Callable[[sqlite3.Connection], T]) -> T | None:
@@ -73,7 +80,7 @@ class KeptDescriptions:
         except sqlite3.DatabaseError as error:
             log.warning("kept_descriptions_unusable", file=str(self._path), error=str(error))
             if not isinstance(error, sqlite3.OperationalError):
-                self._remove()  # it is no database
+                self._remove()  # the file is not a database
             return None
 
     def _act(self, act: Callable[[sqlite3.Connection], T]) -> T:
@@ -133,7 +140,7 @@ class ModelDescriber:
             log.warning("description_fallback_used", page=page.title, error=str(error))
             later = isinstance(error, ModelUnavailable | ModelMisconfigured)
             again = "; the next ingestion asks it again" if later else ""
-            problem = f"it is described by rules, the model gave no description: {error}{again}"
+            problem = f"its description is by rules, because the model gave none: {error}{again}"
             return replace(by_rules, problem=problem, is_provisional=later)
         made = Description(output.description, output.summary, output.keypoints, output.keywords)
         return complete_description(page, made)
@@ -146,27 +153,27 @@ class ModelDescriber:
         """Close the connections to the model's vendor."""
         await self._close()
 
-    async def _find_description(self, page: Page, language: str) -> Output:
+    async def _find_description(self, page: Page, language: str) -> DescribeOutput:
         """Return the description of a page; of a long one, from the summaries of all its parts."""
         if len(page.content) <= LONGEST_CONTENT:
-            whole = Inputs(
+            whole = DescribeInputs(
                 title=page.title, crumbs=page.crumbs, content=page.content, language=language
             )
-            return await self._find_output(TASK, whole)
+            return await self._find_output(DESCRIBE, whole)
         parts = cut_page(page.content)
         summaries = []
         for number, content in enumerate(parts, 1):
-            part = section_summary.Inputs(
+            part = SectionSummaryInputs(
                 title=page.title,
                 place=f"{number} of {len(parts)}",
                 content=content,
                 language=language,
             )
-            summaries.append((await self._find_output(section_summary.TASK, part)).summary)
-        joined = document_summary.Inputs(
+            summaries.append((await self._find_output(SECTION_SUMMARY, part)).summary)
+        joined = DocumentSummaryInputs(
             title=page.title, crumbs=page.crumbs, sections=tuple(summaries), language=language
         )
-        return await self._find_output(document_summary.TASK, joined)
+        return await self._find_output(DOCUMENT_SUMMARY, joined)
 
     async def _find_output(self, task: Task[I, O], inputs: I) -> O:
         key = fingerprint(task, inputs, asked=self._model.name, prompts=self._prompts)
@@ -207,7 +214,7 @@ class ModelDescriber:
         usage = self.usage
         for call in calls:
             if not call.milliseconds:
-                continue  # the model was left alone
+                continue  # the circuit breaker of the model is open
             usage = DescriptionUsage(
                 calls=usage.calls + 1,
                 failed=usage.failed,

@@ -54,7 +54,7 @@ class PaidEmbedder:
 
 
 def make_patient(limits: Limiter | None) -> PatientLimiter | None:
-    """Return the limits for an ingestion, which waits as long as it takes."""
+    """Return the limits for an ingestion, which waits as long as necessary."""
     return None if limits is None else PatientLimiter(limits)
 
 

@@ -1,4 +1,4 @@
-"""Follows a Qdrant server to another index: processes go on without a restart."""
+"""Switches running processes to another index of a Qdrant server, without a restart."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -56,7 +56,7 @@ class ServerFollower(Generic[Opened]):
         self._following = asyncio.Lock()
 
     async def __call__(self, knowledge: AdoptingKnowledge[Opened]) -> None:
-        """Let `knowledge` have the index that answers; raises `KnowledgeError`."""
+        """Make `knowledge` use the index that answers now; raises `KnowledgeError`."""
         if self._clock() < self._due:
             return
         async with self._following:
@@ -124,7 +124,7 @@ def make_version_reader(role: str, users: Mapping[Assistant, IndexUser]) -> Read
         try:
             revision = await knowledge.read_revision()
         except KnowledgeError:
-            # The hop itself reads the index next, and names the fault.
+            # The hop itself reads the index next, and reports the fault.
             return ""
         is_own = knowledge.follow_server is None
         return name_index_version(revision, counted_by=_PROCESS if is_own else "")

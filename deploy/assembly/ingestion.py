@@ -66,8 +66,8 @@ BLOCK_SECONDS = 1.0
 MOST_NOTES = 1000
 """The most warnings about files that the owner's process returns to the command."""
 REPLACED = (
-    "an index of another embedding model has replaced its index: restart it to let it answer from "
-    "the new one"
+    "an index with another embedding model has replaced its index; restart it, so that it answers "
+    "from the new one"
 )
 
 
@@ -79,7 +79,7 @@ async def ingest_here(
     replaced: "Sequence[ListedDocument]" = (),
 ) -> IngestionResult:
     """Ingest sources into an index that this process owns; `replaced` is that of `ingest`."""
-    # Imports every reader of documents, which most commands never need.
+    # Imported here: it loads every reader of documents, which most commands do not need.
     from knowledge.ingestion import ingest
     from knowledge.isolation.reader_process import ReaderProcess
     from knowledge.rule_descriptions import RuleDescriber
@@ -155,9 +155,8 @@ async def ingest_alone(
     report: Report,
     replaced: "Sequence[ListedDocument]" = (),
 ) -> IngestionResult:
-    """Ingest in a process in which nobody searches, and build the graphs of vectors.
-
-    The engine stops the process while it builds.
+    """Ingest in a process that answers no searches, and build the graphs of vectors. The engine
+    blocks the process while it builds.
     """
     knowledge.index.optimize_regularly()
     result = await ingest_here(settings, knowledge, sources, report, replaced)
@@ -234,7 +233,7 @@ async def move_here(
 async def ask_owner(
     broker: Broker, settings: Settings, payload: Fields, *, seconds: float = LONGEST_SECONDS
 ) -> Fields:
-    """Have the process that owns the index do what `payload` says within `seconds`.
+    """Have the process that owns the index execute the request `payload` within `seconds`.
 
     Raises `CommandError`.
     """
@@ -252,10 +251,13 @@ async def ask_owner(
             reply = await broker.replies.read_reply(question) or {}
             if reply.get("outcome") != "answered":
                 raise CommandError(
-                    f"the process that owns the index could not do it: {reply.get('error')}"
+                    f"the process that owns the index could not execute the request: "
+                    f"{reply.get('error')}"
                 )
             return reply
-    raise CommandError(f"the process that owns the index did not finish in {seconds:.0f} seconds")
+    raise CommandError(
+        f"the process that owns the index did not finish within {seconds:.0f} seconds"
+    )
 
 
 class IngestionHandler:
@@ -273,7 +275,7 @@ class IngestionHandler:
         self._one_at_a_time = asyncio.Lock()
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
-        """Do what the payload says: ingest its paths, or list, move or remove documents."""
+        """Execute the request of the payload: ingest paths, or list, move or remove documents."""
         question = delivery.question
         knowledge = self._knowledge.of(question.tenant, question.assistant, own=self._own)
         if knowledge is None:
@@ -330,7 +332,7 @@ def _submission(question: Question, payload: Fields, seconds: float) -> Submissi
         frame=envelope.encode(),
         role=Role.INGESTION.value,
         deadline_seconds=seconds,
-        last_resort={"outcome": "failed", "error": "it did not finish in time"},
+        last_resort={"outcome": "failed", "error": "it did not finish before its time limit"},
     )
 
 

@@ -68,7 +68,7 @@ async def run_ingestion(
 
 
 async def request_documents(settings: "Settings", request: "Fields") -> "Fields":
-    """Have a request done in this process, or by the process that owns the index."""
+    """Execute a request in this process, or in the process that owns the index."""
     try:
         async with open_knowledge(settings, alone=True) as knowledge:
             if request[DOCUMENTS] == MOVE:
@@ -96,7 +96,8 @@ async def _ingest_replacement(
             written = set(await knowledge.index.versions())
     except IndexOwned as error:
         raise CommandError(
-            f"another process writes the index of {_describe(wanted)} already: wait for it"
+            f"another process is already writing the index of {_describe(wanted)}: wait until it "
+            f"has finished"
         ) from error
     serving = await _list_serving(settings)
     left = {one.id: one.root for one in serving if one.id not in written}
@@ -105,8 +106,8 @@ async def _ingest_replacement(
         return replace(result, replacement=await _switch(settings, wanted))
     return replace(
         result,
-        replacement=f"the index of {_describe(wanted)} does not answer yet: {reason} (refdesk "
-        "documents remove), then repeat refdesk ingest",
+        replacement=f"the index of {_describe(wanted)} is not used for answers yet: {reason} "
+        f"(refdesk documents remove), then repeat refdesk ingest",
     )
 
 
@@ -165,7 +166,9 @@ def read_vectors(found: object) -> VectorIdentity | None:
 
 
 async def find_replacement_notes(settings: "Settings", serving: VectorIdentity) -> list[str]:
-    """Return what the operator should know if the settings name another model than the index."""
+    """Return notes for the operator if the settings name another embedding model than that of the
+    index.
+    """
     wanted = identify_vectors(make_embedder(settings))
     if serving == wanted:
         return []

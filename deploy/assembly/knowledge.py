@@ -125,12 +125,13 @@ class Knowledge:
             yield
 
     async def _warm(self) -> None:
-        # To warm a model of a vendor would cost a call.
+        # Warming the model of a vendor would cost a call.
         try:
             if isinstance(self.embedder, LocalEmbedder):
                 await self.searcher.warm()
         except EmbeddingFailed as error:
-            # Each search records it too, in its question's journal, and continues by keywords.
+            # Each search records the failure in the journal of its question, and continues with
+            # keywords.
             log.warning("embedding_model_not_loaded", error=str(error))
         try:
             if self.reranker is not None:
@@ -351,7 +352,7 @@ def restore_embedder(
         if identify_vectors(embedder) == vectors:
             return embedder
     return UnavailableEmbedder(
-        vectors, f"the embedding model {vectors.model!r} of the index cannot be made: {reason}"
+        vectors, f"the embedding model {vectors.model!r} of the index cannot be loaded: {reason}"
     )
 
 

@@ -11,7 +11,9 @@ import structlog
 from config.settings import Settings
 from knowledge.errors import KnowledgeError
 from knowledge.language.detector import ScriptAndNgramDetector
+from knowledge.language.langdetect import FencedLangdetect, SecondOpinion
 from knowledge.language.port import Detector
+from knowledge.language.scripts import CANDIDATES
 
 if TYPE_CHECKING:
     from deploy.assembly.knowledge import Knowledge
@@ -25,7 +27,8 @@ FRESH_SECONDS = 60.0
 
 def make_detector(settings: Settings) -> Detector:
     """Return the detector of this process; the stored model saves half a second of unpacking."""
-    return ScriptAndNgramDetector(kept_in=settings.refdesk_data / "language")
+    first = ScriptAndNgramDetector(kept_in=settings.refdesk_data / "language")
+    return SecondOpinion(first, FencedLangdetect(candidates=CANDIDATES))
 
 
 def language_of(settings: Settings, detector: Detector) -> Callable[[str], str]:
@@ -65,8 +68,8 @@ class CorpusLanguages:
     async def read(self, groups: Collection[str] = ()) -> Mapping[str, float]:
         """Return the number of documents in each language that a person of these groups may read.
 
-        It is empty where it is unknown. Without an answer of the index the last known numbers hold,
-        and a warning is logged.
+        It is empty where it is unknown. If the index does not answer, the last known numbers are
+        used, and a warning is logged.
         """
         async with self._reading:
             is_due = self._clock() >= self._due

@@ -239,7 +239,7 @@ class ServerReranker:
         self._store = store
 
     async def warm(self) -> None:
-        """Do nothing: there is nothing to load here."""
+        """Do nothing: a server needs no loading."""
 
     async def score(
         self, question: str, passages: Sequence[str], run: Run = OUTSIDE

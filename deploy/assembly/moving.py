@@ -42,8 +42,8 @@ async def move_documents(
 
     With `FOLDER`, both are paths of this machine, relative to that folder; else `FROM` is the id of
     a document or its file or folder, and `TO` a file or folder, relative to the ingested path.
-    The result has `moved`, `removed` (documents that nobody may read any more, or that stood at the
-    new place) and `failed`, or `REFUSED`.
+    The result has `moved`, `removed` (documents that no group may read any more, or that were at
+    the new place before) and `failed`, or `REFUSED`.
     """
     listed = await knowledge.index.list_documents()
     old, new = str(request.get(FROM) or ""), str(request.get(TO) or "")

@@ -1,4 +1,4 @@
-"""Assembles what measures ended questions, where a process has metrics or sends telemetry."""
+"""Assembles the measurement of ended questions, for processes with metrics or telemetry."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -28,7 +28,7 @@ MISSING = "{setting} needs: pip install '.[{extra}]' in the checkout"
 
 
 def needs_meter(settings: Settings, port: int) -> bool:
-    """Return whether somebody reads the metrics of a process with this port of metrics."""
+    """Return whether the metrics of a process with this port can be read."""
     return port > 0 or settings.otel_exporter_otlp_endpoint is not None
 
 
@@ -86,7 +86,7 @@ async def _measuring(
         finally:
             running.cancel()
     with suppress(BrokerUnavailableError, TimeoutError):
-        # A command that asked one question ends before the next look.
+        # A command that asked one question ends before the next check.
         async with asyncio.timeout(DRAIN_SECONDS):
             await observer.drain()
 
@@ -128,8 +128,8 @@ def connect_tracker(settings: Settings) -> "ErrorTracker | None":
 
 
 def add_trace_id(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Add the trace of the question that is being worked on to a line of the log."""
-    from telemetry.trace_ids import find_root_id, find_trace_id
+    """Add the trace id of the current question to a log line."""
+    from telemetry.observer import find_root_id, find_trace_id
 
     delivery = PRESENT.get()
     if delivery is not None:
@@ -141,7 +141,7 @@ def add_trace_id(_logger: WrappedLogger, _method: str, event: EventDict) -> Even
 
 @contextmanager
 def _reporting(tracker: "ErrorTracker") -> Iterator[None]:
-    from telemetry.trace_ids import find_trace_id
+    from telemetry.observer import find_trace_id
 
     def report(event: EventDict, question: Question | None) -> None:
         tracker.report(event, None if question is None else find_trace_id(question))

@@ -1,4 +1,4 @@
-"""Assembles the records: which database, what is kept, and the task that writes them."""
+"""Assembles the records: the database, the rules of retention, and the task that writes them."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -28,7 +28,7 @@ def keeps_records(settings: Settings) -> bool:
 
 
 def connect_records(settings: Settings) -> "RecordStore":
-    """Return the store of the records; raises `CommandError` for a `RECORDS_URL` of no use."""
+    """Return the store of the records; raises `CommandError` for an unusable `RECORDS_URL`."""
     from records.store import RecordsUrlError, connect_store
 
     url = settings.records_url
@@ -40,7 +40,7 @@ def connect_records(settings: Settings) -> "RecordStore":
 
 
 class Records:
-    """What channels do with the records of a conversation; nothing where none are kept."""
+    """The operations of channels on the records of a conversation, if records are kept."""
 
     def __init__(self, settings: Settings, broker: Broker) -> None:
         self._settings = settings
@@ -90,8 +90,8 @@ async def recording(runtime: "Runtime") -> AsyncIterator[None]:
 async def record_waiting(runtime: "Runtime") -> None:
     """Record what ended while no process recorded, such as questions of `refdesk ask`.
 
-    Nothing happens where a database in the data folder is not that of the desk: its processes may
-    have others, and each message is recorded by one of them.
+    Does nothing if the processes may use databases in other data folders, because each message is
+    recorded by one of them.
     """
     settings = runtime.settings
     is_own = settings.redis_url is None or settings.records_url is not None

@@ -10,7 +10,7 @@ from socket import gethostname
 from typing import TYPE_CHECKING
 
 from agents.roster import AGENTS
-from broker.embedded.endpoint import Endpoint, run_embedded_redis
+from broker.embedded_redis import Endpoint, run_embedded_redis
 from broker.errors import BrokerUnavailableError
 from broker.maintenance.erasure import Rewriting
 from broker.maintenance.lease_renewer import InLoopRenewal, LeaseRenewal
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 INGESTION = Role.INGESTION.value
 ROLES: tuple[str, ...] = tuple(role.value for role in Role if role.value in INSTANCES)
 KNOWING = frozenset({INGESTION, *(spec.role.value for spec in AGENTS if spec.needs_index)})
-"""Roles that need the index."""
+"""The roles that need the index."""
 HOUR_SECONDS = 3600
 REWRITE_SECONDS = 20.0
 """How long a command that ends waits while its own server rewrites the append-only file."""
 REWRITE_LOOK_SECONDS = 0.05
 STUCK_DEADLINES = 2.0
-"""After this many lifetimes of a question without a turn, the event loop counts as dead."""
+"""The event loop counts as dead if it is blocked for this many lifetimes of a question."""
 OWNER_CHECK_SECONDS = 0.5
 """How often a process checks whether the owner of the index still runs."""
 
@@ -170,7 +170,9 @@ async def run_desk(
 
 @asynccontextmanager
 async def _loading(settings: Settings) -> AsyncIterator[None]:
-    """Import what the index needs meanwhile: a third of the time in which a command starts."""
+    """Import the libraries of the index in the background: they take a third of the start time of a
+    command.
+    """
 
     def load() -> None:
         from deploy.assembly.knowledge import load_libraries
@@ -264,7 +266,7 @@ async def run_workers(
     """
     settings = runtime.settings
     if settings.uses_model:
-        # Imports the vectors' library, which a light worker without a model needs for nothing.
+        # Imported here: a worker without a model does not need the library of vectors.
         from deploy.assembly.models import note_windows
 
         settings = await note_windows(settings)
@@ -301,7 +303,7 @@ async def run_workers(
                 _serve_health(runtime, process, renewal, meter, health_port)
             )
         if process.roles and runtime.endpoint.played is None:
-            # Removed last: a process that still finishes its work is alive.
+            # Removed last, because a process that finishes its work is still alive.
             own = RedisPresence(client).of_process(gethostname(), os.getpid(), process.roles)
             controls = ProcessControls(process, prompts, settings)
             await stack.enter_async_context(announcing(own, controls))

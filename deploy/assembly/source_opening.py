@@ -1,29 +1,42 @@
-"""Opens sources: paths, archives and repositories of this machine, websites, and stores."""
+"""Opens sources: paths, archives and repositories of this machine, websites, stores, services."""
 
 import asyncio
+import base64
 import hashlib
+import re
 import tempfile
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from config.settings import Settings
 from deploy.assembly.data_folder import protect_data_folder
 from deploy.assembly.source_registry import FetchedSource, SourceSpec
+from knowledge.connectors.confluence import Confluence
+from knowledge.connectors.connector import (
+    Connector,
+    Service,
+    copy_service,
+    open_client,
+    survey_service,
+)
+from knowledge.connectors.git_repository import copy_revision, find_places, survey_copy
+from knowledge.connectors.store_values import StoreOutcome, is_service
+from knowledge.connectors.stores import copy_store, survey_store
+from knowledge.connectors.zendesk import Zendesk
 from knowledge.crawling.crawl_values import CrawlLimits, CrawlOutcome
 from knowledge.crawling.crawler import AGENT, crawl
 from knowledge.crawling.website_mirror import WebsiteMirror, survey_mirror
 from knowledge.documents.survey import LanguageOf, ReadTitle, Survey
-from knowledge.git_repository import copy_revision, find_places, survey_copy
+from knowledge.errors import ConnectorError
 from knowledge.index.listing import ListedDocument
 from knowledge.index.overlap import SurveySource, survey_part
 from knowledge.ingestion_report import Report
 from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
-from knowledge.store_values import StoreOutcome
-from knowledge.stores import copy_store, survey_store
 
 
 def open_local(settings: Settings, spec: SourceSpec, stack: ExitStack) -> Path | SurveySource:
@@ -91,13 +104,18 @@ async def fetch_sources(
 async def _fetch(
     settings: Settings, spec: SourceSpec, reader: ReaderProcess, report: Report
 ) -> FetchedSource:
+    if is_service(spec.place):
+        folder = store_folder(settings, spec.place)
+        async with open_connector(settings, spec.place) as connector:
+            outcome = await copy_service(connector, spec.place, folder)
+        return FetchedSource(spec=spec, copied=outcome)
     if spec.is_store:
         folder = store_folder(settings, spec.place)
         copied = await asyncio.to_thread(copy_store, spec.place, folder)
         return FetchedSource(spec=spec, copied=copied)
     if not spec.is_website:
         return FetchedSource(spec=spec)
-    _, outcome = await crawl(
+    _, crawled = await crawl(
         spec.place,
         mirror_folder(settings, spec.place),
         limits_of_crawl(settings, spec),
@@ -105,7 +123,7 @@ async def _fetch(
         read_links=reader.links,
         progress=partial(report.advance_crawl, spec.place),
     )
-    return FetchedSource(spec=spec, outcome=outcome)
+    return FetchedSource(spec=spec, outcome=crawled)
 
 
 def limits_of_crawl(settings: Settings, spec: SourceSpec) -> CrawlLimits:
@@ -153,6 +171,57 @@ def survey_website(settings: Settings, place: str, outcome: CrawlOutcome) -> Sur
 
 
 def open_copy(settings: Settings, spec: SourceSpec, outcome: StoreOutcome) -> SurveySource:
-    """Return the survey of the copy of a store."""
+    """Return the survey of the copy of a store or a service."""
     folder = store_folder(settings, spec.place)
+    if is_service(spec.place):
+        return partial(survey_service, spec.place, folder, outcome)
     return partial(survey_store, spec.place, folder, outcome, spec.web_address)
+
+
+_NAME_IN_SERVICE = re.compile(r"[A-Za-z0-9~_-]{0,255}")
+
+
+@asynccontextmanager
+async def open_connector(settings: Settings, place: str) -> AsyncIterator[Connector]:
+    """Provide what asks a service; raises `ConnectorError` if the settings do not name it.
+
+    The credentials go to the address of the settings alone, whatever source somebody adds.
+    """
+    scheme, _, rest = place.partition("://")
+    host, _, name = rest.partition("/")
+    url = {"confluence": settings.confluence_url, "zendesk": settings.zendesk_url}[scheme]
+    prefix = scheme.upper()
+    if not url or urlsplit(url).netloc.lower() != host:
+        raise ConnectorError(
+            place,
+            f"expected the site {host} in {prefix}_URL, found {url or 'nothing'!r}: set "
+            f"{prefix}_URL, {prefix}_EMAIL and {prefix}_API_TOKEN",
+        )
+    if not _NAME_IN_SERVICE.fullmatch(name):
+        raise ConnectorError(place, f"expected {scheme}://{host}/NAME, found {place!r}")
+    headers = _make_headers(settings, scheme)
+    if not headers and (scheme == "confluence" or not name):
+        raise ConnectorError(
+            place,
+            f"{place} needs credentials: set {prefix}_EMAIL and {prefix}_API_TOKEN"
+            + (", or name a language, such as /en-us" if scheme == "zendesk" else ""),
+        )
+    service = Service(host, url, headers, f"{prefix}_EMAIL and {prefix}_API_TOKEN")
+    everybody = settings.source_everybody_groups
+    async with open_client(service, f"{AGENT}/{version('refdesk')}") as client:
+        if scheme == "confluence":
+            yield Confluence(client, name, everybody)
+        else:
+            yield Zendesk(client, name, everybody, is_anonymous=not headers)
+
+
+def _make_headers(settings: Settings, scheme: str) -> dict[str, str]:
+    """Return the credentials of a service; nothing where there are none."""
+    if scheme == "confluence":
+        email, token = settings.confluence_email, settings.confluence_api_token
+    else:
+        email, token = f"{settings.zendesk_email}/token", settings.zendesk_api_token
+    if token is None:
+        return {}
+    pair = f"{email}:{token.get_secret_value()}"
+    return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}

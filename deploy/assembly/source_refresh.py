@@ -19,7 +19,7 @@ log = structlog.get_logger("ingestion")
 
 
 async def refresh_source(runtime: Runtime, settings: Settings, source: RegisteredSource) -> None:
-    """Read a source again, and record how it went."""
+    """Read a source again, and record the result."""
     registry, spec = SourceRegistry(settings), source.spec
     quiet = PlainReport(lambda _line: None)
     try:

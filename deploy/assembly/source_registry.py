@@ -1,4 +1,4 @@
-"""Records in the data folder which sources were ingested, and how the last time went."""
+"""Records in the data folder the ingested sources and the result of the last reading."""
 
 import fcntl
 import os
@@ -14,18 +14,18 @@ from pydantic import BaseModel, Field, ValidationError
 from config.settings import Settings
 from deploy.assembly.data_folder import protect_data_folder
 from deploy.errors import CommandError
+from knowledge.connectors.store_values import SCHEMES, SERVICES, StoreOutcome, is_store
 from knowledge.crawling.crawl_values import AddressRefusedError, CrawlOutcome
 from knowledge.crawling.web_scope import check_start
 from knowledge.ingestion_report import IngestionResult
-from knowledge.store_values import SCHEMES, StoreOutcome, is_store
 
 _FILE = "sources.json"
 _MOST_REASONS = 3
 
 
 class SourceSpec(BaseModel, frozen=True, extra="forbid"):
-    """A source: `place` is an absolute path, a web address, the address of a store such as
-    `s3://bucket/folder`, or `git:` and an absolute path.
+    """A source: `place` is an absolute path, a web address, the address of a store or a service
+    such as `s3://bucket/folder` or `confluence://host/SPACE`, or `git:` and an absolute path.
 
     `revision` and `folder` are those of a repository; `web_address` makes web addresses of paths,
     see `knowledge.documents.exports.make_address`. None: the limits of the settings.
@@ -210,26 +210,41 @@ class FetchedSource(BaseModel, frozen=True, extra="forbid"):
 
 
 def parse_source(text: str, **options: str | float | None) -> SourceSpec:
-    """Return the source that a person names; raise `CommandError` if it names none."""
+    """Return the source that a person names; raise `CommandError` if the name is not valid."""
     if text.lower().startswith(WEB):
         try:
             return SourceSpec.model_validate({"place": check_start(text), **options})
         except AddressRefusedError as error:
             raise CommandError(str(error)) from error
     if is_store(text):
-        scheme, _, rest = text.partition("://")
-        place = f"{scheme.lower()}://{rest.rstrip('/')}"
+        place = _normalise_store(text)
         spec = SourceSpec.model_validate({"place": place, **options})
         _check_options(spec)
         return spec
     if "://" in text:
-        known = ", ".join(f"{scheme}://" for scheme in ("http", "https", *SCHEMES))
+        known = ", ".join(f"{scheme}://" for scheme in ("http", "https", *SCHEMES, *SERVICES))
         raise CommandError(f"expected a path, git:PATH or an address of {known}; found {text!r}")
     is_repository = text.startswith(GIT)
     path = os.path.abspath(text.removeprefix(GIT))
     spec = SourceSpec.model_validate({"place": f"{GIT * is_repository}{path}", **options})
     _check_options(spec)
     return spec
+
+
+def _normalise_store(text: str) -> str:
+    """Return the address of a store or a service; raise `CommandError` for one with a password."""
+    scheme, _, rest = text.partition("://")
+    host, _, path = rest.partition("/")
+    user, at, _ = host.rpartition("@")
+    if at and ":" in user:
+        raise CommandError(
+            "expected an address without a password, which would be kept and shown: set it in the "
+            "environment, see docs/sources.md"
+        )
+    if scheme.lower() in SERVICES and (at or not host or "?" in path or "#" in path):
+        raise CommandError(f"expected {scheme.lower()}://HOST/NAME, found {text!r}")
+    host = host.lower() if scheme.lower() in SERVICES else host
+    return f"{scheme.lower()}://{host}/{path}".rstrip("/")
 
 
 def _check_options(spec: SourceSpec) -> None:
@@ -246,10 +261,11 @@ def _check_options(spec: SourceSpec) -> None:
 
 
 def check_schedule(text: str) -> str:
-    """Return a cron expression; raise `CommandError` if it is none."""
+    """Return the cron expression; raise `CommandError` if it is not valid."""
     if text and not croniter.is_valid(text):
         raise CommandError(
-            f"expected a schedule as cron has it, such as '0 6 * * *' for every day at 6:00 UTC, "
+            f"expected a schedule in the format of cron, such as '0 6 * * *' for every day at "
+            f"6:00 UTC, "
             f"found {text!r}"
         )
     return text

@@ -109,14 +109,14 @@ async def open_outside_tools(path: Path | None) -> "AsyncIterator[list[OutsideTo
     """Yield the tools of a file, connected inside the block; without a file there are none.
 
     Raises `InvalidToolSet` for a file that is wrong, and `CommandError` without the extra `mcp`. A
-    server that is away is logged: its tools are there and fail until it is back.
+    server that cannot be reached is logged: its tools exist, but fail until it is available.
     """
     if path is None:
         yield []
         return
     # Imported here: most installations have none, and the client of MCP takes a second to import.
-    from tools.outside.configuration import load_outside_tools
     from tools.outside.openapi import open_apis
+    from tools.outside.outside_tool import load_outside_tools
 
     found = load_outside_tools(path)
     async with AsyncExitStack() as stack:
@@ -128,8 +128,8 @@ async def open_outside_tools(path: Path | None) -> "AsyncIterator[list[OutsideTo
                 from tools.outside.mcp_tools import open_servers
             except ModuleNotFoundError as error:
                 raise CommandError(
-                    f"{path.name}: expected the package {error.name!r} for MCP servers, "
-                    "found none: install refdesk[mcp]"
+                    f"{path.name}: expected the package {error.name!r} for MCP servers, which is "
+                    f"not installed: pip install 'refdesk[mcp]'"
                 ) from error
             tools += await stack.enter_async_context(open_servers(found.servers))
         yield tools
@@ -191,8 +191,7 @@ def make_tools(
     Raises `InvalidToolSet` for a tool set, and for combinations, that are wrong.
     """
     # Imported here: they are needed only where tools are planned or run.
-    from tools.catalog import make_builtin
-    from tools.tool_sets import combine_tools, load_tool_set
+    from tools.catalog import combine_tools, load_tool_set, make_builtin
 
     catalog = make_builtin(IndexTools(knowledge)).extend(outside)
     if settings.tool_set is not None:

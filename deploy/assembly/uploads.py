@@ -1,4 +1,4 @@
-"""Keeps the files that were written over HTTP in the data folder: one source of each assistant."""
+"""Stores files that were uploaded over HTTP in the data folder, as one source of each assistant."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""Finds verified answers for the agents of one assistant: those whose questions come nearest."""
+"""Finds the verified answers with the most similar questions, for the agents of one assistant."""
 
 import asyncio
 import time
@@ -22,9 +22,9 @@ log = structlog.get_logger("knowledge")
 LISTED = TypeAdapter(tuple[VerifiedAnswer, ...])
 MOST_FOUND = 3
 LOOK_SECONDS = 5.0
-"""How soon a process knows of a change."""
+"""How long a process uses the answers before it reads them again."""
 CLOSENESS = 0.3
-"""The least similarity, as in `records.grouping`: low, because who decides comes after."""
+"""The minimum similarity, as in `records.grouping`: low, because a model decides afterwards."""
 
 
 class VerifiedFinder:

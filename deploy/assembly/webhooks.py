@@ -31,7 +31,7 @@ log = structlog.get_logger("webhooks")
 GAPS_SECONDS = 3_600.0
 LONGEST_ERROR = 300
 SMALLEST_GAP = 3
-"""Fewer questions are not told of as a gap."""
+"""Gaps with fewer questions are not announced."""
 
 
 async def announce_event(
@@ -57,7 +57,7 @@ async def announce_event(
 
 
 async def announce_failed_source(runtime: "Runtime", source: str, error: Exception) -> None:
-    """Tell that a source could not be read, once a day; if that cannot be stored, it is logged."""
+    """Announce that a source could not be read, once a day; if that cannot be stored, log it."""
     from notifications.webhooks import SOURCE_FAILED
 
     settings, day = runtime.settings, datetime.now(UTC).date().isoformat()
@@ -145,7 +145,7 @@ async def _announce_gaps(runtime: "Runtime") -> None:
 
 
 async def announce_gaps(runtime: "Runtime", finder: "GapFinder", name: tuple[str, str]) -> None:
-    """Tell of the open gaps of an assistant, each once; the words of the questions stay here."""
+    """Announce the open gaps of an assistant, each once, without the text of the questions."""
     from notifications.webhooks import GAP
     from records.gaps import OPEN
 

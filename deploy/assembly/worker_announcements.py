@@ -42,7 +42,7 @@ class FollowsControls(Protocol):
         ...
 
     def follow(self, controls: WorkerControls) -> None:
-        """Do what the operators want; called with each announcement."""
+        """Apply the controls of the operators; called with each announcement."""
         ...
 
 
@@ -60,9 +60,8 @@ class PausableProcess(Protocol):
 
 
 class ProcessControls:
-    """Pauses roles, sets the log level and reads prompts again, as the operators want.
-
-    Prompts that cannot be used are logged, and those before them stay in use.
+    """Pauses roles, sets the log level and reloads prompts, as operators requested. If prompts
+    cannot be used, this is logged, and the previous ones stay in use.
     """
 
     def __init__(

@@ -34,7 +34,7 @@ def make_table_lines(variants: Sequence[MeasuredVariant]) -> list[str]:
 
 
 def fit(text: str, width: int) -> str:
-    """Return a text in one line of exactly `width` columns, cut where it is longer."""
+    """Return a text in one line of exactly `width` columns, cut or padded."""
     line = " ".join(text.split())
     if columns(line) > width:
         while columns(line) > width - 1:
@@ -44,12 +44,12 @@ def fit(text: str, width: int) -> str:
 
 
 def format_share(value: object) -> str:
-    """Return a share with two digits, or a dash where nothing was measured."""
+    """Return a share with two digits, or a dash if nothing was measured."""
     return f"{value:.2f}" if isinstance(value, float) else _NOTHING
 
 
 def format_cost(figures: Mapping[str, object]) -> str:
-    """Return a cost; with a question mark where the cost of some calls is unknown."""
+    """Return a cost, with a question mark if the cost of some calls is unknown."""
     doubt = "?" if figures["unknown_costs"] else ""
     return f"{float(str(figures['cost_usd'])):.6f}{doubt}"
 
@@ -86,7 +86,8 @@ def _make_verdict_lines(figures: Figures) -> list[str]:
     lines += [f"  {count:>4}  {verdict}" for verdict, count in figures["verdicts"].items()]
     if figures["judged_support"] is not None:
         lines.append(
-            f"  the judge finds {figures['judged_support']:.2f} of the sentences supported"
+            f"  according to the judge, {figures['judged_support']:.2f} of the sentences are "
+            f"supported"
         )
     if figures["kinds"]:
         lines.append("  useful by kind")
@@ -130,7 +131,9 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def check_page_path(path: Path) -> None:
-    """Raise `CommandError` for a page that cannot be written; called before anything is asked."""
+    """Raise `CommandError` for a page that cannot be written; called before the first question is
+    asked.
+    """
     if path.suffix not in SUFFIXES:
         raise CommandError(
             f"expected a page {' or '.join(SUFFIXES)} at --page, found {str(path)!r}"
@@ -234,14 +237,14 @@ def _describe_verdict(measure: AnswerMeasure) -> str:
 
 def _describe_faults(measure: AnswerMeasure) -> list[str]:
     faults = [f"not said: {one}" for one in measure.missing if measure.ended == "answer"]
-    faults += [f"said, though forbidden: {one}" for one in measure.forbidden]
+    faults += [f"said, although forbidden: {one}" for one in measure.forbidden]
     faults += [
         f"not supported: {one.text} ({one.reason})"
         for one in measure.sentences
         if not one.supported
     ]
     faults += [
-        f"not supported, says the judge: {one.text} ({one.judged_reason})"
+        f"not supported, according to the judge: {one.text} ({one.judged_reason})"
         for one in measure.sentences
         if one.judged is False
     ]

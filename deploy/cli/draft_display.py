@@ -1,8 +1,8 @@
 """Shows a question in the terminal while it is answered: its step, and the draft of its answer.
 
-The draft is erased when the answer is printed. Sentences that were shown and are not part of the
-answer stay above it, struck out, so that nobody relies on them. Nothing is shown where the output
-is no terminal.
+The draft is erased when the answer is printed. Sentences that were shown but are not part of the
+answer stay above it, struck out, so that nobody relies on them. If the output is not a terminal,
+nothing is shown.
 """
 
 import shutil
@@ -26,11 +26,13 @@ ERASE_LINE = "\r\x1b[2K"
 LINE_UP = "\x1b[1A"
 STRUCK, PLAIN = "\x1b[9m", "\x1b[0m"
 MOST_ROWS = 20
-"""Rows of a draft on the screen: more of them could not be erased on a small terminal."""
+"""Maximum rows of a draft on the screen: more could not be erased on a small terminal."""
 
 
 async def show_progress(desk: Desk, message: Message) -> dict[str, JsonValue]:
-    """Follow a submitted question to its end; return its reply, empty when none came in time."""
+    """Follow a submitted question to its end; return its reply, empty if there was none before the
+    deadline.
+    """
     question = desk.question(message)
     follower = DraftFollower(
         question,
@@ -86,7 +88,7 @@ class DraftDisplay:
             self._language = language
 
     def show_event(self, event: Event) -> None:
-        """Show the sentences that a draft gained; strike out those that were taken back."""
+        """Show new sentences of the draft; strike out those that were withdrawn."""
         if event.name == "draft":
             kept = self._draft[: int(str(event.data["offset"]))]
             self._draft = f"{kept}{event.data['text']}"

@@ -18,28 +18,28 @@ VERBS: dict[str, str] = {
     "ingest": "read documents into the index",
     "crawl": "read the pages of a website into the index",
     "sources": "list, add or remove the sources of documents, or read them now",
-    "documents": "list, show or remove the documents of the index",
+    "documents": "list, show, move or remove the documents of the index",
     "up": "run all roles in one worker process",
     "serve": "serve the HTTP API, the chat completions API and the widget",
     **{spec.name: spec.purpose for spec in CHAT_CHANNELS},
-    "mcp": "answer one program over its standard input and output, by MCP",
+    "mcp": "answer an MCP client over standard input and output",
     "console": "print a link that opens the console of a running `refdesk serve`",
     "gaps": "list what the documents lack, or set the state of a gap",
     "keys": "create, list and revoke keys of the HTTP API",
     "worker": "run a worker process for the given roles",
-    "workers": "pause roles, drain, set the log level or reload prompts of workers",
-    "models": "check the configured models: reachable, context window, speed, price",
-    "replay": "run an ended question again beside the old answer, from a step if wanted",
+    "workers": "pause or drain workers, set their log level or reload their prompts",
+    "models": "check the configured models: reachability, context window, speed, price",
+    "replay": "run an ended question again, whole or from a step, and compare the answers",
     "trace": "show stages, decisions, model calls and cost of one message",
-    "doctor": "examine the installation: what is configured, answers, is slow, is missing",
+    "doctor": "check the installation: what works, what is slow, what is missing",
     "status": "show queue depths, dead letters and live workers",
-    "swarm": "show how strategies of swarms did, or delete their outcomes",
+    "swarm": "show which strategies of swarms did well, or delete their outcomes",
     "forget": "erase a conversation from all stores",
-    "webhooks": "list, retry or drop events that no endpoint accepted",
-    "backup": "write Redis, the index, the data folder and the records to a file",
-    "restore": "write a backup back",
+    "webhooks": "list, retry or drop webhook events that could not be delivered",
+    "backup": "back up Redis, the index, the data folder and the records to a file",
+    "restore": "restore a backup",
     "dead": "list, show, retry or drop dead letters",
-    "review": "compare a document with rules, requirement by requirement, and report",
+    "review": "compare a document with rules, requirement by requirement",
     "audit": "check the citations of a Markdown answer against the documents",
     "evaluate": "measure Refdesk on a folder of evaluation data",
 }
@@ -70,7 +70,7 @@ EXIT_STATUSES = {"answered": 0, "clarification": 3, "refused": 4, "failed": 5, "
 EPILOG = """\
 exit status:
   0  success; ask: answered
-  1  an error, described in one line
+  1  an error, described in one line on standard error
   2  wrong arguments
   3  ask: clarification; forget, documents: nothing was found
   4  ask: refused
@@ -78,7 +78,7 @@ exit status:
   6  ingest, crawl: some files could not be read
   7  audit: some citations are wrong
   8  review: violations or gaps
-  9  models: a model does not answer, or reads too little
+  9  models: a model does not answer, or its context window is too small
  10  doctor: something that is configured does not work
 
 refdesk VERB --help explains the arguments of a verb. Settings are environment
@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
     # Written files contain questions, documents or secrets: only their owner may read them.
     os.umask(0o077)
-    # The environment has keys, and readers of documents run as the same user.
+    # The environment contains keys, and the processes that read documents run as the same user.
     hide_memory()
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = _parser(words)
@@ -119,7 +119,7 @@ def _load(verb: str) -> ModuleType:
 
 def _report_error(error: Exception) -> int:
     if isinstance(error, BrokenPipeError):
-        # The reader of the pipe has left; without this, Python reports it once more at exit.
+        # The reader of the pipe has closed it; without this, Python reports it again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     else:
         sys.stderr.write(f"refdesk: {_format_error(error)}\n")
@@ -134,7 +134,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version, help="print the version and exit")
-    about = "the file of settings to read, instead of REFDESK_ENV_FILE"
+    about = "settings file (default: the variable REFDESK_ENV_FILE)"
     parser.add_argument(_ENV_FILE, metavar="FILE", help=about)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
     named = _find_verb(words)
@@ -142,14 +142,15 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         sub = verbs.add_parser(verb, help=purpose, description=format_sentence(purpose))
         # Only the chosen verb's module is imported: others may take half a second to import.
         if verb == named:
-            # Also after the verb; a default would replace a value that was given before it.
+            # The option is also accepted after the verb; a default here would replace a value
+            # given before it.
             sub.add_argument(_ENV_FILE, metavar="FILE", help=about, default=argparse.SUPPRESS)
             _load(verb).add_arguments(sub)
     return parser
 
 
 def _find_verb(words: Sequence[str]) -> str | None:
-    """Return the first word that is neither the option of the file of settings nor its value."""
+    """Return the first word that is neither --env-file nor its value."""
     rest = list(words)
     if rest[:1] == [_ENV_FILE]:
         rest = rest[2:]
@@ -162,7 +163,7 @@ def _name_env_file(path: str | None) -> None:
     from config.env_file import VARIABLE
 
     if path is not None:
-        # Processes that this one starts read the same file, from whatever folder.
+        # Child processes read the same file, whatever their working directory is.
         os.environ[VARIABLE] = os.path.abspath(path) if path else ""
 
 
@@ -192,7 +193,7 @@ def _configure_logging() -> None:
 
 
 def _sole(error: Exception) -> Exception:
-    """Return the error that caused the exception groups in which task groups wrap it."""
+    """Return the error inside the exception groups that task groups raise."""
     while isinstance(error, ExceptionGroup):
         own = [one for one in error.exceptions if _is_own(one)]
         error = own[0] if own else error.exceptions[0]
@@ -200,7 +201,9 @@ def _sole(error: Exception) -> Exception:
 
 
 def _format_error(error: Exception) -> str:
-    """Return the text of an error: of ours as it is, of the system's with its object."""
+    """Return the text of an error: Refdesk's own unchanged, those of the system with the file they
+    concern.
+    """
     if _is_own(error):
         return str(error)
     if isinstance(error, OSError) and error.strerror is not None:

@@ -1,4 +1,4 @@
-"""Lays tables out for a terminal: aligned columns, or a line for each cell where it is narrow."""
+"""Lays tables out for a terminal: aligned columns, or a line for each cell if it is too narrow."""
 
 import re
 import unicodedata

@@ -6,11 +6,11 @@ from config.settings import Settings
 from deploy.assembly.data_folder import protect_data_folder
 
 NO_MODEL = (
-    "no model is in use: answers are the passages that the search finds; set GEN_MODEL "
-    "(docs/local-models.md)"
+    "no model is in use, so answers are the passages that the search finds; to use one, set "
+    "GEN_MODEL (docs/local-models.md)"
 )
 _SAID = "model_in_use"
-"""The file in the data folder with what was said last."""
+"""The file in the data folder that holds the line that was written last."""
 
 
 def describe_models(settings: Settings) -> str:

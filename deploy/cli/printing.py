@@ -17,6 +17,7 @@ from pydantic import JsonValue
 from citations.links import clean_text
 from citations.marking import show_brackets
 from config.settings import Settings
+from config.texts import load_texts
 from deploy.cli.markdown_tables import columns, lay_out_tables
 from envelope.sources import TOOL_SOURCE
 from gateway.answer import safe_reply
@@ -62,7 +63,9 @@ def reply_lines(reply: Fields) -> list[str]:
 
 
 def list_operator_notes(reply: Fields, settings: Settings) -> list[str]:
-    """Return what the person at the terminal reads besides a reply, and no visitor of a website."""
+    """Return the notes below a reply that only the person at the terminal reads, not a website's
+    visitor.
+    """
     triage = reply.get("triage")
     is_planned = isinstance(triage, dict) and bool(triage.get("agent_sequence"))
     if is_planned and reply.get("answered_by") == "search" and reply.get("way") != "specialists":
@@ -78,8 +81,7 @@ def list_operator_notes(reply: Fields, settings: Settings) -> list[str]:
 
 def wrap(text: str, width: int = WIDTH) -> list[str]:
     """Wrap prose at `width` columns; code fences keep their lines, tables are aligned or listed.
-
-    Brackets of documents, which Markdown writes with backslashes, stand without them.
+    The backslashes before escaped brackets of documents are removed.
     """
     lines: list[str] = []
     fenced = False
@@ -131,7 +133,7 @@ def _cut(line: str, width: int) -> list[str]:
     lines, taken = [""], 0
     for sign in line:
         wide = columns(sign)
-        # A mark that closes may stand out by a sign rather than begin a line.
+        # A closing mark may exceed the width by one character, so that it does not begin a line.
         if taken + wide > width and sign not in _CLOSING:
             lines.append("")
             taken = 0
@@ -166,7 +168,7 @@ def heading(source: Fields) -> str:
 
 
 def choices(reply: Fields) -> list[Fields]:
-    """Return the choices of a person, in the order of the displayed numbers."""
+    """Return the choices of the person in the order of the displayed numbers."""
     return [action for action in _actions(reply) if action.get("kind") != "source"]
 
 
@@ -207,20 +209,20 @@ def _sources(reply: Fields) -> list[str]:
     sources = reply.get("sources")
     if not isinstance(sources, list) or not sources:
         return []
-    # Several passages of one section have different numbers, and are shown as one place.
+    # Several passages of one section have different numbers but are shown as one place.
     numbers: dict[tuple[str, str], str] = {}
     for source in sources:
         if isinstance(source, dict):
             where = (heading(source), format_place(source))
             numbers[where] = f"{numbers.get(where, '')}[{source.get('number')}]"
-    lines = ["", "Sources"]
+    lines = ["", load_texts().text("push_sources", str(reply.get("language") or "en"))]
     for (title, address), cited in numbers.items():
         lines += [f"  {cited} {title}", f"      {address}"]
     return lines
 
 
 def _describe_end(reply: Fields) -> list[str]:
-    """Return until when a pause can be answered, in the time of this machine."""
+    """Return the end of a pause, in local time."""
     pause = reply.get("pause")
     expires = pause.get("expires") if isinstance(pause, dict) else None
     if not isinstance(expires, int | float):

@@ -55,7 +55,7 @@ class BarReport:
         self._progress.update(self._task, completed=files, documents=documents, chunks=chunks)
 
     def advance_crawl(self, start: str, visited: int, waiting: int) -> None:
-        """Move the bar of a website, whose length grows with the links that are found."""
+        """Advance the bar of a website, whose total grows with the links that are found."""
         self._progress.update(
             self._task, description=shorten(start), completed=visited, total=visited + waiting
         )
@@ -73,7 +73,7 @@ class BarReport:
         self._progress.console.print(f"note on {source}: {reason}", markup=False, highlight=False)
 
     def record_skip(self, source: str, reason: str) -> None:
-        """Print a file that is not read, above the bar."""
+        """Print a line about a skipped file above the bar."""
         self._progress.console.print(f"skipped {source}: {reason}", markup=False, highlight=False)
 
     def finish(self, result: IngestionResult) -> None:
@@ -82,7 +82,7 @@ class BarReport:
 
 
 def shorten(name: str) -> str:
-    """Return the end of a name that is too long to stand before a bar."""
+    """Return the end of a name that is too long to be shown before a bar."""
     return name if len(name) <= 32 else f"…{name[-31:]}"
 
 

@@ -1,1 +1,1 @@
-"""Measures the desk on questions whose answers are known."""
+"""Measures Refdesk on questions with known answers."""

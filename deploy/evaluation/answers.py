@@ -107,6 +107,6 @@ def _make_notes(plan: AnswersPlan, doubt: str) -> tuple[str, ...]:
     if not doubt:
         return ()
     return (
-        f"{doubt}: its verdicts are shown and decide nothing; "
-        f"measure it with: refdesk evaluate grounding --data FOLDER --judge {plan.judge}",
+        f"{doubt}: its verdicts are shown, but do not count in the figures; measure it with: "
+        f"refdesk evaluate grounding --data FOLDER --judge {plan.judge}",
     )

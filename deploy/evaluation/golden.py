@@ -92,7 +92,7 @@ def load_golden_cases(data: Path, file: Path | None = None) -> tuple[GoldenCase,
                 _check_id(case, cases, row, faults)
     if faults:
         left = len(faults) - MOST_FAULTS
-        more = [f"and {left} faults more"] if left > 0 else []
+        more = [f"and {left} more faults"] if left > 0 else []
         raise UnknownFormatError("\n".join([*faults[:MOST_FAULTS], *more]))
     if not cases:
         raise UnknownFormatError(f"expected at least one question in {_names(files)}, found none")
@@ -280,7 +280,11 @@ def _check_whole(case: GoldenCase) -> None:
     if not case.question:
         raise _FieldError("question", "the text that is asked", "none")
     if case.expect == "answer" and case.reason:
-        raise _FieldError("reason", "none for a question that is to be answered", case.reason)
+        raise _FieldError(
+            "reason",
+            "no refusal reason, because the question is expected to be answered",
+            case.reason,
+        )
     if case.expect == "answer" and not (case.must_say or case.pages):
         raise _FieldError(
             "question", "must_say or page with it, or expect = 'refuse'", "neither of them"

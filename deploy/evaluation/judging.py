@@ -12,15 +12,15 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from citations.facts import KnownNumbers
 from citations.marking import remove_marks
 from deploy.assembly.assistant_prompts import load_prompts
 from deploy.assembly.data_folder import protect_data_folder
 from envelope.run import OUTSIDE
 from knowledge.index.terms import terms
-from llm.answer_checks.facts import KnownNumbers
 from llm.errors import ModelError
 from llm.port import Model, ModelCall, record_calls
-from llm.tasks.judge import TASK, Inputs, JudgedSource, Passage
+from llm.tasks.search import JUDGE, JudgedSource, JudgeInputs, Passage
 
 LONGEST_TEXT = 24_000
 """The most characters of a source that a judge receives."""
@@ -78,7 +78,7 @@ async def judge_answer(model: Model, question: JudgedQuestion) -> JudgedAnswer:
     inputs = await asyncio.to_thread(_make_inputs, question)
     with record_calls() as calls:
         try:
-            output = (await model.ask(TASK, inputs, OUTSIDE)).output
+            output = (await model.ask(JUDGE, inputs, OUTSIDE)).output
         except ModelError as error:
             problem = f"{type(error).__name__}: {error}"
             return JudgedAnswer(
@@ -107,7 +107,7 @@ def compare_words(claim: JudgedClaim, language: str, *, foreign: bool = False) -
     share = len(words.intersection(terms(text, language))) / max(1, len(words))
     if foreign or share >= ENOUGH_WORDS:
         return ClaimOpinion(True)
-    return ClaimOpinion(False, f"{share:.2f} of its words stand in the cited text")
+    return ClaimOpinion(False, f"{share:.2f} of its words are in the cited text")
 
 
 def describe_calls(calls: Sequence[ModelCall]) -> dict[str, Any]:
@@ -122,9 +122,9 @@ def describe_calls(calls: Sequence[ModelCall]) -> dict[str, Any]:
     }
 
 
-def _make_inputs(question: JudgedQuestion) -> Inputs:
+def _make_inputs(question: JudgedQuestion) -> JudgeInputs:
     sources = {number: text for claim in question.claims for number, text in claim.evidence.items()}
-    return Inputs(
+    return JudgeInputs(
         question=question.text,
         language=question.language,
         answer=question.answer,
@@ -201,7 +201,7 @@ def find_doubt(data_folder: Path, judge: str) -> str:
     """Return why a judge is not to be trusted; empty for a trusted one."""
     record = load_judge_records(data_folder).get(judge)
     if record is None:
-        return f"the judge {judge} was never measured against people"
+        return f"the judge {judge} has not been measured against people"
     if record.prompt != prompt_version():
         return f"the prompt of the judge {judge} has changed since it was measured"
     if record.answers < LEAST_ANSWERS:

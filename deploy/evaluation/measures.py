@@ -167,7 +167,7 @@ def _find_verdict(
     if case.reason and find_reason(reply) != case.reason:
         return "wrong reason"
     if forbidden:
-        return "says the forbidden"
+        return "contains a forbidden text"
     if case.language and reply.get("language") != case.language:
         return "wrong language"
     if case.pages and not cites_page(case, reply):
@@ -218,7 +218,7 @@ def _measure_sentence(asked: AskedCase, sentence: CoveredSentence) -> SentenceMe
     if not sentence.cites:
         reason = "it cites nothing"
     elif unknown:
-        reason = f"the text of source {unknown[0]} is not known"
+        reason = f"the text of source {unknown[0]} is unknown"
     return SentenceMeasure(
         text=sentence.text,
         cites=sentence.cites,

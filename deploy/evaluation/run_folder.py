@@ -3,22 +3,20 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from config.settings import Settings
-from deploy.assembly.assistant_prompts import TASKS, load_prompts
+from deploy.assembly.assistant_prompts import load_prompts
 from deploy.assembly.models import make_registry
 from deploy.errors import CommandError
 from deploy.evaluation.desk_run import OFFLINE, KeptPrompt, VariantRun
 from deploy.evaluation.questions import UnknownFormatError, rows
 from deploy.evaluation.summaries import MeasuredVariant, describe_measure, summarize
 from envelope.run import OUTSIDE
-from llm.port import Task
 from llm.prompts import Prompts, Rendered
+from llm.tasks import TASKS
 
 _KEPT = TypeAdapter(KeptPrompt)
 ANSWERS, PROMPTS, SUMMARY = "answers.jsonl", "prompts.jsonl", "summary.json"
@@ -72,7 +70,7 @@ async def run_prompt_again(
         )
     if setting == OFFLINE:
         raise CommandError("expected a model that reads prompts, found offline: add --model NAME")
-    task: Task[Any, Any] = import_module(f"llm.tasks.{kept.task}").TASK
+    task = TASKS[kept.task]
     registry = make_registry(settings, prompts=_OnePrompt(kept, load_prompts()))
     try:
         # The inputs are those from which the kept text was made: nothing reads them again.

@@ -69,7 +69,8 @@ def make_chart() -> dict[str, str]:
             {
                 "apiVersion": "v2",
                 "name": "refdesk",
-                "description": "Answers from an organisation's documents, with the places.",
+                "description": "Answers questions from an organisation's documents and cites the "
+                "sources.",
                 "type": "application",
                 "version": version["project"]["version"],
                 "appVersion": version["project"]["version"],

@@ -44,12 +44,12 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
               ((f"60 * sum by (outcome) (rate(refdesk_questions_total{MINE}{RATE}))", "{{outcome}}"),)),
         Panel("Questions a minute by channel", "Ended questions.",
               ((f"60 * sum by (channel) (rate(refdesk_questions_total{MINE}{RATE}))", "{{channel}}"),)),
-        Panel("Seconds by way", "From acceptance to the outcome, median and 95 %.", (
+        Panel("Seconds by way", "From acceptance to the outcome: median and 95th percentile.", (
             (_quantile("0.5", "refdesk_question_seconds", "way"), "{{way}} median"),
             (_quantile("0.95", "refdesk_question_seconds", "way"), "{{way}} 95 %")), "s"),
-        Panel("Seconds by agent", "From taking to settling, 95 %: the slowest is the bottleneck.",
+        Panel("Seconds by agent", "From taking an entry to acknowledging it, 95th percentile: the slowest agent is the bottleneck.",
               ((_quantile("0.95", "refdesk_handling_seconds", "role"), "{{role}}"),), "s"),
-        Panel("Waiting entries by role", "A role whose depth grows lacks workers.",
+        Panel("Waiting entries by role", "A role whose depth grows needs more workers.",
               (("max by (role) (refdesk_depth)", "{{role}}"),)),
         Panel("Failed questions", "Share of the questions that ended as failed.",
               ((_share("failed"), "{{assistant}}"),), "percentunit"),
@@ -62,11 +62,11 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         Panel("Ratings an hour", "By the people who asked.", (
             (f"3600 * sum by (rating) (rate(refdesk_feedback_total{RATE}))", "HTTP {{rating}}"),
             (f"3600 * sum by (rating) (rate(refdesk_chat_feedback_total{RATE}))", "chats {{rating}}"))),
-        Panel("Faults in the work behind answers", "Found by the check of the evidence.",
+        Panel("Faults in the work behind answers", "Found by the check of the records of the hops.",
               ((f"3600 * sum by (kind) (rate(refdesk_evidence_faults_total{RATE}))", "{{kind}}"),)),
     )),
     ("Gaps", (
-        Panel("Refused, by reason", "What people asked and the documents did not answer.",
+        Panel("Refused, by reason", "Questions that the documents did not answer.",
               ((f'3600 * sum by (reason) (rate(refdesk_questions_total{{outcome="refused"}}{RATE}))',
                 "{{reason}}"),)),
         Panel("Refused, share", "Of the questions of an assistant.",
@@ -74,12 +74,12 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         Panel("Asked back, by reason", "Clarifications.",
               ((f'3600 * sum by (reason) (rate(refdesk_questions_total{{outcome="clarification"}}{RATE}))',
                 "{{reason}}"),)),
-        Panel("Answered without a model, by reason", "The search answered instead.",
+        Panel("Answered without a model, by reason", "The passages of the search were shown instead.",
               ((f'3600 * sum by (reason) (rate(refdesk_questions_total{{outcome="answered", reason!=""}}{RATE}))',
                 "{{reason}}"),)),
     )),
     ("Cost", (
-        Panel("USD an hour by assistant", "Where every price is known.",
+        Panel("USD an hour by assistant", "Only questions whose prices are all known.",
               ((f"3600 * sum by (assistant) (rate(refdesk_question_cost_usd_total{MINE}{RATE}))",
                 "{{assistant}}"),), "currencyUSD"),
         Panel("USD an hour by model", "",
@@ -88,7 +88,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         Panel("USD a question by way", "",
               ((f"sum by (way) (rate(refdesk_question_cost_usd_total{RATE})) / "
                 f"sum by (way) (rate(refdesk_questions_total{RATE}))", "{{way}}"),), "currencyUSD"),
-        Panel("Answers that others had paid for", "Share of the calls of models that the cache saved.",
+        Panel("Model calls saved by the cache", "As a share of all model calls.",
               ((f"sum(rate(refdesk_model_cache_hits_total{RATE})) / (sum(rate(refdesk_model_cache_hits_total{RATE}))"
                 f" + sum(rate(refdesk_model_calls_total{RATE})))", "hits"),), "percentunit"),
         Panel("Saved USD an hour", "", ((f"3600 * sum by (model) (rate(refdesk_model_saved_usd_total{RATE}))", "{{model}}"),),
@@ -97,10 +97,10 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
               ((f"3600 * sum by (assistant) (rate(refdesk_question_unpriced_total{RATE}))", "{{assistant}}"),)),
     )),
     ("Sources", (
-        Panel("Documents that could not be read", "At the last reading of each source: refdesk status.",
+        Panel("Documents that could not be read", "At the last reading of each source; refdesk status lists them.",
               (("max(refdesk_source_failed_documents)", "documents"), ("max(refdesk_sources)", "sources"))),
         Panel("Age of the oldest reading", "", (("max(refdesk_source_oldest_seconds)", "oldest"),), "s"),
-        Panel("Searches a minute", "In the index, or found in the cache.",
+        Panel("Searches a minute", "In the index, or answered from the cache.",
               ((f"60 * sum by (source) (rate(refdesk_searches_total{RATE}))", "{{source}}"),)),
     )),
     ("Channels", (
@@ -113,7 +113,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
               ((_quantile("0.95", "refdesk_http_seconds", "route"), "{{route}}"),), "s"),
         Panel("Deliveries in chats a minute", "",
               ((f"60 * sum by (channel, result) (rate(refdesk_chat_deliveries_total{RATE}))", "{{channel}} {{result}}"),)),
-        Panel("Messages that chats declined an hour", "",
+        Panel("Declined chat messages an hour", "",
               ((f"3600 * sum by (channel, reason) (rate(refdesk_chat_declined_total{RATE}))", "{{channel}} {{reason}}"),)),
     )),
 )  # fmt: skip
@@ -136,7 +136,7 @@ def make_dashboard() -> dict[str, Any]:
     return {
         "uid": "refdesk-desk",
         "title": "Refdesk: the desk",
-        "description": "Drawn from the metrics that docs/deployment.md lists.",
+        "description": "From the metrics that docs/deployment.md lists.",
         "tags": ["refdesk"],
         "timezone": "browser",
         "editable": True,

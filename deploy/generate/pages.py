@@ -49,12 +49,12 @@ Generated from the settings in `config/` by `python -m deploy.generate.pages`; d
 A setting is an environment variable or a line in a file of settings. The option `--env-file FILE`
 of a command, or the variable `REFDESK_ENV_FILE`, names the file. If neither is given, Refdesk reads
 `.env` in the working directory, unless another user may have written it. If the variable is empty,
-Refdesk reads no file. A command prints at its start the file that it reads, unknown names in it,
-and secrets in it that other users can read.
+Refdesk reads no file. When a command starts, it prints which file it reads, and warns about unknown
+names and about secrets that other users can read.
 
-A `.env` that nobody named may set only {harmless}: it may have come with documents or a repository
-of somebody else. A command that finds another setting in it, or a value with `${{...}}`, ends with
-an error. Keys, addresses, models, paths, prices and rights need a file that is named.
+A `.env` that nobody named may set only {harmless}, because it may come from an unpacked archive or
+a cloned repository. A command that finds another setting in it, or a value with `${{...}}`, ends
+with an error. Keys, addresses, models, paths, prices and permissions require a file that is named.
 """
 _AREA = """
 ## {title}
@@ -91,7 +91,7 @@ def pages() -> dict[Path, str]:
         DOCS / "flow.md": draw(EVERY),
         DOCS / "contracts.md": _CONTRACTS + "".join(map(_contract, CATALOGUE)),
         DOCS / "settings.md": _SETTINGS.format(harmless=_list_harmless())
-        + "".join(_area(title, groups) for title, groups in _areas().items()),
+        + "".join(_area(title, own) for title, own in _areas().items()),
         DOCS / "deployment.md": _with_block(
             DOCS / "deployment.md", "groups", _GROUP_TABLE + "".join(map(_describe_group, GROUPS))
         ),
@@ -173,7 +173,11 @@ def _describe_merge(rule: MergeRule) -> str:
     return "" if rule is MergeRule.REPLACE else f" (a write meets it by `{rule.value}`)"
 
 
-_GROUPS = tuple(group for group in Settings.__bases__ if group is not BaseSettings)
+_GROUPS: tuple[type[BaseModel], ...] = tuple(
+    group
+    for group in Settings.__bases__
+    if issubclass(group, BaseModel) and group is not BaseSettings
+)
 
 
 def _list_harmless() -> str:
@@ -181,19 +185,20 @@ def _list_harmless() -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _areas() -> dict[str, list[type[BaseModel]]]:
-    """Return the groups of settings by the title of their module, from its summary."""
-    areas: dict[str, list[type[BaseModel]]] = {}
-    for group in (*_GROUPS, Settings):
-        summary = (sys.modules[group.__module__].__doc__ or "").partition("\n")[0]
-        title = summary.partition(", and all")[0].removeprefix("Settings of ").removesuffix(".")
-        areas.setdefault(title[:1].upper() + title[1:], []).append(group)
-    return areas
+def _areas() -> dict[str, set[str]]:
+    """Return the names of the settings of each group, by the title of the group."""
+    areas = {_title(group): set(group.model_fields) for group in _GROUPS}
+    shared = set[str]().union(*areas.values())
+    return {**areas, _title(Settings): set(Settings.model_fields) - shared}
 
 
-def _area(title: str, groups: Sequence[type[BaseModel]]) -> str:
-    """Return a table of the settings of these groups."""
-    own = {name for group in groups for name in group.__annotations__}
+def _title(group: type[BaseModel]) -> str:
+    """Return the title of a group of settings: the beginning of its description."""
+    return (group.__doc__ or "").partition(";")[0].replace("\n", " ")
+
+
+def _area(title: str, own: Collection[str]) -> str:
+    """Return a table of the settings of a group."""
     rows = (_setting(name) for name in Settings.model_fields if name in own)
     return _AREA.format(title=title) + "".join(rows)
 

@@ -25,7 +25,10 @@ TOP = {
 }
 """Pages outside of `docs/`, and their names in the site."""
 SECTIONS: Mapping[str, tuple[str, ...]] = {
-    "Use it": ("ways", "reviews", "formats", "sources", "tools", "access", "local-models"),
+    "Use it": (
+        *("ways", "reviews", "formats", "sources", "tools", "access"),
+        *("languages", "local-models"),
+    ),
     "Channels": ("channels", "http", "widget", "links"),
     "Run it": ("deployment", "operations", "settings", "upgrading", "security", "injection"),
     "How it works": ("flow", "contracts", "delivery", "glossary"),
@@ -36,7 +39,10 @@ _LINK = re.compile(r"(!?\[[^\]\n]{0,300}\])\(([^)\s]{1,300})\)")
 CONFIG = """\
 [project]
 site_name = "Refdesk"
-site_description = "Answers from an organisation's documents, with the place for every claim."
+site_description = (
+    "Answers questions from an organisation's documents and cites the source of "
+    "every claim."
+)
 docs_dir = "pages"
 site_dir = "site"
 use_directory_urls = false

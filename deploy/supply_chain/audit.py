@@ -45,7 +45,11 @@ def find_yanked(report: Path) -> AuditResult:
     try:
         installed = json.loads(report.read_text(encoding="utf-8"))["install"]
     except FileNotFoundError:
-        return AuditResult(unchecked=[f"yanked releases: no {report.name}; run make install anew"])
+        return AuditResult(
+            unchecked=[
+                f"yanked releases: not checked, {report.name} is missing; run make install again"
+            ]
+        )
     yanked = [one["metadata"] for one in installed if one["is_yanked"]]
     return AuditResult([f"{one['name']} {one['version']} was yanked" for one in yanked])
 
@@ -67,7 +71,7 @@ def find_vulnerable(locks: Sequence[Path], *options: str) -> AuditResult:
         except subprocess.TimeoutExpired:
             return AuditResult(unchecked=[f"vulnerabilities: no end within {LIMIT_SECONDS:g} s"])
         if not output.exists():
-            reason = (done.stderr.strip() or "pip-audit wrote nothing").splitlines()[-1]
+            reason = (done.stderr.strip() or "pip-audit printed nothing").splitlines()[-1]
             return AuditResult(unchecked=[f"vulnerabilities: {reason}"])
         return _read_audit(json.loads(output.read_text(encoding="utf-8")))
 
@@ -77,7 +81,7 @@ def _read_audit(audit: dict[str, Any]) -> AuditResult:
     unknown = [one["name"] for one in audit["dependencies"] if "skip_reason" in one]
     if unknown:
         result.unchecked.append(
-            f"vulnerabilities: the service knows nothing of {len(unknown)} of "
+            f"vulnerabilities: the service has no data about {len(unknown)} of "
             f"{len(audit['dependencies'])} releases, {unknown[0]} among them"
         )
     for one in audit["dependencies"]:

@@ -1,4 +1,4 @@
-"""Stores which messages form one question, so that each can still be changed or withdrawn.
+"""Stores which messages form one question, so that each of them can be edited or deleted later.
 
 A *burst* is named after its first message, and may consist of it alone. Its record contains the
 text of every message in it, and the question that *asks* them now. Two processes may change a burst
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel
 
-from broker.replies.result_list import Result
+from broker.result_list import Result
 from broker.values import Fields
 from envelope.outcome import Outcome
 from envelope.question import Question

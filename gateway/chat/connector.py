@@ -10,11 +10,9 @@ import structlog
 from broker.errors import BrokerError
 from envelope.question import Question
 from envelope.texts import Texts
-from gateway.chat.buttons import Buttons, Choice
 from gateway.chat.coalescing import PostEraser
-from gateway.chat.delivery import ReplyDelivery
-from gateway.chat.errors import PushError
-from gateway.chat.inbound import Declining, Intake
+from gateway.chat.delivery import Buttons, Choice, ReplyDelivery
+from gateway.chat.inbound import Declining, Intake, Losses, MessageSubmitter
 from gateway.chat.people import People
 from gateway.chat.placeholder import DraftPosts, TypingIndicator
 from gateway.chat.ports import (
@@ -23,10 +21,10 @@ from gateway.chat.ports import (
     FeedbackStore,
     Incoming,
     PushBroker,
+    PushError,
     PushMemory,
     Tally,
 )
-from gateway.chat.submission import Losses, MessageSubmitter
 from gateway.desk import Desk
 from gateway.port import Feedback, HandOver
 
@@ -36,7 +34,7 @@ CANCEL_AGAIN_SECONDS = 0.05
 
 
 class ChatChannel:
-    """Connects a platform's events and posts with the desk, in the same way for every channel."""
+    """Connects the events and posts of a platform with the desk; the same for every channel."""
 
     def __init__(
         self,
@@ -138,7 +136,8 @@ class ChatChannel:
     ) -> bool:
         """Submit the message of a pressed button, or store the rating that it means.
 
-        Returns whether the choice is made: not by a person who may not answer for the one asked.
+        Returns whether the choice is accepted: a request can only be answered by the person who
+        asked.
         """
         if choice.rating:
             await self._feedback.give_feedback(choice.question, Feedback(rating=choice.rating))
@@ -147,7 +146,7 @@ class ChatChannel:
         id_ = f"{choice.question.message_id}.{choice.number}"
         is_theirs = True
         if choice.answers_pause:
-            # A message of each person: the refusal of one must not be that of the other.
+            # One message for each person: the refusal of one must not be shown to another.
             digest = self._people.digest(person)
             id_ = f"{id_}.{digest}"
             known = await self.memory.fields(choice.question)

@@ -1,27 +1,172 @@
-"""Shows each outcome of a channel once, where its question was asked, and acknowledges it then."""
+"""Shows each outcome of a channel once, where its question was asked, and acknowledges it then.
+
+A token is a keyed hash of the question and the button's position: an answer that is rendered again
+has the same tokens, and nobody can guess one.
+
+| metric                        | labels          | meaning                                      |
+|-------------------------------|-----------------|----------------------------------------------|
+| refdesk_chat_deliveries_total | channel, result | replies that were shown, by their outcome;   |
+|                               |                 | `delivery_failed`: it will be retried;       |
+|                               |                 | `delivery_abandoned`: it is never shown;     |
+|                               |                 | `background_task_failed`: another task of    |
+|                               |                 | the channel failed                           |
+| refdesk_chat_declined_total   | channel, reason | messages that were not accepted:             |
+|                               |                 | `limited_minute`, `limited_day`: of one      |
+|                               |                 | person; `not_allowed`: not on the lists      |
+| refdesk_chat_feedback_total   | channel, rating | ratings of answers: `up`, `down`             |
+"""
 
 import asyncio
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
 import structlog
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
+from pydantic import AliasChoices, BaseModel, Field
 
 from broker.errors import BrokerUnavailableError
-from broker.replies.result_list import Result
-from broker.transport.outage import Outage
+from broker.result_list import Result
+from broker.transport.connect import Outage
 from broker.values import Fields
 from envelope.outcome import Outcome
+from envelope.question import Question
 from envelope.texts import Texts
-from gateway.answer import DEADLINE, Answer, answer_of
-from gateway.chat.buttons import Buttons
+from gateway.answer import DEADLINE, Answer, answer_of, opens_in
 from gateway.chat.coalescing import PostEraser
-from gateway.chat.errors import PermanentError, PostNotFoundError, PushError, RetryableError
+from gateway.chat.marked_text import plain_title
 from gateway.chat.placeholder import TypingIndicator
 from gateway.chat.platform_calls import raise_if_cancelled, retry
-from gateway.chat.ports import Channel, ChatPolicy, PushMemory, Results, Shown, Tally
-from gateway.source_urls import opens_in
+from gateway.chat.ports import (
+    Button,
+    Channel,
+    ChatPolicy,
+    PermanentError,
+    PostNotFoundError,
+    PushError,
+    PushMemory,
+    Results,
+    RetryableError,
+    Shown,
+    Tally,
+)
+
+TOKEN_BYTES = 15
+RATINGS = ("up", "down")
+
+
+class Choice(BaseModel, frozen=True, extra="forbid"):
+    """The meaning of a button: a text to ask, a rating, or a language to answer in.
+
+    `answers_pause`: it approves, denies or fills in what only the person who asked may answer.
+    Buttons that were stored before version 0.2 name the rating `thumb`.
+    """
+
+    question: Question
+    number: str
+    label: str
+    ask: str = ""
+    rating: str = Field(default="", validation_alias=AliasChoices("rating", "thumb"))
+    language: str = ""
+    answers_pause: bool = False
+
+
+class Buttons:
+    """Creates and resolves the buttons of a channel."""
+
+    def __init__(self, memory: PushMemory, *, secret: str) -> None:
+        self._memory = memory
+        self._secret = hashlib.sha256(secret.encode()).digest()
+
+    async def of(self, question: Question, answer: Answer, *, ratings: bool) -> list[Button]:
+        """Return the buttons under an answer."""
+        made = []
+        for number, action in enumerate(answer.suggested_actions):
+            label = plain_title(action.label)
+            if action.kind == "source":
+                if action.link is not None:
+                    made.append(Button(label, "", action.kind, action.link))
+                continue
+            choice = Choice(
+                question=question,
+                number=str(number),
+                label=label,
+                ask=action.value,
+                answers_pause=answer.pause is not None,
+            )
+            made.append(Button(label, await self.store(choice), action.kind))
+        if ratings and answer.outcome.value == "answered":
+            for rating in RATINGS:
+                choice = Choice(question=question, number=rating, label=rating, rating=rating)
+                made.append(Button("", await self.store(choice), rating))
+        return made
+
+    async def of_languages(self, question: Question, texts: Texts) -> list[Button]:
+        """Return a button for each supported language, labelled in that language."""
+        made = []
+        for language in texts.languages:
+            label = texts.text(f"language_{language}", language)
+            choice = Choice(question=question, number=language, label=label, language=language)
+            made.append(Button(label, await self.store(choice), "language"))
+        return made
+
+    async def store(self, choice: Choice) -> str:
+        """Store the meaning of a button; return its token."""
+        name = "\x1f".join((*choice.question.conversation, choice.question.message_id))
+        token = hashlib.blake2b(
+            f"{name}\x1f{choice.number}".encode(), key=self._secret, digest_size=TOKEN_BYTES
+        ).hexdigest()
+        await self._memory.put_token(token, choice.model_dump_json(), choice.question)
+        return token
+
+    async def choice(self, token: str) -> Choice | None:
+        """Return the meaning of a token, or None when it is no longer stored."""
+        found = await self._memory.token(token)
+        return None if found is None else Choice.model_validate_json(found)
+
+
+class _Counts(Collector):
+    def __init__(self, channel: str, tally: Tally, *, name: str, what: str, label: str) -> None:
+        self._channel = channel
+        self._tally = tally
+        self._name = name
+        self._what = what
+        self._label = label
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        family = CounterMetricFamily(
+            self._name,
+            self._what,
+            labels=["channel", self._label],
+        )
+        for result, count in sorted(self._tally.counts.items()):
+            family.add_metric([self._channel, result], count)
+        yield family
+
+
+def push_metrics(
+    channel: str,
+    tally: Tally,
+    refusals: Tally,
+    ratings: Tally,
+    *,
+    registry: CollectorRegistry | None = None,
+) -> CollectorRegistry:
+    """Return a registry, by default a new one, that reads the counts of a channel at a scrape."""
+    registry = CollectorRegistry() if registry is None else registry
+    what = "Deliveries of replies, by result."
+    name = "refdesk_chat_deliveries"
+    registry.register(_Counts(channel, tally, name=name, what=what, label="result"))
+    what, name = "Messages that were not accepted.", "refdesk_chat_declined"
+    registry.register(_Counts(channel, refusals, name=name, what=what, label="reason"))
+    what, name = "Ratings of answers.", "refdesk_chat_feedback"
+    registry.register(_Counts(channel, ratings, name=name, what=what, label="rating"))
+    return registry
+
 
 log = structlog.get_logger("gateway")
 
@@ -114,7 +259,7 @@ class ReplyDelivery:
             self._ended.set()
 
     async def _is_done(self, result: Result) -> bool:
-        """Show an outcome; return whether it is finished, or hopeless."""
+        """Show an outcome; return whether it was shown or given up."""
         try:
             await self.show(result)
         except Exception as error:  # noqa: BLE001 - one failed outcome must not block others
@@ -235,7 +380,7 @@ class ReplyDelivery:
         try:
             await retry(lambda: self._channel.edit(post, id_, part), call_name="edit_post")
         except PostNotFoundError:
-            # Somebody deleted the post; the outcome must be shown all the same.
+            # Somebody deleted the post; the outcome must be shown nevertheless.
             again = await retry(
                 lambda: self._channel.post_placeholder(post, ELLIPSIS), call_name="post_placeholder"
             )

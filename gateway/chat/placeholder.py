@@ -1,4 +1,4 @@
-"""Shows that a message is processed, and how far its answer has come, until it is shown.
+"""Shows that a message is being processed, and the draft of its answer, until the outcome is shown.
 
 Both are optional: calls that the platform rejects are logged, and the outcome is shown anyway.
 
@@ -19,19 +19,22 @@ from broker.values import Fields, JournalEntry
 from envelope.outcome import Outcome
 from envelope.question import Question
 from envelope.texts import Texts
-from gateway.answer import Answer, Source, answer_of
-from gateway.chat.errors import (
+from gateway.answer import Answer, Source, answer_of, opens_in
+from gateway.chat.platform_calls import retry
+from gateway.chat.ports import (
     CallSkippedError,
+    Channel,
+    ChatPolicy,
+    Incoming,
     NoOpError,
     PermanentError,
     PushError,
+    PushMemory,
     RetryableError,
+    Shown,
 )
-from gateway.chat.platform_calls import retry
-from gateway.chat.ports import Channel, ChatPolicy, Incoming, PushMemory, Shown
 from gateway.desk import Desk
 from gateway.events import DraftFollower, Event
-from gateway.source_urls import opens_in
 
 log = structlog.get_logger("gateway")
 T = TypeVar("T")
@@ -122,7 +125,7 @@ class TypingIndicator:
         )
 
     async def _is_of_no_use(self, question: Question, posted: str) -> bool:
-        """Store the id of a placeholder; return whether it is superfluous."""
+        """Store the id of a placeholder; return whether it is no longer needed."""
         if await self._memory.first(question, "0", posted) != posted:
             return True
         known = await self._memory.fields(question)
@@ -152,7 +155,7 @@ class TypingIndicator:
 EDIT_SECONDS = 4.0
 """The time limit of an edit that shows a draft."""
 UNKNOWN_SECONDS = 8.0
-"""An edit whose result nobody knows counts as ended after this time, from its beginning."""
+"""An edit with an unknown result counts as ended this long after its start."""
 
 
 class DraftPosts:

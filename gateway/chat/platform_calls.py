@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 import structlog
 
-from gateway.chat.errors import CallSkippedError, NoOpError, RetryableError
+from gateway.chat.ports import CallSkippedError, NoOpError, RetryableError
 
 log = structlog.get_logger("gateway")
 T = TypeVar("T")
@@ -154,7 +154,7 @@ class Pacer:
         )
         if seconds is None:
             if soon:
-                raise CallSkippedError(f"{name} would be executed too late")
+                raise CallSkippedError(f"{name} would be executed after its deadline")
             raise RetryableError(f"{name} is called too often", LATE_SECONDS, by_platform=True)
         await asyncio.sleep(seconds)
         return time.monotonic() - asked - seconds < rate.every_seconds * rate.at_once

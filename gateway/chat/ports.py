@@ -1,15 +1,141 @@
-"""The interfaces of a chat channel: its stored state, and the platform."""
+"""The interfaces of a chat channel: its stored state, the platform with its errors, and its groups.
 
-from collections.abc import Collection, Mapping, Sequence
+GatewayError
+└── UnreadableError   an event of the platform does not have the expected form
+
+PushError
+├── RetryableError     try again after `seconds`; `by_platform`: the platform named them
+├── PermanentError     the platform will never accept this call
+│   └── PostNotFoundError   the post to edit does not exist: create a new one
+├── CallSkippedError   the call would come too late to be useful, and was not made
+└── NoOpError          the platform reports that nothing had to change
+
+Everybody in a channel reads the answers there. So the groups of a person count only in a private
+chat with this person; in a channel or a group chat, the groups of the place count.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from broker.replies.result_list import Result
+import structlog
+
+from broker.result_list import Result
 from broker.values import Fields
 from envelope.question import Question
 from gateway.answer import Answer
-from gateway.chat.chat_groups import ChatGroups
+from gateway.errors import GatewayError, MessageError
 from gateway.port import Feedback
+
+
+class UnreadableError(GatewayError):
+    """An event does not have the expected form; a repetition will not either."""
+
+
+class PushError(GatewayError):
+    """A platform did not carry out a call."""
+
+
+class RetryableError(PushError):
+    """The call may succeed after `seconds`; `by_platform`: the platform named them."""
+
+    def __init__(self, message: str, seconds: float, *, by_platform: bool = False) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+        self.by_platform = by_platform
+
+
+class PermanentError(PushError):
+    """The call will never succeed."""
+
+
+class PostNotFoundError(PermanentError):
+    """The post does not exist."""
+
+
+class CallSkippedError(PushError):
+    """The call was not made."""
+
+
+class NoOpError(PushError):
+    """Nothing had to change."""
+
+
+_OF_FORM = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MessageError)
+
+
+@contextmanager
+def reads_foreign_form(what: str) -> Iterator[None]:
+    """Raise `UnreadableError` for any error that a value of another form causes inside.
+
+    The message does not repeat the value.
+    """
+    try:
+        yield
+    except _OF_FORM as error:
+        raise UnreadableError(f"expected {what}, found another form") from error
+
+
+log = structlog.get_logger("gateway")
+
+_DIRECT_PREFIX = "D"
+"""The ids of direct messages in Slack begin with it."""
+
+
+class MembershipError(GatewayError):
+    """The platform did not return the members of its user groups."""
+
+
+class UserGroups(Protocol):
+    """The user groups of a platform, which it manages itself."""
+
+    async def find(self, person: str) -> Collection[str]:
+        """Return the ids of the user groups of a person; raises `MembershipError`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChatGroups:
+    """The groups of people, of user groups and of places, by the ids of one platform.
+
+    `memberships` finds the user groups of a person; None: the platform has none.
+    """
+
+    people: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    places: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    user_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    memberships: UserGroups | None = None
+
+    async def warm(self) -> None:
+        """Read the user groups at the start, so that problems are logged then."""
+        if not self.user_groups or self.memberships is None:
+            return
+        try:
+            await self.memberships.find("")
+        except MembershipError as error:
+            log.warning("user_groups_unavailable", error=str(error))
+
+    async def find(self, person: str, post: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the groups for an answer that is shown at `post`, as the platform names it.
+
+        Raises `MembershipError`: without an answer of the platform the question is not asked with
+        fewer groups, because documents would seem to be missing.
+        """
+        if "chat" in post:
+            # The id of a private chat in Telegram is the id of its person.
+            place, is_private = post["chat"], post["chat"] == person
+        else:
+            place = post.get("channel", "")
+            is_private = place.startswith(_DIRECT_PREFIX)
+        if not is_private:
+            return self.places.get(place, ())
+        groups = set(self.people.get(person, ()))
+        if person and self.user_groups and self.memberships is not None:
+            for joined in await self.memberships.find(person):
+                groups.update(self.user_groups.get(joined, ()))
+        return tuple(sorted(groups))
+
 
 CLAIM_SECONDS = 86_400
 """Longer than any platform repeats an event."""
@@ -222,7 +348,7 @@ class ChatPolicy:
     draft_seconds: float | None = None
     """The shortest time between two edits of a post that show a draft; None: none are shown."""
     documentation: str = ""
-    """The address of sources without a page address; see `gateway.source_urls`."""
+    """The address of sources without a page address; see `gateway.answer`."""
     groups: ChatGroups = field(default_factory=ChatGroups)
 
 

@@ -13,13 +13,16 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from gateway.chat.errors import UnreadableError
-from gateway.connections.bodies import RETRY_SECONDS, BufferBudget, Lease, read_body
-from gateway.connections.errors import (
+from gateway.chat.ports import UnreadableError
+from gateway.connections.bodies import (
+    RETRY_SECONDS,
     BodyError,
     BodyTooLargeError,
     BodyTooSlowError,
+    BufferBudget,
     CallerGoneError,
+    Lease,
+    read_body,
 )
 from gateway.errors import GatewayError, MessageError
 
@@ -93,7 +96,7 @@ class _WebhookEndpoint:
             except UnreadableError as error:
                 return self._refuse(400, "unreadable_event", str(error))
             except MessageError:
-                return self._refuse(400, "invalid_name", "expected names of a usual form")
+                return self._refuse(400, "invalid_name", "expected valid names of header fields")
             except self._unavailable as error:
                 log.warning("webhook_deferred", path=self._path, error=str(error))
                 return _later()

@@ -1,4 +1,12 @@
-"""Reads the body of a request within limits: per body, per address, and per process."""
+"""Reads the body of a request within limits: per body, per address, and per process.
+
+GatewayError
+└── BodyError               the body cannot be read
+    ├── BodyTooLargeError   it is longer than allowed
+    ├── BodyTooSlowError    it does not arrive in time
+    ├── BuffersFullError    the process, or the caller's address, holds too many bodies already
+    └── CallerGoneError     the connection broke: there is no client to answer
+"""
 
 import asyncio
 from collections.abc import Iterator
@@ -7,14 +15,30 @@ from contextlib import contextmanager
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope
 
-from gateway.connections.addresses import group_address
-from gateway.connections.errors import (
-    BodyTooLargeError,
-    BodyTooSlowError,
-    BuffersFullError,
-    CallerGoneError,
-)
 from gateway.connections.limits import BODY_SECONDS
+from gateway.connections.registry import group_address
+from gateway.errors import GatewayError
+
+
+class BodyError(GatewayError):
+    """The body of a request cannot be read."""
+
+
+class BodyTooLargeError(BodyError):
+    """The body is longer than allowed."""
+
+
+class BodyTooSlowError(BodyError):
+    """The body does not arrive in time."""
+
+
+class BuffersFullError(BodyError):
+    """Too many bodies are held already."""
+
+
+class CallerGoneError(BodyError):
+    """The connection broke before the body was complete."""
+
 
 BUFFERED_BYTES = 16 * 1024 * 1024
 BUFFERED_BYTES_PER_ADDRESS = 4 * 1024 * 1024
@@ -141,5 +165,5 @@ async def read_body(
                 pieces.append(chunk)
                 more = bool(message.get("more_body", False))
     except TimeoutError as error:
-        raise BodyTooSlowError("the body came too slowly") from error
+        raise BodyTooSlowError("the body arrived too slowly") from error
     return b"".join(pieces)

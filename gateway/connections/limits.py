@@ -1,6 +1,14 @@
-"""The limits of connections: those that operators set, and those that are fixed."""
+"""The limits of connections, and the server's own answers to requests that exceed them.
 
+They have the form of all errors over HTTP, and repeat nothing of the request.
+"""
+
+import json
 from dataclasses import dataclass, replace
+from http import HTTPStatus
+from uuid import uuid4
+
+import structlog
 
 HEAD_BYTES = 64 * 1024
 """The request line and all headers of one request."""
@@ -43,3 +51,65 @@ class ConnectionLimits:
         """Return the limits that this many file descriptors allow."""
         room = max(1, descriptors - RESERVED_DESCRIPTORS - PROBE_CONNECTIONS)
         return replace(self, connections=min(self.connections, room))
+
+
+log = structlog.get_logger("gateway")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One answer: its status, a code for programs, and a sentence for people."""
+
+    status: int
+    code: str
+    message: str
+
+    def write(self) -> bytes:
+        """Return the bytes of the answer, which ends the connection, and log it in one line."""
+        request_id = uuid4().hex
+        log.info("request_refused", status=self.status, code=self.code, request_id=request_id)
+        return self.render(request_id)
+
+    def render(self, request_id: str) -> bytes:
+        """Return the bytes of the answer."""
+        body = self.body(request_id)
+        waiting = "Retry-After: 2\r\n" if self.status == HTTPStatus.SERVICE_UNAVAILABLE else ""
+        head = (
+            f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}\r\n"
+            "Content-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n"
+            "X-Content-Type-Options: nosniff\r\n"
+            "Cache-Control: no-store\r\n"
+            f"X-Request-Id: {request_id}\r\n"
+            f"{waiting}"
+            "Connection: close\r\n\r\n"
+        )
+        return head.encode() + body
+
+    def body(self, request_id: str) -> bytes:
+        """Return the body of the answer."""
+        kind = "api_error" if self.status >= 500 else "invalid_request_error"
+        problem = {
+            "message": self.message,
+            "type": kind,
+            "param": None,
+            "code": self.code,
+            "request_id": request_id,
+        }
+        return json.dumps({"error": problem}).encode()
+
+
+MALFORMED = Refusal(400, "malformed_request", "expected a valid HTTP/1.1 request")
+NO_HOST = Refusal(400, "malformed_request", "expected exactly one header Host")
+BAD_FRAMING = Refusal(
+    400, "malformed_request", "expected a body without long chunk extensions and trailers"
+)
+TOO_MANY_AT_ONCE = Refusal(400, "too_many_pipelined_requests", "expected fewer unanswered requests")
+HEAD_TOO_SLOW = Refusal(408, "timeout", "the headers arrived too slowly")
+URL_TOO_LONG = Refusal(414, "url_too_long", f"expected an address of at most {URL_BYTES:,} bytes")
+HEAD_TOO_LARGE = Refusal(
+    431,
+    "headers_too_large",
+    f"expected at most {HEAD_BYTES:,} bytes of headers, and at most {HEADER_COUNT} of them",
+)
+BUSY = Refusal(503, "busy", "too many connections are open: try again")

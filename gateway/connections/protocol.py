@@ -1,8 +1,8 @@
-"""Stands between a connection and uvicorn's protocol: what exceeds a limit does not reach uvicorn.
+"""Limits a connection before uvicorn's protocol: data that exceeds a limit does not reach uvicorn.
 
 Every byte is parsed here first, by the parser that uvicorn uses too, and then passed on. The
-application tells through `BoundedResponses` when it wants a body and when an answer has ended, so
-that nothing of uvicorn is used but asyncio's protocol interface.
+application reports through `BoundedResponses` when it wants a body and when an answer has ended, so
+only the asyncio protocol interface of uvicorn is used.
 """
 
 import asyncio
@@ -15,18 +15,109 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from gateway.connections.framing import Framing, RefusedError
-from gateway.connections.limits import BODY_SECONDS, PIPELINED_REQUESTS, READ_BYTES
-from gateway.connections.refusals import (
+from gateway.connections.limits import (
+    BAD_FRAMING,
+    BODY_SECONDS,
     BUSY,
+    CHUNK_BYTES,
+    FRAMING_BYTES,
+    HEAD_BYTES,
+    HEAD_TOO_LARGE,
     HEAD_TOO_SLOW,
+    HEADER_COUNT,
     MALFORMED,
     NO_HOST,
+    PIPELINED_REQUESTS,
+    READ_BYTES,
     TOO_MANY_AT_ONCE,
+    URL_BYTES,
+    URL_TOO_LONG,
     Refusal,
 )
 from gateway.connections.registry import Admission, ConnectionRegistry
 from gateway.connections.transport import LingeringTransport
+
+
+class RefusedError(Exception):
+    """A request exceeds a limit."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+
+
+class Framing:
+    """Counts the requests of one connection, one after the other; raises `RefusedError`.
+
+    The parser reports a header only when it is complete, so the bytes read are counted as well as
+    the parsed ones. One read may contain the end of one request and the beginning of the next, so
+    that the count of bytes read may be off by one read.
+    """
+
+    def __init__(self) -> None:
+        self.in_head = True
+        self.read_bytes = 0
+        """Read since the last request was complete, or since its headers were."""
+        self._head_bytes = 0
+        self._headers = 0
+        self._url_bytes = 0
+        self._body_bytes = 0
+        self._chunks = 0
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a part of a request has arrived, and not all of its headers."""
+        return self.in_head and self.read_bytes > 0
+
+    def read(self, nbytes: int) -> None:
+        """Count the bytes that the parser gets next."""
+        self.read_bytes += nbytes
+
+    def check(self) -> None:
+        """Compare the bytes read with the parsed ones."""
+        if self.in_head:
+            if self.read_bytes > HEAD_BYTES + READ_BYTES:
+                raise RefusedError(HEAD_TOO_LARGE)
+            return
+        framing = self.read_bytes - self._body_bytes - CHUNK_BYTES * self._chunks
+        if framing > FRAMING_BYTES + READ_BYTES:
+            raise RefusedError(BAD_FRAMING)
+
+    def begin(self) -> None:
+        """Begin a request."""
+        self._head_bytes = self._headers = self._url_bytes = 0
+
+    def count_url(self, nbytes: int) -> None:
+        """Count a part of the address."""
+        self._url_bytes += nbytes
+        if self._url_bytes > URL_BYTES:
+            raise RefusedError(URL_TOO_LONG)
+
+    def count_header(self, nbytes: int) -> None:
+        """Count one complete header or trailer."""
+        self._headers += 1
+        self._head_bytes += nbytes
+        if self._headers > HEADER_COUNT or self._head_bytes + self._url_bytes > HEAD_BYTES:
+            raise RefusedError(HEAD_TOO_LARGE if self.in_head else BAD_FRAMING)
+
+    def end_head(self) -> None:
+        """Record that the headers are complete."""
+        self.in_head = False
+        self.read_bytes = self._body_bytes = self._chunks = 0
+
+    def count_chunk(self) -> None:
+        """Count the size of a chunk."""
+        self._chunks += 1
+
+    def count_body(self, nbytes: int) -> None:
+        """Count a part of the body."""
+        self._body_bytes += nbytes
+
+    def end(self) -> None:
+        """Record that the request is complete."""
+        self.in_head = True
+        self.read_bytes = 0
+
 
 CONNECTION = "connection"
 """The key of a request's state under which the application finds the connection."""

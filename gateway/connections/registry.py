@@ -5,15 +5,84 @@ and idle ones go before any connection whose request is processed. A new one is 
 all connections are busy; even then a few more are admitted for health probes alone.
 """
 
+import ipaddress
 import sys
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import lru_cache
 from typing import Protocol
 
-from gateway.connections.addresses import TrustedNetworks, group_address
+import structlog
+
 from gateway.connections.limits import PROBE_CONNECTIONS, ConnectionLimits
-from gateway.connections.rare_log import RareLog
+
+IPV6_PREFIX = 64
+"""The smallest network that providers assign: its owner has every address of it."""
+
+_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@lru_cache(maxsize=8192)
+def group_address(host: str) -> str:
+    """Return the group of a host: an IPv4 address, also when mapped; the /64 of an IPv6 address.
+
+    Any other text, such as a name, is its own group.
+    """
+    address = _parse(host)
+    if address is None:
+        return host[:64]
+    if address.version == 6:
+        return str(ipaddress.ip_network((int(address), IPV6_PREFIX), strict=False))
+    return str(address)
+
+
+class TrustedNetworks:
+    """The addresses of proxies, which forward the requests of many people."""
+
+    def __init__(self, networks: Sequence[str] = ()) -> None:
+        self._networks: list[_Network] = [ipaddress.ip_network(one) for one in networks]
+
+    def __contains__(self, host: str) -> bool:
+        if not self._networks:
+            return False
+        address = _parse(host)
+        return address is not None and any(address in network for network in self._networks)
+
+
+def _parse(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        # The scope of a link-local address, as in fe80::1%eth0, does not identify its owner.
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return address if mapped is None else mapped
+
+
+LOG_SECONDS = 60.0
+
+log = structlog.get_logger("gateway")
+
+
+class RareLog:
+    """Writes one warning a minute for each reason, with the number of cases since the last one."""
+
+    def __init__(self, event: str, *, seconds: float = LOG_SECONDS) -> None:
+        self._event = event
+        self._seconds = seconds
+        self._counts: dict[str, int] = {}
+        self._written_at: dict[str, float] = {}
+
+    def count(self, reason: str, **fields: object) -> None:
+        """Count one case of a reason, one slug of a small set; log it at most once a minute."""
+        self._counts[reason] = self._counts.get(reason, 0) + 1
+        now = time.monotonic()
+        if now - self._written_at.get(reason, -self._seconds) < self._seconds:
+            return
+        self._written_at[reason] = now
+        log.warning(self._event, reason=reason, times=self._counts.pop(reason), **fields)
 
 
 class Admission(StrEnum):

@@ -1,1 +1,1 @@
-"""The console: web pages on which the owner of the desk sees what happened to the questions."""
+"""The console: web pages for the owner about questions, gaps, documents and operation."""

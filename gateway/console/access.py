@@ -1,4 +1,4 @@
-"""Says who uses the console and what they may do.
+"""Access control of the console: who is signed in, and what they may do.
 
 Each route of the console states what it demands: `require` a role, or `admit_visitors`. A route
 that states neither cannot be added. The demand is verified before the body of a request is read.
@@ -39,7 +39,7 @@ class Role(IntEnum):
     VIEWER = 1
     """Read what happened."""
     EDITOR = 2
-    """Change what the desk says: documents, gaps, verified answers."""
+    """Change the content of answers: documents, gaps, verified answers."""
     OWNER = 3
     """Everything: people, keys, dead letters, settings, erasure."""
 
@@ -118,7 +118,9 @@ class ConsoleUser:
     def require(self, role: Role, assistant: Assistant) -> None:
         """Raise `ConsoleRefusedError` without the role; an assistant of others does not exist."""
         if assistant not in self.roles:
-            raise ConsoleRefusedError(404, "Not found", "This does not exist, or not any more.")
+            raise ConsoleRefusedError(
+                404, "Not found", "This page does not exist, or it was deleted."
+            )
         if not self.may(role, assistant):
             raise _missing_role(role)
 
@@ -292,7 +294,8 @@ def _check_forgery_token(request: Request, user: ConsoleUser, form: Mapping[str,
         raise ConsoleRefusedError(
             403,
             "Not changed",
-            "This form belongs to a session that has ended. Open the page again and repeat.",
+            "Nothing was changed, because the session of this form has ended. Open the page again "
+            "and repeat the change.",
         )
 
 
@@ -331,7 +334,10 @@ def make_route_class(
                     return refuse(request, refusal)
                 except RecordsUnavailableError as error:
                     title = "The database of the records does not answer"
-                    text = "Questions are answered as usual, and recorded when it is back."
+                    text = (
+                        "Questions are answered as usual, and recorded when the database is "
+                        "available again."
+                    )
                     return refuse(request, _note_outage(error, title, f"{text} ({error})"))
                 except unavailable as error:
                     title = "Redis or the index does not answer"

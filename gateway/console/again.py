@@ -1,4 +1,4 @@
-"""Asks recorded questions again, with the documents and the model of today."""
+"""Asks recorded questions again, with the current documents and model."""
 
 from collections.abc import Mapping, Sequence
 from uuid import uuid4
@@ -45,7 +45,7 @@ class Again:
             question = desk.question(message)
             await desk.submit(message)
         except BusyError as error:
-            raise ConsoleRefusedError(503, "The desk is busy", str(error)) from error
+            raise ConsoleRefusedError(503, "Too many questions are waiting", str(error)) from error
         except (MessageError, ValueError) as error:
             raise ConsoleRefusedError(
                 400, "This question cannot be asked again", str(error)
@@ -55,7 +55,7 @@ class Again:
     async def read(
         self, question: Question, *, wait_seconds: float = WAIT_SECONDS
     ) -> Record | None:
-        """Return what became of a question; None while it is being answered."""
+        """Return the result of a question; None while it is being answered."""
         desk = self._desks[question.tenant, question.assistant]
         entries: list[JournalEntry] = list(await self._replies.read_journal(question))
         if entries and entries[-1].kind != "finished":

@@ -1,4 +1,4 @@
-"""What an owner should look at, first of all on the overview."""
+"""The concerns that need the owner's attention, shown at the top of the overview."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from gateway.console.gap_pages import GapPages
 from gateway.console.operation_pages import OperationPages, Operations
 
 NO_MODEL = "no_model"
-"""The reason of passages where no model is configured, which is no fault."""
+"""The reason of passages if no model is configured, which is not a fault."""
 _MOST_GAPS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """One thing to look at; `place` is a page of the console, below its address."""
+    """One concern; `place` is a page of the console, below its address."""
 
     title: str
     text: str
@@ -36,7 +36,7 @@ def find_in_gaps(pages: GapPages) -> FindConcerns:
                 "A gap grows",
                 f"“{gap.title}” and the like: asked {gap.last_week} times in 7 days, "
                 + (
-                    f"{gap.since_change} times since it was done"
+                    f"{gap.since_change} times since it was marked as done"
                     if gap.state == "done"
                     else f"{gap.week_before} times in the 7 days before"
                 ),
@@ -59,9 +59,9 @@ def find_in_operations(pages: OperationPages, operations: Operations) -> FindCon
                     place = f"documents?{urlencode({'tenant': tenant, 'assistant': assistant})}"
                     reason = next(iter(source.reasons), "")
                     text = f"{source.place}: {source.failed} failed. {reason}"
-                    found.append(Concern("A source was not read whole", text, place))
+                    found.append(Concern("Documents of a source could not be read", text, place))
         if letters := await pages.find_letters(user):
-            text = f"{len(letters)} messages were given up; the people received an apology."
+            text = f"{len(letters)} messages could not be answered; the people received an apology."
             found.append(Concern("Dead letters", text, "dead"))
         return found
 
@@ -69,7 +69,7 @@ def find_in_operations(pages: OperationPages, operations: Operations) -> FindCon
 
 
 def find_in_figures(figures: PeriodFigures, days: int) -> list[Concern]:
-    """Return the outages that the questions of a period tell of."""
+    """Return the outages that the questions of a period show."""
     found = []
     for outcome, reason, count in figures.reasons:
         about = reason.replace("_", " ") or "an unknown reason"

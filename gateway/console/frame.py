@@ -1,4 +1,4 @@
-"""What the pages that read records have in common."""
+"""The common parts of the pages that read records."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -23,11 +23,11 @@ from records.store import RecordStore
 Found = TypeVar("Found")
 Pages = Mapping[str, Callable[..., Awaitable[Response]]]
 NOTICES = {
-    "asked": "The questions are being asked again. Reload this page to see how they end.",
+    "asked": "The questions are being asked again. Reload this page to see the results.",
     "saved": "Saved.",
     "removed": "Removed.",
-    "missing": "Nothing was changed: it is not there, or it is being read already.",
-    "reading": "It is being read. Reload this page to see how it ends.",
+    "missing": "Nothing was changed: the document does not exist, or it is being read already.",
+    "reading": "The document is being read. Reload this page to see the result.",
     "sent": "The question was sent again, from its start, as a new message.",
 }
 """What a page says after a form was sent, by the value of `said` in its address."""

@@ -1,4 +1,4 @@
-"""The pages of what the documents lack, and of questions that are asked again."""
+"""The pages of gaps, and of questions that are asked again."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -121,7 +121,9 @@ class GapPages:
         asked = _name(form.assistant, conversation, message)
         record = None if asked is None else await self._frame.query(partial(_get, asked))
         if record is None:
-            raise ConsoleRefusedError(404, "No such question", "There is no record of it any more.")
+            raise ConsoleRefusedError(
+                404, "This question does not exist", "Its record has expired or was erased."
+            )
         again = await self._ask(record)
         return lead("again", tenant=record.tenant, assistant=record.assistant,
                     conversation=conversation, message=message, again=again.message_id)  # fmt: skip
@@ -216,4 +218,6 @@ def _lead_to_gap(assistant: Assistant, gap_id: str, *, said: str) -> Response:
 
 
 def _no_gap() -> ConsoleRefusedError:
-    return ConsoleRefusedError(404, "No such gap", "Its questions were erased, or joined another.")
+    return ConsoleRefusedError(
+        404, "No such gap", "Its questions were erased, or they belong to another gap now."
+    )

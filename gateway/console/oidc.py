@@ -116,7 +116,7 @@ class OidcProvider:
         status, found = await self._fetch(metadata["token_endpoint"], form, credentials)
         token = found.get("id_token")
         if status != 200 or not isinstance(token, str):
-            raise SignInError(f"the provider accepted no code: status {status}")
+            raise SignInError(f"the provider did not accept the code: status {status}")
         return token
 
     def _check_party(self, claims: Mapping[str, Any]) -> None:
@@ -129,9 +129,9 @@ class OidcProvider:
     def _read_identity(self, claims: Mapping[str, Any]) -> Identity:
         subject = claims.get("sub")
         if not isinstance(subject, str) or not 0 < len(subject) <= _LONGEST_NAME:
-            raise SignInError("the token names nobody")
+            raise SignInError("the token does not state who signs in")
         email, names = claims.get("email"), [f"subject:{subject}"]
-        # Whoever may enter any address at the provider must not get the roles of its owner.
+        # An unverified e-mail address must not give the roles of its owner.
         is_verified = isinstance(email, str) and claims.get("email_verified") is True
         if is_verified:
             names.append(str(email).casefold())

@@ -63,7 +63,7 @@ class Budgets:
 
 
 class Operations(Protocol):
-    """What an owner does with the sources of this machine, and how the desk is set up."""
+    """The operations of an owner on the sources of this machine, and the settings in force."""
 
     def list_sources(self, assistant: Assistant) -> Sequence[SourceState]:
         """Return the sources of an assistant, by place."""
@@ -195,7 +195,7 @@ class OperationPages:
 
     @require(Role.OWNER)
     async def dead_letters(self, request: Request) -> Response:
-        """Show the messages that were given up."""
+        """Show the dead letters."""
 
         async def read(user: ConsoleUser) -> Mapping[str, Any]:
             letters = await self.find_letters(user)
@@ -230,7 +230,9 @@ class OperationPages:
         form = await receive(request, Role.OWNER)
         letter = await self._admin.read_dead_letter(form.read("id"))
         if letter is None or _assistant_of(letter) != form.assistant:
-            raise ConsoleRefusedError(404, "No such letter", "It was sent again, or deleted.")
+            raise ConsoleRefusedError(
+                404, "No such letter", "It was retried or deleted in the meantime."
+            )
         return letter
 
     @require(Role.OWNER, everywhere=True)

@@ -1,4 +1,4 @@
-"""The page of people and keys: who asks, how much, and with which keys; a person is forgotten."""
+"""The page of people and keys: usage by person, the keys, and the erasure of a person."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -89,7 +89,7 @@ class PeoplePages:
 
     @require(Role.OWNER, everywhere=True)
     async def ask(self, request: Request, person: Person) -> Response:
-        """Ask whether to forget a person, and say what that takes along."""
+        """Ask for confirmation before a person is erased, and list what will be erased."""
         found = await run_in_threadpool(
             self._need_store().list_people, _select(request), person=person, limit=1
         )
@@ -130,5 +130,7 @@ def _select(request: Request) -> Selection:
 
 def _unknown_person() -> ConsoleRefusedError:
     return ConsoleRefusedError(
-        404, "No such person", "There is no record of this person, or not any more."
+        404,
+        "No such person",
+        "There is no record of this person: it has expired, was erased, or never existed.",
     )

@@ -1,4 +1,4 @@
-"""The routes of the console, and its pages of what was asked."""
+"""The routes of the console, and its pages of recorded questions."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -105,13 +105,15 @@ class _Pages:
         return await self._show(request, "today.html", read, days=days, periods=PERIODS)
 
     async def _look(self, find: FindConcerns, user: ConsoleUser) -> Sequence[Concern]:
-        """Return concerns; what cannot be looked at is one, and hides no other."""
+        """Return concerns; a part that cannot be checked is a concern itself and does not hide
+        others.
+        """
         away: tuple[type[Exception], ...] = (ConsoleRefusedError, *self._console.unavailable)
         try:
             return await find(user)
         except away as error:
             log.warning("console_unavailable", error=str(error))
-            return [Concern("A part of the desk could not be examined", str(error), "")]
+            return [Concern("A part of the installation could not be checked", str(error), "")]
 
     @require(Role.VIEWER)
     async def questions(

@@ -161,14 +161,16 @@ class SignIn:
         provider = self._need_provider()
         attempt = LoginAttempt.decode(request.cookies.get(LOGIN_COOKIE, ""))
         if attempt is None or not hmac.compare_digest(attempt.state.encode(), state.encode()):
-            raise _not_signed_in("This sign-in was not begun in this browser, or long ago.")
+            raise _not_signed_in(
+                "This sign-in was started in another browser, or it took too long."
+            )
         if not code:
             raise _not_signed_in("The provider did not confirm who you are.")
         try:
             identity = await provider.identify(code, attempt)
         except SignInError as error:
             log.warning("console_sign_in_refused", error=str(error))
-            raise _not_signed_in("What the provider sent could not be verified.") from error
+            raise _not_signed_in("The response of the provider could not be verified.") from error
         except ProviderUnavailableError as error:
             raise self._away(error) from error
         answer = self._answer(identity, attempt)
@@ -184,8 +186,8 @@ class SignIn:
                 "notice.html",
                 403,
                 title="You have no role here",
-                text=f"You are {identity.shown}, and may see no assistant of this desk. An owner "
-                "can give you a role with the setting CONSOLE_ROLES.",
+                text=f"You are signed in as {identity.shown}, but you have no role for any "
+                f"assistant. An owner can give you one with the setting CONSOLE_ROLES.",
             )
         # A redirect would come from the provider's website: the browser would withhold the cookie.
         return show_page("signed_in.html", target=keep_inside(attempt.target))
@@ -203,7 +205,7 @@ class SignIn:
         return self._say_signed_out("You are signed out in every browser")
 
     def _say_signed_out(self, title: str) -> Response:
-        again = "Sign in again at any page of the console." if self._provider else (
+        again = "To sign in again, open any page of the console." if self._provider else (
             "Open the console again with: refdesk console"
         )  # fmt: skip
         answer = show_page("notice.html", title=title, text=again)
@@ -213,7 +215,9 @@ class SignIn:
     def _need_provider(self) -> SignInProvider:
         if self._provider is None:
             raise ConsoleRefusedError(
-                404, "Not set up", "This desk has no provider for signing in: see OIDC_ISSUER."
+                404,
+                "Not set up",
+                "No provider for sign-in is configured: see the setting OIDC_ISSUER.",
             )
         return self._provider
 
@@ -222,8 +226,8 @@ class SignIn:
         return ConsoleRefusedError(
             503,
             "The provider does not answer",
-            "Your organisation's sign-in cannot be reached at present. Try again in a moment; "
-            "whoever has this machine can open the console with: refdesk console",
+            "Your organisation's sign-in cannot be reached at the moment. Try again later; an "
+            "operator of the server can open the console with: refdesk console",
         )
 
 

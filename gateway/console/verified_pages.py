@@ -1,4 +1,4 @@
-"""The page of verified answers: what the owner answers in person."""
+"""The page of verified answers, which the owner writes."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -101,13 +101,15 @@ class VerifiedPages:
             form.read("answer", most=LONGEST_ANSWER),
         )
         if not question or not answer:
-            raise ConsoleRefusedError(400, "Not saved", "Write both a question and its answer.")
+            raise ConsoleRefusedError(400, "Not saved", "Enter both a question and its answer.")
         pages = await self._read_pages(form)
         save = partial(self._store.save, form.assistant, form.read("id"), question, answer, pages)
         try:
             saved = await self._frame.query(lambda _: save())
         except TooManyAnswersError as error:
-            raise ConsoleRefusedError(400, "Not saved", f"Remove one first: {error}.") from error
+            raise ConsoleRefusedError(
+                400, "Not saved", f"Remove another verified answer first: {error}."
+            ) from error
         if saved is None:
             raise _no_answer()
         return await self._lead_back(form.assistant, "saved")
@@ -147,7 +149,9 @@ class VerifiedPages:
         lines = form.read("pages", most=MOST_PAGES * 500).splitlines()
         wanted = list(dict.fromkeys(filter(None, (line.strip() for line in lines))))
         if len(wanted) > MOST_PAGES:
-            raise ConsoleRefusedError(400, "Not saved", f"At most {MOST_PAGES} pages are cited.")
+            raise ConsoleRefusedError(
+                400, "Not saved", f"A verified answer can cite at most {MOST_PAGES} pages."
+            )
         pages = []
         for one in wanted:
             selection = CatalogSelection(patterns=(one,))
@@ -188,7 +192,8 @@ def find_in_answers(pages: VerifiedPages) -> FindConcerns:
         if not stale:
             return []
         text = (
-            f"{len(stale)} of them cite pages that changed since: {stale[0].kept.answer.question}"
+            f"{len(stale)} verified answers cite pages that have changed since: "
+            f"{stale[0].kept.answer.question}"
         )
         return [Concern("Verified answers may be out of date", text, "verified")]
 
@@ -201,4 +206,4 @@ def _is_changed(page: CitedPage, now: Mapping[str, Any]) -> bool:
 
 
 def _no_answer() -> ConsoleRefusedError:
-    return ConsoleRefusedError(404, "No such answer", "Somebody has removed it meanwhile.")
+    return ConsoleRefusedError(404, "No such answer", "Somebody has removed it in the meantime.")

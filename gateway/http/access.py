@@ -152,7 +152,8 @@ class AllowedHosts:
         """Raise `ForbiddenError` for a request to a host that is not allowed."""
         if not self.allows(request.headers.get("host", "")):
             raise ForbiddenError(
-                "this server does not answer under the host of this request; see ALLOWED_HOSTS",
+                "this server does not accept the host name of this request; an operator can allow "
+                "it with the setting ALLOWED_HOSTS",
                 code="host_not_allowed",
             )
 
@@ -378,14 +379,14 @@ def _token(request: Request) -> str:
 
 
 def _local(request: Request, tenant: str) -> Principal:
-    """Admit callers on this machine, but no website that a person there visits."""
+    """Admit callers on this machine, but not websites that a person there visits."""
     host = request.headers.get("host", "")
     origin = request.headers.get("origin")
     foreign = origin is not None and origin != f"{request.url.scheme}://{host}"
     forwarded = any(name in request.headers for name in FORWARDED)
     if LOCAL_HOST.fullmatch(host) is None or foreign or forwarded:
         raise ForbiddenError(
-            f"without keys the desk answers only requests from its own machine; {MAKE_ONE}",
+            f"without keys, only requests from the server's own machine are answered; {MAKE_ONE}",
             code="not_local",
         )
     return Principal(
@@ -426,7 +427,7 @@ def _refuse(shortage: Shortage | None) -> None:
 
 
 def _let_page_read(request: Request) -> None:
-    """Let any page read the reason of a rejection, which contains no secret."""
+    """Allow any page to read the reason of a rejection, which contains no secret."""
     origin = request.headers.get("origin", "")
     if origin and len(origin) <= LONGEST_ORIGIN and origin.isascii():
         request.state.allowed_origin = origin

@@ -1,24 +1,39 @@
-"""Assembles the HTTP application."""
+"""Assembles the HTTP application, its probes and its metrics.
+
+| metric                       | labels        | meaning                             |
+|------------------------------|---------------|-------------------------------------|
+| refdesk_http_requests_total  | route, status | requests that were answered         |
+| refdesk_http_seconds         | route         | until the answer's last byte        |
+| refdesk_http_streams         |               | event streams that are open         |
+| refdesk_http_outcomes_total  | outcome       | answers that were shown             |
+| refdesk_feedback_total       | rating        | ratings of answers: `up`, `down`    |
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Annotated, Any
 
-from fastapi import APIRouter, FastAPI
-from prometheus_client import CollectorRegistry
+from fastapi import APIRouter, Depends, FastAPI, Response
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import BaseModel, Field
+from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
+from broker.errors import BrokerUnavailableError
+from envelope.question import Question
+from gateway.api_keys import Scope
 from gateway.connections.bodies import BufferBudget
-from gateway.http.admission_queue import AdmissionQueue
-from gateway.http.context import HttpChannel
+from gateway.http.access import Principal
+from gateway.http.admission_queue import AdmissionQueue, QuestionSender
+from gateway.http.context import HttpChannel, require_scope
 from gateway.http.errors import Failure, add_error_handlers
-from gateway.http.library import CallersLibrary
+from gateway.http.library import CallersLibrary, SearchRoutes
 from gateway.http.middleware import Authentication, BodyLimit, HasSession, Origins, RequestLog
-from gateway.http.question_sender import QuestionSender
 from gateway.http.routes.api_page import api_page_router
 from gateway.http.routes.attachments import AttachmentRoutes
 from gateway.http.routes.completions import Completions
@@ -26,16 +41,112 @@ from gateway.http.routes.conversations import Reading, opening_router
 from gateway.http.routes.handover import handover_router, is_reply_path
 from gateway.http.routes.messages import Messages
 from gateway.http.routes.openai_questions import OpenAiQuestions
-from gateway.http.routes.probes import health_router
 from gateway.http.routes.responses import Responses
 from gateway.http.routes.reviews import ReviewParts, ReviewRoutes
-from gateway.http.routes.search import SearchRoutes
 from gateway.port import SearchableLibrary
+
+PROBE_SECONDS = 2.0
+NOBODY = Question(tenant="probe", assistant="probe", conversation_id="-", message_id="-")
+
+
+class Health(BaseModel):
+    """The state of the process."""
+
+    status: str = Field(examples=["ready"])
+
+
+def health_router(
+    channel: HttpChannel, registry: CollectorRegistry, stopping: asyncio.Event
+) -> APIRouter:
+    """Return the routes."""
+    router = APIRouter(tags=["operation"])
+
+    @router.get("/healthz", summary="Check whether the process is alive")
+    async def healthz() -> Health:
+        """Answer."""
+        return Health(status="alive")
+
+    @router.get(
+        "/readyz",
+        summary="Check whether the process can accept messages",
+        responses={503: {"model": Health}},
+    )
+    async def readyz() -> Response:
+        """Answer 200 when Redis does, and the process does not stop."""
+        reason = "shutting_down" if stopping.is_set() else await _away(channel)
+        shown = Health(status=reason or "ready")
+        return JSONResponse(shown.model_dump(), 503 if reason else 200)
+
+    @router.get("/metrics", summary="Metrics in the format of Prometheus", response_class=Response)
+    async def metrics(
+        _caller: Annotated[Principal, Depends(require_scope(channel, Scope.METRICS))],
+    ) -> Response:
+        """Return counters in Prometheus' form."""
+        return Response(generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    return router
+
+
+async def _away(channel: HttpChannel) -> str:
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            await channel.replies.read_reply(NOBODY)
+    except (BrokerUnavailableError, TimeoutError):
+        return "redis_unavailable"
+    return ""
+
+
+BUCKETS = (0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
+
+
+class PrometheusHttpMeter:
+    """Counts into a registry, by default one of its own."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.registry = registry = CollectorRegistry() if registry is None else registry
+        self._requests = Counter(
+            "refdesk_http_requests", "Answered requests.", ["route", "status"], registry=registry
+        )
+        self._seconds = Histogram(
+            "refdesk_http_seconds",
+            "Seconds to answer.",
+            ["route"],
+            registry=registry,
+            buckets=BUCKETS,
+        )
+        self._streams = Gauge("refdesk_http_streams", "Open event streams.", registry=registry)
+        self._outcomes = Counter(
+            "refdesk_http_outcomes",
+            "Outcomes that were returned to clients.",
+            ["outcome"],
+            registry=registry,
+        )
+        self._feedback = Counter(
+            "refdesk_feedback", "Ratings of answers.", ["rating"], registry=registry
+        )
+
+    def count_request(self, route: str, status: int, seconds: float) -> None:
+        """Count one request; the route of an unknown address is the empty string."""
+        self._requests.labels(route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def change_streams(self, change: int) -> None:
+        """Count a stream that opens (1) or ends (-1)."""
+        self._streams.inc(change)
+
+    def count_outcome(self, outcome: str) -> None:
+        """Count an outcome that was shown."""
+        self._outcomes.labels(outcome).inc()
+
+    def count_feedback(self, rating: str) -> None:
+        """Count feedback."""
+        self._feedback.labels(rating).inc()
+
 
 BODY_BYTES = 512 * 1024
 DESCRIPTION = """\
-Ask the desk, and get answers that say only what the documents say, with the place for every claim.
-See docs/http.md for events, keys and limits.
+Ask questions, and receive answers that say only what the documents say and cite the source of every
+claim. docs/http.md describes events, keys and limits.
 """
 
 
@@ -48,14 +159,13 @@ class HttpApplication:
     running: Callable[[], AbstractAsyncContextManager[None]] = field(default=nullcontext)
 
 
-class MountedEndpoint(Protocol):
+@dataclass(frozen=True, slots=True)
+class MountedEndpoint:
     """An application at one address, which answers POST requests while `running`."""
 
     path: str
-
-    def running(self) -> AbstractAsyncContextManager[None]: ...
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+    app: ASGIApp
+    running: Callable[[], AbstractAsyncContextManager[None]]
 
 
 MakeEndpoint = Callable[[QuestionSender], MountedEndpoint]
@@ -117,7 +227,9 @@ def make_app(
     app.openapi = lambda: describe_api(app)  # type: ignore[method-assign] # as FastAPI wants it
     endpoint = None if mcp is None else mcp(sender)
     if endpoint is not None:
-        app.routes.append(Route(endpoint.path, endpoint, methods=["POST"], include_in_schema=False))
+        app.routes.append(
+            Route(endpoint.path, endpoint.app, methods=["POST"], include_in_schema=False)
+        )
     routes = [route for router in routers for route in router.routes]
     budget = BufferBudget() if budget is None else budget
     limited = BodyLimit(app, longest_bytes=BODY_BYTES, budget=budget)

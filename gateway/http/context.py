@@ -57,7 +57,7 @@ class HttpMeter(Protocol):
 
 
 ASKS_FOR_PERSON = "asks_for_person"
-"""The attribute of a reply to somebody who asked for a human being, as the model understood it."""
+"""The attribute of a reply to somebody who asked for a person, as the model understood it."""
 _UNHELPED = frozenset({Outcome.REFUSED, Outcome.FAILED})
 """Outcomes after which a person is offered."""
 AssistantName = Annotated[
@@ -100,11 +100,11 @@ class HttpChannel:
     links: SourceLinks = field(default_factory=SourceLinks)
     heartbeat_seconds: float = HEARTBEAT_SECONDS
     release: Release | None = None
-    """When an answer is shown; None: as early as the reader can take back what it was shown."""
+    """When an answer is shown; None: as early as the channel can withdraw shown text."""
     job_seconds: float | None = None
     """The time limit of reviews and other jobs; None: that of a question."""
     handover: HandOver | None = None
-    """Hands conversations over to people; None: nobody takes them."""
+    """Hands conversations over to people; None: no receiver is configured."""
 
     def shows(self, caller: Principal, question: Question) -> Shows:
         """Return a function that turns replies to a question into answers for a caller."""
@@ -178,9 +178,9 @@ class ConversationAccess:
 def may_follow(caller: Principal, accepted: JournalEntry) -> bool:
     """Return whether a caller may follow a message, by its first journal entry.
 
-    Nobody may who lacks a group for which it was answered. A caller with the scope `read` may, and
-    a visitor, whose token opened the conversation. With only `ask`, the key that sent the message
-    may.
+    A caller who lacks a group for which it was answered may not. Callers with the scope `read` may,
+    and visitors, whose token opened the conversation. With the scope `ask` only, the key that sent
+    the message may.
     """
     if not may_see(caller, accepted):
         return False

@@ -17,9 +17,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from broker.values import Fields
 from envelope.question import Question
 from envelope.sources import TOOL_SOURCE
+from gateway.answer import REPORT_OF, Opens, at, opens_in
 from gateway.http.access import Principal
 from gateway.review_ports import is_attached
-from gateway.source_urls import REPORT_OF, Opens, at, opens_in
 
 LIFE_SECONDS = 24 * 3600
 """The lifetime of a link; an answer that is read again has a new one."""

@@ -1,4 +1,4 @@
-"""The middleware of HTTP: who asks, what browsers may read, bodies within limits, the log.
+"""The HTTP middleware: authentication, CORS, limits of bodies, and the request log.
 
 Python reads more than JSON: `NaN`, and repeated names, of which another reader may take the other
 value.
@@ -21,12 +21,14 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from broker.errors import BrokerUnavailableError
-from gateway.connections.bodies import RETRY_SECONDS, BufferBudget, read_body
-from gateway.connections.errors import (
+from gateway.connections.bodies import (
+    RETRY_SECONDS,
     BodyError,
     BodyTooLargeError,
     BodyTooSlowError,
+    BufferBudget,
     CallerGoneError,
+    read_body,
 )
 from gateway.http.access import Guard, Principal
 from gateway.http.context import HttpMeter
@@ -101,7 +103,7 @@ class Authentication:
 
 
 UPLOADS = re.compile(r"/v1/(?:reviews|conversations/[^/]{1,200}/documents)")
-"""Where documents are given, which are larger than messages; not open to public keys."""
+"""The paths of uploads, which may be larger than messages; not open to public keys."""
 
 
 class BodyLimit:
@@ -148,7 +150,7 @@ def _is_upload(method: str, path: str) -> bool:
 def visitors_refused() -> ForbiddenError:
     """Return the error for a public key that gives a document or starts a review."""
     return ForbiddenError(
-        "expected a secret key: documents and reviews are not open to visitors",
+        "expected a secret key: with a public key, documents and reviews are not available",
         code="secret_key_required",
     )
 
@@ -189,7 +191,8 @@ def check_json(scope: Scope, body: bytes) -> None:
     except (ValueError, RecursionError) as error:
         # The message does not repeat the body, and neither does Python's chained error.
         raise InvalidRequestError(
-            "expected a JSON body: UTF-8, numbers of a usual size, few levels, unique names",
+            "expected a JSON body: in UTF-8, with numbers of a usual size, little nesting and "
+            "unique names",
             code="invalid_json",
         ) from error
 

@@ -3,6 +3,9 @@
 A web page that a person visits must not reach the server by a name that it gave itself (DNS
 rebinding): the guard checks the host, and a request of a foreign website is refused here. Without
 sessions any process answers any request.
+
+With a key, its scopes, groups and limits hold, and it is looked up for every call. Without one, the
+caller is the person who started the process and who may read the data folder anyway.
 """
 
 import asyncio
@@ -13,19 +16,64 @@ from urllib.parse import urlsplit
 
 import structlog
 from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.requests import Request
-from starlette.types import Receive, Scope, Send
+from starlette.types import Receive, Send
+from starlette.types import Scope as AsgiScope
 
-from gateway.http.access import choose_language
+from gateway.api_keys import Scope
+from gateway.http.access import Guard, Principal, choose_language
+from gateway.http.admission_queue import QuestionSender
+from gateway.http.app import MountedEndpoint
 from gateway.http.context import HttpChannel
 from gateway.http.errors import ForbiddenError
 from gateway.http.library import CallersLibrary, refuse_public
-from gateway.http.question_sender import QuestionSender
-from gateway.mcp.server import Context, DeskTools, McpCaller
+from gateway.mcp.server import Context, DeskTools, FindCaller, McpCaller
 from gateway.port import SearchableLibrary
 
 PATH = "/mcp"
+
+
+async def serve_lines(tools: DeskTools, version: str) -> None:
+    """Answer until the input ends."""
+    server = tools.make_server(version)
+    async with stdio_server() as (received, sent):
+        await server.run(received, sent, server.create_initialization_options())
+
+
+def find_local_caller(
+    guard: Guard, *, key: str, tenant: str, assistant: str | None, groups: Sequence[str]
+) -> FindCaller:
+    """Return what names the caller of every request; without a `key`, a person of `groups`."""
+    person = Principal(tenant, frozenset(Scope), person_groups=tuple(groups))
+
+    async def find(_context: Context) -> McpCaller:
+        if not key:
+            return McpCaller(person, assistant)
+        caller = await guard.caller(_make_request(key))
+        if caller.public:
+            raise ForbiddenError("expected a secret key", code="secret_key_required")
+        await guard.admit(caller)
+        return McpCaller(caller, assistant)
+
+    return find
+
+
+def _make_request(key: str) -> Request:
+    """Return a request as the guard reads one: of this machine, with the key."""
+    return Request(
+        {
+            "type": "http",
+            "method": "POST",
+            "scheme": "http",
+            "path": "/mcp",
+            "query_string": b"",
+            "headers": [(b"host", b"localhost"), (b"authorization", f"Bearer {key}".encode())],
+            "client": ("127.0.0.1", 0),
+            "server": ("localhost", 80),
+        }
+    )
 
 
 class McpEndpoint:
@@ -57,7 +105,7 @@ class McpEndpoint:
             finally:
                 has_ended.set()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         scope["route"] = self
         request = Request(scope, receive)
         _check_origin(request)
@@ -75,11 +123,12 @@ def make_endpoint(
     version: str,
     unavailable: Sequence[type[Exception]],
     sender: QuestionSender,
-) -> McpEndpoint:
+) -> MountedEndpoint:
     """Return what answers at `/mcp`."""
     callers = CallersLibrary(channel, library)
     tools = DeskTools(channel, sender, callers, find_http_caller, stopping, unavailable=unavailable)
-    return McpEndpoint(channel, tools.make_server(version))
+    endpoint = McpEndpoint(channel, tools.make_server(version))
+    return MountedEndpoint(PATH, endpoint, endpoint.running)
 
 
 async def find_http_caller(context: Context) -> McpCaller:
@@ -98,6 +147,6 @@ def _check_origin(request: Request) -> None:
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != request.headers.get("host", ""):
         raise ForbiddenError(
-            "this address answers programs, and no pages of other websites",
+            "this address is for MCP clients: requests from web pages of other origins are refused",
             code="origin_not_allowed",
         )

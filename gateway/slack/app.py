@@ -15,12 +15,11 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from broker.values import Fields
 from gateway.chat.connector import ChatChannel
-from gateway.chat.errors import PushError, UnreadableError, reads_foreign_form
 from gateway.chat.platform_calls import retry
+from gateway.chat.ports import PushError, UnreadableError, reads_foreign_form
 from gateway.errors import GatewayError, MessageError
 from gateway.slack.audience import SlackAudience
-from gateway.slack.blocks import CHOOSE, OPEN
-from gateway.slack.channel import show_choice
+from gateway.slack.channel import CHOOSE, OPEN, show_choice
 from gateway.slack.events import (
     DIRECT,
     EVENT_NAMES,
@@ -44,7 +43,7 @@ JOINED = "joined"
 SENT = "white_check_mark"
 _TICKET = re.compile(r"/v1/handover/([A-Za-z0-9_=.-]{1,2000})", re.ASCII)
 NO_EVENT = "expected an event of Slack, found another form"
-NOT_SUBSCRIBED = "expected an event to which the desk is subscribed"
+NOT_SUBSCRIBED = "expected an event to which the app is subscribed"
 
 
 class SlackTokenError(GatewayError):

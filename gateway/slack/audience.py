@@ -8,8 +8,7 @@ from typing import Any
 
 import structlog
 
-from gateway.chat.chat_groups import MembershipError
-from gateway.chat.errors import PermanentError, PushError
+from gateway.chat.ports import MembershipError, PermanentError, PushError
 from gateway.slack.web_api import SlackCalls
 
 DIRECT_MESSAGES = "direct"
@@ -75,7 +74,7 @@ class _ReadGroup:
 
 
 class SlackUserGroups:
-    """See `gateway.chat.chat_groups.UserGroups`; knows the user groups of the given ids.
+    """See `gateway.chat.ports.UserGroups`; knows the user groups of the given ids.
 
     A user group that Slack refuses to read, such as a deleted one, has no members.
     """
@@ -98,7 +97,7 @@ class SlackUserGroups:
         if stale:
             await self._read(stale)
         if not all(self._is_younger(id_, share=1.0) for id_ in self._groups):
-            raise MembershipError("Slack did not say who the members of its user groups are")
+            raise MembershipError("Slack did not return the members of its user groups")
         return frozenset(id_ for id_, group in self._groups.items() if person in group.members)
 
     def _is_younger(self, id_: str, *, share: float) -> bool:
@@ -113,7 +112,9 @@ class SlackUserGroups:
                 for id_ in ids:
                     tasks.create_task(self._read_group(id_))
         except TimeoutError:
-            log.warning("user_groups_unavailable", channel="slack", error="no answer in time")
+            log.warning(
+                "user_groups_unavailable", channel="slack", error="Slack did not answer in time"
+            )
 
     async def _read_group(self, id_: str) -> None:
         group = self._groups[id_]

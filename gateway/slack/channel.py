@@ -1,17 +1,306 @@
-"""Shows outcomes in Slack: an eyes reaction and a placeholder, then the answer's blocks."""
+"""Shows outcomes in Slack: an eyes reaction and a placeholder, then the answer's blocks.
 
-from collections.abc import Mapping, Sequence
+The limits are 3,000 characters per section, 75 per button label, 50 blocks per message, and about
+13,200 characters in all blocks of one message, which Slack enforces without documenting it.
+
+An answer cannot mention people or channels: `&`, `<` and `>` are always escaped, and only web
+addresses become links.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import structlog
+from pydantic import JsonValue
 
 from broker.values import Fields
 from envelope.question import Question
 from envelope.texts import Texts
-from gateway.answer import split_off_passages
-from gateway.chat.ports import Shown
-from gateway.slack.blocks import messages, without_actions
+from gateway.answer import Source, split_off_passages
+from gateway.chat.marked_text import (
+    Mark,
+    Marked,
+    keep_source_links,
+    parse_marked,
+    plain_title,
+    split,
+)
+from gateway.chat.ports import Button, Shown
 from gateway.slack.web_api import BlocksError, SlackCalls
+
+SECTION_CHARACTERS = 2_900
+ALL_CHARACTERS = 12_500
+"""The maximum length of all blocks of one message, as encoded for the request."""
+FALLBACK_CHARACTERS = 3_000
+"""The maximum length of the plain text for notifications."""
+SOURCES = 20
+"""The most places that are listed; what is left out is counted below them."""
+SOURCES_CHARACTERS = 6_000
+"""The maximum encoded length of all sources, and of all buttons, so that both fit one message."""
+SOURCE_CHARACTERS = 150
+CONTEXT_ELEMENTS = 10
+LABEL_CHARACTERS = 75
+ROW = 5
+MOST_BUTTONS = 20
+LINK_CHARACTERS = 1_000
+"""A source's longer address is omitted."""
+RATING_LABELS = {"up": "👍", "down": "👎"}
+CHOOSE = "choose:"
+_Part = tuple[Marked, bool]
+"""A piece of a text, and whether Slack must show it whole."""
+OPEN = "open:"
+
+
+def messages(
+    markdown: str,
+    sources: Sequence[Source],
+    buttons: Sequence[Button],
+    *,
+    title: str,
+    more: str = "",
+) -> list[Fields]:
+    """Return the messages for an answer, each with `text` and `blocks`.
+
+    `more` is a text that Slack folds where it is long; the text before it is then never folded.
+    """
+    parts = [(piece, bool(more)) for piece in _split(markdown, sources)]
+    parts += [(piece, False) for piece in _split(more, sources)] if more else []
+    groups: list[list[_Part]] = []
+    for part in parts:
+        if groups and _measure_json(list(map(_section, [*groups[-1], part]))) <= ALL_CHARACTERS:
+            groups[-1].append(part)
+        else:
+            groups.append([part])
+    below: list[Fields] = [*_sources(sources, title), *_actions(buttons)]
+    if below and _measure_json([*map(_section, groups[-1]), *below]) > ALL_CHARACTERS:
+        groups.append([])
+    return [
+        _message(group, below if number == len(groups) else [], title)
+        for number, group in enumerate(groups, 1)
+    ]
+
+
+def _split(markdown: str, sources: Sequence[Source]) -> list[Marked]:
+    return split(
+        keep_source_links(parse_marked(markdown), sources),
+        longest=SECTION_CHARACTERS,
+        measure=lambda piece: len(mrkdwn(piece)),
+    )
+
+
+def without_actions(blocks: Sequence[Fields], chosen: str) -> list[Fields]:
+    """Return the blocks with the chosen option in place of the buttons."""
+    kept = [block for block in blocks if block.get("type") != "actions"]
+    return [*kept, _context([f"➜ {escape(chosen)[:SOURCE_CHARACTERS]}"])]
+
+
+def _message(group: Sequence[_Part], below: Sequence[Fields], title: str) -> Fields:
+    blocks: list[JsonValue] = [*map(_section, group), *below]
+    text = "\n".join(piece.text for piece, _ in group)[:FALLBACK_CHARACTERS] if group else title
+    return {"text": escape(text), "blocks": blocks}
+
+
+def _section(part: _Part) -> Fields:
+    piece, is_expanded = part
+    section: Fields = {"type": "section", "text": _mrkdwn(mrkdwn(piece))}
+    return {**section, "expand": True} if is_expanded else section
+
+
+def _mrkdwn(text: str) -> Fields:
+    """Return a text object in which Slack creates no links from plain addresses."""
+    return {"type": "mrkdwn", "text": text, "verbatim": True}
+
+
+def _sources(sources: Sequence[Source], title: str) -> list[Fields]:
+    if not sources:
+        return []
+    lines = [f"*{escape(title)}*"]
+    places: dict[str, list[int]] = {}
+    for source in sources:
+        places.setdefault(_place(source), []).append(source.number)
+    shown = 0
+    for place, numbers in list(places.items())[:SOURCES]:
+        line = f"{''.join(f'[{number}]' for number in numbers)} {place}"
+        if _measure_json([_context([*lines, line])]) > SOURCES_CHARACTERS:
+            break
+        lines.append(line)
+        shown += 1
+    if shown < len(places):
+        lines.append(f"… (+{len(places) - shown})")
+    return [
+        _context(lines[first : first + CONTEXT_ELEMENTS])
+        for first in range(0, len(lines), CONTEXT_ELEMENTS)
+    ]
+
+
+def _measure_json(blocks: Sequence[Fields]) -> int:
+    return len(json.dumps(blocks, ensure_ascii=False))
+
+
+def _place(source: Source) -> str:
+    """Return the place of a source without its number: equal places are listed once."""
+    name = plain_title(" › ".join(dict.fromkeys((source.title, *source.heading_path))))
+    shown = escape(name[:SOURCE_CHARACTERS]).replace("|", "¦")
+    place = source.place
+    if place.startswith(("https://", "http://")) and len(place) <= LINK_CHARACTERS:
+        address = place.replace("|", "%7C").replace(">", "%3E").replace("&", "&amp;")
+        return f"<{address}|{shown}>"
+    where = f" ({escape(place[:SOURCE_CHARACTERS])})" if place else ""
+    return f"{shown}{where}"
+
+
+def _context(lines: Sequence[str]) -> Fields:
+    elements: list[JsonValue] = [_mrkdwn(line) for line in lines]
+    return {"type": "context", "elements": elements}
+
+
+def _actions(buttons: Sequence[Button]) -> list[Fields]:
+    made: list[Fields] = []
+    for number, button in enumerate(buttons[:MOST_BUTTONS]):
+        one = _button(number, button)
+        if (
+            len(button.url or "") <= LINK_CHARACTERS
+            and _measure_json([*made, one]) <= SOURCES_CHARACTERS
+        ):
+            made.append(one)
+    return [
+        {"type": "actions", "elements": [*made[first : first + ROW]]}
+        for first in range(0, len(made), ROW)
+    ]
+
+
+def _button(number: int, button: Button) -> Fields:
+    label = RATING_LABELS.get(button.kind, button.label)
+    if len(label) > LABEL_CHARACTERS:
+        label = f"{label[: LABEL_CHARACTERS - 1]}…"
+    text: Fields = {"type": "plain_text", "text": label, "emoji": True}
+    if button.url is not None:
+        return {
+            "type": "button",
+            "text": text,
+            "action_id": f"{OPEN}{number}",
+            "url": button.url,
+        }
+    made: Fields = {
+        "type": "button",
+        "text": text,
+        "action_id": f"{CHOOSE}{button.token}",
+        "value": button.token,
+    }
+    if button.kind in RATING_LABELS:
+        made["accessibility_label"] = button.kind
+    return made
+
+
+_SIGNS = {"bold": "*", "italic": "_", "strike": "~", "code": "`", "pre": "```"}
+_REFERENCE = re.compile(r"<([^<>|]*)(?:\|([^<>]*))?>")
+_MENTION = re.compile(r"<@([A-Z0-9]+)(?:\|[^<>]*)?>")
+_SPACES = re.compile(r"[ \t]{2,}")
+_DEEPEST = 12
+"""The maximum nesting of marks; deeper marks are not rendered."""
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+
+
+def mrkdwn(piece: Marked) -> str:
+    """Return a marked text as mrkdwn."""
+    marks = list(_shallow([mark for mark in piece.marks if _is_shown(mark)]))
+    written, _ = _write_stretch(piece, (0, len(piece.text)), marks, 0)
+    return written
+
+
+def escape(text: str) -> str:
+    """Return a text escaped so that Slack shows it unchanged."""
+    return text.translate(_ESCAPES)
+
+
+def mentions(text: str, user_id: str) -> bool:
+    """Return whether a message mentions this user."""
+    return user_id in _MENTION.findall(text)
+
+
+def speaks_to_another(text: str, user_id: str) -> bool:
+    """Return whether a message begins with a mention of another user and lacks one of this user."""
+    return bool(_MENTION.match(text.lstrip())) and not mentions(text, user_id)
+
+
+def parse_text(text: str, *, without: str) -> str:
+    """Return a message as plain text, without mentions of the user `without`."""
+    own = re.compile(rf"<@{re.escape(without)}(?:\|[^<>]*)?>[,:]?")
+    plain = _REFERENCE.sub(_name_target, own.sub("", text))
+    unescaped = plain.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    return _SPACES.sub(" ", unescaped).strip()
+
+
+def _shallow(marks: Sequence[Mark]) -> Iterator[Mark]:
+    ends: list[int] = []
+    for mark in marks:
+        while ends and ends[-1] <= mark.start:
+            ends.pop()
+        if len(ends) < _DEEPEST:
+            ends.append(mark.end)
+            yield mark
+
+
+def _write_stretch(
+    piece: Marked, stretch: tuple[int, int], marks: Sequence[Mark], at: int
+) -> tuple[str, int]:
+    """Render a range: text without marks unchanged, and each outermost mark around its text.
+
+    Returns the result and the index in `marks` of the first mark behind the range; `at` is the
+    index of the first mark in it.
+    """
+    place, end = stretch
+    written: list[str] = []
+    while at < len(marks) and marks[at].start < end:
+        outer = marks[at]
+        written.append(escape(piece.text[place : outer.start]))
+        inner, at = _write_stretch(piece, (outer.start, outer.end), marks, at + 1)
+        if outer.kind in {"code", "pre"}:
+            inner = escape(piece.text[outer.start : outer.end])
+        written.append(_around(outer)(inner))
+        place = outer.end
+    return "".join((*written, escape(piece.text[place:end]))), at
+
+
+def _around(mark: Mark) -> Callable[[str], str]:
+    match mark.kind:
+        case "link":
+            address = mark.detail.translate({ord("|"): "%7C", ord("<"): "%3C", ord(">"): "%3E"})
+            return lambda text: f"<{address.replace('&', '&amp;')}|{text.replace(chr(10), ' ')}>"
+        case "quote":
+            return lambda text: "\n".join(f"> {line}" for line in text.split("\n"))
+        case "pre":
+            return lambda text: f"```\n{text.replace('```', '` ` `')}\n```"
+        case kind:
+            return lambda text: _wrap_lines(text, _SIGNS[kind])
+
+
+def _wrap_lines(text: str, sign: str) -> str:
+    """Put signs around the text of each line; Slack requires that they touch the text."""
+    lines = []
+    for line in text.split("\n"):
+        words = line.strip()
+        before, after = line[: len(line) - len(line.lstrip())], line[len(line.rstrip()) :]
+        lines.append(f"{before}{sign}{words}{sign}{after}" if words and line.strip() else line)
+    return "\n".join(lines)
+
+
+def _is_shown(mark: Mark) -> bool:
+    if mark.kind == "link":
+        return mark.detail.startswith(("https://", "http://"))
+    return mark.end > mark.start
+
+
+def _name_target(found: re.Match[str]) -> str:
+    target, label = found[1], found[2]
+    if target.startswith("!"):
+        return label or ""
+    if label:
+        return f"#{label}" if target.startswith("#") else label
+    return target.removeprefix("mailto:")
+
 
 log = structlog.get_logger("gateway")
 

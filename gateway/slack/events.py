@@ -11,7 +11,7 @@ from typing import Any
 from envelope.question import Question
 from gateway.chat.coalescing import VERSION
 from gateway.chat.ports import Incoming
-from gateway.slack.blocks import mentions, parse_text, speaks_to_another
+from gateway.slack.channel import mentions, parse_text, speaks_to_another
 from gateway.text import parse_command
 
 WRITTEN_SUBTYPES = frozenset({"", "thread_broadcast", "file_share", "me_message"})

@@ -19,7 +19,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.chat.errors import reads_foreign_form
+from gateway.chat.ports import reads_foreign_form
 from gateway.chat.webhook import WebhookRefusedError, webhook
 from gateway.connections.bodies import BufferBudget
 

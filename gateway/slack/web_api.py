@@ -9,14 +9,14 @@ import aiohttp
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from gateway.chat.errors import (
+from gateway.chat.platform_calls import Pacer, Rate
+from gateway.chat.ports import (
     NoOpError,
     PermanentError,
     PostNotFoundError,
     PushError,
     RetryableError,
 )
-from gateway.chat.platform_calls import Pacer, Rate
 
 EYES = "eyes"
 PLAIN = "none"
@@ -186,8 +186,10 @@ def _translate_error(error: SlackApiError, already: frozenset[str]) -> Exception
     if response.status_code >= 500 or code in LATER | LOCKED_OUT:
         return RetryableError(f"no answer from Slack: {code}", 0.25)
     if code in BLOCKS_REFUSED:
-        return BlocksError(f"Slack refuses the blocks: {code}")
-    return (PostNotFoundError if code in GONE else PermanentError)(f"Slack refuses it: {code}")
+        return BlocksError(f"Slack refused the blocks: {code}")
+    return (PostNotFoundError if code in GONE else PermanentError)(
+        f"Slack refused the request: {code}"
+    )
 
 
 def _code(error: SlackApiError) -> str:

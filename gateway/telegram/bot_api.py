@@ -26,14 +26,14 @@ from telegram.error import (
     TelegramError,
 )
 
-from gateway.chat.errors import (
+from gateway.chat.platform_calls import Pacer, Rate
+from gateway.chat.ports import (
     NoOpError,
     PermanentError,
     PostNotFoundError,
     PushError,
     RetryableError,
 )
-from gateway.chat.platform_calls import Pacer, Rate
 
 T = TypeVar("T")
 Rows = Sequence[Sequence[dict[str, Any]]]
@@ -204,11 +204,11 @@ def _translate_error(error: TelegramError) -> PushError:
             return _refusal(error)
         case InvalidToken():
             # Undelivered replies wait for a process with a valid token.
-            return RetryableError(f"Telegram does not know the token: {error}", 0.25)
+            return RetryableError(f"Telegram does not accept the token of the bot: {error}", 0.25)
         case NetworkError():
             return RetryableError(f"Telegram does not answer: {error}", 0.25)
         case Forbidden():
-            return PermanentError(f"Telegram forbids it: {error}")
+            return PermanentError(f"Telegram forbids the request: {error}")
     return PermanentError(f"Telegram refuses it: {error}")
 
 

@@ -3,31 +3,247 @@
 import asyncio
 import hmac
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn, Protocol
 
+import structlog
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from telegram import Bot, BotCommand
-from telegram.error import InvalidToken, TelegramError
+from telegram import Bot, BotCommand, Update
+from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError
 from telegram.request import HTTPXRequest
 
 from envelope.texts import Texts
 from gateway.chat.connector import ChatChannel
-from gateway.chat.errors import reads_foreign_form
-from gateway.chat.platform_calls import retry
+from gateway.chat.delivery import Choice
+from gateway.chat.platform_calls import raise_if_cancelled, retry
+from gateway.chat.ports import Incoming, PushError, reads_foreign_form
 from gateway.chat.webhook import WebhookRefusedError, webhook
 from gateway.connections.bodies import BufferBudget
 from gateway.errors import GatewayError
-from gateway.telegram.bot_api import TelegramCalls, translate_errors
+from gateway.telegram.bot_api import TelegramCalls, seconds_of, translate_errors
 from gateway.telegram.channel import HELP
-from gateway.telegram.inbound import Updates
-from gateway.telegram.polling import Duty, Polling
-from gateway.telegram.updates import ALLOWED, BotIdentity, TelegramAudience
+from gateway.telegram.updates import ALLOWED, BotIdentity, Pressed, TelegramAudience, read
+
+log = structlog.get_logger("gateway")
+
+
+class Updates:
+    """Handles updates of webhook and polling; after `take` returns, the update is stored."""
+
+    def __init__(
+        self,
+        calls: TelegramCalls,
+        me: BotIdentity,
+        chat: ChatChannel,
+        audience: TelegramAudience | None = None,
+    ) -> None:
+        self._audience = TelegramAudience() if audience is None else audience
+        self._calls = calls
+        self._me = me
+        self._chat = chat
+
+    async def take(self, body: Mapping[str, Any]) -> None:
+        """Handle one update; raises `UnreadableError` and the errors of broker and memory."""
+        with reads_foreign_form("an update of Telegram"):
+            found = read(
+                Update.de_json(dict(body), self._calls.bot), self._me, self._chat.name_question
+            )
+        match found:
+            case Incoming() as incoming:
+                await self._accept(incoming)
+            case Pressed() as pressed:
+                await self._press(pressed)
+            case None:
+                pass
+
+    async def _accept(self, incoming: Incoming) -> None:
+        with reads_foreign_form("an update of Telegram"):
+            chat, user = int(incoming.post["chat"]), int(incoming.person)
+        if self._audience.admits(chat=chat, user=user):
+            await self._chat.intake.accept(incoming)
+            return
+        # A private chat that is not allowed gets a refusal; such a group gets no reply.
+        post = incoming.post if chat == user else None
+        language = await self._chat.intake.language(incoming.question, incoming.language)
+        await self._chat.declining.decline("not_allowed", incoming.person, post, language)
+
+    async def _press(self, pressed: Pressed) -> None:
+        with reads_foreign_form("an update of Telegram"):
+            chat = int(pressed.post["chat"])
+        if not self._audience.admits(chat=chat, user=pressed.person):
+            await self._chat.declining.decline("not_allowed", str(pressed.person), None, "")
+            return
+        choice = await self._chat.buttons.choice(pressed.token)
+        place = self._chat.name_question(pressed.conversation_id, pressed.message_id)
+        if choice is None or choice.question.conversation != place.conversation:
+            # In a group, each person has a conversation: this is a button of somebody else.
+            foreign = choice is not None and choice.answers_pause
+            if foreign:
+                log.info("pause_reply_refused", channel="telegram", reason="foreign")
+            await self._answer(pressed, "pause_foreign" if foreign else "push_expired", choice)
+            return
+        await self._chat.submit_choice(
+            choice,
+            post=pressed.post,
+            order=pressed.order,
+            language=pressed.language,
+            person=str(pressed.person),
+        )
+        await self._answer(pressed, "push_thanks" if choice.rating else "", choice)
+        if not choice.rating:
+            self._chat.spawn(self._close(pressed))
+
+    async def _answer(self, pressed: Pressed, key: str, choice: Choice | None) -> None:
+        """Confirm a button press; Telegram rejects the confirmation of an old press."""
+        question = self._chat.name_question(pressed.conversation_id, pressed.message_id)
+        language = await self._chat.intake.language(question, pressed.language)
+        text = self._chat.texts.text(key, language) if key else None
+        try:
+            await self._calls.acknowledge_press(pressed.query_id, text)
+        except PushError as error:
+            log.warning(
+                "platform_call_rejected",
+                call="answer_callback",
+                channel="telegram",
+                error=str(error),
+            )
+
+    async def _close(self, pressed: Pressed) -> None:
+        """Remove the options after one was chosen."""
+        chat, id_ = pressed.post["chat"], pressed.message_id
+        await retry(lambda: self._calls.without_buttons(chat, id_), call_name="remove_buttons")
+
+
+POLL_SECONDS = 25
+AWAY_SECONDS = 1.0
+CONFLICT_SECONDS = 3.0
+"""The time to wait before the next poll if another process polls."""
+QUIET_SECONDS = 60.0
+"""The minimum interval of log lines about failed polls."""
+TRIES = 3
+DUTY_SECONDS = 6.0
+"""The lease of the polling process; another takes over this long after its death."""
+KEEP_SECONDS = 2.0
+
+
+class Duty(Protocol):
+    """A lease that one process holds at a time."""
+
+    async def keep(self, seconds: float) -> bool:
+        """Acquire or renew the lease for `seconds`; return False if another process holds it."""
+        ...
+
+    async def leave(self) -> None:
+        """Release the lease."""
+        ...
+
+
+class Polling:
+    """The polling loop of one process.
+
+    Telegram serves one poll at a time and ends the older of two. So only the process that holds the
+    lease polls. If two poll nevertheless, an update that both receive is stored once.
+    """
+
+    def __init__(
+        self,
+        bot: Bot,
+        updates: Updates,
+        *,
+        duty: Duty,
+        unavailable: tuple[type[Exception], ...],
+        conflict_seconds: float = CONFLICT_SECONDS,
+        keep_seconds: float = KEEP_SECONDS,
+    ) -> None:
+        self._bot = bot
+        self._updates = updates
+        self._duty = duty
+        self._unavailable = unavailable
+        self._conflict_seconds = conflict_seconds
+        self._keep_seconds = keep_seconds
+        self._on_duty = asyncio.Event()
+        self._quiet_until = float("-inf")
+        self._offset = 0
+        self._failed: dict[int, int] = {}
+
+    async def run(self) -> None:
+        """Poll while this process holds the lease, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._keep())
+            tasks.create_task(self._poll())
+
+    async def _keep(self) -> NoReturn:
+        try:
+            while True:
+                raise_if_cancelled()
+                # Without Redis no update can be stored, so none is fetched.
+                with suppress(*self._unavailable):
+                    if await self._duty.keep(DUTY_SECONDS):
+                        self._on_duty.set()
+                    else:
+                        self._on_duty.clear()
+                await asyncio.sleep(self._keep_seconds)
+        finally:
+            with suppress(*self._unavailable):
+                await self._duty.leave()
+
+    async def _poll(self) -> NoReturn:
+        while True:
+            raise_if_cancelled()
+            await self._on_duty.wait()
+            for update in await self._fetch():
+                if not await self._take(update):
+                    await asyncio.sleep(AWAY_SECONDS)
+                    break
+                self._offset = int(update["update_id"]) + 1
+
+    async def _fetch(self) -> list[dict[str, Any]]:
+        try:
+            updates = await self._bot.get_updates(
+                offset=self._offset, timeout=POLL_SECONDS, allowed_updates=ALLOWED
+            )
+        except Conflict as error:
+            self._log_conflict(error)
+            await asyncio.sleep(self._conflict_seconds)
+            return []
+        except TelegramError as error:
+            log.warning("polling_failed", channel="telegram", error=str(error))
+            await asyncio.sleep(_pause(error))
+            return []
+        return [update.to_dict() for update in updates]
+
+    def _log_conflict(self, error: Conflict) -> None:
+        """Log at intervals why this process gets no updates, in one short line."""
+        if time.monotonic() < self._quiet_until:
+            return
+        self._quiet_until = time.monotonic() + QUIET_SECONDS
+        hooked = "webhook" in error.message.casefold()
+        log.warning("polling_blocked_by_webhook" if hooked else "polling_conflict")
+
+    async def _take(self, update: dict[str, Any]) -> bool:
+        """Return whether an update was stored, or dropped because it cannot be read."""
+        number = int(update["update_id"])
+        try:
+            await self._updates.take(update)
+        except self._unavailable as error:
+            log.warning("update_deferred", channel="telegram", update_id=number, error=str(error))
+            return False
+        except Exception as error:
+            self._failed[number] = self._failed.get(number, 0) + 1
+            log.error("update_failed", channel="telegram", update_id=number, exc_info=error)
+            return self._failed[number] >= TRIES
+        return True
+
+
+def _pause(error: TelegramError) -> float:
+    return seconds_of(error) if isinstance(error, RetryAfter) else AWAY_SECONDS
+
 
 CONNECTIONS = 64
 

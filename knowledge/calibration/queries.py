@@ -57,6 +57,11 @@ def _read_foreign_questions() -> dict[str, tuple[str, ...]]:
     return {language: tuple(texts) for language, texts in table.items()}
 
 
+def list_question_languages() -> tuple[str, ...]:
+    """Return the languages in which there are the same foreign questions, in the same order."""
+    return tuple(_read_foreign_questions())
+
+
 def find_foreign_questions(language: str) -> tuple[str, ...]:
     """Return foreign questions in a language, or in English if there are none."""
     known = _read_foreign_questions()

@@ -12,7 +12,7 @@ from knowledge.errors import KnowledgeError
 
 @dataclass(frozen=True, slots=True)
 class CrawlLimits:
-    """What a crawl may take at most; `depth` counts links from the start, which has depth 0.
+    """The limits of a crawl; `depth` counts links from the start, which has depth 0.
 
     `delay` are the seconds between two requests, unless robots.txt states more;
     `seconds_per_page` limit one request with its body.
@@ -33,7 +33,7 @@ class CrawlLimits:
 
 @dataclass(slots=True)
 class CrawlOutcome:
-    """What a crawl did; `failures`, `skipped` and `warnings` are addresses with the reason.
+    """The result of a crawl; `failures`, `skipped` and `warnings` are addresses with the reason.
 
     `is_partial`: not all pages were visited, and no earlier crawl knows the others.
     """

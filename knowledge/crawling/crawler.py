@@ -124,7 +124,7 @@ class Crawler:
     def _note_limits(self) -> None:
         if self._left_over:
             reason = f"the crawl ended after {self._find_limit()}"
-            left = f"{self._left_over} known addresses were not opened"
+            left = f"{self._left_over} further addresses were found but not opened"
             self._outcome.warnings.append((self._mirror.start, f"{reason}; {left}"))
         if self._frontier.too_deep:
             reason = f"more than {self._limits.depth} links away from the start"
@@ -169,13 +169,15 @@ class Crawler:
         elif answer.status == _FOUND:
             await self._keep(answer, known, visit)
         else:
-            reason = f"its server answered {answer.status}"
+            reason = f"its server answered with status {answer.status}"
             self._outcome.failures.append((visit.url, reason))
 
     async def _keep(self, answer: WebResponse, known: MirroredPage | None, visit: Visit) -> None:
         suffix = find_suffix(answer.media_type, answer.url)
         if suffix is None:
-            self._skip(visit, f"no reader knows {answer.media_type or 'content without a type'}")
+            self._skip(
+                visit, f"there is no reader for {answer.media_type or 'content without a type'}"
+            )
             return
         found = PageLinks()
         if suffix == HTML:
@@ -184,7 +186,7 @@ class Crawler:
         wishes = {*found.robots, *_split_words(answer.header("x-robots-tag"))}
         if wishes & {"noindex", "none"}:
             self._mirror.remove(answer.url)
-            self._skip(visit, "it asks to be left out (noindex)")
+            self._skip(visit, "the page is excluded by itself (noindex)")
             return
         await asyncio.to_thread(
             self._mirror.put,
@@ -297,7 +299,8 @@ _BY_TYPE: Mapping[str, str] = {
 }
 _VAGUE = frozenset({"", "text/plain", "application/octet-stream", "binary/octet-stream"})
 """Types that servers send for what they do not know: there the address decides."""
-_OF_ADDRESS = SUFFIXES - {".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".mbox", ".eml"}
+FOREIGN_SUFFIXES = SUFFIXES - {".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".mbox", ".eml"}
+"""Formats of others that are read: none that holds several documents, which may state their ids."""
 
 
 def find_suffix(media_type: str, url: str) -> str | None:
@@ -305,7 +308,7 @@ def find_suffix(media_type: str, url: str) -> str | None:
     if media_type in _BY_TYPE:
         return _BY_TYPE[media_type]
     stated = PurePosixPath(urlsplit(url).path).suffix.lower()
-    if media_type in _VAGUE and stated in _OF_ADDRESS:
+    if media_type in _VAGUE and stated in FOREIGN_SUFFIXES:
         return stated
     return ".txt" if media_type == "text/plain" and not is_media(stated) else None
 

@@ -47,10 +47,17 @@ class WebResponse:
 class Fetcher:
     """Fetches pages of one website; a context manager, which closes its connections.
 
-    `user_agent` names this program; a change of `delay` holds from the next request on.
+    `user_agent` names this program; a change of `delay` holds from the next request on. `headers`
+    are sent with every request, wherever it goes.
     """
 
-    def __init__(self, limits: CrawlLimits, resolver: GuardedResolver, user_agent: str) -> None:
+    def __init__(
+        self,
+        limits: CrawlLimits,
+        resolver: GuardedResolver,
+        user_agent: str,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         self.delay = limits.delay
         self._limits = limits
         self._left = limits.bytes_in_all
@@ -59,7 +66,12 @@ class Fetcher:
         self._client = httpx2.AsyncClient(
             transport=GuardedTransport(resolver),
             timeout=limits.seconds_per_page,
-            headers={"User-Agent": user_agent, "Accept": _ACCEPT, "Accept-Encoding": "gzip"},
+            headers={
+                "User-Agent": user_agent,
+                "Accept": _ACCEPT,
+                "Accept-Encoding": "gzip",
+                **({} if headers is None else headers),
+            },
             # An HTTP proxy resolves hosts itself, so that their addresses could not be checked.
             trust_env=False,
         )
@@ -98,7 +110,9 @@ class Fetcher:
                 return answer
             wait = find_wait(answer, time.time())
             if wait > self._limits.longest_wait:
-                raise FetchError(f"its server answered {answer.status} and asks for {wait:.0f} s")
+                raise FetchError(
+                    f"its server answered with status {answer.status} and asks to wait {wait:.0f} s"
+                )
             self._next = max(self._next, time.monotonic() + max(wait, self.delay))
         raise AssertionError
 
@@ -124,7 +138,7 @@ class Fetcher:
             raise FetchError(f"its server did not answer within {seconds:.3g} s") from error
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             reason = str(error) or type(error).__name__
-            raise FetchError(f"its server cannot be used: {reason}") from error
+            raise FetchError(f"its server cannot be reached: {reason}") from error
 
     async def _read_body(self, response: httpx2.Response, most: int) -> bytes:
         body = bytearray()
@@ -146,7 +160,9 @@ async def _decompress(response: httpx2.Response) -> AsyncIterator[bytes]:
             yield piece
         return
     if encoding not in ("gzip", "x-gzip"):
-        raise FetchError(f"expected a body in gzip or as it is, found {encoding[:40]!r}")
+        raise FetchError(
+            f"expected a body that is uncompressed or in gzip, found {encoding[:40]!r}"
+        )
     inflater = zlib.decompressobj(wbits=31)
     async for piece in response.aiter_raw(_PIECE):
         rest = piece
@@ -238,9 +254,9 @@ async def follow(
             return answer
         target = normalise(answer.header("location"), trail[-1])
         if target is None:
-            raise FetchError("it redirects to no web address")
+            raise FetchError("it redirects to something other than a web address")
         if target in trail:
-            raise FetchError(f"it redirects in a circle: to {target} again")
+            raise FetchError(f"it redirects in a loop: to {target} again")
         if not allow(target):
             raise RedirectRefusedError(f"it redirects to {target}, which is not part of the crawl")
         trail.append(target)

@@ -1,4 +1,4 @@
-"""Reads what a website says to crawlers before its pages: robots.txt and sitemaps."""
+"""Reads robots.txt and the sitemaps of a website."""
 
 import zlib
 from collections import deque
@@ -60,8 +60,8 @@ async def read_entry(
 ) -> SiteEntry:
     """Read robots.txt and the sitemaps of a website.
 
-    Raises `CrawlError` if robots.txt cannot be fetched: then nobody knows what may be opened. A
-    website without one allows everything.
+    Raises `CrawlError` if robots.txt cannot be fetched, because it is unknown then which pages may
+    be opened. A website without one allows everything.
     """
     robots = RobotsRules(await _read_robots(fetcher, scope), agent)
     fetcher.delay = max(limits.delay, min(robots.delay, limits.longest_wait))
@@ -83,7 +83,8 @@ async def _read_robots(fetcher: Fetcher, scope: CrawlScope) -> str:
         return ""
     if answer.status != _FOUND:
         raise FetchError(
-            f"{address} cannot be read, so no page was opened: its server answered {answer.status}"
+            f"{address} cannot be read, so no page was opened: its server answered with status "
+            f"{answer.status}"
         )
     return answer.body.decode("utf-8", "replace")
 
@@ -107,12 +108,14 @@ async def _read_sitemaps(
             answer = await follow(fetcher, address, scope.has_host)
             if answer.status != _FOUND:
                 if stated:
-                    reason = f"the sitemap was left out: its server answered {answer.status}"
+                    reason = (
+                        f"the sitemap was ignored: its server answered with status {answer.status}"
+                    )
                     entry.warnings.append((address, reason))
                 continue
             found = read_sitemap(answer.body, most_bytes=limits.bytes_per_page)
         except CrawlError as error:
-            entry.warnings.append((address, f"the sitemap was left out: {error}"))
+            entry.warnings.append((address, f"the sitemap was ignored: {error}"))
             continue
         waiting.extend(found.sitemaps)
         for page in found.pages:

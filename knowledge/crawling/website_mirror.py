@@ -33,7 +33,7 @@ class MirroredPage(BaseModel, frozen=True, extra="forbid"):
 
 
 class PageFields(TypedDict):
-    """What a crawl knows of a page besides its bytes; see `MirroredPage`."""
+    """The metadata of a crawled page; see `MirroredPage`."""
 
     suffix: str
     etag: str

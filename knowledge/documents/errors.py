@@ -5,7 +5,7 @@ ReadingError
 ├── NoTextError         it is empty, or has no text
 ├── PicturesError       its pages are pictures, which are not read
 ├── NoDocumentError     it is data or configuration and no document
-├── WrongFormatError    the name says one format, the content says another
+├── WrongFormatError    name and content are of different formats
 ├── UnknownShapeError   JSON lines whose keys are none of the known shapes
 ├── TooLargeError       more bytes, pages or text than a document may have
 ├── TooSlowError        reading took longer than it may
@@ -39,7 +39,7 @@ class NoDocumentError(ReadingError):
 
 
 class WrongFormatError(ReadingError):
-    """The name says one format, the content says another, or is damaged."""
+    """Name and content are of different formats, or the content is damaged."""
 
 
 class UnknownShapeError(ReadingError):

@@ -191,7 +191,9 @@ def expand_archives(found: FolderListing) -> None:
             found.failures.append((file.path, str(error)))
             continue
         if any(PurePosixPath(member.filename).name == RULES_FILE for member in archive.members):
-            reason = f"rules of access ({RULES_FILE}) are read in folders only: unpack the archive"
+            reason = (
+                f"access rules ({RULES_FILE}) are supported in folders only: unpack the archive"
+            )
             found.failures.append((file.path, reason))
             continue
         unknown: list[PurePosixPath] = []
@@ -236,15 +238,15 @@ def _split(member: zipfile.ZipInfo) -> list[str]:
 def _find_fault(member: zipfile.ZipInfo, parts: list[str]) -> str:
     """Return why a member is not read, or an empty text."""
     if ".." in parts or member.filename.startswith(("/", "\\")) or not parts or ":" in parts[0]:
-        return "its path leads out of the archive"
+        return "its path leads outside of the archive"
     if len(parts) > DEEPEST_FOLDER:
         return f"it is deeper than {DEEPEST_FOLDER} folders"
     if stat.S_ISLNK(member.external_attr >> 16):
         return "a link in an archive is not followed"
     if member.flag_bits & _LOCKED:
-        return "it is locked with a password"
+        return "it is protected by a password"
     packed = max(1, member.compress_size)
     if member.file_size > _SMALL and member.file_size > HIGHEST_RATIO * packed:
         ratio = member.file_size // packed
-        return f"it unpacks to {ratio} times its size, as a zip bomb does"
+        return f"it would unpack to {ratio} times its size, like a zip bomb"
     return ""

@@ -239,4 +239,7 @@ def _intersect(restrictions: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 def _describe_conflict(restricting: Sequence[tuple[PurePosixPath, tuple[str, ...]]]) -> str:
     shown = dict.fromkeys(f"{name} is for {', '.join(groups)}" for name, groups in restricting)
     listed = "; ".join(list(shown)[:_MOST_SHOWN])
-    return f"its rules of access name no common group, so that it is left out: {listed}"
+    return (
+        f"it was skipped, because its access rules have no group in common, so nobody could "
+        f"read it: {listed}"
+    )

@@ -26,7 +26,7 @@ _LONGEST_VERSION = 40
 
 @dataclass(frozen=True, slots=True)
 class FolderRule:
-    """What a folder states about the documents of a pattern; None: nothing."""
+    """The statements of a folder about the documents of a pattern; None: not stated."""
 
     pattern: str
     groups: tuple[str, ...] | None = None

@@ -98,7 +98,8 @@ def refuse_other_data(data: bytes) -> None:
     marks = (*_MARKS_OF_INTERFACES, zendesk.MARK)
     if not any(mark in data for mark in marks) and not json_lines.may_hold_records(data):
         raise NoDocumentError(
-            "it holds data: no prepared documents and no description of an interface (OpenAPI)"
+            "it contains data, but neither prepared documents nor a description of an interface "
+            "(OpenAPI)"
         )
 
 
@@ -129,9 +130,13 @@ def read(item: Item, path: PurePosixPath, location: Location) -> Page:
         raise WrongFormatError("expected less nesting than found") from error
     if not page.blocks:
         raise NoTextError("expected text, found none")
+    # What others wrote may not open to more people what its source restricts.
+    stated = (
+        (location.groups, page.groups) if location.is_foreign else (page.groups, location.groups)
+    )
     return replace(
         _set_place(page, item, path, location),
-        groups=page.groups or location.groups,
+        groups=stated[0] or stated[1],
         version=page.version or location.version,
     )
 
@@ -245,14 +250,14 @@ def _labels(texts: Iterable[str]) -> Iterable[str]:
 def _warnings(warnings: tuple[str, ...]) -> tuple[str, ...]:
     kept = tuple(clean_label(warning) for warning in warnings[:_MOST_WARNINGS])
     left = len(warnings) - len(kept)
-    return (*kept, f"{left} more notes like these") if left else kept
+    return (*kept, f"{left} more notes of this kind") if left else kept
 
 
 MOST_NAMED = 5
 """Files of one suffix that are named; the others are counted."""
 
 _REASONS: Mapping[str, str] = {
-    "a picture; text in pictures is not read":
+    "a picture; text in picture files is not read":
         "png jpg jpeg gif svg webp ico bmp tif tiff heic avif drawio",
     "an office format that is not read; save it as .docx, .xlsx, .pptx or .pdf":
         "doc dot xlsb ppt pps rtf pages numbers key vsd vsdx one pub wpd",
@@ -260,8 +265,8 @@ _REASONS: Mapping[str, str] = {
     "an archive in an archive; unpack the outer one first": "zip",
     "a recording; speech is not read":
         "mp3 wav ogg flac m4a aac mp4 m4v mov avi mkv webm",
-    "part of a website and no text": "css scss less js mjs cjs map woff woff2 ttf otf eot",
-    "a program, settings or data":
+    "part of a website, without text": "css scss less js mjs cjs map woff woff2 ttf otf eot",
+    "source code, configuration or data":
         "py pyi ipynb ts tsx jsx java kt go rs c h cc cpp hpp cs rb php sh bash bat ps1 sql toml "
         "ini cfg conf env lock xml xsd proto graphql parquet sqlite db log tf vue svelte swift",
 }  # fmt: skip
@@ -269,8 +274,8 @@ _BY_SUFFIX = {
     f".{suffix}": reason for reason, suffixes in _REASONS.items() for suffix in suffixes.split()
 }
 _MEDIA = ("a picture", "an archive", "a recording", "part of a website")
-_UNKNOWN = "no reader knows this format"
-_NO_SUFFIX = "it has no suffix, by which formats are recognised"
+_UNKNOWN = "this format is not supported"
+_NO_SUFFIX = "it has no suffix, so its format is unknown"
 
 
 def explain_skip(path: PurePosixPath) -> str:

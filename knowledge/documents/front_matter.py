@@ -1,4 +1,4 @@
-"""Reads what a page says of itself before it begins: a small mapping in YAML."""
+"""Reads the front matter of a page: a small mapping in YAML."""
 
 import re
 from dataclasses import dataclass, replace
@@ -84,7 +84,7 @@ def _without_front_matter(text: str) -> FrontMatter:
     """Return the front matter of a text without one; it may only lack its end."""
     head = text[:MAX_CHARACTERS]
     if head.startswith("---") and _MAY_STATE_GROUPS.search(head):
-        return FrontMatter(unclear_groups="its front matter has no end")
+        return FrontMatter(unclear_groups="its front matter is not closed")
     return FrontMatter()
 
 

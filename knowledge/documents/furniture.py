@@ -1,4 +1,4 @@
-"""Finds what pages of a website repeat and are not about, and names that say nothing.
+"""Finds boilerplate that pages of a website repeat, and names without meaning.
 
 A text that most pages of a source have ("Was this article helpful?") belongs to the website and not
 to a page. A heading that most pages have stays, unless all that is left below it are links to other

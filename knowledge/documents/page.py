@@ -1,4 +1,4 @@
-"""A page as read: its blocks in order, and what the page says of itself."""
+"""A page as read: its blocks in order, and its own metadata."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ DEEPEST_INDENT = 12
 
 
 class BlockKind(StrEnum):
-    """What a block is; code and tables are never split inside a line or a row."""
+    """The kind of a block; code and tables are never split inside a line or a row."""
 
     HEADING = "heading"
     TEXT = "text"

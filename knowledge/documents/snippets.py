@@ -131,7 +131,7 @@ class _Snippets:
         """Return the text of a file to which the page refers, or None and warn."""
         self._left -= 1
         if self._left < 0:
-            self._warn(f"only {_MOST_SNIPPETS} files are put into a page")
+            self._warn(f"only {_MOST_SNIPPETS} files are included in a page")
             return None
         is_text = PurePosixPath(name).suffix.lower() in TEXT_SUFFIXES
         text = self._read(name) if is_text else None

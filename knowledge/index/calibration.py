@@ -1,4 +1,4 @@
-"""What the cosines of an embedding model mean for documents in one language.
+"""The calibration of the cosines of an embedding model for documents in one language.
 
 The weights of `knowledge.answerability` were fitted on the cosines of the shipped model. Another
 model has another scale: e5 gives .7 where the shipped model gives .1. A calibration is the line
@@ -13,6 +13,8 @@ SCALED = ("dense1", "dense10", "alone1", "alone10")
 LEAST_SEPARATION = 0.9
 """The shipped model reaches .96 to 1.00 on nine English collections, and .86 on Russian ones."""
 
+EVERY_LANGUAGE = "*"
+
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
@@ -20,17 +22,26 @@ class Calibration:
 
     `separation` is the share of pairs in which a query made from the documents is more alike to
     them than a foreign question; `chunks` counts the chunks of that language when it was learned.
+    `compared` are the languages of questions whose meaning the model finds in texts of this one,
+    with `EVERY_LANGUAGE` where it did so in all that were tried; None: an earlier release learned
+    the line and tried none.
     """
 
     slope: float
     offset: float
     separation: float
     chunks: int
+    compared: tuple[str, ...] | None = None
 
     @property
     def is_usable(self) -> bool:
         """Whether the model separates queries of the documents from foreign questions."""
         return self.separation >= LEAST_SEPARATION and self.slope > 0
+
+    def compares(self, language: str) -> bool:
+        """Return whether a question in a language is compared with texts in this one."""
+        compared = self.compared or ()
+        return language in compared or EVERY_LANGUAGE in compared
 
     def rescale(self, features: Mapping[str, float]) -> dict[str, float]:
         """Return the features of a search with cosines on the scale of the shipped model."""

@@ -340,8 +340,8 @@ def lock_folder(folder: Path) -> IO[str]:
         who = owner.read().strip() or "unknown"
         owner.close()
         raise IndexOwned(
-            f"the index at {folder} is owned by process {who}: stop that process, or set "
-            "QDRANT_URL so that several can share a server"
+            f"the index at {folder} is in use by process {who}: stop that process, or set "
+            f"QDRANT_URL so that several processes can share a server"
         ) from error
     owner.truncate(0)
     owner.write(str(os.getpid()))

@@ -83,7 +83,7 @@ def _limit_processor(seconds: float) -> None:
 
 
 def _lower(kind: int, limit: int) -> None:
-    """Set a limit, where nobody has set a lower one."""
+    """Set a limit, unless a lower one is set."""
     soft, _ = resource.getrlimit(kind)
     if soft == resource.RLIM_INFINITY or limit < soft:
         resource.setrlimit(kind, (limit, limit))

@@ -40,7 +40,7 @@ _ERRORS: dict[str, type[ReadingError]] = {
 
 
 class Kind(bytes, Enum):
-    """What an answer holds."""
+    """The kind of content of an answer."""
 
     READY = b"R"
     PREPARATION = b"P"
@@ -148,7 +148,7 @@ CLOCK_FACTOR = 3.0
 
 @dataclass(frozen=True, slots=True)
 class ReadingLimits:
-    """What reading one document may take; a file of many documents may take more in all.
+    """The limits of reading one document; a file of many documents may take more in total.
 
     `seconds` are those of the processor; by the clock it may take `CLOCK_FACTOR` times as long.
     `memory_mb` is what the process that reads may take beyond what it needs to be ready.

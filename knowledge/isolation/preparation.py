@@ -1,4 +1,4 @@
-"""Turns the bytes of one document into a page, its passages and what the rules say about it."""
+"""Turns the bytes of one document into a page, its passages and its description by rules."""
 
 from dataclasses import dataclass
 from pathlib import PurePosixPath

@@ -252,7 +252,7 @@ class _Child:
             self._process.wait()
 
     def release(self) -> None:
-        """Close the pipes, when nobody reads them any more."""
+        """Close the pipes, when no process reads them any more."""
         os.close(self._requests)
         os.close(self._answers)
         self._complaints.close()
@@ -299,7 +299,7 @@ class _Child:
 
 
 def _nonsense_error(error: Exception) -> ReaderDiedError:
-    return ReaderDiedError(f"the process that read it answered nonsense: {error}")
+    return ReaderDiedError(f"the process that read it returned invalid data: {error}")
 
 
 def _slow_error(seconds: float) -> TooSlowError:

@@ -4,9 +4,12 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from knowledge.language.port import PRIOR_SHARE, Detection
+from knowledge.language.port import PRIOR_SHARE, Detection, Detector
 from knowledge.language.scripts import decide_by_script, most_expected
 
+UNSURE = 0.6
+"""The confidence of n-grams below which `langdetect` is right more often, measured on short texts;
+see docs/measurements/evaluation.md."""
 _SEED = 20_011
 _NAMES = {"zh-cn": "zh", "zh-tw": "zh"}
 _FEW_WORDS = 3
@@ -77,6 +80,39 @@ class FencedLangdetect:
         factory.seed = _SEED
         factory.load_profile(PROFILES_DIRECTORY)
         return factory
+
+
+class SecondOpinion:
+    """Asks a second detector where the first one is unsure.
+
+    A language of the prior, which the first one weighs better, stays. The second detector loads its
+    profiles for the first such text.
+    """
+
+    def __init__(self, first: Detector, second: Detector) -> None:
+        self._first = first
+        self._second = second
+
+    def detect(
+        self,
+        text: str,
+        *,
+        prior: Mapping[str, float] | None = None,
+        prior_share: float = PRIOR_SHARE,
+        candidates: Sequence[str] | None = None,
+    ) -> Detection:
+        """Return the language of `text`; see `Detector`."""
+
+        def ask(detector: Detector) -> Detection:
+            return detector.detect(
+                text, prior=prior, prior_share=prior_share, candidates=candidates
+            )
+
+        found = ask(self._first)
+        if not 0 < found.confidence < UNSURE or found.language in (prior or {}):
+            return found
+        other = ask(self._second)
+        return other if other.confidence > 0 else found
 
 
 def _scale(prior: Mapping[str, float], share: float) -> dict[str, float]:

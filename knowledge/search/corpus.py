@@ -1,4 +1,4 @@
-"""What a search knows about all documents without a copy of them: the index counts.
+"""Statistics of all documents for a search, counted by the index, without a copy of the documents.
 
 People of different groups have different views, so that a document that a person may not read has
 no effect on what they find: neither on an order, nor on a probability or a corrected word.
@@ -119,6 +119,11 @@ class CorpusView:
         """Return those of some texts, in lower case, that are titles of documents."""
         found = await self.index.find_documents({"title_key": sorted(texts)}, ("title_key",))
         return frozenset(payload["title_key"] for payload in found.values())
+
+    def compares(self, asked: str, language: str) -> bool:
+        """Return whether the model compares questions in one language with texts in another."""
+        found = self.calibrations.get(language)
+        return found is not None and found.compares(asked)
 
     def find_other_versions(self, texts: Iterable[str]) -> frozenset[str]:
         """Return the documents that a search for these texts leaves out; see `PageVersions`."""

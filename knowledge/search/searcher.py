@@ -11,7 +11,13 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from knowledge.answerability import Assess, Assessment, assess_by_words, find_assess
+from knowledge.answerability import (
+    Assess,
+    Assessment,
+    assess_by_words,
+    find_assess,
+    leave_undecided,
+)
 from knowledge.embedding import Embedder
 from knowledge.errors import EmbeddingFailed
 from knowledge.index.calibration import choose_language
@@ -112,7 +118,7 @@ class LevelSearcher:
         look_up = await self._look_up_once(view, key, request, is_last=is_last)
         if look_up is None:
             return None
-        assess = self._choose_assess(view, request)
+        assess = self._choose_assess(view, request, look_up)
         assessment = assess(look_up.features)
         quality = self._quality(assessment)
         found, fallbacks = look_up.found, self._list_fallbacks(look_up, assess, request)
@@ -141,14 +147,17 @@ class LevelSearcher:
             fallbacks=fallbacks,
             documents=view.counts.documents,
             languages=view.counts.languages,
+            uncompared=_list_uncompared(view, request, is_embedded=not look_up.failed),
             features=look_up.features,
             total=sum(len(page.chunks) for page in found.pages),
         )
 
-    def _choose_assess(self, view: CorpusView, request: SearchRequest) -> Assess:
+    def _choose_assess(self, view: CorpusView, request: SearchRequest, look_up: _LookUp) -> Assess:
         """Return what judges this search."""
         if self._assess is not None:
             return self._assess
+        if _is_found_across_languages(view, request, look_up):
+            return leave_undecided
         language = choose_language(request.language, view.counts.languages)
         return find_assess(self._embedder.name, language, view.calibrations)
 
@@ -158,7 +167,8 @@ class LevelSearcher:
     ) -> tuple[str, ...]:
         if look_up.failed:
             return (SEMANTIC,)
-        return (CALIBRATION,) if request.by_words or assess is assess_by_words else ()
+        is_calibrated = assess not in (assess_by_words, leave_undecided)
+        return (CALIBRATION,) if request.by_words or not is_calibrated else ()
 
     async def _look_up_once(
         self, view: CorpusView, key: bytes, request: SearchRequest, *, is_last: bool
@@ -269,6 +279,30 @@ class LevelSearcher:
             return "poor"
         excellent = (1 + self._threshold) / 2
         return "excellent" if assessment.answerability >= excellent else "good"
+
+
+def _list_uncompared(
+    view: CorpusView, request: SearchRequest, *, is_embedded: bool
+) -> tuple[str, ...]:
+    """Return the languages of documents whose meaning a question in its language does not reach."""
+    asked = request.language
+    if asked is None:
+        return ()
+    return tuple(
+        language
+        for language in view.counts.languages
+        if language != asked and not (is_embedded and view.compares(asked, language))
+    )
+
+
+def _is_found_across_languages(view: CorpusView, request: SearchRequest, look_up: _LookUp) -> bool:
+    """Return whether the best page was found by vectors, in another language than the question."""
+    is_translated = request.text_eng not in ("", request.text)
+    is_by_words = request.by_words or look_up.failed
+    if request.language is None or is_translated or is_by_words or not look_up.found.pages:
+        return False
+    found_in = look_up.found.pages[0].document.language
+    return found_in != request.language and view.compares(request.language, found_in)
 
 
 def _list_terms(view: CorpusView, asked: Wordings) -> list[int]:

@@ -11,21 +11,28 @@ from typing import Any, NoReturn
 
 import httpx2
 
-from llm.conversation import (
+from llm.errors import ModelTimeout, ModelUnavailable, UnknownModel
+from llm.port import (
     ModelMessage,
     StopReason,
     ToolChoice,
     ToolConversation,
     ToolMessage,
     ToolUse,
+    Usage,
     UserMessage,
 )
-from llm.errors import ModelTimeout, ModelUnavailable, UnknownModel
-from llm.port import Usage
-from llm.real_request_guard import check_allowed
 from llm.vendors.catalogue import Vendor, VendorAccess
-from llm.vendors.http_status import error_of, retry_after_seconds
-from llm.vendors.wire import Delta, ModelReply, Request, StepReply, StepRequest
+from llm.vendors.wire import (
+    Delta,
+    ModelReply,
+    Request,
+    StepReply,
+    StepRequest,
+    check_allowed,
+    error_of,
+    retry_after_seconds,
+)
 
 _CHOICES = {ToolChoice.AUTO: "auto", ToolChoice.NONE: "none", ToolChoice.REQUIRED: "any"}
 _REFUSED = "refusal"

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import structlog
 
-from llm.errors import MissingKey
-from llm.real_request_guard import check_allowed
-from llm.vendors.wire import Capabilities, RerankForm
+from llm.errors import MissingKey, UnknownProvider
+from llm.vendors.wire import Capabilities, RerankForm, check_allowed
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -66,7 +65,7 @@ class Vendor:
 
     @property
     def needs_key(self) -> bool:
-        """Whether it answers nobody without a key."""
+        """Whether it requires a key."""
         return not self.is_local
 
     @property
@@ -222,3 +221,51 @@ async def check_key(vendor: Vendor, access: VendorAccess) -> None:
 
 def _refuses(answer: "Response") -> bool:
     return answer.status_code == 401 or (answer.status_code == 400 and _INVALID_KEY in answer.text)
+
+
+LOCAL_MODELS = frozenset({"offline", "scripted"})
+
+
+@dataclass(frozen=True, slots=True)
+class ModelName:
+    """One model of a setting; `offline` and `scripted` are their own providers."""
+
+    model: str
+    provider: str
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the model answers without a vendor."""
+        return self.model == self.provider
+
+    def __str__(self) -> str:
+        return self.model if self.is_local else f"{self.model}@{self.provider}"
+
+
+def parse_models(setting: str, vendors: Mapping[str, Vendor] | None = None) -> list[ModelName]:
+    """Return the models of a setting, in order; raises `UnknownProvider`.
+
+    Without `vendors`, those of the table are known.
+    """
+    known = vendors_by_name() if vendors is None else vendors
+    names = [_parse_one(part.strip(), known) for part in setting.split(",")]
+    doubled = {str(name) for name in names if names.count(name) > 1}
+    if doubled:
+        raise UnknownProvider(f"expected each model once in {setting!r}, found {sorted(doubled)}")
+    return names
+
+
+def _parse_one(part: str, vendors: Mapping[str, Vendor]) -> ModelName:
+    if part in LOCAL_MODELS:
+        return ModelName(part, part)
+    model, at, provider = part.rpartition("@")
+    if not at:
+        model = part
+        provider = next((one.name for one in vendors.values() if one.answers_to(part)), "")
+    if not model or provider not in vendors:
+        raise UnknownProvider(
+            f"expected a model such as 'gpt-5-mini@openai', 'qwen3:8b@ollama' or 'offline', of one "
+            f"of {', '.join(sorted(vendors))}, found {part!r}; to add a server that is compatible "
+            'with OpenAI\'s, set COMPATIBLE_SERVERS={"NAME": {"base_url": "http://..."}}'
+        )
+    return ModelName(model, provider)

@@ -1,4 +1,4 @@
-"""Finds how many tokens a model reads at once: its server states it, else the price list.
+"""Finds the context window of a model: from its server, else from the price list.
 
 A server of one's own decides its window when it starts, whatever the model could read. Ollama reads
 4,096 tokens unless it is told otherwise, and drops the rest of a prompt without an error.
@@ -20,8 +20,8 @@ from typing import Any, Literal
 
 from httpx2 import AsyncClient, HTTPError
 
-from llm.real_request_guard import check_allowed
 from llm.vendors.catalogue import Vendor, VendorAccess
+from llm.vendors.wire import check_allowed
 
 LIMIT_SECONDS = 3.0
 """For all requests to one server: workers wait for them when they start."""
@@ -31,7 +31,7 @@ MOST_CHARACTERS = 4_000_000
 """A longer response is not read: it is no description of models."""
 
 _SHOWN = frozenset({"details", "model_info", "modelfile", "parameters"})
-"""What Ollama says of a model: other servers answer at any path, too."""
+"""The fields by which Ollama is recognised, because other servers may answer at any path."""
 
 Origin = Literal["server", "server_default", "price_list"]
 
@@ -45,7 +45,7 @@ class ContextWindow:
 
 
 async def find_window(model: str, vendor: Vendor, access: VendorAccess) -> ContextWindow | None:
-    """Return the window of a model; None where nobody states it. Raises nothing."""
+    """Return the context window of a model; None if it is unknown. Raises nothing."""
     base = vendor.base_url if access.base_url is None else access.base_url
     is_own_server = vendor.is_local or vendor.is_configured or access.base_url is not None
     if base is not None and is_own_server:

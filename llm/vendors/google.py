@@ -12,21 +12,29 @@ from google import genai
 from google.genai import errors, types
 from pydantic import ValidationError
 
-from llm.conversation import (
+from llm.errors import ModelError, ModelTimeout, ModelUnavailable
+from llm.port import (
     ModelMessage,
     StopReason,
     ToolChoice,
     ToolConversation,
     ToolMessage,
     ToolUse,
+    Usage,
     UserMessage,
 )
-from llm.errors import ModelError, ModelTimeout, ModelUnavailable
-from llm.port import Usage
-from llm.real_request_guard import check_allowed
 from llm.vendors.catalogue import Vendor, VendorAccess
-from llm.vendors.http_status import error_of, retry_after_seconds, wrong_key
-from llm.vendors.wire import Delta, ModelReply, Request, StepReply, StepRequest
+from llm.vendors.wire import (
+    Delta,
+    ModelReply,
+    Request,
+    StepReply,
+    StepRequest,
+    check_allowed,
+    error_of,
+    retry_after_seconds,
+    wrong_key,
+)
 
 THOUGHT_TOKENS = 1024
 """The thinking budget in tokens that every model of the 2.5 family accepts."""
@@ -194,7 +202,7 @@ class _GoogleResponse:
 
     def reply(self, model: str) -> ModelReply:
         if self._finish is None and self._blocked is None:
-            raise ModelUnavailable(f"expected the end of the answer of {model!r}, found it cut")
+            raise ModelUnavailable(f"expected the end of the answer of {model!r}, found it cut off")
         refusal = self._blocked
         if self._finish in REFUSALS:
             refusal = f"the answer was stopped ({self._finish.value})"

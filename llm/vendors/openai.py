@@ -14,14 +14,6 @@ from openai.types.chat.chat_completion import Choice
 from openai.types.completion_usage import CompletionUsage
 from pydantic import JsonValue, ValidationError
 
-from llm.conversation import (
-    ModelMessage,
-    StopReason,
-    ToolConversation,
-    ToolMessage,
-    ToolUse,
-    UserMessage,
-)
 from llm.errors import (
     ModelTimeout,
     ModelUnavailable,
@@ -29,11 +21,26 @@ from llm.errors import (
     Refused,
     UnknownModel,
 )
-from llm.port import Usage
-from llm.real_request_guard import check_allowed
+from llm.port import (
+    ModelMessage,
+    StopReason,
+    ToolConversation,
+    ToolMessage,
+    ToolUse,
+    Usage,
+    UserMessage,
+)
 from llm.vendors.catalogue import Vendor, VendorAccess
-from llm.vendors.http_status import error_of, retry_after_seconds
-from llm.vendors.wire import Delta, ModelReply, Request, StepReply, StepRequest
+from llm.vendors.wire import (
+    Delta,
+    ModelReply,
+    Request,
+    StepReply,
+    StepRequest,
+    check_allowed,
+    error_of,
+    retry_after_seconds,
+)
 
 OWN_NAME = "openai"
 REASONING = re.compile(r"(gpt-[5-9]|gpt-\d\d|o\d)(?!.*-chat)")
@@ -200,7 +207,7 @@ class _OpenAiCompletion:
 
     def reply(self, model: str) -> ModelReply:
         if not self._finish:
-            raise ModelUnavailable(f"expected the end of the stream of {model!r}, found it cut")
+            raise ModelUnavailable(f"expected the end of the stream of {model!r}, found it cut off")
         refusal = _refusal(self._refusal, self._finish)
         return ModelReply(
             self._text,

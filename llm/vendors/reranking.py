@@ -12,17 +12,20 @@ from httpx2 import AsyncClient, HTTPError, Response
 from pydantic import AliasChoices, BaseModel, Field, FiniteFloat, TypeAdapter, ValidationError
 
 from envelope.run import OUTSIDE, Run
-from llm.circuit_breaker import CircuitBreaker
 from llm.errors import ModelError, ModelUnavailable, RejectedRequest, UnreadableOutput
 from llm.metering import UsageMeter
 from llm.port import Usage
 from llm.prices import PriceSource
-from llm.real_request_guard import check_allowed
 from llm.vendors.catalogue import Vendor, VendorAccess
-from llm.vendors.http_status import error_of, retry_after_seconds
-from llm.vendors.model_transport import Transport
+from llm.vendors.model_transport import CircuitBreaker, Transport
 from llm.vendors.vendor_model import CHARACTERS_PER_TOKEN
-from llm.vendors.wire import RerankForm, choose_other_form
+from llm.vendors.wire import (
+    RerankForm,
+    check_allowed,
+    choose_other_form,
+    error_of,
+    retry_after_seconds,
+)
 
 TASK_NAME = "rerank"
 LARGEST_REPLY = 1 << 20

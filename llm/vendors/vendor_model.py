@@ -11,8 +11,6 @@ import structlog
 from pydantic import BaseModel, JsonValue
 
 from envelope.run import OUTSIDE, Run
-from llm.call_budget import CallBudget, hold
-from llm.conversation import ModelStep, ToolConversation, UserMessage
 from llm.errors import (
     ModelError,
     ModelUnavailable,
@@ -21,16 +19,25 @@ from llm.errors import (
     UnreadableOutput,
     UnusableSchema,
 )
-from llm.metering import UsageMeter
+from llm.metering import CallBudget, UsageMeter, hold
 from llm.output_parsing import NotReadable, read, read_complete_part
-from llm.port import I, ModelAnswer, O, Task, Usage
+from llm.port import (
+    I,
+    ModelAnswer,
+    ModelStep,
+    O,
+    Task,
+    TextListener,
+    ToolConversation,
+    Usage,
+    UserMessage,
+)
 from llm.prices import PriceSource
 from llm.prompts import JSON_OBJECT, REPAIR, JsonObjectInputs, Prompts, Rendered, RepairInputs
 from llm.stored_model import digest
-from llm.text_listener import TextListener
-from llm.vendors.http_status import MESSAGE_CHARACTERS
 from llm.vendors.model_transport import Transport
 from llm.vendors.wire import (
+    MESSAGE_CHARACTERS,
     Capabilities,
     ChatClient,
     Delta,
@@ -226,8 +233,8 @@ class VendorModel:
                 self._remember(suspected)
             return again.output
         raise UnreadableOutput(
-            f"expected {self.name!r} to answer task {task.name!r} as its output is "
-            f"defined, found twice something else: {again.problem}"
+            f"expected {self.name!r} to answer task {task.name!r} in the required form, found "
+            f"another form twice: {again.problem}"
         ) from again.problem
 
     async def _exchange(
@@ -292,7 +299,7 @@ class VendorModel:
                     reply = delta.reply or reply
             if reply is None:
                 raise ModelUnavailable(
-                    f"expected the end of the stream of {self.name!r}, found it cut"
+                    f"expected the end of the stream of {self.name!r}, found it cut off"
                 )
         return reply
 

@@ -1,4 +1,4 @@
-"""The flows by which the manager decides: one file for each way through the middle."""
+"""The flows of the manager: one file for each way of answering."""
 
 from manager.flow import Flow
 from manager.flows.auto_flow import AUTO_FLOW, AUTO_FLOW_1, AUTO_FLOW_2, AUTO_FLOW_3, AUTO_FLOW_4

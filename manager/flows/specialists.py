@@ -1,9 +1,4 @@
-"""The flow `specialists`: each works in a branch, those whose inputs are there side by side.
-
-A branch begins at `specialist`, whose row leads to the one that it is for. A specialist that calls
-tools comes back with their results; one with much to read divides it into parts, each a branch of
-its own, and comes back to join them. A failure is an entry of `errors`, and the others go on.
-"""
+"""The flow `specialists`: each specialist works in a branch; those whose inputs are available work at the same time. A branch begins at `specialist`, whose row leads to the stage of the specialist. A specialist that calls tools runs again with their results; one with much to read divides it into parts, each a branch of its own, and runs again to join them. A failure is an entry of `errors`, and the others continue."""
 
 from collections.abc import Mapping, Sequence
 
@@ -34,7 +29,7 @@ HANDED_OVER = (
     "extracted", "classification", "checklist", "verdicts", "risks", "citation_audit", "gaps",
     "errors",
 )  # fmt: skip
-"""What one specialist leaves for the next ones."""
+"""What one specialist writes for the next ones."""
 _OUTPUTS = {
     SpecialistName.EXTRACTOR: "extracted",
     SpecialistName.CLASSIFIER: "classification",
@@ -45,7 +40,7 @@ _OUTPUTS = {
     SpecialistName.GAP_SYNTHESIZER: "gaps",
     SpecialistName.REPORT_GENERATOR: "review_report",
 }
-"""What a branch returns. Not what it was given: in a further round that may be outdated."""
+"""What a branch returns, without what it was given, which may be outdated in a further round."""
 _SHARED = ("errors", "tool_executions")
 _RESULT = Return(_SHARED, notes_failure=True)
 _FIRST_RESULT = Return((*HANDED_OVER, "review_report", "tool_executions"), notes_failure=True)

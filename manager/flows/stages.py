@@ -95,7 +95,7 @@ ASSESS = make_stage(
 SHOWN = Stage(
     "shown_message", Role.MANAGER, frozenset({_E.DONE, _E.FAILED}), classify.classify_shown
 )
-"""Where a branch begins that looks at a message that waits."""
+"""The stage at which a branch begins that reads a waiting message."""
 SHOWN_LANG = make_stage(Role.LANG, name="shown_lang")
 SHOWN_TRANSLATION = make_stage(Role.TRANSLATION, name="shown_translation")
 SHOWN_ESSENCE = make_stage(

@@ -1,7 +1,4 @@
-"""The flow `swarm`: plan, ask, work side by side in rounds, write one answer, judge it.
-
-Where nothing is found, and where no plan can be made, one search answers instead.
-"""
+"""The flow `swarm`: plan, ask the user, work in rounds, write one answer, judge it. If nothing is found or no plan can be made, one search answers instead."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,7 +15,7 @@ _LONGEST_LABEL = 100
 _LONGEST_FOUND = 1_500
 _TOOL_SECONDS = 60.0
 _WORK_SECONDS = 3600.0
-"""A bound for jobs; of a question, workers have their share of the time that is left."""
+"""A limit for jobs; in a question, workers have their share of the remaining time."""
 
 
 def list_tasks(payload: Writes) -> Sequence[BranchItem]:
@@ -163,7 +160,7 @@ _LOOK: tuple[Row, ...] = (
     Row(at.SHOWN_ESSENCE,     StageEvent.FAILED,          _SAME_TOPIC),
 )
 # fmt: on
-"""A message that waits passes the beginning of the way in, where a model says what it is about."""
+"""A waiting message passes the first stages, where a model decides what it is about."""
 
 SWARM = _make_swarm(Scatter(at.WORK, at.WORKED, list_tasks, _JOIN, watch=at.SHOWN), _LOOK)
 SWARM_1 = _make_swarm(Scatter(at.WORK, at.WORKED, list_tasks, _JOIN))

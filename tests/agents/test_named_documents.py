@@ -103,3 +103,20 @@ def test_a_law_is_found_by_another_name_of_its_framework() -> None:
     scope = find_scope("Does the Halvorsen contract comply with the GDPR?", [law, other, contract])
 
     assert (scope.documents, scope.against) == ((contract,), (law,))
+
+
+def test_a_contract_is_not_named_by_its_folder_nor_by_a_function_word_in_a_title() -> None:
+    folder = "data_protection_review"
+    law = TitledDocument("law", "Register Data Protection Act", f"{folder}/law.md")
+    meant = TitledDocument("a", "Contract of Harbour and Brandt", f"{folder}/faulty.md")
+    others = (
+        TitledDocument("b", "Contract of Harbour and Lindqvist", f"{folder}/clean.md"),
+        TitledDocument("c", "Send a message with the API", "api/send.md"),
+    )
+
+    found = find_scope(
+        "Does the Brandt contract comply with the Register Data Protection Act?",
+        (law, meant, *others),
+    )
+
+    assert (found.documents, found.against) == ((meant,), (law,))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fakeredis import FakeServer
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from tests.conftest import start_redis

@@ -8,8 +8,8 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, ResponseError
 
 from broker.redis_broker import RedisBroker
-from broker.transport.auto_pipelining import LANES
 from broker.transport.connect import connect
+from broker.transport.connection import LANES
 from tests.support.broker_harness import question
 from tests.support.waiting import wait_until, yield_to_tasks
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from redis.exceptions import ResponseError
 
-from broker.embedded.endpoint import REMOVED, Endpoint, answers, find_server, run_embedded_redis
+from broker.embedded_redis import REMOVED, Endpoint, answers, find_server, run_embedded_redis
 from broker.errors import BrokerUnavailableError, EmbeddedServerError
 from broker.redis_broker import RedisBroker
 from tests.support.broker_harness import BrokerHarness, finish, question
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent.parent
 USER = """
 import asyncio, sys
 from pathlib import Path
-from broker.embedded.endpoint import run_embedded_redis
+from broker.embedded_redis import run_embedded_redis
 
 async def main():
     async with run_embedded_redis(Path(sys.argv[1])) as endpoint:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker.embedded.endpoint import (
+from broker.embedded_redis import (
     Endpoint,
     ServerVersion,
     answers,

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from broker.consume.group_reader import GroupReader, IdleReader
 from broker.context import BrokerContext
+from broker.group_reader import GroupReader, IdleReader
 from broker.keys import stream_key
-from broker.settle.batch import BrokerLimits
+from broker.settlement import BrokerLimits
 from broker.transport.connect import connect
 from tests.support.waiting import wait_until
 

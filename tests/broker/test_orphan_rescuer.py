@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from broker.consume.delivery_loader import DeliveryLoader
 from broker.context import BrokerContext
-from broker.maintenance.orphan_rescuer import LOOKS, MOVES, OrphanRescuer
-from broker.settle.batch import BrokerLimits
+from broker.leases import DeliveryLoader
+from broker.maintenance.loop import LOOKS, MOVES, OrphanRescuer
+from broker.settlement import BrokerLimits
 from tests.support.broker_harness import ROLES, SHORT_LEASE, BrokerHarness, finish
 from tests.support.waiting import wait_until
 

@@ -4,7 +4,7 @@ import pytest
 import structlog
 from structlog.testing import LogCapture
 
-from broker.transport.outage import PAUSE_SECONDS, Outage
+from broker.transport.connect import PAUSE_SECONDS, Outage
 
 ERROR = ConnectionError("gone")
 

@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
+from broker.journal_reader import FOLLOWERS
 from broker.keys import message_id_key, question_keys
-from broker.replies.journal_reader import FOLLOWERS
 from broker.values import Bury, Finish, JournalEntry
 from envelope.outcome import Outcome
 from tests.support.broker_harness import BrokerHarness, finish, forward, question

@@ -7,8 +7,8 @@ import pytest
 
 from broker.context import BrokerContext
 from broker.errors import BrokerUnavailableError
-from broker.replies.reply_waiter import ReplyWaiter
-from broker.settle.batch import BrokerLimits
+from broker.reply_waiter import ReplyWaiter
+from broker.settlement import BrokerLimits
 from broker.values import Fields
 from envelope.question import Question
 from tests.support.broker_harness import LAST_RESORT, BrokerHarness, finish, question

@@ -2,7 +2,7 @@ import pytest
 from redis.exceptions import ResponseError
 
 from broker.keys import question_keys
-from broker.settle.batch import BrokerLimits, SettleBatch
+from broker.settlement import BrokerLimits, SettleBatch
 from broker.values import Bury, Finish, Forward, FrameSend, JournalEntry, Retry
 from envelope.memory_access import Append, Delete, Increment, SetFields
 from envelope.outcome import Outcome

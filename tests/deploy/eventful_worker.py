@@ -18,8 +18,7 @@ from deploy.assembly.runtime import connect_runtime, run_workers
 from deploy.logging_setup import configure_logging, secrets_of
 from envelope.run import OUTSIDE, Run
 from llm.missing_model import MissingModel
-from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage, record
-from llm.text_listener import TextListener
+from llm.port import I, ModelAnswer, ModelCall, O, Task, TextListener, Usage, record
 from tests.support.app_harness import settings_of
 
 HANGING = "test:hanging"

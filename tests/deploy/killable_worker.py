@@ -22,9 +22,8 @@ from deploy.assembly.knowledge import open_knowledge
 from deploy.assembly.runtime import KNOWING, connect_runtime
 from envelope.envelope import Envelope
 from envelope.run import OUTSIDE, Run
-from llm.port import I, ModelAnswer, O, Task
+from llm.port import I, ModelAnswer, O, Task, TextListener
 from llm.stored_model import StoredModel
-from llm.text_listener import TextListener
 from memory.model_calls import RedisCallStore
 from tests.support.app_harness import settings_of
 from tests.support.quoting_model import QuotingModel

@@ -19,10 +19,8 @@ from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.knowledge import open_knowledge
 from deploy.assembly.runtime import ROLES, connect_runtime
 from envelope.run import OUTSIDE, Run
-from llm.conversation import ModelStep, ToolConversation
-from llm.port import I, ModelAnswer, O, Task
+from llm.port import I, ModelAnswer, ModelStep, O, Task, TextListener, ToolConversation
 from llm.stored_model import StoredModel, digest
-from llm.text_listener import TextListener
 from memory.model_calls import RedisCallStore
 from tests.support.app_harness import settings_of
 from tests.support.reviewing_model import ReviewingModel

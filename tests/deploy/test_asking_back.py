@@ -2,8 +2,8 @@
 
 import pytest
 
-from llm.scripted import Scripted
-from llm.tasks import clarify, essence, respond, scope
+from llm.tasks.question import ClarifyOutput, EssenceOutput, ScopeOutput
+from llm.tasks.search import RespondOutput
 from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import (
     AppHarness,
@@ -13,6 +13,7 @@ from tests.support.app_harness import (
     keys,
     options,
 )
+from tests.support.scripted_model import Scripted
 
 pytestmark = pytest.mark.slow
 
@@ -21,10 +22,10 @@ VAGUE = "How do I set it up?"
 
 def make_model(**script: list[Scripted]) -> PartlyScriptedModel:
     """A model that finds the first question unclear, and everything after it within scope."""
-    unclear = scope.Output(
+    unclear = ScopeOutput(
         verdict="unclear", confidence=0.9, analysis="It names nothing.", meanings=(1, 2, 3, 4, 5)
     )
-    within = scope.Output(verdict="within", confidence=0.9, analysis="")
+    within = ScopeOutput(verdict="within", confidence=0.9, analysis="")
     return PartlyScriptedModel(scope=[unclear, within, within], **script)
 
 
@@ -84,7 +85,7 @@ async def test_a_follow_up_leans_on_what_a_chosen_option_meant(open_app: OpenApp
 async def test_who_skips_a_question_back_gets_an_answer_that_says_what_it_assumes(
     open_app: OpenApp,
 ) -> None:
-    draft = respond.Output(status="answered", answer="Register first. [1]", confidence=0.9)
+    draft = RespondOutput(status="answered", answer="Register first. [1]", confidence=0.9)
 
     async with open_app(make_model(respond=[draft])) as harness:
         driver, asked = await ask_back(harness)
@@ -114,12 +115,12 @@ async def test_who_leaves_a_question_back_gets_the_fixed_text_and_no_search(
 async def test_after_three_rounds_of_asking_back_the_question_is_ended(
     open_app: OpenApp,
 ) -> None:
-    again = essence.Output(
+    again = EssenceOutput(
         canonical_question=VAGUE,
         context_type="clarification",
     )
-    first = essence.Output(canonical_question=VAGUE, context_type="new_topic")
-    unclear = scope.Output(verdict="unclear", confidence=0.5, analysis="what is it?")
+    first = EssenceOutput(canonical_question=VAGUE, context_type="new_topic")
+    unclear = ScopeOutput(verdict="unclear", confidence=0.5, analysis="what is it?")
     model = PartlyScriptedModel(essence=[first, again, again, again], scope=[unclear] * 4)
 
     async with open_app(model) as harness:
@@ -136,7 +137,7 @@ async def test_after_three_rounds_of_asking_back_the_question_is_ended(
 
 
 async def test_who_words_a_question_back_sees_which_stage_asked(open_app: OpenApp) -> None:
-    model = make_model(clarify=[clarify.Output(text="Which setup do you mean?")])
+    model = make_model(clarify=[ClarifyOutput(text="Which setup do you mean?")])
 
     async with open_app(model) as harness:
         await harness.driver().say("How do I set it up?")

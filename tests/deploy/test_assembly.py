@@ -63,7 +63,7 @@ async def test_documents_that_the_shipped_model_cannot_compare_name_the_setting(
         notes = await find_notes(knowledge.index)
 
     assert notes == ((f"EMBEDDING_MODEL={DEFAULT}, documents in de", ENGLISH_NOTE),)
-    assert "Set EMBEDDING_MODEL" in ENGLISH_NOTE
+    assert "Set EMBEDDING_MODEL=multilingual" in ENGLISH_NOTE
 
 
 @pytest.mark.redis

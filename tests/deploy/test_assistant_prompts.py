@@ -18,12 +18,13 @@ from deploy.assembly.assistant_prompts import (
 )
 from envelope.conversation import ClarificationReason
 from envelope.specialists import SpecialistName
-from llm.tasks import clarify, compliance, scope
+from llm.tasks.question import ClarifyInputs, ScopeInputs
+from llm.tasks.review import ComplianceInputs
 from tests.support.app_harness import settings_of
 
 OWN = "You greet like a pirate.\n---\n{{ question | data('question') }}\n"
-ASKED = scope.Inputs(question="How?", domain_name="Ships", coverage=0.5)
-WORDED = clarify.Inputs(
+ASKED = ScopeInputs(question="How?", domain_name="Ships", coverage=0.5)
+WORDED = ClarifyInputs(
     reason=ClarificationReason.OUT_OF_SCOPE, language="en", topic="Ships", fixed_text="No."
 )
 
@@ -42,7 +43,7 @@ def test_a_prompt_of_the_folder_replaces_that_of_the_product_and_no_other(tmp_pa
     assert own.render("clarify", WORDED) == product.render("clarify", WORDED)
 
 
-REVIEWED = compliance.Inputs(question="Does it comply?", requirements=(), passages=())
+REVIEWED = ComplianceInputs(question="Does it comply?", requirements=(), passages=())
 
 
 def test_the_file_of_a_specialist_names_its_prompt_which_can_be_changed_while_it_is_used(

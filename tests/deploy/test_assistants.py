@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from fakeredis import FakeServer
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import open_knowledge
 from deploy.assembly.runtime import ROLES, connect_runtime, desk, desks, run_workers

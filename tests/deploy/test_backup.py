@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from config.settings import Settings
 from deploy.assembly.backup import FORMAT, read_backup, write_backup
 from deploy.assembly.recording import connect_records
@@ -187,7 +188,11 @@ async def test_records_verified_answers_and_states_of_gaps_move_between_database
     )
     there = make_settings(tmp_path / "there", redis_url, THERE)
     file = tmp_path / "desk.backup"
-    written = [(VERIFIED, {**ROW, "question": "May I? \u2028"}), ("gaps", GAP), (ASKED, IN_GAP)]
+    written: list[tuple[str, dict[str, Any]]] = [
+        (VERIFIED, {**ROW, "question": "May I? \u2028"}),
+        ("gaps", GAP),
+        (ASKED, IN_GAP),
+    ]
     async with answering(here, alone=False, records=True) as runtime:
         await desk(runtime, "cli").ask(make_message(1))
         await wait_until(lambda: list_recorded(here) == ["m1"])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from qdrant_client import AsyncQdrantClient
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from broker.keys import stream_key
 from broker.values import Accepted, Submission
 from deploy.assembly.ingestion import ingest_here
@@ -24,8 +24,7 @@ from knowledge.embedding import Embedder
 from knowledge.index.qdrant import Identity
 from knowledge.index.server.server_engine import open_client
 from knowledge.ingestion_report import PlainReport
-from llm.scripted import gate
-from llm.tasks.translate import Output as Translation
+from llm.tasks.question import TranslateOutput
 from tests.conftest import start_redis
 from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import (
@@ -38,6 +37,7 @@ from tests.support.app_harness import (
     settings_of,
 )
 from tests.support.folder_copy import copy_folder
+from tests.support.scripted_model import gate
 
 pytestmark = pytest.mark.slow
 
@@ -374,8 +374,8 @@ async def test_a_redis_that_goes_away_in_the_middle_delays_and_loses_nothing(
     path = tmp_path / "r.sock"
     options = ("--appendonly", "yes", "--appendfsync", "always")
     server = start_redis(path, *options)
-    held = gate(Translation(text_eng=CLEAR, confidence=1.0))
-    model = PartlyScriptedModel(translate=[held, Translation(text_eng=CLEAR, confidence=1.0)])
+    held = gate(TranslateOutput(text_eng=CLEAR, confidence=1.0))
+    model = PartlyScriptedModel(translate=[held, TranslateOutput(text_eng=CLEAR, confidence=1.0)])
     endpoint = Endpoint(url=f"unix://{path}", durable=True)
     try:
         settings = settings_of(library)

@@ -14,8 +14,8 @@ from deploy.assembly.models import open_call_budget
 from deploy.assembly.tool_access import make_tool_budgets
 from envelope.question import Question as Message
 from envelope.run import BudgetRefusal, Run
-from llm.call_budget import CallCost
 from llm.errors import BudgetExhausted
+from llm.metering import CallCost
 from llm.port import Model
 from llm.registry import AnswerStores, Registry
 from llm.vendors.catalogue import VendorAccess

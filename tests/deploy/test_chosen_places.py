@@ -11,8 +11,8 @@ from agents.search.search import Writes as SearchWrites
 from deploy.assembly.knowledge import Knowledge
 from envelope.conversation import ClarificationOption, ClarificationReason, Pause
 from envelope.outcome import Wrote
-from llm.scripted import ScriptedModel
-from llm.tasks.understand import Output
+from llm.tasks.question import UnderstandOutput
+from tests.support.scripted_model import ScriptedModel
 
 VAGUE = (
     "How do I set it up?",
@@ -25,7 +25,7 @@ VAGUE = (
 
 async def find_meanings(knowledge: Knowledge, question: str) -> tuple[ClarificationOption, ...]:
     """Return the options where a model takes a question for one about any nearest page."""
-    unclear = Output.model_validate(
+    unclear = UnderstandOutput.model_validate(
         {
             "context_type": "new_topic",
             "verdict": "unclear",

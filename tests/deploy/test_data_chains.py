@@ -2,7 +2,8 @@
 
 import pytest
 
-from llm.tasks import essence, respond, translate
+from llm.tasks.question import EssenceOutput, TranslateOutput
+from llm.tasks.search import RespondOutput
 from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import Fields, PartlyScriptedModel
 
@@ -18,9 +19,9 @@ ANSWER = "Правило может иметь не более 8 условий.
 async def run(open_app: OpenApp) -> tuple[Fields, Fields, PartlyScriptedModel]:
     """The reply to a Russian question, the writes of every agent, and the models' inputs."""
     model = PartlyScriptedModel(
-        translate=[translate.Output(text_eng=ENGLISH, confidence=0.9)],
-        essence=[essence.Output(canonical_question=CANONICAL, context_type="new_topic")],
-        respond=[respond.Output(status="answered", answer=ANSWER, confidence=0.8)],
+        translate=[TranslateOutput(text_eng=ENGLISH, confidence=0.9)],
+        essence=[EssenceOutput(canonical_question=CANONICAL, context_type="new_topic")],
+        respond=[RespondOutput(status="answered", answer=ANSWER, confidence=0.8)],
     )
     async with open_app(model) as harness:
         driver = harness.driver()

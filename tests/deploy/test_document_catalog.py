@@ -11,7 +11,7 @@ import pytest
 from fakeredis import FakeServer
 from structlog.testing import capture_logs
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from deploy.assembly.gateways.document_catalog import OwnedCatalog
 from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.ingestion import SOURCES, ask_owner
@@ -137,7 +137,7 @@ async def test_documents_follow_their_files_below_the_ingested_folder(
         {"moved": 1, "removed": 0, "failed": []}
     ] * 2
     assert (leave["source"], leave["groups"]) == ("hr/leave.md", ["hr"])
-    reason = "expected the moved file here, found none"
+    reason = "there is no file at the new place"
     assert lost.json()["failed"] == [{"source": "hr/rooms.md", "reason": reason}]
     assert unknown.status_code == 404
     assert [one.status_code for one in outside] == [400] * 3
@@ -170,7 +170,7 @@ async def test_without_the_owner_the_documents_are_unavailable(owner: Runtime) -
     catalog = OwnedCatalog(owner.settings, owner.broker, None, wait_seconds=0.1)
     name = (owner.settings.tenant, owner.settings.assistant)
 
-    with pytest.raises(IndexUnavailable, match="did not finish in"):
+    with pytest.raises(IndexUnavailable, match="did not finish within"):
         await catalog.find(*name, CatalogSelection(), limit=1)
 
 

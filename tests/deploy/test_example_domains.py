@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from fakeredis import FakeServer
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from config.settings import Settings
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import open_knowledge
@@ -98,5 +98,5 @@ async def test_each_example_domain_is_answered_in_and_declined_out_of_by_setting
             assert DOMAINS[asked].answer in text
         else:
             assert reply["outcome"] == "refused", (assistant, asked, text)
-            assert reply["clarification_reason"] == "out_of_scope"
+            assert reply["clarification_reason"] == "insufficient_context"
             assert DOMAINS[assistant].scope in text

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from llm.tasks.translate import Output as Translation
+from llm.tasks.question import TranslateOutput
 from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import EXAMPLES, Fields, PartlyScriptedModel, say_plainly
 
@@ -60,7 +60,9 @@ async def test_the_example_questions_end_as_expected_where_they_are_translated(
     open_app: OpenApp,
 ) -> None:
     model = PartlyScriptedModel(
-        translate=[Translation(text_eng=asked["english"], confidence=0.95) for asked in QUESTIONS]
+        translate=[
+            TranslateOutput(text_eng=asked["english"], confidence=0.95) for asked in QUESTIONS
+        ]
     )
 
     async with open_app(model) as harness:

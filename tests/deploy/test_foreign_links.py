@@ -6,19 +6,13 @@ import pytest
 from pydantic import BaseModel
 
 from envelope.run import OUTSIDE, Run
-from llm.port import I, ModelAnswer, O, Task
-from llm.scripted import ScriptedModel
-from llm.tasks.clarify import Output as Wording
-from llm.tasks.judge import Inputs as ToJudge
-from llm.tasks.judge import Output as Judgement
-from llm.tasks.judge import Verdict
-from llm.tasks.respond import Output as Response
-from llm.tasks.scope import Inputs as ToScope
-from llm.tasks.scope import Output as Scope
-from llm.text_listener import TextListener
+from llm.port import I, ModelAnswer, O, Task, TextListener
+from llm.tasks.question import ClarifyOutput, ScopeInputs, ScopeOutput
+from llm.tasks.search import JudgeInputs, JudgeOutput, RespondOutput, Verdict
 from tests.citations.shapes import FOREIGN, SHAPES, Shape, leads_elsewhere
 from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import PartlyScriptedModel
+from tests.support.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.slow
 VAGUE = "How do I create one?"
@@ -39,15 +33,15 @@ class Obedient(PartlyScriptedModel):
         listener: TextListener | None = None,
     ) -> ModelAnswer[O]:
         scripted: BaseModel | None = {
-            "respond": Response(status="answered", answer=self.shape.text, confidence=0.9),
-            "clarify": Wording(text=f"{self.shape.text} Which one?"),
+            "respond": RespondOutput(status="answered", answer=self.shape.text, confidence=0.9),
+            "clarify": ClarifyOutput(text=f"{self.shape.text} Which one?"),
         }.get(task.name)
-        if isinstance(inputs, ToJudge):
+        if isinstance(inputs, JudgeInputs):
             verdicts = tuple(
                 Verdict(passage=passage.number, quote=passage.text, supported=True)
                 for passage in inputs.passages
             )
-            scripted = Judgement(
+            scripted = JudgeOutput(
                 claims_read=9,
                 verdicts=verdicts,
                 completeness=1.0,
@@ -55,8 +49,8 @@ class Obedient(PartlyScriptedModel):
                 language_matches=True,
                 decision="approve",
             )
-        if isinstance(inputs, ToScope) and inputs.question == VAGUE:
-            scripted = Scope(verdict="unclear", confidence=0.5, analysis=self.shape.text)
+        if isinstance(inputs, ScopeInputs) and inputs.question == VAGUE:
+            scripted = ScopeOutput(verdict="unclear", confidence=0.5, analysis=self.shape.text)
         if scripted is None:
             return await super().ask(task, inputs, skip=skip)
         return await ScriptedModel([scripted]).ask(task, inputs, skip=skip)

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 from fakeredis import FakeServer
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from config.settings import Settings
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from knowledge.embedding import Embedder
-from llm.conversation import ModelMessage, ToolUse
-from llm.port import Model
-from llm.tasks import respond
+from llm.port import Model, ModelMessage, ToolUse
+from llm.tasks.search import RespondOutput
 from tests.deploy.conftest import ingest_example
 from tests.deploy.test_tool_way import DONE, cite_first, list_tools, score
 from tests.support.app_harness import (
@@ -147,10 +146,10 @@ async def test_two_tools_of_a_model_answer_in_one_round(open_regulation: Any) ->
 
 
 async def test_a_comparison_of_a_model_reads_both_versions(open_regulation: Any) -> None:
-    def compare(inputs: Any) -> respond.Output:
+    def compare(inputs: Any) -> RespondOutput:
         numbers = {one.version: one.number for one in inputs.sources if "Records" in one.place}
         text = f"24 months in 2024 [{numbers['2024']}], 12 months in 2025 [{numbers['2025']}]."
-        return respond.Output(status="answered", answer=text, confidence=0.9)
+        return RespondOutput(status="answered", answer=text, confidence=0.9)
 
     model = PartlyScriptedModel(
         reason=[call("regulation_comparison", old="2024", new="2025"), DONE],

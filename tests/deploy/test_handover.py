@@ -13,7 +13,7 @@ import httpx
 import pytest
 from fakeredis import FakeServer
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from broker.redis_broker import RedisBroker
 from deploy.assembly.gateways.handover import (
     StoredHandOver,

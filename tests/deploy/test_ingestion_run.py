@@ -154,7 +154,7 @@ async def test_the_earlier_index_answers_while_documents_of_it_could_not_be_read
 
     result = await ingest(second, leave)
 
-    assert f"the index of {SECOND} does not answer yet: it lacks the documents " in (
+    assert f"the index of {SECOND} is not used for answers yet: it lacks the documents " in (
         result.replacement
     )
     assert (await search(second))[0] == ""
@@ -220,7 +220,7 @@ async def test_a_running_desk_answers_from_the_earlier_index_and_refuses_to_chan
     async with asyncio.timeout(30), run_desk(running) as runtime:
         result = await ingest(changed, fax)
         reply = await desk(runtime, "cli").ask(Message(QUESTION.question, "c-old", "m-old"))
-        with pytest.raises(CommandError, match="has replaced its index: restart it"):
+        with pytest.raises(CommandError, match="has replaced its index; restart it"):
             await ask_owner(runtime.broker, running, {DOCUMENTS: CHECK})
 
     assert "processes that were started before answer from the earlier one" in result.replacement

@@ -12,7 +12,7 @@ import pytest
 from fakeredis import FakeServer
 
 from agents.review.report.report import ReviewReport, decode_report
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from broker.keys import record_of
 from broker.transport.connect import connect
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index

@@ -15,9 +15,9 @@ from prometheus_client import CollectorRegistry
 
 from deploy.assembly.source_metrics import SourceMetrics
 from deploy.generate.dashboards import FILE, write_dashboard
-from gateway.chat.metrics import push_metrics
+from gateway.chat.delivery import push_metrics
 from gateway.chat.ports import Tally
-from gateway.http.metrics import PrometheusHttpMeter
+from gateway.http.app import PrometheusHttpMeter
 from records.record import Record
 from telemetry.observer import EndedQuestion
 from telemetry.question_metrics import QuestionMetrics

@@ -7,9 +7,8 @@ from config.settings import Settings
 from deploy.assembly.tool_access import open_outside_tools
 from deploy.errors import CommandError
 from tests.support.ticket_server import write_document
-from tools.catalog import ToolCatalog
+from tools.catalog import ToolCatalog, make_tool_set
 from tools.errors import InvalidToolSet
-from tools.tool_sets import make_tool_set
 
 API = """
 [apis.tickets]

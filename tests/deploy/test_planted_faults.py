@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from deploy.assembly.knowledge import Knowledge
 from manager.evidence_checks import FaultKind
 from tests.faults.planted.planted_runs import (

@@ -16,21 +16,25 @@ from fakeredis import FakeServer
 
 from agents.review.report.layout import lay_out
 from agents.review.report.report import ReviewReport, decode_report
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from deploy.assembly.gateways.report_rendering import make_report_reader
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
-from gateway.job_order import JobOrder
+from gateway.desk import JobOrder
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
-from llm.conversation import ModelMessage, ToolConversation
-from llm.tasks import (
-    classifier,
-    compliance,
-    gap_synthesizer,
-    report_generator,
-    requirement_extractor,
-    risk_verifier,
+from llm.port import ModelMessage, ToolConversation
+from llm.tasks.review import (
+    CLASSIFIER,
+    COMPLIANCE,
+    GAP_SYNTHESIZER,
+    REPORT_GENERATOR,
+    REQUIREMENT_EXTRACTOR,
+    RISK_VERIFIER,
+    ComplianceInputs,
+    ComplianceOutput,
+    RequirementExtractorInputs,
+    RequirementExtractorOutput,
 )
 from tests.support.app_harness import Fields, PartlyScriptedModel, run_app, settings_of
 from tests.support.reviewing_model import synthesize, write
@@ -92,16 +96,16 @@ def replay(task: Any, recorded: Mapping[str, list[Any]]) -> Any:
     def answer(given: Any) -> Any:
         is_talk = isinstance(given, ToolConversation)
         inputs = given.prompt if is_talk else given
-        outputs = [task.Output.model_validate(one) for one in recorded[task.TASK.name]]
-        output: Any = choose(outputs, inputs) if task is compliance else outputs[0]
-        if task is requirement_extractor:
+        outputs = [task.output.model_validate(one) for one in recorded[task.name]]
+        output: Any = choose(outputs, inputs) if task is COMPLIANCE else outputs[0]
+        if task is REQUIREMENT_EXTRACTOR:
             output = rename(output, inputs)
         return ModelMessage(text=output.model_dump_json()) if is_talk else output
 
     return answer
 
 
-def choose(outputs: list[compliance.Output], inputs: compliance.Inputs) -> compliance.Output:
+def choose(outputs: list[ComplianceOutput], inputs: ComplianceInputs) -> ComplianceOutput:
     if inputs.direction == "clauses":
         return next(one for one in outputs if one.readings)
     wanted = {one.id for one in inputs.requirements}
@@ -109,8 +113,8 @@ def choose(outputs: list[compliance.Output], inputs: compliance.Inputs) -> compl
 
 
 def rename(
-    output: requirement_extractor.Output, inputs: requirement_extractor.Inputs
-) -> requirement_extractor.Output:
+    output: RequirementExtractorOutput, inputs: RequirementExtractorInputs
+) -> RequirementExtractorOutput:
     ids = {one.id.rpartition("#")[2]: one.id for one in inputs.units}
     return output.model_copy(
         update={
@@ -143,11 +147,11 @@ async def review(played: PlayedReview, folder: Path, embedder: Embedder) -> Revi
     index = await open_index(settings, embedder)
     knowledge = Knowledge(index, embedder, make_searcher(settings, index, embedder))
     tasks = (
-        classifier, compliance, gap_synthesizer, report_generator, requirement_extractor,
-        risk_verifier,
+        CLASSIFIER, COMPLIANCE, GAP_SYNTHESIZER, REPORT_GENERATOR, REQUIREMENT_EXTRACTOR,
+        RISK_VERIFIER,
     )  # fmt: skip
     recorded = played.read_json("outputs.json")
-    script = {task.TASK.name: [replay(task, recorded)] * 9 for task in tasks}
+    script = {task.name: [replay(task, recorded)] * 9 for task in tasks}
     model = PartlyScriptedModel(**script, synthesis=[write(synthesize)])
     redis = Endpoint(url="", durable=False, played=FakeServer())
     async with run_app(settings, redis, knowledge, model) as harness:

@@ -15,7 +15,7 @@ import yaml
 from redis import Redis
 from redis.exceptions import NoPermissionError, RedisError
 
-from broker.embedded.endpoint import find_server
+from broker.embedded_redis import find_server
 from config.settings import Settings, load_settings
 from deploy.assembly.runtime import ROLES
 from deploy.chat_channels import CHAT_CHANNELS

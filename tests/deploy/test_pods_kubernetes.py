@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from broker.keys import stream_key
 from broker.redis_broker import RedisBroker
 from broker.values import Finish, Submission

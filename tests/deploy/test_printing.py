@@ -32,7 +32,7 @@ def test_passages_of_one_section_are_shown_as_one_place_with_all_their_numbers()
     lines = reply_lines(reply(sources=sources))
 
     assert lines[2:7] == [
-        "Sources",
+        "Sources:",
         "  [1][3] Routing > Rules",
         "      routing.md#rules",
         "  [2] Routing > Routes",
@@ -172,3 +172,11 @@ def test_words_of_the_question_are_bold_in_a_terminal_and_no_other_escape_sequen
     assert f"A {shown} [31mred" in output.getvalue()
     assert "**kwargs**" in output.getvalue()
     assert output.getvalue().count("\x1b") == shown.count("\x1b")
+
+
+def test_the_heading_of_the_sources_is_in_the_language_of_the_reply() -> None:
+    sources: list[JsonValue] = [source(1, "Regeln")]
+
+    lines = reply_lines(reply(sources=sources, language="de"))
+
+    assert lines[2] == "Quellen:"

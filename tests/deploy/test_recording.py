@@ -4,7 +4,7 @@ from pathlib import Path
 
 from fakeredis import FakeServer
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from deploy.assembly.recording import connect_records, record_waiting
 from deploy.assembly.runtime import connect_runtime, desk, run_workers
 from gateway.desk import Message

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from broker.embedded.endpoint import answers
+from broker.embedded_redis import answers
 from broker.transport.connect import connect
 from deploy.assembly.assistant_prompts import TASK_OF_ROLE
 from deploy.assembly.runtime import KNOWING, ROLES, connect_runtime, desk

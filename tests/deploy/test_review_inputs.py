@@ -8,10 +8,10 @@ import pytest
 from pydantic import JsonValue
 
 from agents.named_documents import TitledDocument, find_scope
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
-from gateway.job_order import JobOrder
+from gateway.desk import JobOrder
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
 from llm.port import Model

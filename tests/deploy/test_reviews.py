@@ -13,13 +13,13 @@ import httpx
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from deploy.assembly.gateways.http_gateway import StoredKeys, open_http_app
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from deploy.assembly.runtime import ROLES, connect_runtime, run_workers
 from gateway.api_keys import Scope, make_key
-from gateway.http.uvicorn_server import listening, serving
+from gateway.connections.server import listening, serving
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
 from llm.port import Model

@@ -13,7 +13,7 @@ from fakeredis import FakeServer
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from deploy.assembly.gateways.http_gateway import StoredKeys, open_http_app
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from deploy.assembly.runtime import Runtime, connect_runtime, run_workers

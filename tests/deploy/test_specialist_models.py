@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from broker.values import JournalEntry
-from llm.conversation import ModelMessage, ToolUse
 from llm.errors import ModelUnavailable, UnreadableOutput
-from llm.tasks import compliance, hyde_expansion, judge, synthesis, triage
+from llm.port import ModelMessage, ToolUse
+from llm.tasks.review import ComplianceOutput, FurtherWork, SynthesisOutput
+from llm.tasks.search import HydeExpansionOutput, JudgeOutput, Verdict
+from llm.tasks.tool_loop import TriageOutput
 from tests.deploy.conftest import OpenReviews
 from tests.deploy.test_specialists_way import FAULTY, count
 from tests.support.app_harness import Fields
@@ -18,13 +20,13 @@ from tests.support.ticket_server import run_ticket_server, write_document
 
 pytestmark = pytest.mark.slow
 
-NO_READINGS = compliance.Output()
+NO_READINGS = ComplianceOutput()
 """The first answer of compliance in a script: that no clause matters."""
 
 
-def plan(*names: str, kind: str = "compliance") -> triage.Output:
+def plan(*names: str, kind: str = "compliance") -> TriageOutput:
     """A triage that plans these specialists."""
-    return triage.Output.model_validate(
+    return TriageOutput.model_validate(
         {
             "reasoning": "a contract and a law",
             "query_type": kind,
@@ -43,11 +45,11 @@ def list_errors(reply: Fields) -> list[tuple[str, str]]:
 def decide_all(status: str, *evidence: str) -> Any:
     """Answer with one status for every requirement, and with nothing about the clauses."""
 
-    def answer(inputs: Any) -> compliance.Output:
+    def answer(inputs: Any) -> ComplianceOutput:
         given = inputs.prompt if hasattr(inputs, "prompt") else inputs
         if given.direction == "clauses":
             return NO_READINGS
-        return compliance.Output.model_validate(
+        return ComplianceOutput.model_validate(
             {
                 "verdicts": [
                     {
@@ -209,7 +211,7 @@ def write_api(tool: str, url: str) -> str:
     )
 
 
-FOUND = hyde_expansion.Output(passage="A processor may engage others.", queries=("outsourcing",))
+FOUND = HydeExpansionOutput(passage="A processor may engage others.", queries=("outsourcing",))
 
 
 @pytest.mark.parametrize("answer", [FOUND, ModelUnavailable("away")], ids=["found", "away"])
@@ -309,7 +311,7 @@ async def test_a_status_whose_evidence_does_not_exist_does_not_count(
 async def test_a_requirement_without_a_verdict_is_asked_for_again_and_then_undecided(
     open_reviews: OpenReviews,
 ) -> None:
-    def forget(inputs: Any) -> compliance.Output:
+    def forget(inputs: Any) -> ComplianceOutput:
         given = inputs.prompt if hasattr(inputs, "prompt") else inputs
         whole = compare(given)
         return whole.model_copy(update={"verdicts": whole.verdicts[:-1]})
@@ -386,11 +388,11 @@ async def test_models_that_are_away_leave_nothing_judged_and_nobody_judges_inste
     assert "8 requirements could not be decided" in reply["text"]
 
 
-def judge_again(quote: str) -> judge.Output:
+def judge_again(quote: str) -> JudgeOutput:
     """A judgement that doubts some words of the answer."""
-    return judge.Output(
+    return JudgeOutput(
         claims_read=2,
-        verdicts=(judge.Verdict(passage=0, quote=quote, reason="nobody says it", supported=False),),
+        verdicts=(Verdict(passage=0, quote=quote, reason="nobody says it", supported=False),),
         completeness=0.9,
         accuracy=0.9,
         language_matches=True,
@@ -401,10 +403,10 @@ def judge_again(quote: str) -> judge.Output:
 async def test_an_invented_citation_is_counted_and_its_sentence_goes_to_the_judge(
     open_reviews: OpenReviews,
 ) -> None:
-    def write(inputs: Any) -> synthesis.Output:
+    def write(inputs: Any) -> SynthesisOutput:
         first = next(one for one in inputs.sources if "may sell" in one.text)
         text = "The processor may sell register data to third parties"
-        return synthesis.Output(
+        return SynthesisOutput(
             answer=f"{text}. \\cite{{{first.id}}}\n\nAll else is well. \\cite{{law#99}}"
         )
 
@@ -426,7 +428,7 @@ async def test_an_invented_citation_is_counted_and_its_sentence_goes_to_the_judg
 async def test_an_answer_that_cites_nothing_is_replaced_by_the_findings(
     open_reviews: OpenReviews,
 ) -> None:
-    model = ReviewingModel(synthesis=[synthesis.Output(answer="All is well. \\cite{law#99}")])
+    model = ReviewingModel(synthesis=[SynthesisOutput(answer="All is well. \\cite{law#99}")])
 
     async with open_reviews(model) as harness:
         reply = await harness.driver().say(FAULTY)
@@ -435,9 +437,9 @@ async def test_an_answer_that_cites_nothing_is_replaced_by_the_findings(
     assert "3 are violated" in reply["text"]
 
 
-def ask_again(name: str, focus: str = "look at the subcontractors") -> synthesis.Output:
+def ask_again(name: str, focus: str = "look at the subcontractors") -> SynthesisOutput:
     """An answer that asks for one more round instead."""
-    return synthesis.Output(further=synthesis.FurtherWork(specialist=name, focus=focus))
+    return SynthesisOutput(further=FurtherWork(specialist=name, focus=focus))
 
 
 async def test_a_synthesis_asks_for_one_more_round_of_a_specialist_and_no_second(

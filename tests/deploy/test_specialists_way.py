@@ -9,7 +9,7 @@ from agents.review.report.report import ReviewReport
 from config.settings import Settings
 from deploy.cli.printing import list_operator_notes
 from envelope.specialists import SpecialistName
-from gateway.job_order import JobOrder
+from gateway.desk import JobOrder
 from manager.flows import NEWEST
 from tests.deploy.conftest import OpenReviews
 from tests.support.app_harness import EXAMPLES, Fields, options

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from llm.conversation import ModelMessage
 from llm.errors import RateLimited
-from llm.tasks import plan_swarm
+from llm.port import ModelMessage
+from llm.tasks.swarm import PlannedWorker
 from tests.deploy.conftest import OpenApp
 from tests.deploy.test_swarm_way import (
     ANSWER,
@@ -32,7 +32,7 @@ async def test_two_plans_of_five_hundred_workers_are_replaced_by_what_the_questi
     open_app: OpenApp,
 ) -> None:
     many = [
-        plan_swarm.PlannedWorker(role="research", objective=f"What is said of part {number}?")
+        PlannedWorker(role="research", objective=f"What is said of part {number}?")
         for number in range(500)
     ]
     model = PartlyScriptedModel(

@@ -7,7 +7,7 @@ import pytest
 from agents.swarm.learning import QuestionKind, SwarmOutcome, read_history, write_outcome
 from envelope.question import Question
 from gateway.desk import Message
-from llm.tasks import plan_swarm
+from llm.tasks.swarm import PlannedWorker, PlanSwarmOutput
 from memory.conversation import RedisMemory
 from memory.learned_outcomes import RedisOutcomeLog
 from memory.port import Ended
@@ -59,7 +59,7 @@ async def test_a_swarm_leaves_one_outcome_and_a_rating_reaches_it(open_app: Open
 
 
 async def test_a_question_that_one_search_answers_leaves_no_outcome(open_app: OpenApp) -> None:
-    simple = plan_swarm.Output(action="simple_response", complexity=0.1)
+    simple = PlanSwarmOutput(action="simple_response", complexity=0.1)
 
     async with open_app(PartlyScriptedModel(plan_swarm=[simple]), way="swarm") as harness:
         await harness.driver().say("How often is a failed webhook event sent again?")
@@ -68,11 +68,11 @@ async def test_a_question_that_one_search_answers_leaves_no_outcome(open_app: Op
     assert history.outcomes == 0
 
 
-def plan_parts(inputs: Any) -> plan_swarm.Output:
+def plan_parts(inputs: Any) -> PlanSwarmOutput:
     """Plan one worker, by the strategy that earlier outcomes advise."""
     advised = next((one.split()[0] for one in inputs.advice), "parallel")
-    worker = plan_swarm.PlannedWorker(role="research", objective="What do webhooks do?")
-    return plan_swarm.Output(
+    worker = PlannedWorker(role="research", objective="What do webhooks do?")
+    return PlanSwarmOutput(
         action="orchestrate", complexity=0.6, strategy=advised, workers=(worker,)
     )
 

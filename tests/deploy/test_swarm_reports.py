@@ -9,7 +9,7 @@ import pytest
 from agents.swarm.learning import read_history
 from config.settings import Settings
 from knowledge.embedding import Embedder
-from llm.tasks import plan_swarm
+from llm.tasks.swarm import PlannedWorker
 from memory.learned_outcomes import RedisOutcomeLog
 from tests.deploy.conftest import OpenApp
 from tests.deploy.test_swarm_way import SIMPLE, cite, decide, work_by_search
@@ -37,9 +37,7 @@ async def test_a_model_has_the_voice_and_says_whether_anything_disagrees(
     open_app: OpenApp,
 ) -> None:
     sides = [
-        plan_swarm.PlannedWorker(
-            role="analysis", specialization=name, objective=f"{name}: retries?"
-        )
+        PlannedWorker(role="analysis", specialization=name, objective=f"{name}: retries?")
         for name in ("advocate", "critic", "practitioner")
     ]
     model = PartlyScriptedModel(

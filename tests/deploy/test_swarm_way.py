@@ -6,9 +6,17 @@ from typing import Any
 
 import pytest
 
-from llm.conversation import ModelMessage, ToolUse
 from llm.errors import ModelUnavailable
-from llm.tasks import plan_swarm, synthesize_findings, triage
+from llm.port import ModelMessage, ToolUse
+from llm.tasks.swarm import (
+    FoundContradiction,
+    MissingFact,
+    PlannedWorker,
+    PlanSwarmOutput,
+    SynthesizeFindingsOutput,
+    TableCell,
+)
+from llm.tasks.tool_loop import TriageOutput
 from tests.deploy.conftest import OpenApp
 from tests.deploy.test_tool_approval import list_requests, write_tools
 from tests.support.app_harness import Fields, PartlyScriptedModel, judge_all
@@ -19,18 +27,16 @@ pytestmark = pytest.mark.slow
 SIMPLE = "How often is a failed webhook event sent again?"
 LARGE = "Compare what the webhooks, the REST API and SMPP say about retries"
 ANSWER = "A failed webhook event is sent again up to 8 times."
-RETRIES = plan_swarm.PlannedWorker(
+RETRIES = PlannedWorker(
     role="research", objective="How often is a failed webhook event sent again?"
 )
-ERRORS = plan_swarm.PlannedWorker(
-    role="research", objective="Which errors of the REST API should be retried?"
-)
+ERRORS = PlannedWorker(role="research", objective="Which errors of the REST API should be retried?")
 
 
-def decide(*workers: plan_swarm.PlannedWorker, **changes: Any) -> plan_swarm.Output:
+def decide(*workers: PlannedWorker, **changes: Any) -> PlanSwarmOutput:
     """The decision of a planning model."""
     fields = {"reasoning": "two parts", "action": "orchestrate", "complexity": 0.6, **changes}
-    return plan_swarm.Output.model_validate({**fields, "workers": workers})
+    return PlanSwarmOutput.model_validate({**fields, "workers": workers})
 
 
 def search(query: str) -> ModelMessage:
@@ -50,9 +56,9 @@ BY_SEARCH = [work_by_search] * 8
 def cite(phrase: str, text: str = ANSWER, **fields: Any) -> Any:
     """Answer with the source that has `phrase`."""
 
-    def answer(inputs: Any) -> synthesize_findings.Output:
+    def answer(inputs: Any) -> SynthesizeFindingsOutput:
         number = next(one.number for one in inputs.sources if phrase in one.text)
-        return synthesize_findings.Output(answer=f"{text} [{number}]", **fields)
+        return SynthesizeFindingsOutput(answer=f"{text} [{number}]", **fields)
 
     return answer
 
@@ -72,9 +78,20 @@ async def test_without_a_model_each_listed_item_has_its_closest_passage(open_app
     assert [task["title"] for task in reply["tasks"]] == ["webhooks", "REST API", "SMPP"]
     assert set(list_states(reply)) == {"completed"}
     assert reply["sources"]
-    assert "| Item | Closest passage |" in reply["text"]
+    assert "**webhooks: " in reply["text"]
     assert roles[roles.index("plan") :][:3] == ["plan", "gather", "ledger"]
     assert roles[-2:] == ["synthesize", "quality"]
+
+
+async def test_without_a_model_code_is_shown_in_its_lines_and_what_is_missing_is_named(
+    open_app: OpenApp,
+) -> None:
+    async with open_app(way="swarm") as harness:
+        reply = await harness.driver().say("Compare Python, JavaScript and Rust in a table")
+
+    assert "**Python: " in reply["text"]
+    assert "```python\nimport hashlib\nimport hmac\n" in reply["text"]
+    assert "**Rust**: not found in the passages" in reply["text"]
 
 
 async def test_a_question_that_a_planner_finds_simple_is_left_to_one_search(
@@ -100,12 +117,10 @@ async def test_what_workers_wrote_reaches_the_writer_and_a_table_counts_its_cell
         [result, *_] = [one for one in further if one.kind == "tool"]
         return ModelMessage(text=f"Sent again up to 8 times [{result.sources[0]}].")
 
-    def write(inputs: Any) -> synthesize_findings.Output:
+    def write(inputs: Any) -> SynthesizeFindingsOutput:
         number = next(one.number for one in inputs.sources if "up to 8 times" in one.text)
-        cell = synthesize_findings.TableCell(
-            item="webhooks", criterion="retries", finding=f"up to 8 times [{number}]"
-        )
-        return synthesize_findings.Output(
+        cell = TableCell(item="webhooks", criterion="retries", finding=f"up to 8 times [{number}]")
+        return SynthesizeFindingsOutput(
             answer=f"{ANSWER} [{number}]",
             cells=(cell,),
             missing=("retries of the REST API",),
@@ -139,7 +154,7 @@ async def test_what_workers_wrote_reaches_the_writer_and_a_table_counts_its_cell
 async def test_a_contradiction_is_the_finding_of_the_model_with_both_sources(
     open_app: OpenApp,
 ) -> None:
-    found = synthesize_findings.FoundContradiction(about="8 times, or 3 times", one=1, other=2)
+    found = FoundContradiction(about="8 times, or 3 times", one=1, other=2)
     invented = found.model_copy(update={"other": 99})
     model = PartlyScriptedModel(
         plan_swarm=[decide(RETRIES, ERRORS)],
@@ -233,7 +248,7 @@ async def test_a_worker_that_fails_again_and_again_is_done_without_and_named(
 
 
 async def test_auto_divides_only_what_triage_finds_very_complex(open_app: OpenApp) -> None:
-    judged = triage.Output(complexity=85, vagueness=0.1, reasoning="many documents")
+    judged = TriageOutput(complexity=85, vagueness=0.1, reasoning="many documents")
     model = PartlyScriptedModel(
         triage=[judged],
         plan_swarm=[decide(RETRIES, ERRORS)],
@@ -252,9 +267,7 @@ async def test_the_caller_chooses_the_strategy_and_a_council_has_members_of_diff
     open_app: OpenApp,
 ) -> None:
     sides = [
-        plan_swarm.PlannedWorker(
-            role="analysis", specialization=name, objective=f"{name}: retries?"
-        )
+        PlannedWorker(role="analysis", specialization=name, objective=f"{name}: retries?")
         for name in ("advocate", "critic", "practitioner")
     ]
     model = PartlyScriptedModel(
@@ -304,8 +317,8 @@ async def test_a_judge_that_rejects_gets_another_text_then_another_plan(open_app
     assert reply["text"] == f"{ANSWER} [1]"
 
 
-def ask_for_aspect(*workers: plan_swarm.PlannedWorker) -> plan_swarm.Output:
-    needed = plan_swarm.MissingFact(
+def ask_for_aspect(*workers: PlannedWorker) -> PlanSwarmOutput:
+    needed = MissingFact(
         name="aspect", question="Which aspect?", type="choice", choices=("history", "cost")
     )
     return decide(*workers, needed=(needed,))
@@ -363,7 +376,7 @@ async def test_facts_that_the_user_does_not_give_end_politely(open_app: OpenApp)
 
 async def plan_risky(open_app: OpenApp, folder: Path, *replies: str) -> tuple[list[Fields], Any]:
     """Ask with a plan whose worker may delete a ticket; return the replies and the requests."""
-    worker = plan_swarm.PlannedWorker(
+    worker = PlannedWorker(
         role="research",
         objective="deleteTicket 7: delete the ticket about webhook retries",
         tools=("deleteTicket", "search"),

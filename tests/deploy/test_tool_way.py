@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from llm.conversation import ModelMessage, ToolUse
 from llm.errors import ModelUnavailable
-from llm.tasks import assess, respond, triage
+from llm.port import ModelMessage, ToolUse
+from llm.tasks.search import RespondOutput
+from llm.tasks.tool_loop import AssessOutput, TriageOutput
 from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import Fields, PartlyScriptedModel, judge_all
 
@@ -27,17 +28,17 @@ def plan(*calls: ToolUse, text: str = "") -> ModelMessage:
 def cite_first(phrase: str, said: str = ANSWER) -> Any:
     """Answer with the source that says `phrase`."""
 
-    def answer(inputs: Any) -> respond.Output:
+    def answer(inputs: Any) -> RespondOutput:
         number = next((one.number for one in inputs.sources if phrase in one.text), None)
         if number is None:
-            return respond.Output(status="insufficient_context", missing=phrase)
-        return respond.Output(status="answered", answer=f"{said} [{number}]", confidence=0.9)
+            return RespondOutput(status="insufficient_context", missing=phrase)
+        return RespondOutput(status="answered", answer=f"{said} [{number}]", confidence=0.9)
 
     return answer
 
 
-def score(value: float, *missing: str) -> assess.Output:
-    return assess.Output(
+def score(value: float, *missing: str) -> AssessOutput:
+    return AssessOutput(
         completeness=value, accuracy=value, clarity=value, specificity=value, missing=missing
     )
 
@@ -240,7 +241,7 @@ async def test_auto_leaves_a_simple_question_to_one_search_and_says_why(open_app
 
 
 async def test_auto_gives_a_complex_question_to_the_tools(open_app: OpenApp) -> None:
-    complex_ = triage.Output(complexity=50, vagueness=0.1, reasoning="two places")
+    complex_ = TriageOutput(complexity=50, vagueness=0.1, reasoning="two places")
     model = PartlyScriptedModel(
         triage=[complex_], reason=[plan(SEARCH), DONE], respond=[FOUND], assess=[score(9.0)]
     )

@@ -5,7 +5,7 @@ import pytest
 from deploy.assembly.verified_answers import put_answers
 from envelope.verified import CitedPage, VerifiedAnswer
 from llm.errors import ModelUnavailable
-from llm.tasks import match_verified, scope
+from llm.tasks.question import MatchVerifiedOutput, ScopeOutput
 from memory.verified_answers import RedisVerifiedAnswers
 from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import AppHarness, PartlyScriptedModel, options
@@ -20,7 +20,7 @@ ANSWER = VerifiedAnswer(
     answer="For **400 days**, by contract [1].",
     pages=(CitedPage(document_id="reports", title="Reports", path="reports.md"),),
 )
-WITHIN = scope.Output(verdict="within", confidence=0.9, analysis="")
+WITHIN = ScopeOutput(verdict="within", confidence=0.9, analysis="")
 
 
 async def verify(harness: AppHarness, *answers: VerifiedAnswer) -> None:
@@ -28,8 +28,8 @@ async def verify(harness: AppHarness, *answers: VerifiedAnswer) -> None:
     await RedisVerifiedAnswers(harness.client).put(*name, put_answers(answers))
 
 
-def match(number: int) -> match_verified.Output:
-    return match_verified.Output(analysis="", number=number)
+def match(number: int) -> MatchVerifiedOutput:
+    return MatchVerifiedOutput(analysis="", number=number)
 
 
 async def test_a_question_that_a_model_finds_to_mean_the_same_gets_the_answer_of_the_owner(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from fakeredis import FakeServer
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from deploy.assembly.runtime import connect_runtime
 from deploy.assembly.source_refresh import refresh_source
 from deploy.assembly.source_registry import RegisteredSource, SourceSpec

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from deploy.assembly.assistant_prompts import PromptFolders
 from deploy.assembly.worker_announcements import ProcessControls, announcing
-from llm.tasks import scope
+from llm.tasks.question import ScopeInputs
 from memory.errors import MemoryUnavailableError
 from memory.presence import WorkerControls
 from tests.support.app_harness import settings_of
@@ -107,7 +107,7 @@ async def test_who_is_cancelled_or_fails_leaves_too() -> None:
 
 
 OWN = "You greet like a {who}.\n---\n{{{{ question | data('question') }}}}\n"
-ASKED = scope.Inputs(question="How?", domain_name="Ships", coverage=0.5)
+ASKED = ScopeInputs(question="How?", domain_name="Ships", coverage=0.5)
 
 
 def test_prompts_that_changed_are_used_when_operators_want_it_and_wrong_ones_never(

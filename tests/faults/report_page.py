@@ -6,7 +6,7 @@ import subprocess
 import time
 from collections import Counter
 
-from broker.embedded.endpoint import find_server
+from broker.embedded_redis import find_server
 from tests.faults.finding import Finding
 from tests.faults.progress import OUTAGES, Goals, Progress
 from tests.faults.rounds import Report

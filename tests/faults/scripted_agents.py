@@ -25,9 +25,8 @@ from envelope.outcome import RetryAfter, Wrote
 from envelope.question import Question
 from envelope.role import Role
 from envelope.run import OUTSIDE, Run
-from llm.port import I, Model, ModelAnswer, O, Task, Usage
+from llm.port import I, Model, ModelAnswer, O, Task, TextListener, Usage
 from llm.stored_model import CallKey, CallStore
-from llm.text_listener import TextListener
 from memory.errors import MemoryUnavailableError
 from tests.faults.ledger import Ledger
 from tests.support.branching_flow import ToolCall

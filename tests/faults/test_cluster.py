@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from broker.consume.blocking_read import next_entries
 from broker.context import BrokerContext
 from broker.errors import BrokerUnavailableError, UnsuitableServerError
+from broker.group_reader import next_entries
 from broker.keys import question_keys, shard_for
 from broker.redis_broker import RedisBroker
-from broker.settle.batch import BrokerLimits
+from broker.settlement import BrokerLimits
 from broker.transport.cluster import key_of
 from broker.transport.connect import connect
 from broker.values import Bury, Retry

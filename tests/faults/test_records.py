@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from broker.keys import shard_keys
-from broker.replies.ended_messages import RECORDS
+from broker.result_list import RECORDS
 from records.record import Record, make_record
 from records.store import RecordStore, RecordsUnavailableError, Selection, connect_store
 from tests.faults.deployment import Deployment, open_deployment

@@ -11,7 +11,7 @@ from redis.backoff import NoBackoff
 
 from broker.errors import BrokerUnavailableError
 from broker.redis_broker import RedisBroker
-from broker.settle.script import SETTLE
+from broker.settle_script import SETTLE
 from broker.transport.connect import connect
 from broker.transport.scripts import CANCEL, DISCARD, DUE, LEAVE, RENEW, RETURN, SUBMIT
 from broker.values import Bury, Duplicate, FrameSend, Retry

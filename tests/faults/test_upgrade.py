@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.speed.harness.server import private_redis
+from benchmarks.speed.redis_server import private_redis
 from deploy.assembly.runtime import connect_runtime, desk, run_maintenance
 from gateway.desk import Desk, Message
 from tests.faults.installed_worker import InstalledWorker

@@ -8,7 +8,7 @@ from typing import Any
 import jwt
 import pytest
 
-from gateway.http.uvicorn_server import listening, serving
+from gateway.connections.server import listening, serving
 from gateway.signing_keys import (
     FRESH_SECONDS,
     LEAST_SECONDS,

@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from knowledge.language.detector import ScriptAndNgramDetector
-from knowledge.language.langdetect import FencedLangdetect
-from knowledge.language.port import Detector
+from knowledge.language.langdetect import FencedLangdetect, SecondOpinion
+from knowledge.language.port import PRIOR_SHARE, Detection, Detector
 from knowledge.language.protecting import natural
 from knowledge.language.scripts import CANDIDATES
 
@@ -127,3 +128,49 @@ def test_the_model_is_not_loaded_before_a_text_needs_it() -> None:
     )
 
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+class Fixed:
+    """A detector that always finds the same."""
+
+    def __init__(self, language: str, confidence: float) -> None:
+        self._found = Detection(language, confidence)
+
+    def detect(
+        self,
+        text: str,
+        *,
+        prior: Mapping[str, float] | None = None,
+        prior_share: float = PRIOR_SHARE,
+        candidates: Sequence[str] | None = None,
+    ) -> Detection:
+        return self._found
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "prior", "language"),
+    [
+        (("da", 0.4), ("no", 0.9), None, "no"),
+        (("da", 0.4), ("no", 0.9), {"sv": 1.0}, "no"),
+        (("da", 0.4), ("no", 0.9), {"da": 1.0}, "da"),
+        (("da", 0.9), ("no", 0.9), None, "da"),
+        (("da", 0.4), ("no", 0.0), None, "da"),
+        (("en", 0.0), ("no", 0.9), None, "en"),
+    ],
+)
+def test_a_second_detector_decides_where_the_first_is_unsure(
+    first: tuple[str, float],
+    second: tuple[str, float],
+    prior: Mapping[str, float] | None,
+    language: str,
+) -> None:
+    detector = SecondOpinion(Fixed(*first), Fixed(*second))
+
+    assert detector.detect("hus", prior=prior).language == language
+
+
+def test_both_detectors_together_give_the_same_result_every_time() -> None:
+    together = SecondOpinion(DETECTOR, FENCED)
+    texts = ("hus", "casa", "perro gato", "no")
+
+    assert len({tuple(together.detect(text) for text in texts) for _ in range(5)}) == 1

@@ -165,7 +165,7 @@ async def test_a_file_that_is_not_at_its_new_place_stays_as_it_was(desk: Desk) -
     result = await move(desk, desk.folder / "staff", new)
 
     assert (result.changed, result.removed) == (1, 0)
-    assert result.failed == (("people/b.md", "expected the moved file here, found none"),)
+    assert result.failed == (("people/b.md", "there is no file at the new place"),)
     assert desk.index.documents["docs/staff/a"].source == "people/a.md"
     assert desk.index.documents["docs/staff/b"].source == "staff/b.md"
 

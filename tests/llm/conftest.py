@@ -2,10 +2,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from llm.real_request_guard import forbid_real_requests
 from llm.registry import Registry
 from llm.vendors.catalogue import VendorAccess
 from llm.vendors.model_transport import RetryRules
+from llm.vendors.wire import forbid_real_requests
 from tests.llm.sample_task import PlainPrompts
 from tests.llm.vendor_dialects import Dialect, Google, OpenAI
 from tests.support.model_server import ModelServer, running_server

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from llm.conversation import ToolChoice, ToolUse
+from llm.port import ToolChoice, ToolUse
 from tests.llm.vendor_dialects import Google, OpenAI
 from tests.support.model_server import Response
 

@@ -3,7 +3,6 @@ import asyncio
 import pytest
 
 from llm.chain import ChainLink, FallbackChain
-from llm.circuit_breaker import CircuitBreaker
 from llm.errors import (
     ChainExhausted,
     MissingKey,
@@ -13,13 +12,13 @@ from llm.errors import (
     RateLimited,
     Refused,
     RejectedRequest,
-    ScriptError,
     UnknownModel,
     UnreadableOutput,
 )
 from llm.port import record_calls
-from llm.scripted import ScriptedModel, gate
+from llm.vendors.model_transport import CircuitBreaker
 from tests.llm.sample_task import BLUE, COLOUR, SKY
+from tests.support.scripted_model import ScriptedModel, ScriptError, gate
 
 
 def make_chain(models: list[ScriptedModel], patience_seconds: float = 5.0) -> FallbackChain:

@@ -1,6 +1,6 @@
 import pytest
 
-from llm.tasks.respond import Output
+from llm.tasks.search import RespondOutput
 
 
 @pytest.mark.parametrize(
@@ -9,4 +9,4 @@ from llm.tasks.respond import Output
 def test_an_answer_is_not_lost_by_the_scale_of_its_confidence(said: float, read: float) -> None:
     written = {"status": "answered", "answer": "Yes. [1]", "confidence": said}
 
-    assert Output.model_validate(written).confidence == pytest.approx(read)
+    assert RespondOutput.model_validate(written).confidence == pytest.approx(read)

@@ -10,30 +10,31 @@ import pytest
 from envelope.question import Question
 from envelope.run import OUTSIDE
 from llm.chain import ChainLink, FallbackChain
-from llm.conversation import (
+from llm.errors import ModelUnavailable, RateLimited, Refused, UnreadableOutput
+from llm.port import (
     ConversationModel,
     ModelMessage,
     ModelStep,
     StopReason,
+    TextListener,
     ToolChoice,
     ToolConversation,
     ToolDescription,
     ToolMessage,
     ToolUse,
+    Usage,
     UserMessage,
+    record_calls,
 )
-from llm.errors import ModelUnavailable, RateLimited, Refused, ScriptError, UnreadableOutput
-from llm.port import Usage, record_calls
 from llm.registry import Registry
-from llm.scripted import ScriptedModel
 from llm.stored_model import CallKey, StoredModel
-from llm.text_listener import TextListener
 from llm.vendors.catalogue import VendorAccess
 from tests.llm.conftest import QUICK
 from tests.llm.sample_task import BLUE, COLOUR, SKY, PlainPrompts
 from tests.llm.step_dialects import AnthropicSteps, GoogleSteps, OpenAISteps, StepDialect
 from tests.support.model_server import ModelServer
 from tests.support.runs import start_run
+from tests.support.scripted_model import ScriptedModel, ScriptError
 
 SEARCH = ToolDescription(
     name="search",

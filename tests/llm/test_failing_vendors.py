@@ -15,13 +15,13 @@ from envelope.run import OUTSIDE, Run
 from llm.errors import ChainExhausted, MissingKey, ModelUnavailable, RateLimited
 from llm.port import ModelAnswer, record_calls
 from llm.registry import Registry
-from llm.scripted import ScriptedModel
 from llm.vendors.catalogue import VendorAccess
 from llm.vendors.model_transport import RetryRules
 from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.model_server import ModelServer, Response, running_server
 from tests.support.runs import start_run
+from tests.support.scripted_model import ScriptedModel
 
 MESSAGE = Message(tenant="t", assistant="a", conversation_id="c", message_id="m")
 VENDOR = OpenAI()
@@ -102,7 +102,7 @@ async def test_a_model_that_hangs_is_overtaken_by_the_next(vendors: Vendors) -> 
     assert monotonic() - started < 8
     assert {call.model: call.error for call in calls} == {
         "large@second": None,
-        "small@first": "cancelled before the answer came",
+        "small@first": "cancelled before there was an answer",
     }
 
 

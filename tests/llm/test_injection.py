@@ -4,7 +4,7 @@ from time import perf_counter
 
 import pytest
 
-from llm.attacks.injection import (
+from llm.injection import (
     attack_in,
     inspect,
     inspect_within,

@@ -4,8 +4,8 @@ from llm.chain import ChainLink, FallbackChain
 from llm.errors import ChainExhausted, ModelUnavailable, NoModel
 from llm.missing_model import MissingModel
 from llm.port import record_calls
-from llm.scripted import ScriptedModel
 from tests.llm.sample_task import COLOUR, SKY
+from tests.support.scripted_model import ScriptedModel
 
 
 async def test_without_a_model_a_task_says_so_and_nothing_was_asked() -> None:

@@ -15,8 +15,8 @@ from llm.errors import ModelTimeout, ModelUnavailable, RateLimited
 from llm.port import record_calls
 from llm.registry import Registry
 from llm.vendors.catalogue import VendorAccess
-from llm.vendors.http_status import retry_after_seconds
 from llm.vendors.model_transport import RetryRules, Transport, remaining_seconds
+from llm.vendors.wire import retry_after_seconds
 from tests.llm.sample_task import BLUE, COLOUR, SKY, PlainPrompts
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.model_server import ModelServer, Response
@@ -131,7 +131,7 @@ async def test_a_cancelled_call_is_in_the_record(server: ModelServer, registry: 
             asking.cancel()
 
     assert asking.cancelled()
-    assert [call.error for call in calls] == ["cancelled before the answer came"]
+    assert [call.error for call in calls] == ["cancelled before there was an answer"]
 
 
 async def test_a_place_within_the_limits_is_waited_for(server: ModelServer) -> None:
@@ -148,7 +148,7 @@ async def test_a_place_within_the_limits_is_waited_for(server: ModelServer) -> N
 async def test_a_place_that_is_too_far_away_is_reported_as_a_limit(server: ModelServer) -> None:
     registry, _ = make_registry_at_places(server, *[120.0] * 3)
 
-    with pytest.raises(RateLimited, match="limits of 'gpt-4@openai'") as caught:
+    with pytest.raises(RateLimited, match="MODEL_LIMITS of 'gpt-4@openai'") as caught:
         await registry.model(NAME).ask(COLOUR, SKY, OUTSIDE)
 
     assert caught.value.retry_after_seconds == 120

@@ -1,9 +1,9 @@
 import pytest
 
 from llm.errors import RealRequestForbidden
-from llm.real_request_guard import check_allowed, forbid_real_requests
 from llm.registry import Registry
 from llm.vendors.catalogue import VendorAccess
+from llm.vendors.wire import check_allowed, forbid_real_requests
 from tests.llm.sample_task import PlainPrompts
 
 

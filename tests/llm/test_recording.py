@@ -4,8 +4,8 @@ import pytest
 
 from llm.errors import ModelUnavailable
 from llm.port import ModelCall, record_calls
-from llm.scripted import ScriptedModel
 from tests.llm.sample_task import BLUE, COLOUR, SKY
+from tests.support.scripted_model import ScriptedModel
 
 
 async def test_calls_of_tasks_started_inside_are_recorded() -> None:

@@ -6,10 +6,9 @@ import pytest
 from envelope.run import OUTSIDE
 from llm.errors import MissingKey, UnknownModel, UnknownProvider
 from llm.registry import Registry
-from llm.scripted import ScriptedModel
-from llm.vendors.catalogue import VendorAccess
-from llm.vendors.model_names import ModelName, parse_models
+from llm.vendors.catalogue import ModelName, VendorAccess, parse_models
 from tests.llm.sample_task import BLUE, COLOUR, SKY, PlainPrompts
+from tests.support.scripted_model import ScriptedModel
 
 LOCAL = "http://127.0.0.1:9/v1"
 
@@ -111,7 +110,7 @@ def test_the_clients_of_vendors_are_imported_only_when_somebody_asks_them() -> N
     program = (
         "import sys\n"
         "from llm.registry import Registry\n"
-        "import llm.chain, llm.scripted, llm.stored_model\n"
+        "import llm.chain, llm.stored_model\n"
         "import llm.vendors.embeddings, llm.vendors.vendor_model\n"
         "Registry().model('offline')\n"
         "vendors = {'openai', 'google.genai', 'genai_prices', 'httpx2'}\n"

@@ -7,10 +7,10 @@ from envelope.question import Question as Message
 from llm.chain import ChainLink, FallbackChain
 from llm.errors import ModelUnavailable
 from llm.port import Model, Usage, record_calls
-from llm.scripted import Scripted, ScriptedModel
 from llm.stored_model import CallKey, StoredModel
 from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts, Question
 from tests.support.runs import start_run
+from tests.support.scripted_model import Scripted, ScriptedModel
 
 GREY = Colour(name="grey")
 PAID = Usage(10, 5, 2)

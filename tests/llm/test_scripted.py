@@ -3,10 +3,10 @@ import asyncio
 import pytest
 from pydantic import BaseModel
 
-from llm.errors import ModelTimeout, ScriptError
+from llm.errors import ModelTimeout
 from llm.port import Task
-from llm.scripted import ScriptedModel, gate
 from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, Question
+from tests.support.scripted_model import ScriptedModel, ScriptError, gate
 
 OTHER = Task(name="other", inputs=Question, output=Colour)
 

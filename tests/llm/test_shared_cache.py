@@ -6,19 +6,21 @@ import pytest
 
 from envelope.question import Question as Message
 from llm.chain import ChainLink, FallbackChain
-from llm.conversation import (
+from llm.errors import ModelUnavailable
+from llm.port import (
+    ModelAnswer,
     ModelMessage,
     ToolConversation,
     ToolMessage,
     ToolUse,
+    Usage,
     UserMessage,
+    record_calls,
 )
-from llm.errors import ModelUnavailable
-from llm.port import ModelAnswer, Usage, record_calls
-from llm.scripted import Scripted, ScriptedModel, gate
 from llm.stored_model import CacheKey, CallKey, SharedCache, StoredModel
 from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts, Question
 from tests.support.runs import start_run
+from tests.support.scripted_model import Scripted, ScriptedModel, gate
 
 GREY = Colour(name="grey")
 

@@ -7,9 +7,8 @@ import pytest
 from envelope.run import OUTSIDE
 from llm.errors import ModelUnavailable, RateLimited
 from llm.partial_answers import ask_and_follow
-from llm.port import ModelAnswer, ModelCall, Usage, record_calls
+from llm.port import ModelAnswer, ModelCall, PartialText, TextListener, Usage, record_calls
 from llm.registry import Registry
-from llm.text_listener import PartialText, TextListener
 from llm.vendors.catalogue import VendorAccess
 from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts
 from tests.llm.vendor_dialects import Dialect, OpenAI

@@ -10,17 +10,16 @@ from envelope.question import Question as Message
 from envelope.run import OUTSIDE
 from llm.errors import ModelTimeout
 from llm.partial_answers import ask_and_follow
-from llm.port import ModelAnswer
+from llm.port import ModelAnswer, PartialText, TextListener
 from llm.registry import Registry
-from llm.scripted import ScriptedModel
 from llm.stored_model import MOST_TIMEOUTS, StoredModel
-from llm.text_listener import PartialText, TextListener
 from llm.vendors.catalogue import VendorAccess
 from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts
 from tests.llm.test_replay import FakeCallStore
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.model_server import ModelServer, Response
 from tests.support.runs import start_run
+from tests.support.scripted_model import ScriptedModel
 
 PREPARING = replace(COLOUR, time_share=0.25)
 ANSWER = OpenAI().answer(BLUE.model_dump_json())

@@ -46,7 +46,7 @@ def test_every_flow_is_total_reachable_counted_and_ends(flow: Flow) -> None:
         ([Row(A, E.DONE, ENDS)], "a.failed has no row"),
         ([Row(A, E.DONE, ENDS), Row(A, E.FAILED, ENDS), Row(A, E.ASKS, ENDS)],
          "a.needs_clarification cannot happen"),
-        ([Row(make_stage("s", E.DONE), E.DONE, ENDS)], "s does not know failure"),
+        ([Row(make_stage("s", E.DONE), E.DONE, ENDS)], "s has no row for failure"),
         ([Row(A, E.DONE, ENDS), Row(A, E.FAILED, ENDS), Row(B, E.DONE, ENDS),
           Row(B, E.FAILED, ENDS)], "b is never reached"),
         ([Row(A, E.DONE, B), Row(A, E.FAILED, ENDS), Row(B, E.DONE, A), Row(B, E.FAILED, ENDS)],
@@ -54,7 +54,7 @@ def test_every_flow_is_total_reachable_counted_and_ends(flow: Flow) -> None:
         ([Row(A, E.DONE, A, Counter.RESEARCH, A), Row(A, E.FAILED, ENDS)],
          "a is on a cycle that no counter ends"),
         ([Row(A, E.DONE, A, Counter.RESEARCH, B), Row(A, E.FAILED, ENDS),
-          Row(B, E.DONE, B, Counter.RESEARCH, B), Row(B, E.FAILED, B)], "b leads to no end"),
+          Row(B, E.DONE, B, Counter.RESEARCH, B), Row(B, E.FAILED, B)], "b never leads to an end"),
     ],
 )  # fmt: skip
 def test_a_broken_flow_is_named_with_its_stage(rows: list[Row], problem: str) -> None:
@@ -90,9 +90,9 @@ def test_a_scatter_whose_branches_return_is_sound() -> None:
         ([*BEGINS, *GATHERS[:1], Row(G, E.MORE, SCATTER), GATHERS[2], *RETURNS],
          "g is on a cycle that no counter ends"),
         ([*BEGINS, *GATHERS, Row(C, E.DONE, C, Counter.RESEARCH, C), Row(C, E.FAILED, C)],
-         "c leads to no end"),
+         "c never leads to an end"),
         ([*BEGINS, *GATHERS, Row(C, E.DONE, Scatter(C, make_gather_stage("h"), lambda _p: ())),
-          RETURNS[1]], "branches scatter more than 3 deep"),
+          RETURNS[1]], "branches are nested more than 3 deep"),
     ],
 )  # fmt: skip
 def test_a_broken_scatter_is_named_with_its_row(rows: list[Row], problem: str) -> None:

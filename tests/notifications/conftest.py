@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 from fakeredis import FakeServer
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from broker.redis_broker import RedisBroker
 from tests.support.broker_harness import ROLES, SHORT_LEASE, BrokerHarness
 

@@ -9,16 +9,16 @@ import pytest
 from citations.blocks import read_blocks, remove_blocks
 from citations.citing import cite
 from citations.claims import citations, only_known, split_units
+from citations.facts import KnownNumbers
 from citations.proof import CitedSource, SourceTexts
+from citations.wording import find_secret_words
 from gateway.chat.marked_text import parse_marked
-from gateway.slack.blocks import messages as slack_messages
-from gateway.slack.blocks import mrkdwn
-from gateway.slack.blocks import parse_text as slack_said
-from gateway.telegram.rendering import messages as telegram_messages
+from gateway.slack.channel import messages as slack_messages
+from gateway.slack.channel import mrkdwn
+from gateway.slack.channel import parse_text as slack_said
+from gateway.telegram.channel import messages as telegram_messages
 from knowledge.language.protecting import code_spans, natural
-from llm.answer_checks.facts import KnownNumbers
-from llm.answer_checks.wording import find_secret_words
-from llm.attacks.injection import attack_in
+from llm.injection import attack_in
 
 pytestmark = pytest.mark.slow
 

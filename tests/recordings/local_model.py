@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fakeredis import FakeServer
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from broker.values import JournalEntry
 from deploy.assembly.knowledge import Knowledge
 from gateway.answer import Answer, answer_of

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from fakeredis import FakeServer
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from broker.redis_broker import RedisBroker
 from records.store import RecordStore, Selection, connect_store
 from tests.support.broker_harness import ROLES, SHORT_LEASE, BrokerHarness

@@ -15,7 +15,7 @@ from redis.exceptions import ResponseError
 
 from broker.keys import GROUP, stream_key
 from broker.redis_broker import RedisBroker
-from broker.settle.script import SETTLE
+from broker.settle_script import SETTLE
 from broker.transport import scripts
 from broker.transport.scripts import Argument, LuaScript
 from memory.conversation import CLAIM_PAUSE

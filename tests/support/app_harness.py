@@ -17,7 +17,7 @@ from uuid import uuid4
 import pytest
 import structlog
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from broker.values import JournalEntry
 from config.settings import Settings, load_settings
 from deploy.assembly.knowledge import Knowledge
@@ -27,13 +27,11 @@ from deploy.cli.main import main
 from envelope.run import OUTSIDE, Run
 from gateway.desk import Desk, Message
 from gateway.text import parse_command
-from llm.conversation import ModelStep, ToolConversation
 from llm.missing_model import MissingModel
-from llm.port import I, Model, ModelAnswer, O, Task
-from llm.scripted import Scripted, ScriptedModel
-from llm.tasks import judge
-from llm.text_listener import TextListener
+from llm.port import I, Model, ModelAnswer, ModelStep, O, Task, TextListener, ToolConversation
+from llm.tasks.search import JudgeOutput, Verdict
 from memory.key_names import conversation_keys
+from tests.support.scripted_model import Scripted, ScriptedModel
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = ROOT / "examples"
@@ -146,11 +144,11 @@ class PartlyScriptedModel:
 def judge_all(decision: Literal["approve", "research", "regenerate"]) -> Any:
     """Return the script of a judge that finds the whole answer supported, or none of it."""
 
-    def answer(inputs: Any) -> judge.Output:
+    def answer(inputs: Any) -> JudgeOutput:
         is_supported = decision != "regenerate"
-        verdict = judge.Verdict(passage=0, quote=inputs.answer, supported=is_supported)
+        verdict = Verdict(passage=0, quote=inputs.answer, supported=is_supported)
         share = 1.0 if decision == "approve" else 0.1
-        return judge.Output(
+        return JudgeOutput(
             claims_read=1,
             verdicts=() if is_supported else (verdict,),
             completeness=share,

@@ -13,11 +13,11 @@ from fastapi import APIRouter, FastAPI
 from broker.values import Erased
 from envelope.question import Question
 from gateway.api_keys import Key
+from gateway.connections.server import listening, serving
 from gateway.console.access import COOKIE, Assistant, Gate, Identity, Role
 from gateway.console.attention import FindConcerns
 from gateway.console.routes import Console, ConsolePart, console_router
 from gateway.console.sign_in import SignInProvider
-from gateway.http.uvicorn_server import listening, serving
 from records.store import RecordStore
 from tests.support.browser import chromium, violations
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 from broker.values import Fields
 from envelope.question import Question
-from gateway.chat.errors import PostNotFoundError
-from gateway.chat.ports import Incoming, Shown
+from gateway.chat.ports import Incoming, PostNotFoundError, Shown
 
 
 @dataclass

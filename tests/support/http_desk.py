@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 from fakeredis import FakeServer
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from config.settings import Settings
 from deploy.assembly.gateways.http_gateway import StoredKeys, open_http_app
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index

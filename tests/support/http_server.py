@@ -15,16 +15,15 @@ from starlette.routing import BaseRoute
 from broker.values import Fields
 from deploy.assembly.gateways.http_gateway import StoredConversations, StoredKeys, StoredRates
 from gateway.api_keys import make_key
+from gateway.connections.server import listening, serving
 from gateway.desk import Desk
 from gateway.http.access import AllowedHosts, Guard
-from gateway.http.app import make_app
+from gateway.http.app import PrometheusHttpMeter, make_app
 from gateway.http.context import HttpChannel, Release
 from gateway.http.links import Name, SourceLinks
-from gateway.http.metrics import PrometheusHttpMeter
 from gateway.http.routes.catalog import Catalog
 from gateway.http.routes.documents import reader_router
 from gateway.http.routes.reviews import ReviewParts
-from gateway.http.uvicorn_server import listening, serving
 from gateway.http.visitors import VisitorLimits, Visitors
 from gateway.mcp.endpoint import make_endpoint
 from gateway.person_tokens import PersonTokens

@@ -10,27 +10,38 @@ from typing import Any
 from pydantic import BaseModel
 
 from envelope.run import OUTSIDE, Run
-from llm.conversation import (
+from llm.errors import NoModel
+from llm.port import (
+    I,
+    ModelAnswer,
     ModelMessage,
     ModelStep,
+    O,
     StopReason,
+    Task,
+    TextListener,
     ToolConversation,
     ToolMessage,
     ToolUse,
+    Usage,
 )
-from llm.errors import NoModel
-from llm.port import I, ModelAnswer, O, Task, Usage
-from llm.tasks import (
-    assess,
-    essence,
-    judge,
-    plan_swarm,
-    respond,
-    scope,
-    synthesize_findings,
-    translate,
+from llm.tasks.question import (
+    EssenceInputs,
+    EssenceOutput,
+    ScopeInputs,
+    ScopeOutput,
+    TranslateInputs,
+    TranslateOutput,
 )
-from llm.text_listener import TextListener
+from llm.tasks.search import JudgeInputs, JudgeOutput, RespondInputs, RespondOutput
+from llm.tasks.swarm import (
+    PlannedWorker,
+    PlanSwarmInputs,
+    PlanSwarmOutput,
+    SynthesizeFindingsInputs,
+    SynthesizeFindingsOutput,
+)
+from llm.tasks.tool_loop import AssessInputs, AssessOutput
 from tools.listed_parts import find_items
 
 
@@ -67,44 +78,43 @@ class QuotingModel:
         return ModelStep(message, stop, self.name, Usage(), Decimal(0), 0.0)
 
 
-def _translate(inputs: translate.Inputs) -> translate.Output:
-    return translate.Output(text_eng=inputs.text, confidence=1)
+def _translate(inputs: TranslateInputs) -> TranslateOutput:
+    return TranslateOutput(text_eng=inputs.text, confidence=1)
 
 
-def _essence(inputs: essence.Inputs) -> essence.Output:
+def _essence(inputs: EssenceInputs) -> EssenceOutput:
     question = inputs.text_eng or inputs.text
-    return essence.Output(canonical_question=question, context_type="new_topic")
+    return EssenceOutput(canonical_question=question, context_type="new_topic")
 
 
-def _scope(_inputs: scope.Inputs) -> scope.Output:
-    return scope.Output(verdict="within", confidence=1, analysis="it is about the documents")
+def _scope(_inputs: ScopeInputs) -> ScopeOutput:
+    return ScopeOutput(verdict="within", confidence=1, analysis="it is about the documents")
 
 
-def _plan(inputs: plan_swarm.Inputs) -> plan_swarm.Output:
+def _plan(inputs: PlanSwarmInputs) -> PlanSwarmOutput:
     listed = find_items(inputs.question)
     items = (inputs.question,) if listed is None else listed.items
     workers = [
-        plan_swarm.PlannedWorker(role="research", objective=f"{inputs.question} ({item})")
-        for item in items
+        PlannedWorker(role="research", objective=f"{inputs.question} ({item})") for item in items
     ]
-    return plan_swarm.Output(action="orchestrate", complexity=0.6, workers=tuple(workers))
+    return PlanSwarmOutput(action="orchestrate", complexity=0.6, workers=tuple(workers))
 
 
-def _respond(inputs: respond.Inputs) -> respond.Output:
+def _respond(inputs: RespondInputs) -> RespondOutput:
     text = _quote_sources(inputs.sources[:3])
-    return respond.Output(status="answered", answer=text, confidence=0.9)
+    return RespondOutput(status="answered", answer=text, confidence=0.9)
 
 
-def _synthesize(inputs: synthesize_findings.Inputs) -> synthesize_findings.Output:
-    return synthesize_findings.Output(answer=_quote_sources(inputs.sources[:6]))
+def _synthesize(inputs: SynthesizeFindingsInputs) -> SynthesizeFindingsOutput:
+    return SynthesizeFindingsOutput(answer=_quote_sources(inputs.sources[:6]))
 
 
-def _assess(_inputs: assess.Inputs) -> assess.Output:
-    return assess.Output(completeness=9, accuracy=9, clarity=9, specificity=9)
+def _assess(_inputs: AssessInputs) -> AssessOutput:
+    return AssessOutput(completeness=9, accuracy=9, clarity=9, specificity=9)
 
 
-def _judge(_inputs: judge.Inputs) -> judge.Output:
-    return judge.Output(
+def _judge(_inputs: JudgeInputs) -> JudgeOutput:
+    return JudgeOutput(
         claims_read=1, completeness=1, accuracy=1, language_matches=True, decision="approve"
     )
 

@@ -6,21 +6,36 @@ from typing import Any
 from pydantic import BaseModel
 
 from agents.named_documents import TitledDocument, find_scope
-from llm.conversation import ModelMessage, ToolConversation
-from llm.tasks import (
-    citation_auditor,
-    classifier,
-    compliance,
-    extractor,
-    gap_synthesizer,
-    report_generator,
-    requirement_extractor,
-    risk_verifier,
-    scope,
-    synthesis,
-    triage,
-    understand,
+from llm.port import ModelMessage, ToolConversation
+from llm.tasks.question import ScopeInputs, ScopeOutput, UnderstandInputs, UnderstandOutput
+from llm.tasks.review import (
+    CheckedStatement,
+    CitationAuditorInputs,
+    CitationAuditorOutput,
+    ClassifiedDocument,
+    ClassifierInputs,
+    ClassifierOutput,
+    ClauseReading,
+    ComplianceInputs,
+    ComplianceOutput,
+    ExtractorInputs,
+    ExtractorOutput,
+    GapSynthesizerOutput,
+    ListedRequirement,
+    RankedRisk,
+    Recommendation,
+    ReportGeneratorInputs,
+    ReportGeneratorOutput,
+    RequirementExtractorInputs,
+    RequirementExtractorOutput,
+    RequirementVerdict,
+    RiskVerifierInputs,
+    RiskVerifierOutput,
+    SynthesisInputs,
+    SynthesisOutput,
+    UnitWithout,
 )
+from llm.tasks.tool_loop import TriageInputs, TriageOutput
 from tests.support.app_harness import PartlyScriptedModel
 
 BREAKS = {
@@ -62,12 +77,12 @@ def write(answer: Answer) -> Answer:
     return reply
 
 
-def choose_documents(inputs: extractor.Inputs) -> extractor.Output:
+def choose_documents(inputs: ExtractorInputs) -> ExtractorOutput:
     known = [
         TitledDocument(one.id, one.title, one.source, one.language) for one in inputs.candidates
     ]
     scope = find_scope(inputs.question, known, inputs.language)
-    return extractor.Output(
+    return ExtractorOutput(
         documents=tuple(one.id for one in scope.documents),
         against=tuple(one.id for one in scope.against),
         chunk_ids=tuple(one.id for one in inputs.passages),
@@ -75,10 +90,10 @@ def choose_documents(inputs: extractor.Inputs) -> extractor.Output:
     )
 
 
-def classify(inputs: classifier.Inputs) -> classifier.Output:
-    return classifier.Output(
+def classify(inputs: ClassifierInputs) -> ClassifierOutput:
+    return ClassifierOutput(
         documents=tuple(
-            classifier.ClassifiedDocument(
+            ClassifiedDocument(
                 document_id=one.id,
                 document_type="contract" if "ontract" in one.heading else "law",
                 domain="data protection",
@@ -91,19 +106,17 @@ def classify(inputs: classifier.Inputs) -> classifier.Output:
     )
 
 
-def list_requirements(inputs: requirement_extractor.Inputs) -> requirement_extractor.Output:
+def list_requirements(inputs: RequirementExtractorInputs) -> RequirementExtractorOutput:
     """List one requirement for each unit with a heading; definitions are told by theirs."""
     listed, without = [], []
     for one in inputs.units:
         name = one.heading.rpartition(" > ")[2]
         if not name or name == inputs.target_law:
-            without.append(
-                requirement_extractor.UnitWithout(source_section=one.id, reason="an introduction")
-            )
+            without.append(UnitWithout(source_section=one.id, reason="an introduction"))
             continue
         kind = "ban" if "shall not" in one.text else "permission" if " may " in one.text else "duty"
         listed.append(
-            requirement_extractor.ListedRequirement.model_validate(
+            ListedRequirement.model_validate(
                 {
                     "source_section": one.id,
                     "requirement": one.text,
@@ -114,30 +127,30 @@ def list_requirements(inputs: requirement_extractor.Inputs) -> requirement_extra
                 }
             )
         )
-    return requirement_extractor.Output(checklist=tuple(listed), without=tuple(without))
+    return RequirementExtractorOutput(checklist=tuple(listed), without=tuple(without))
 
 
 def find_breaking(quotation: str) -> Iterator[str]:
     yield from (broken for ruled, broken in BREAKS.items() if ruled in quotation)
 
 
-def compare(inputs: compliance.Inputs) -> compliance.Output:
+def compare(inputs: ComplianceInputs) -> ComplianceOutput:
     if inputs.direction == "clauses":
-        return compliance.Output(readings=tuple(read_clauses(inputs)))
-    return compliance.Output(verdicts=tuple(map(make_judge(inputs), inputs.requirements)))
+        return ComplianceOutput(readings=tuple(read_clauses(inputs)))
+    return ComplianceOutput(verdicts=tuple(map(make_judge(inputs), inputs.requirements)))
 
 
-def read_clauses(inputs: compliance.Inputs) -> Iterator[compliance.ClauseReading]:
+def read_clauses(inputs: ComplianceInputs) -> Iterator[ClauseReading]:
     for passage in inputs.passages:
         for rule in inputs.requirements:
             if any(one in passage.text for one in find_breaking(rule.quotation)):
-                yield compliance.ClauseReading(
+                yield ClauseReading(
                     passage=passage.id, requirement_id=rule.id, effect="breaks", reason="against it"
                 )
 
 
-def make_judge(inputs: compliance.Inputs) -> Callable[[Any], compliance.RequirementVerdict]:
-    def judge(rule: Any) -> compliance.RequirementVerdict:
+def make_judge(inputs: ComplianceInputs) -> Callable[[Any], RequirementVerdict]:
+    def judge(rule: Any) -> RequirementVerdict:
         status: str = "GAP"
         evidence: tuple[tuple[str, str], ...] = ()
         for passage in inputs.passages:
@@ -150,7 +163,7 @@ def make_judge(inputs: compliance.Inputs) -> Callable[[Any], compliance.Requirem
             )
             if kept:
                 status, evidence = "COMPLIANT", ((passage.id, passage.text),)
-        return compliance.RequirementVerdict.model_validate(
+        return RequirementVerdict.model_validate(
             {
                 "requirement_id": rule.id,
                 "reason": f"{rule.heading.rpartition(' > ')[2]}: as the clause says",
@@ -163,10 +176,10 @@ def make_judge(inputs: compliance.Inputs) -> Callable[[Any], compliance.Requirem
     return judge
 
 
-def rank(inputs: risk_verifier.Inputs) -> risk_verifier.Output:
-    return risk_verifier.Output(
+def rank(inputs: RiskVerifierInputs) -> RiskVerifierOutput:
+    return RiskVerifierOutput(
         risks=tuple(
-            risk_verifier.RankedRisk(
+            RankedRisk(
                 requirement_id=one.requirement_id,
                 category="Legal",
                 severity=4 if one.status == "VIOLATION" else 3,
@@ -179,19 +192,17 @@ def rank(inputs: risk_verifier.Inputs) -> risk_verifier.Output:
     )
 
 
-def audit(inputs: citation_auditor.Inputs) -> citation_auditor.Output:
-    return citation_auditor.Output(
-        statements=tuple(
-            citation_auditor.CheckedStatement(id=one.id, says="yes") for one in inputs.statements
-        )
+def audit(inputs: CitationAuditorInputs) -> CitationAuditorOutput:
+    return CitationAuditorOutput(
+        statements=tuple(CheckedStatement(id=one.id, says="yes") for one in inputs.statements)
     )
 
 
-def report(inputs: report_generator.Inputs) -> report_generator.Output:
-    return report_generator.Output(
+def report(inputs: ReportGeneratorInputs) -> ReportGeneratorOutput:
+    return ReportGeneratorOutput(
         summary=(f"{inputs.document} was read.",),
         recommendations=tuple(
-            report_generator.Recommendation(
+            Recommendation(
                 requirement_id=one.requirement_id, advice='Write "as the law says" there.'
             )
             for one in inputs.verdicts
@@ -199,35 +210,35 @@ def report(inputs: report_generator.Inputs) -> report_generator.Output:
     )
 
 
-def synthesize(inputs: synthesis.Inputs) -> synthesis.Output:
+def synthesize(inputs: SynthesisInputs) -> SynthesisOutput:
     """List the findings, or quote the passages."""
     if not inputs.findings:
         quoted = "\n\n".join(f"{one.text} \\cite{{{one.id}}}" for one in inputs.sources[:3])
-        return synthesis.Output(answer=quoted)
+        return SynthesisOutput(answer=quoted)
     lines = []
     for one in inputs.findings:
         cited = "".join(f"\\cite{{{name}}}" for name in one.sources)
         lines.append(f"- {one.text} {cited}")
-    return synthesis.Output(answer="\n".join(lines))
+    return SynthesisOutput(answer="\n".join(lines))
 
 
-def accept(inputs: scope.Inputs) -> scope.Output:
+def accept(inputs: ScopeInputs) -> ScopeOutput:
     """Take every question as the business of the desk."""
-    return scope.Output(verdict="within", confidence=0.9, analysis="a review")
+    return ScopeOutput(verdict="within", confidence=0.9, analysis="a review")
 
 
-def read_turn(inputs: understand.Inputs) -> understand.Output:
+def read_turn(inputs: UnderstandInputs) -> UnderstandOutput:
     """Take every turn as a question that stands alone, and as the business of the desk."""
     context = "new_topic" if inputs.open_pause is None else "clarification"
-    return understand.Output.model_validate({"context_type": context, "verdict": "within"})
+    return UnderstandOutput.model_validate({"context_type": context, "verdict": "within"})
 
 
-def plan(inputs: triage.Inputs) -> triage.Output:
+def plan(inputs: TriageInputs) -> TriageOutput:
     """Plan a review, with a report or risks if the question has the word; "it" alone is vague."""
     asked = inputs.question.lower()
     kind = "reporting" if "report" in asked else "risk" if "risk" in asked else "compliance"
     is_vague = asked.strip(" ?") == "is it compliant"
-    return triage.Output.model_validate(
+    return TriageOutput.model_validate(
         {
             "reasoning": "a document and a law",
             "query_type": kind,
@@ -248,7 +259,7 @@ ANSWERS: Mapping[str, Answer] = {
     "compliance": write(compare),
     "risk_verifier": write(rank),
     "citation_auditor": write(audit),
-    "gap_synthesizer": write(lambda inputs: gap_synthesizer.Output(gaps=())),
+    "gap_synthesizer": write(lambda inputs: GapSynthesizerOutput(gaps=())),
     "report_generator": write(report),
     "synthesis": write(synthesize),
 }

@@ -15,7 +15,7 @@ from slack_sdk.signature import SignatureVerifier
 from gateway.chat.connector import ChatChannel
 from gateway.chat.platform_calls import Pacer
 from gateway.chat.ports import ChatPolicy
-from gateway.http.uvicorn_server import listening, serving
+from gateway.connections.server import listening, serving
 from gateway.slack.app import SlackEvents, identify, make_app
 from gateway.slack.audience import SlackAudience
 from gateway.slack.channel import SlackChannel

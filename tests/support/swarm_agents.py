@@ -18,10 +18,10 @@ from envelope.outcome import Wrote
 from envelope.role import Role
 from envelope.run import Run
 from envelope.swarm import PlanStep
-from llm.scripted import ScriptedModel
 from manager.flow import Flow, Scatter
 from manager.flows.stages import WORKED
 from manager.flows.swarm import SWARM_FLOW
+from tests.support.scripted_model import ScriptedModel
 from tests.support.worker_harness import FixedTexts
 from tools.calls import CitedPassage
 from tools.passages import FoundPassage

@@ -11,7 +11,7 @@ import httpx
 from gateway.chat.connector import ChatChannel
 from gateway.chat.platform_calls import Pacer
 from gateway.chat.ports import ChatPolicy
-from gateway.http.uvicorn_server import listening, serving
+from gateway.connections.server import listening, serving
 from gateway.telegram.bot_api import RATES, TelegramCalls
 from gateway.telegram.channel import TYPING_SECONDS, TelegramChannel
 from gateway.telegram.connection import (

@@ -14,8 +14,7 @@ from deploy.assembly.observing import connect_telemetry, observing
 from deploy.logging_setup import configure_logging
 from envelope.outcome import Outcome
 from envelope.question import Question
-from telemetry.observer import QuestionObserver
-from telemetry.trace_ids import find_root_id, find_trace_id
+from telemetry.observer import QuestionObserver, find_root_id, find_trace_id
 from tests.support.app_harness import settings_of
 from tests.support.broker_harness import BrokerHarness, question
 from tests.telemetry.receiver import Receiver, attributes_of, open_receiver

@@ -2,13 +2,19 @@
 
 import ast
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from knowledge.index.embedded import open_embedded
+from knowledge.library.library import Library
+from knowledge.search.searcher import LevelSearcher
+from tests.knowledge.searching.conftest import WordEmbedder, document, identity, put
+from tests.tools.conftest import Parts
 from tools.builtin.calculator import compute
 from tools.calls import ToolCall, ToolCaller, ToolErrorType, ToolResult
-from tools.catalog import ToolCatalog
+from tools.catalog import ToolCatalog, make_builtin
 from tools.errors import InvalidInput
 from tools.executor import ToolExecutor
 
@@ -297,3 +303,81 @@ def test_no_tool_executes_text_as_code() -> None:
     }
 
     assert not {"eval", "exec", "compile"} & called
+
+
+ADDED, CHANGED = 60, 5
+LONG = " ".join(["A carrier keeps a record of every journey and shows it on request."] * 20)
+
+
+async def compare(folder: Path) -> ToolResult:
+    index = await open_embedded(folder / "index", identity())
+    added = [
+        document(f"new{number}@2025", LONG, title=f"Article {number}", stated_version="2025")
+        for number in range(ADDED)
+    ]
+    changed = [
+        document(
+            f"old{number}@{version}",
+            f"{LONG} The fee is {version} euros.",
+            title=f"Rule {number}",
+            stated_version=version,
+            content_hash=version,
+        )
+        for number in range(CHANGED)
+        for version in ("2024", "2025")
+    ]
+    await put(index, *added, *changed)
+    parts = Parts(LevelSearcher(index, WordEmbedder()), Library(index))
+    call = ToolCall(
+        call_id="1",
+        tool="compare_documents",
+        arguments={"old": "2024", "new": "2025", "limit": 100},
+    )
+    found = await ToolExecutor(make_builtin(parts)).execute(call, ToolCaller(agent="reason"))
+    await index.close()
+    return found
+
+
+async def test_every_change_is_named_also_where_the_texts_are_too_much(tmp_path: Path) -> None:
+    found = await compare(tmp_path)
+
+    assert isinstance(found.data, dict), "the result is small enough to be kept"
+    changes = found.data["changes"]
+    assert isinstance(changes, list)
+    named = [(one["change"], one["document_id"]) for one in changes if isinstance(one, dict)]
+    assert {name for kind, name in named if kind == "added"} == {
+        f"new{number}@2025" for number in range(ADDED)
+    }
+    assert {name for kind, name in named if kind == "changed"} == {
+        f"old{number}@2025" for number in range(CHANGED)
+    }
+    assert 0 < len(found.quoted) < ADDED
+
+
+async def test_versions_in_folders_are_compared_page_by_page(tmp_path: Path) -> None:
+    index = await open_embedded(tmp_path / "index", identity())
+    pages = [
+        document(
+            f"act/{version}/article-{number}",
+            f"Article {number} of {version}.",
+            title=f"Article {number}",
+            stated_version=version,
+            content_hash=version,
+        )
+        for version, count in (("2024", 2), ("2025", 3))
+        for number in range(count)
+    ]
+    await put(index, *pages)
+    parts = Parts(LevelSearcher(index, WordEmbedder()), Library(index))
+    call = ToolCall(call_id="1", tool="compare_documents", arguments={"old": "2024", "new": "2025"})
+
+    found = await ToolExecutor(make_builtin(parts)).execute(call, ToolCaller(agent="reason"))
+
+    await index.close()
+    assert [line for line in found.text.splitlines() if not line.startswith(" ")] == [
+        "3 changes, 0 unchanged",
+        "removed: none",
+        "added: Article 2",
+        "changed: Article 0",
+        "changed: Article 1",
+    ]

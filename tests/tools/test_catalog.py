@@ -1,20 +1,29 @@
+from pathlib import Path
+
 import pytest
+from pydantic import BaseModel, Field
 
 from tools.builtin.calculator import Calculator
-from tools.calls import EffectClass
-from tools.catalog import ToolCatalog, list_builtin
+from tools.calls import EffectClass, ToolCall, ToolCaller, ToolErrorType
+from tools.catalog import (
+    ToolCatalog,
+    combine_tools,
+    get_tool_schema,
+    inline_references,
+    list_builtin,
+    load_tool_set,
+)
+from tools.errors import InvalidToolSet
+from tools.executor import ToolExecutor
+from tools.tool import LibraryTool, Tool
 
 
-def test_every_module_below_builtin_is_a_tool_without_a_list() -> None:
-    from pathlib import Path
+def test_every_class_of_a_tool_below_builtin_is_a_tool_without_a_list() -> None:
+    classes = {found for base in (Tool, LibraryTool) for found in base.__subclasses__()}
+    own = {found for found in classes if found.__module__.startswith("tools.builtin.")}
 
-    import tools.builtin
-
-    folder = Path(next(iter(tools.builtin.__path__)))
-    modules = [path for path in folder.rglob("*.py") if path.name != "__init__.py"]
-
-    assert len(list_builtin()) == len(modules)
-    assert {path.stem for path in modules} == {tool.name for tool in list_builtin()}
+    assert len(own) > 10
+    assert set(list_builtin()) == own
 
 
 def test_the_builtin_tools_only_read() -> None:
@@ -35,3 +44,191 @@ def test_the_nearest_name_is_one_that_is_allowed(catalog: ToolCatalog) -> None:
 def test_two_tools_of_one_name_are_refused() -> None:
     with pytest.raises(ValueError, match="expected one tool named 'calculator'"):
         ToolCatalog([Calculator(), Calculator()])
+
+
+SET = """
+[penalty_lookup]
+tool = "search"
+description = "Finds penalties."
+aliases = ["penalties"]
+[penalty_lookup.fixed]
+limit = 1
+[penalty_lookup.templates]
+query = "fine for {}"
+"""
+CALLER = ToolCaller(agent="reason")
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "set.toml"
+    path.write_text(text)
+    return path
+
+
+async def test_a_tool_of_a_set_is_a_builtin_with_fixed_arguments(
+    catalog: ToolCatalog, tmp_path: Path
+) -> None:
+    extended = load_tool_set(write(tmp_path, SET), catalog)
+    executor = ToolExecutor(extended)
+    schema = get_tool_schema(extended, "penalty_lookup")
+
+    found = await executor.execute(
+        ToolCall(call_id="1", tool="penalties", arguments={"query": "a breach"}), CALLER
+    )
+    chosen = await executor.execute(
+        ToolCall(call_id="2", tool="penalty_lookup", arguments={"query": "x", "limit": 9}), CALLER
+    )
+
+    assert [one.document_id for one in found.citations] == ["penalties@2025"]
+    assert chosen.error_type is ToolErrorType.VALIDATION
+    assert schema is not None
+    properties = set(schema["input_schema"]["properties"])  # type: ignore[index, call-overload, arg-type]
+    assert "limit" not in properties
+    assert {"query", "method"} <= properties
+    assert schema["description"] == "Finds penalties."
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[a]\ntool = 'no_tool'\ndescription = 'x'", "found 'no_tool'"),
+        ("[a]\ntool = 'search'", "a.description"),
+        ("[search]\ntool = 'search'\ndescription = 'x'", "that no other tool has"),
+        ("[a]\ntool = 'search'\ndescription = 'x'\nfixed = {limits = 1}", "found 'limits'"),
+        ("[a]\ntool = 'search'\ndescription = 'x'\nextra = 1", "a.extra"),
+        ("[a", "expected a tool set in 'set.toml'"),
+    ],
+)
+def test_a_set_with_a_mistake_says_where_it_is(
+    catalog: ToolCatalog, tmp_path: Path, text: str, problem: str
+) -> None:
+    with pytest.raises(InvalidToolSet, match=problem.replace(".", r"\.")):
+        load_tool_set(write(tmp_path, text), catalog)
+
+
+def test_a_missing_file_is_reported(catalog: ToolCatalog, tmp_path: Path) -> None:
+    with pytest.raises(InvalidToolSet):
+        load_tool_set(tmp_path / "missing.toml", catalog)
+
+
+def test_a_file_names_the_combinations_of_its_tools_by_name_or_alias(
+    catalog: ToolCatalog, tmp_path: Path
+) -> None:
+    combined = SET + "[combinations]\nrules_and_fines = ['search_documents', 'penalties']"
+
+    extended = load_tool_set(write(tmp_path, combined), catalog)
+
+    assert extended.combinations == {"rules_and_fines": ("search", "penalty_lookup")}
+    assert extended.list_bases() == {"penalty_lookup": "search"}
+    assert "combinations" not in extended.names()
+
+
+@pytest.mark.parametrize(
+    ("tools", "problem"),
+    [
+        ((), "TOOL_COMBINATIONS: pair: expected at least two tools, found none"),
+        (("search",), "pair: expected at least two tools, found 'search' alone"),
+        (("search", "general_search"), "pair: expected each tool once, found 'search' twice"),
+        (("search", "lokup"), r"expected one of .*, found 'lokup' \(nearest: lookup\)"),
+        (("search", "delete_all_files"), "found 'delete_all_files'$"),
+    ],
+)
+def test_a_combination_that_cannot_be_called_is_refused_with_what_was_expected(
+    catalog: ToolCatalog, tools: tuple[str, ...], problem: str
+) -> None:
+    with pytest.raises(InvalidToolSet, match=problem):
+        combine_tools(catalog, {"pair": tools}, "TOOL_COMBINATIONS")
+
+
+def test_a_purpose_has_one_combination(catalog: ToolCatalog) -> None:
+    once = combine_tools(catalog, {"pair": ("search", "lookup")}, "set.toml")
+
+    with pytest.raises(InvalidToolSet, match="expected one combination 'pair', found two"):
+        combine_tools(once, {"pair": ("search", "summarize")}, "TOOL_COMBINATIONS")
+
+
+def test_combinations_that_are_no_lists_of_names_are_refused(
+    catalog: ToolCatalog, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidToolSet, match=r"set\.toml: combinations: pair"):
+        load_tool_set(write(tmp_path, "[combinations]\npair = 7"), catalog)
+
+
+def test_the_shipped_example_combines_its_tools_for_three_purposes(catalog: ToolCatalog) -> None:
+    shipped = Path(__file__).parents[2] / "examples" / "freight_act_tools.toml"
+
+    assert load_tool_set(shipped, catalog).combinations == {
+        "safety_and_penalties": ("regulation_search", "penalty_lookup"),
+        "comprehensive_analysis": ("regulation_search", "regulation_summary"),
+        "comparison_analysis": ("regulation_comparison", "regulation_summary"),
+    }
+
+
+class Span(BaseModel):
+    """A part of a text."""
+
+    start: int = 0
+
+
+class Inputs(BaseModel, extra="forbid"):
+    """Takes a span, and a field that is called as a keyword of schemas."""
+
+    span: Span
+    title: str = Field(description="of the page")
+
+
+class Nested(Tool[Inputs, Inputs]):
+    """Has an input with a part."""
+
+    name = "nested"
+    description = "Does nothing."
+    inputs = Inputs
+    output = Inputs
+
+    async def run(self, inputs: Inputs, caller: ToolCaller) -> Inputs:
+        return inputs
+
+
+def test_a_schema_has_no_references_and_keeps_its_fields() -> None:
+    schema = get_tool_schema(ToolCatalog([Nested()]), "nested")
+
+    assert schema == {
+        "name": "nested",
+        "description": "Does nothing.",
+        "input_schema": {
+            "type": "object",
+            "description": Inputs.__doc__,
+            "additionalProperties": False,
+            "properties": {
+                "span": {
+                    "type": "object",
+                    "description": Span.__doc__,
+                    "properties": {"start": {"type": "integer", "default": 0}},
+                },
+                "title": {"type": "string", "description": "of the page"},
+            },
+            "required": ["span", "title"],
+        },
+    }
+
+
+def test_every_builtin_tool_has_a_schema_that_describes_each_argument(catalog: ToolCatalog) -> None:
+    for tool in catalog.select():
+        schema = get_tool_schema(catalog, tool.name)
+
+        assert schema is not None
+        assert "$ref" not in str(schema)
+        properties = schema["input_schema"]["properties"]  # type: ignore[index, call-overload]
+        assert all("description" in str(one) for one in properties.values())  # type: ignore[union-attr]
+
+
+def test_an_unknown_tool_has_no_schema(catalog: ToolCatalog) -> None:
+    assert get_tool_schema(catalog, "invented") is None
+
+
+def test_a_definition_that_contains_itself_is_refused() -> None:
+    node = {"properties": {"next": {"$ref": "#/$defs/Node"}}}
+    schema = {"$ref": "#/$defs/Node", "$defs": {"Node": node}}
+
+    with pytest.raises(ValueError, match="does not contain itself"):
+        inline_references(schema)  # type: ignore[arg-type]

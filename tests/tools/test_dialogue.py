@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from llm.conversation import (
+from llm.port import (
     ModelMessage,
     ToolChoice,
     ToolConversation,
@@ -12,7 +12,7 @@ from llm.conversation import (
     ToolUse,
     UserMessage,
 )
-from llm.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 from tools.calls import CitedPassage, ToolCall, ToolCaller, ToolErrorType, ToolResult
 from tools.dialogue import (
     Dialogue,

@@ -1,1 +1,1 @@
-"""The built-in tools, one a module; `tools.catalog` finds them."""
+"""The built-in tools; `tools.catalog` finds them."""

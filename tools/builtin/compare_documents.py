@@ -1,22 +1,32 @@
-"""The tool `compare_documents`."""
+"""The tools that compare: two documents, and the definitions of terms in several."""
 
 import asyncio
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import BaseModel, Field
 
+from citations.claims import split_units
 from knowledge.documents.stated_version import remove_version
 from knowledge.index.listing import ListedDocument
 from knowledge.library.comparison import SectionPair, compare_documents
 from knowledge.library.library import WholeDocument
+from knowledge.port import Findings, Searcher, SearchRequest
 from knowledge.sections import Section
 from tools.calls import CitedPassage, QuotedPassage, ToolCaller
 from tools.errors import InvalidInput
-from tools.passages import cite_chunk, describe_place
-from tools.tool import LibraryTool
+from tools.passages import (
+    FoundPassage,
+    cite_chunk,
+    cite_hit,
+    cite_passages,
+    describe_place,
+    quote_passages,
+    render_passages,
+)
+from tools.tool import LibraryTool, Tool, ToolParts
 
 _MOST_PHRASES = 8
 _LONGEST_PHRASE = 200
@@ -286,3 +296,82 @@ def _name_page(document: ListedDocument) -> str:
     """Return the id without the version, which is after `@`, or in the path."""
     unversioned = document.id.rpartition("@")[0]
     return unversioned or remove_version(document.id, document.stated_version)
+
+
+_MARKS = (
+    " means ",
+    " is defined as ",
+    " refers to ",
+    " is a ",
+    " is an ",
+    " is the ",
+    " are ",
+    ": ",
+)
+_MOST = 5
+
+
+class DefinitionAlignerInputs(BaseModel, frozen=True, extra="forbid"):
+    """A term."""
+
+    term: str = Field(min_length=1, max_length=200, description="the term, such as 'controller'")
+
+
+class DefinitionAlignerOutput(BaseModel, frozen=True):
+    """Sentences that define a term, from different documents, to be compared."""
+
+    term: str
+    definitions: tuple[FoundPassage, ...]
+
+
+class DefinitionAligner(Tool[DefinitionAlignerInputs, DefinitionAlignerOutput]):
+    """Lists the definitions of one term side by side."""
+
+    name = "definition_aligner"
+    aliases = ("define", "definition_search")
+    description = "Find how the documents define a term, and compare the definitions."
+    inputs = DefinitionAlignerInputs
+    output = DefinitionAlignerOutput
+
+    def __init__(self, searcher: Searcher) -> None:
+        self._searcher = searcher
+
+    @classmethod
+    def make(cls, parts: ToolParts) -> Self:
+        return cls(parts.searcher)
+
+    async def run(
+        self, inputs: DefinitionAlignerInputs, caller: ToolCaller
+    ) -> DefinitionAlignerOutput:
+        request = SearchRequest(
+            run=caller.run,
+            question=f"definition of {inputs.term}",
+            language=caller.language or None,
+            limit=20,
+            groups=caller.groups,
+        )
+        findings = await self._searcher.search(request)
+        found = list(_list_definitions(findings, inputs.term))[:_MOST]
+        return DefinitionAlignerOutput(term=inputs.term, definitions=tuple(found))
+
+    def render(self, output: DefinitionAlignerOutput) -> str:
+        note = "" if output.definitions else f"no sentence defines {output.term!r}"
+        return render_passages(output.definitions, note)
+
+    def cite(self, output: DefinitionAlignerOutput) -> Iterable[CitedPassage]:
+        return cite_passages(output.definitions)
+
+    def quote(self, output: DefinitionAlignerOutput) -> Iterable[QuotedPassage]:
+        return quote_passages(output.definitions)
+
+
+def _list_definitions(findings: Findings, term: str) -> Iterator[FoundPassage]:
+    wanted = term.casefold()
+    for hit in findings.hits:
+        for unit in split_units(hit.text):
+            text = " ".join(unit.text.split())
+            before, _, after = text.casefold().partition(wanted)
+            is_first = len(before) <= 12 and len(after) > 20
+            if is_first and any(mark in f"{after[:40]} " for mark in _MARKS):
+                yield FoundPassage(citation=cite_hit(hit), text=text)
+                break

@@ -1,1 +1,1 @@
-"""Tools of others, by configuration: their files, their schemas, and the form of their results."""
+"""Tools of MCP servers and HTTP interfaces: their configuration, schemas and results."""

@@ -1,4 +1,4 @@
-"""Schemas of others: compiled once, bounded, and never the reason for a request or a slow pattern.
+"""JSON schemas of outside tools: compiled once, bounded, without network access or slow patterns.
 
 Patterns run in linear time (`jsonschema_rs.RegexOptions`), references are followed inside the
 schema only, and a model is shown the keywords of `_SHOWN` alone.

@@ -1,6 +1,6 @@
-"""The tools of MCP servers: what a server says about them is shown to models and never believed.
+"""The tools of MCP servers: statements of a server about them are shown to models but not trusted.
 
-Which tools there are and what they change is the operator's word (`tools.outside.configuration`). A
+The operator states which tools exist and what they change (`tools.outside.outside_tool`). A
 tool whose definition is another one than at the start, or than the operator pinned, is not called.
 """
 
@@ -27,7 +27,6 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from tools.calls import ToolCaller
 from tools.errors import InvalidInput, InvalidSchema, OutcomeUnknown, ToolFailed, ToolRejected
-from tools.outside.configuration import McpServerEntry, McpToolEntry, make_redaction
 from tools.outside.foreign_schemas import (
     MOST_DESCRIPTION,
     MOST_RESULT,
@@ -37,7 +36,15 @@ from tools.outside.foreign_schemas import (
     digest_definition,
 )
 from tools.outside.mcp_connection import McpConnection, ServerEnd, open_address, open_process
-from tools.outside.outside_tool import OutsideInputs, OutsideOutput, OutsideTool, make_output
+from tools.outside.outside_tool import (
+    McpServerEntry,
+    McpToolEntry,
+    OutsideInputs,
+    OutsideOutput,
+    OutsideTool,
+    make_output,
+    make_redaction,
+)
 
 _LONGEST_ERROR = 400
 _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)

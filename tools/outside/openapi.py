@@ -31,7 +31,6 @@ from tools.errors import (
     ToolFailed,
     ToolRejected,
 )
-from tools.outside.configuration import ApiEntry, OperationEntry, make_redaction
 from tools.outside.foreign_schemas import (
     MOST_DESCRIPTION,
     ForeignSchema,
@@ -39,7 +38,15 @@ from tools.outside.foreign_schemas import (
     clean_line,
     digest_definition,
 )
-from tools.outside.outside_tool import OutsideInputs, OutsideOutput, OutsideTool, make_output
+from tools.outside.outside_tool import (
+    ApiEntry,
+    OperationEntry,
+    OutsideInputs,
+    OutsideOutput,
+    OutsideTool,
+    make_output,
+    make_redaction,
+)
 
 BODY = "body"
 """The argument that becomes the body of a request."""

@@ -1,18 +1,201 @@
-"""The base of tools of others: arguments are checked by their schema, results are bounded text.
+"""Reads the file of outside tools: MCP servers and HTTP interfaces, each with the tools it gives.
 
-Neither a result nor an error carries the secrets with which the tool is called.
+```toml
+[servers.weather]
+command = ["weather-server", "--stdio"]          # or: url = "https://weather.example.org/mcp"
+environment = { WEATHER_KEY = "${WEATHER_KEY}" } # nothing else reaches the server
+
+[servers.weather.tools.get_forecast]
+effect = "read"
+
+[apis.tickets]
+document = "tickets.yaml"                        # below the folder of this file
+base_url = "https://tickets.example.org/v2"
+headers = { Authorization = "Bearer ${TICKETS_TOKEN}" }
+
+[apis.tickets.operations.createTicket]
+effect = "dangerous"
+name = "create_ticket"
+```
+
+A tool that the file does not name does not exist, and its effect class is the one that the file
+states. `${NAME}` is a variable of the environment of this process.
 """
 
+import os
+import re
+import tomllib
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Self
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, JsonValue
+from pydantic import (
+    BaseModel,
+    Field,
+    JsonValue,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+)
+from pydantic import model_validator as check_model
 
 from tools.calls import EffectClass, ToolCaller
-from tools.errors import InvalidInput, ToolFailed
-from tools.outside.configuration import OutsideEntry
+from tools.errors import InvalidInput, InvalidToolSet, ToolFailed
 from tools.outside.foreign_schemas import MOST_RESULT, ForeignSchema, clean, clean_line
-from tools.tool import Tool
+from tools.tool import TIMEOUT_SECONDS, Tool
+
+START_SECONDS = 10.0
+ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$")]
+"""A name that every model vendor accepts."""
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,99})\}")
+_PIN = r"^[0-9a-f]{32}$"
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class OutsideEntry(BaseModel, frozen=True, extra="forbid"):
+    """One tool of others, as the operator describes it; the rest is the other side's word.
+
+    `is_source`: an answer may be written from the text of its results.
+    """
+
+    name: ToolName | None = None
+    description: str | None = Field(None, min_length=1, max_length=2_000)
+    aliases: tuple[ToolName, ...] = ()
+    timeout_seconds: float = Field(TIMEOUT_SECONDS, gt=0, le=600)
+    most_cost_micros: int | None = Field(None, ge=0)
+    pin: str | None = Field(None, pattern=_PIN)
+    is_source: bool = False
+
+
+class McpToolEntry(OutsideEntry):
+    """A tool of an MCP server; its effect class has no default, because nobody else states it."""
+
+    effect: EffectClass
+
+
+class OperationEntry(OutsideEntry):
+    """An operation of an HTTP interface; without an effect class GET reads and the rest changes."""
+
+    effect: EffectClass | None = None
+    headers: dict[str, str] = Field(default_factory=dict)
+
+
+class McpServerEntry(BaseModel, frozen=True, extra="forbid"):
+    """An MCP server: a program that is started, or an address."""
+
+    command: tuple[str, ...] | None = Field(None, min_length=1)
+    url: str | None = None
+    environment: dict[str, str] = Field(default_factory=dict)
+    headers: dict[str, str] = Field(default_factory=dict)
+    directory: Path | None = None
+    start_seconds: float = Field(START_SECONDS, gt=0, le=120)
+    tools: dict[str, McpToolEntry] = Field(min_length=1)
+
+    @field_validator("url")
+    @classmethod
+    def _check_url(cls, value: str | None) -> str | None:
+        return None if value is None else check_address(value)
+
+    @check_model(mode="after")
+    def _check_kind(self) -> Self:
+        if (self.command is None) == (self.url is None):
+            raise ValueError("expected either a command or a url")
+        if self.url is not None and (self.environment or self.directory is not None):
+            raise ValueError("expected environment and directory only with a command")
+        if self.command is not None and self.headers:
+            raise ValueError("expected headers only with a url")
+        return self
+
+
+class ApiEntry(BaseModel, frozen=True, extra="forbid"):
+    """An HTTP interface: its description (OpenAPI 3) and the address to which requests go."""
+
+    document: Path
+    base_url: str
+    headers: dict[str, str] = Field(default_factory=dict)
+    operations: dict[str, OperationEntry] = Field(min_length=1)
+
+    @field_validator("base_url")
+    @classmethod
+    def _check_url(cls, value: str) -> str:
+        return check_address(value)
+
+
+class OutsideTools(BaseModel, frozen=True, extra="forbid"):
+    """The content of a file of outside tools."""
+
+    servers: dict[ToolName, McpServerEntry] = Field(default_factory=dict)
+    apis: dict[ToolName, ApiEntry] = Field(default_factory=dict)
+
+
+def load_outside_tools(path: Path, environment: Mapping[str, str] | None = None) -> OutsideTools:
+    """Return the content of a file; raises `InvalidToolSet`.
+
+    `environment` has the variables that the file may name; by default those of this process.
+    """
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidToolSet(f"expected outside tools in {path.name!r}, found {error}") from error
+    variables = os.environ if environment is None else environment
+    try:
+        return OutsideTools.model_validate(_fill(content, variables, path.name))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InvalidToolSet(f"{path.name}: {place}: {first['msg']}") from error
+
+
+def check_address(value: str) -> str:
+    """Return the address of a server; raises `ValueError`."""
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or _UNSEEN.search(value):
+        raise ValueError("expected an address that begins with https:// or http://")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ValueError("expected an address without user, query and fragment")
+    return value
+
+
+def _fill(value: Any, variables: Mapping[str, str], source: str) -> Any:
+    """Return a value with the variables that its texts name."""
+    if isinstance(value, dict):
+        return {key: _fill(one, variables, source) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_fill(one, variables, source) for one in value]
+    if not isinstance(value, str):
+        return value
+    missing = [name for name in _VARIABLE.findall(value) if name not in variables]
+    if missing:
+        raise InvalidToolSet(f"{source}: expected the variable {missing[0]!r}, found none")
+    return _VARIABLE.sub(lambda found: variables[found[1]], value)
+
+
+HIDDEN = "[hidden]"
+_SHORTEST = 4
+_SHORTEST_INSIDE = 8
+"""Characters from which a secret is hidden inside of words, too."""
+
+
+def make_redaction(*configured: Mapping[str, str]) -> Callable[[str], str]:
+    """Return a function that hides the values of headers and of variables of the environment.
+
+    Of `Bearer abc` the last word is hidden as well, because a server may quote it alone.
+    """
+    values = [value.strip() for one in configured for value in one.values()]
+    words = {word for value in values for word in (value, value.rpartition(" ")[2])}
+    secrets = sorted((one for one in words if len(one) >= _SHORTEST), key=len, reverse=True)
+    if not secrets:
+        return str
+    pattern = re.compile("|".join(map(_match, secrets)))
+    return lambda text: pattern.sub(HIDDEN, text)
+
+
+def _match(secret: str) -> str:
+    exact = re.escape(secret)
+    return exact if len(secret) >= _SHORTEST_INSIDE else rf"(?<!\w){exact}(?!\w)"
+
 
 _SHOWN_KIND = 60
 

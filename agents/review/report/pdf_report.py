@@ -58,7 +58,7 @@ def render_pdf(report: PrintedReport, *, base: Base = "") -> bytes:
             width = A4[0] - 2 * _MARGIN
             story.append(_make_table(part.table, make_paragraph, width))
     if letters.lacking:
-        note = f"{letters.lacking} letters are not in the font and are shown as ?"
+        note = f"{letters.lacking} characters are not in the font and are shown as ?"
         story.append(make_paragraph(ReportText(note), "text"))
     buffer = BytesIO()
     page = SimpleDocTemplate(

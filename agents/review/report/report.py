@@ -40,7 +40,9 @@ def clean_quotation(text: str) -> str:
 
 
 def break_addresses(text: str) -> str:
-    """Return a text in which no viewer finds an address: `example[.]com`."""
+    """Return a text in which addresses are broken, so that no viewer makes links of them:
+    `example[.]com`.
+    """
     parts, end = [], 0
     for found in find_addresses(text):
         parts += [text[end : found.start], found.text.translate(_BROKEN)]
@@ -176,7 +178,7 @@ class ReviewReport(BaseModel, frozen=True):
 
     @property
     def undecided(self) -> tuple[ReportedRequirement, ...]:
-        """What nobody could judge."""
+        """The requirements without a verdict."""
         return tuple(one for one in self.requirements if one.status == Status.UNDECIDED.value)
 
 

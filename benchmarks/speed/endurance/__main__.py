@@ -5,7 +5,7 @@ import asyncio
 import shlex
 import sys
 
-from benchmarks.speed.endurance import bounded, overload, poison, rolling
+from benchmarks.speed.endurance import bounded, overload, restarts
 from benchmarks.speed.endurance.results import RunResult
 
 
@@ -57,9 +57,13 @@ async def _run(wanted: argparse.Namespace) -> RunResult:
         case "bounded":
             return await bounded.run(bounded.Bounded(wanted.questions, wanted.restarts))
         case "poison":
-            return await poison.run(poison.Poison(wanted.seconds, wanted.every, seed=wanted.seed))
+            return await restarts.run_poison(
+                restarts.Poison(wanted.seconds, wanted.every, seed=wanted.seed)
+            )
         case _:
-            return await rolling.run(rolling.Rolling(wanted.seconds, wanted.rounds, wanted.seed))
+            return await restarts.run_rolling(
+                restarts.Rolling(wanted.seconds, wanted.rounds, wanted.seed)
+            )
 
 
 def _overload(wanted: argparse.Namespace) -> overload.Overload:

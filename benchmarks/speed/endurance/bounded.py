@@ -8,10 +8,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from benchmarks.speed.endurance.askers import PATIENCE_SECONDS, TEXT, desk_of
 from benchmarks.speed.endurance.results import Check, RunResult
-from benchmarks.speed.endurance.worker_fleet import AGAIN, READY, WorkerFleet, Workers
-from benchmarks.speed.harness.server import private_redis
+from benchmarks.speed.endurance.worker_fleet import (
+    AGAIN,
+    PATIENCE_SECONDS,
+    READY,
+    TEXT,
+    WorkerFleet,
+    Workers,
+    desk_of,
+)
+from benchmarks.speed.redis_server import private_redis
 from broker.keys import GROUP, SHARDS, stream_key
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.speed.endurance.askers import Answers, Askers
 from benchmarks.speed.endurance.results import Check, RunResult
-from benchmarks.speed.endurance.worker_fleet import WorkerFleet, Workers
-from benchmarks.speed.harness.server import private_redis
+from benchmarks.speed.endurance.worker_fleet import Answers, Askers, WorkerFleet, Workers
+from benchmarks.speed.redis_server import private_redis
 from broker.producer import AdmissionPolicy
 from broker.transport.connect import connect
 

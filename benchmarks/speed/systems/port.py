@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from typing import Protocol
 
 from benchmarks.speed.payload import Payload
 
@@ -46,19 +45,17 @@ class Watch:
     held: Callable[[str], Awaitable[None]] = field(default=never_holds)
 
 
-class SystemProcess(Protocol):
-    """Opens a system."""
-
-    def __call__(self, setting: Setting, watch: Watch) -> AbstractAsyncContextManager[Ask]: ...
+OpenSystem = Callable[[Setting, Watch], AbstractAsyncContextManager[Ask]]
 
 
 @dataclass(frozen=True, slots=True)
 class System:
     """A row of the table: where its system is, what it is made of, and what it promises.
 
-    `module` names the system; `packages` are the distributions whose versions are shown.
-    `guarantees` are short and were read in the system's code. `broker` is False for one without
-    Redis, and `recovers` for one that has nothing that takes over a dead worker's work by itself.
+    `module` names the system, and its function if that is not `harness`; `packages` are the
+    distributions whose versions are shown. `guarantees` are short and were read in the system's
+    code. `broker` is False for one without Redis, and `recovers` for one that has nothing that
+    takes over a dead worker's work by itself.
     """
 
     name: str
@@ -108,7 +105,7 @@ SYSTEMS = (
         _says("yes", "no", "no", "while it runs", "no", "no: entries stay"),
     ),
     System(
-        "taskiq-streams", "taskiq_streams_system", ("taskiq-redis-streams", "taskiq"),
+        "taskiq-streams", "taskiq_system:harness_of_streams", ("taskiq-redis-streams", "taskiq"),
         "`RedisStreamsBroker` with 256 pending at most; else as taskiq-redis.",
         _says("yes", "no", "no", "while it runs", "no", "no: entries stay"),
     ),

@@ -1,4 +1,7 @@
-"""taskiq on its stream broker: one task for each role, all on the broker's one stream."""
+"""taskiq: one task for each role, all on the one stream of its broker.
+
+Its own stream broker, and that of taskiq-redis-streams, which recovers by heartbeats.
+"""
 
 import asyncio
 import logging
@@ -14,6 +17,9 @@ from benchmarks.speed.payload import ROLES, Fields
 from benchmarks.speed.systems.port import Ask, Setting, Watch
 
 AT_ONCE = 256
+INTERVALS_IN_A_LEASE = 6
+"""As in the defaults of taskiq-redis-streams: a minute of life, a heartbeat and a look at the
+others each 10 seconds."""
 MakeBroker = Callable[[Setting, str], AsyncBroker]
 
 
@@ -28,6 +34,23 @@ def _broker(setting: Setting, url: str) -> AsyncBroker:
         options["idle_timeout"] = int(setting.lease_seconds * 1000)
         options["unacknowledged_lock_timeout"] = setting.lease_seconds
     return RedisStreamBroker(url, consumer_id="0", **options)
+
+
+def harness_of_streams(setting: Setting, watch: Watch) -> AbstractAsyncContextManager[Ask]:
+    """Open the system on the broker of taskiq-redis-streams."""
+    return open_system(_streams_broker, setting, watch)
+
+
+def _streams_broker(setting: Setting, url: str) -> AsyncBroker:
+    from taskiq_redis_streams import RedisStreamsBroker
+
+    options: dict[str, Any] = {}
+    if setting.lease_seconds:
+        lease_ms = int(setting.lease_seconds * 1000)
+        options["consumer_heartbeat_ttl"] = lease_ms
+        options["consumer_heartbeat_interval"] = lease_ms // INTERVALS_IN_A_LEASE
+        options["reclaim_interval"] = lease_ms // INTERVALS_IN_A_LEASE
+    return RedisStreamsBroker(url, max_pending=AT_ONCE, **options)
 
 
 @asynccontextmanager

@@ -18,11 +18,10 @@ from deploy.assembly.runtime import Runtime, desk
 from deploy.chat_channels import CHAT_CHANNELS
 from envelope.question import parse_groups
 from envelope.texts import Texts
-from gateway.chat.chat_groups import ChatGroups, UserGroups
 from gateway.chat.connector import ChatChannel
-from gateway.chat.metrics import push_metrics
+from gateway.chat.delivery import push_metrics
 from gateway.chat.people import People, PersonLimits
-from gateway.chat.ports import Channel, ChatPolicy, PushBroker
+from gateway.chat.ports import Channel, ChatGroups, ChatPolicy, PushBroker, UserGroups
 from memory.chat_state import RedisPushMemory
 from memory.errors import MemoryUnavailableError
 from memory.leader_lock import RedisDuty

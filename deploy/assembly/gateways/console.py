@@ -1,4 +1,4 @@
-"""Assembles the console: who may enter it, and what its pages read."""
+"""Assembles the console: its access control, and the data of its pages."""
 
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -90,7 +90,7 @@ async def _publish_all(frame: Frame, pages: VerifiedPages, settings: Settings) -
         for one in settings.of_assistants():
             await pages.publish((one.tenant, one.assistant))
     except (RecordsUnavailableError, MemoryStoreError) as error:
-        # The desk answers without them; they are published with the next change or start.
+        # Questions are answered without them; they are published at the next change or start.
         log.warning("verified_answers_unavailable", error=str(error))
 
 
@@ -104,7 +104,7 @@ class ConsoleParts:
 
 
 def make_gate(settings: Settings, client: "Redis") -> Gate:
-    """Return what verifies sessions and roles."""
+    """Return the access control, which verifies sessions and roles."""
     parts = urlsplit(settings.public_url or "")
     sessions = RedisConsoleSessions(
         client,
@@ -117,7 +117,7 @@ def make_gate(settings: Settings, client: "Redis") -> Gate:
 
 
 def list_roles(settings: Settings) -> Mapping[Assistant, Mapping[str, Role]]:
-    """Return the roles by served assistant and person; of several the greatest."""
+    """Return the highest role of each person, by served assistant."""
     found: dict[Assistant, dict[str, Role]] = {}
     for one in settings.of_assistants():
         assistant = (one.tenant, one.assistant)
@@ -142,7 +142,7 @@ def make_provider(settings: Settings) -> OidcProvider | None:
     if not settings.oidc_client_id or settings.public_url is None:
         raise CommandError(
             "OIDC_ISSUER needs OIDC_CLIENT_ID, and PUBLIC_URL, the address to which the provider "
-            f"leads back (register PUBLIC_URL{PATH}/login/return there)"
+            "redirects people after the sign-in (register PUBLIC_URL{PATH}/login/return there)"
         )
     if "openid" not in settings.oidc_scopes:
         raise CommandError('OIDC_SCOPES: expected "openid" among them')

@@ -1,4 +1,4 @@
-"""What an owner does with sources from the console, and the settings that it shows."""
+"""The operations on sources in the console, and the settings that it shows."""
 
 import asyncio
 import os
@@ -96,7 +96,7 @@ class ConsoleOperations:
         task.add_done_callback(self._reading.discard)
 
     def stop(self) -> None:
-        """Give up what is being read."""
+        """Cancel running reads."""
         for task in self._reading:
             task.cancel()
 

@@ -101,7 +101,7 @@ class IndexedDocuments:
                 try:
                     index = await open_index(settings, make_embedder(settings))
                 except KnowledgeError as error:
-                    # Visitors are only asked to try again; the operator has to know why.
+                    # Visitors are only asked to try again; the reason is logged for the operator.
                     log.warning("index_not_opened", reason=str(error))
                     raise
                 self._own.push_async_callback(index.close)

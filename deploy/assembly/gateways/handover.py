@@ -1,4 +1,4 @@
-"""Assembles the hand-over to a person: who receives conversations, and how answers come back."""
+"""Assembles the hand-over to a person: receivers of conversations, and storage of answers."""
 
 import asyncio
 import hashlib
@@ -288,14 +288,14 @@ class StoredHandOver:
         return not self._journals_alone and bool(await self._conversations.turns(question))
 
     async def _list_turns(self, question: Question) -> tuple[tuple[str, str], ...]:
-        """Return what was said, from the memory, which keeps it longer than the journals."""
+        """Return the turns from the memory, which keeps them longer than the journals."""
         turns = await self._conversations.turns(question)
         if not turns:
             return await self._list_recent(question)
         return tuple((str(turn.speaker), turn.text) for turn in turns[-MOST_TURNS:])
 
     async def _list_recent(self, question: Question) -> tuple[tuple[str, str], ...]:
-        """Return what was said, from the journals, which chat channels may read."""
+        """Return the turns from the journals, which chat channels may read."""
         recent = await self._conversations.recent_messages(question, limit=MOST_TURNS)
         turns = []
         for one in recent:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from agents.review.cost_estimate import estimate_cost
-from broker.replies.transcripts import RecentMessage, Transcripts
+from broker.journal_reader import RecentMessage, Transcripts
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.data_folder import KeyHistory
@@ -34,15 +34,13 @@ from gateway.api_keys import Key
 from gateway.connections.bodies import BufferBudget
 from gateway.console.people import PeoplePages
 from gateway.console.routes import Console, console_router
-from gateway.conversation_erasure import erase
+from gateway.desk import erase
 from gateway.http.access import AllowedHosts, Guard
-from gateway.http.app import MakeEndpoint, make_app
+from gateway.http.app import MakeEndpoint, PrometheusHttpMeter, make_app
 from gateway.http.context import HttpChannel
 from gateway.http.links import SourceLinks
-from gateway.http.metrics import PrometheusHttpMeter
-from gateway.http.routes.catalog import Catalog
+from gateway.http.routes.catalog import Catalog, gaps_router
 from gateway.http.routes.documents import reader_router
-from gateway.http.routes.gaps import gaps_router
 from gateway.http.routes.review_form import ReviewEstimate
 from gateway.http.routes.reviews import EstimateReview, ReviewParts, estimate_nothing
 from gateway.http.visitors import VisitorLimits, Visitors
@@ -415,7 +413,7 @@ def _find_mcp(
 
 
 def _make_estimate(settings: Settings) -> EstimateReview:
-    """Return what says before a review what it takes; without a model, nothing."""
+    """Return the estimator of reviews; None without a model."""
     if not settings.uses_model:
         return estimate_nothing
 

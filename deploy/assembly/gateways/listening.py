@@ -1,4 +1,4 @@
-"""Where the commands of chat channels listen, how they are probed, and the secrets they need."""
+"""The shared parts of the commands of chat channels: listening, probes and secrets."""
 
 import argparse
 import asyncio
@@ -29,7 +29,7 @@ LOCAL = "127.0.0.1"
 MEBIBYTE = 1024 * 1024
 LOOK_SECONDS = 2.0
 STUCK_DEADLINES = 2.0
-"""After this many lifetimes of a question without a turn, the event loop counts as dead."""
+"""The event loop counts as dead if it is blocked for this many lifetimes of a question."""
 NOBODY = Question(tenant="probe", assistant="probe", conversation_id="-", message_id="-")
 
 
@@ -56,8 +56,8 @@ def require_secret(secret: SecretStr | None, name: str, what: str) -> str:
 
 def limits_of(settings: Settings) -> "ConnectionLimits":
     """Return the limits of connections, within the number of files that the process may open."""
-    from gateway.connections.descriptors import raise_descriptor_limit
     from gateway.connections.limits import ConnectionLimits
+    from gateway.connections.server import raise_descriptor_limit
 
     limits = ConnectionLimits(
         connections=settings.http_connections,
@@ -86,7 +86,7 @@ def budget_of(settings: Settings) -> "BufferBudget":
 @asynccontextmanager
 async def serve_app(app: "ASGIApp", host: str, port: int, settings: Settings) -> AsyncIterator[int]:
     """Serve an application inside the context; yield the port."""
-    from gateway.http.uvicorn_server import listening, serving
+    from gateway.connections.server import listening, serving
 
     listener = listening(host, port)
     proxies = settings.trusted_proxies
@@ -99,7 +99,7 @@ async def serve_app(app: "ASGIApp", host: str, port: int, settings: Settings) ->
 
 
 class Watch:
-    """Answers `/healthz` and `/readyz` of a chat channel, from its last look at Redis."""
+    """Answers `/healthz` and `/readyz` of a chat channel, from its last check of Redis."""
 
     def __init__(self, runtime: "Runtime") -> None:
         self._broker = runtime.broker
@@ -119,7 +119,7 @@ class Watch:
         still = time.monotonic() - self._last_turn
         if still <= self._stuck_seconds:
             return ""
-        return f"the event loop has stood still for {still:.0f} s"
+        return f"the event loop has been blocked for {still:.0f} s"
 
     def unready(self) -> str:
         """Return why the channel cannot accept messages, or an empty text."""

@@ -28,14 +28,14 @@ from deploy.assembly.recording import Records
 from deploy.assembly.runtime import Runtime
 from deploy.errors import CommandError
 from envelope.question import Question
-from gateway.conversation_erasure import erase
+from gateway.desk import erase
 from gateway.review_ports import DocumentEntry, DocumentRefusedError, ReportForm
 from knowledge.documents.decoding import MAX_BYTES
 from knowledge.documents.folder import FolderListing, walk
 from knowledge.sections import document_of
 
 _MOST_DOCUMENTS = 2 * MOST_FOUND
-"""Of one review: a folder of documents against a folder of rules."""
+"""Maximum number of documents in the folders of a review."""
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class LocalReview:
     anchors: dict[str, str] = field(default_factory=dict)
     """The anchors of the passages of these files, by their ids."""
     skipped: list[str] = field(default_factory=list)
-    """Files of a folder that no reader is for."""
+    """Files of a folder in a format that is not supported."""
 
     async def find(self, name: str, *, is_rule: bool = False) -> Sequence[DocumentEntry]:
         """Return the documents of a name: files of this machine, else those of the index.
@@ -82,7 +82,7 @@ class LocalReview:
         if isinstance(found, dict):
             written = await self.reports.read_checklist(self.question, found)
         if written is None:
-            raise CommandError("expected a checklist, found none: no rules were read")
+            raise CommandError("there is no checklist to write, because no rules were read")
         return written
 
     def render(self, report: Report, form: ReportForm) -> bytes:
@@ -100,7 +100,7 @@ class LocalReview:
         files = sorted(listing.files, key=lambda one: make_sort_key(str(one.path)))
         found: dict[str, DocumentEntry] = {}
         for one in files:
-            # A part of a law that is not read must not look like one that demands nothing.
+            # An unread part of a law must not look like a part without requirements.
             entry = await self._attach_named(one.location, str(one.path))
             found[entry.id] = entry
         return tuple(found.values())

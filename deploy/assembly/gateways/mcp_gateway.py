@@ -12,10 +12,9 @@ from deploy.assembly.gateways.searchable_library import OwnedLibrary
 from deploy.assembly.runtime import Runtime, desks
 from deploy.errors import CommandError
 from gateway.http.access import AllowedHosts
-from gateway.http.admission_queue import AdmissionQueue
+from gateway.http.admission_queue import AdmissionQueue, QuestionSender
+from gateway.http.app import PrometheusHttpMeter
 from gateway.http.library import CallersLibrary
-from gateway.http.metrics import PrometheusHttpMeter
-from gateway.http.question_sender import QuestionSender
 
 if TYPE_CHECKING:
     from gateway.mcp.server import DeskTools
@@ -32,13 +31,15 @@ async def open_mcp_tools(
     runtime: Runtime, *, assistant: str | None, groups: Sequence[str]
 ) -> AsyncIterator["DeskTools"]:
     """Provide the tools; `groups` are those of the person, where the settings name no key."""
+    from gateway.mcp.endpoint import find_local_caller
     from gateway.mcp.server import DeskTools
-    from gateway.mcp.stdio import find_local_caller
 
     settings, client = runtime.settings, runtime.endpoint.client()
     key = "" if settings.mcp_key is None else settings.mcp_key.get_secret_value()
     if key and groups:
-        raise CommandError("expected no --groups, because MCP_KEY is set: the key has its own")
+        raise CommandError(
+            "--groups cannot be used with MCP_KEY, because the key defines the groups"
+        )
     try:
         channel = await make_channel(
             runtime,

@@ -24,8 +24,8 @@ from citations.printed_report import (
 )
 from config.settings import Settings
 from envelope.question import Question
+from gateway.answer import Opens
 from gateway.review_ports import DocumentRefusedError, ReportForm
-from gateway.source_urls import Opens
 from memory.work_store import RedisWorkStore
 
 if TYPE_CHECKING:

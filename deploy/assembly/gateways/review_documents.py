@@ -10,7 +10,7 @@ from agents.named_documents import make_sort_key
 from config.settings import Settings
 from deploy.assembly.languages import language_of, make_detector
 from envelope.question import Question
-from gateway.http.reading_turns import ReadingTurns
+from gateway.http.routes.attachments import ReadingTurns
 from gateway.port import (
     CatalogEntry,
     CatalogSelection,
@@ -51,7 +51,7 @@ class StoredAttachments:
     """A `gateway.review_ports.Attachments`.
 
     A process that reads starts with the first file, another when two clients need one at the same
-    time. Each file is read within the limits of ingestion; `ReadingTurns` says whose is next.
+    time. Each file is read within the limits of ingestion; `ReadingTurns` decides the order.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class StoredAttachments:
         if stored is Stored.NO_ROOM:
             raise DocumentRefusedError(
                 f"expected at most {self._most_documents} documents of a usual size in a "
-                "conversation, found no room for one more: begin another conversation",
+                f"conversation, found no room for another one: start a new conversation",
                 "too_many_documents",
             )
         return replace(name_document(document), is_new=stored is Stored.ADDED)
@@ -130,7 +130,7 @@ class StoredAttachments:
         await asyncio.to_thread(self._opened.close)
 
     async def _read(self, name: str, data: bytes, groups: Sequence[str]) -> AttachedDocument:
-        # Imported here: the readers are needed only where somebody gives a document.
+        # Imported here: the readers are needed only if a document is added.
         from knowledge.library.attachment_reading import read_attachment
 
         reader = self._idle.pop() if self._idle else self._make_reader()
@@ -153,7 +153,7 @@ class StoredAttachments:
 
 
 def name_document(document: AttachedDocument) -> DocumentEntry:
-    """Return what people read of a document of a conversation."""
+    """Return the name under which people see a document of a conversation."""
     return DocumentEntry(
         id=document.id,
         title=document.title,

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--message",
         metavar="ID",
-        help="id of the message; a question sent twice under one id is answered once",
+        help="id of the message; a question that is sent twice with the same id is answered once",
     )
     add_groups_argument(parser)
     add_way_arguments(parser)
@@ -45,8 +45,8 @@ def add_way_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--way",
         choices=[way.value for way in WayName],
-        help="how to answer: one search, a loop of tool calls, specialists for reviews, a swarm of "
-        "workers, or as the question needs (default: the setting WAY)",
+        help="how to answer: one search, a loop of tool calls, specialists for reviews, a swarm "
+        "of workers, or the way that fits the question (default: the setting WAY)",
     )
     parser.add_argument(
         "--strategy",
@@ -54,7 +54,9 @@ def add_way_arguments(parser: argparse.ArgumentParser) -> None:
         help="how a swarm divides the question: intelligent, parallel or council "
         "(default: the setting SWARM_STRATEGY)",
     )
-    parser.add_argument("--persona", default="", help="in whose voice a swarm answers")
+    parser.add_argument(
+        "--persona", default="", help="role or person in whose voice a swarm answers"
+    )
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -73,7 +75,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def check_strategy(name: str | None) -> str:
-    """Return the name of a strategy that exists, empty for none; raises `CommandError`."""
+    """Return the strategy if it exists, empty if none is given; raises `CommandError`."""
     if not name:
         return ""
     # It imports the swarm, which other questions do not need.
@@ -102,13 +104,13 @@ async def _ask(message: Message, *, as_json: bool, way: str | None) -> int:
             reply = await show_progress(desk, message)
             if not reply:
                 reply = desk.last_resort(desk.question(message), message.language)
-        # The desk takes as long to close as a call of a worker that the answer did without.
+        # Closing waits for calls of workers that were still running when the answer was finished.
         _show(reply, message, settings, as_json=as_json)
     return EXIT_STATUSES.get(str(reply.get("outcome")), 1)
 
 
 def name_report_command(reply: Mapping[str, JsonValue]) -> str:
-    """Return the command that writes the report of a review; empty: the reply has none."""
+    """Return the command that writes the report of a review, or "" if the reply has no report."""
     documents, against = _list_ids(reply.get("documents")), _list_ids(reply.get("against"))
     if not reply.get("review_report"):
         return ""
@@ -140,5 +142,5 @@ def _show(
             answer = f'refdesk ask --conversation {message.conversation_id} "..."'
             sys.stderr.write(f"refdesk: to answer this, run: {answer}\n")
         if command := name_report_command(reply):
-            sys.stderr.write(f"refdesk: to have the report as a file, run:\n{command}\n")
+            sys.stderr.write(f"refdesk: to write the report to a file, run:\n{command}\n")
     sys.stdout.flush()

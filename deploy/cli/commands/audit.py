@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_groups_argument(parser)
     parser.epilog = (
-        f"exit status: 0 every citation is good, {EXIT_WRONG_CITATIONS} some are wrong, 1 error"
+        f"exit status: 0 every citation is correct, {EXIT_WRONG_CITATIONS} some are wrong, 1 error"
     )
 
 
@@ -61,7 +61,9 @@ def _read_file(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except UnicodeDecodeError as error:
-        raise CommandError(f"expected text in UTF-8, found byte {error.start} of another") from None
+        raise CommandError(
+            f"expected text in UTF-8, found another encoding at byte {error.start}"
+        ) from None
 
 
 async def _audit(answer: "ReadAnswer", groups: "Sequence[str]") -> "CitationAudit":
@@ -89,7 +91,7 @@ async def _find_passages(
 
 def _list_lines(audit: "CitationAudit") -> Iterator[str]:
     if not audit.citations:
-        yield "there are no citations in the text"
+        yield "the text has no citations"
     for one in audit.citations:
         mark = "ok   " if one.is_good else "WRONG"
         yield from wrap(f"{mark} {one.label} {one.claim}")
@@ -100,6 +102,6 @@ def _list_lines(audit: "CitationAudit") -> Iterator[str]:
     for sentence in audit.uncited:
         yield from wrap(f"note  without a citation: {sentence}")
     for label in audit.unused:
-        yield f"note  {label} is in the list of sources, and nothing cites it"
+        yield f"note  {label} is in the list of sources, but no sentence cites it"
     good = sum(one.is_good for one in audit.citations)
-    yield f"{good} of {len(audit.citations)} citations are good"
+    yield f"{good} of {len(audit.citations)} citations are correct"

@@ -1,4 +1,4 @@
-"""Talks to the desk in the terminal, and shows the stage a question is in while it works."""
+"""Holds a conversation in the terminal, and shows the stage of each question."""
 
 import argparse
 import asyncio
@@ -40,7 +40,7 @@ def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk chat`."""
     conversation = chosen.conversation or f"chat-{uuid4().hex[:12]}"
     if sys.stdin.isatty():
-        # Gives `input` its editing keys and its history.
+        # Importing readline gives `input` editing keys and a history.
         importlib.import_module("readline")
     with _terminal_as_it_was():
         first = Message(
@@ -57,7 +57,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 @contextmanager
 def _terminal_as_it_was() -> Iterator[None]:
-    """Put the terminal back when Ctrl-C ends the chat in the middle of a line."""
+    """Restore the terminal's state when Ctrl-C ends the chat in the middle of a line."""
     if not sys.stdin.isatty():
         yield
         return
@@ -101,7 +101,7 @@ def _show(reply: dict[str, JsonValue], *, asked_back: bool) -> None:
 
 
 async def _next_line() -> str | None:
-    """Return the next line that says something, or None when the person leaves."""
+    """Return the next line that is not empty, or None when the person ends the chat."""
     while (line := await _read_beside()) is not None:
         if line in LEAVING:
             return None
@@ -113,7 +113,7 @@ async def _next_line() -> str | None:
 
 
 async def _read_beside() -> str | None:
-    """Read in a thread that nothing waits for, so that Ctrl-C ends the chat at once."""
+    """Read a line in a daemon thread, so that Ctrl-C ends the chat immediately."""
     loop = asyncio.get_running_loop()
     read: asyncio.Future[str | None] = loop.create_future()
 
@@ -138,7 +138,7 @@ def _read() -> str | None:
 
 
 def _resolve_choice(line: str, options: list[str]) -> str:
-    """A number picks the option it stands before."""
+    """Return the option that a number selects; any other text is returned unchanged."""
     if line.isdecimal() and 1 <= int(line) <= len(options):
         return options[int(line) - 1]
     return line
@@ -152,5 +152,8 @@ async def _ask_desk(desk: Desk, message: Message) -> dict[str, JsonValue]:
         return {}
     reply = await show_progress(desk, message)
     if not reply:
-        sys.stderr.write("refdesk: no answer before the deadline; see: refdesk status\n")
+        sys.stderr.write(
+            "refdesk: there was no answer before the deadline; to see whether "
+            "workers are running: refdesk status\n"
+        )
     return reply

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seconds",
         type=_count,
         metavar="N",
-        help="end after N seconds (default: CRAWL_SECONDS)",
+        help="stop after N seconds (default: CRAWL_SECONDS)",
     )
     add_result_arguments(parser)
 

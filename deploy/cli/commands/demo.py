@@ -1,4 +1,4 @@
-"""Shows the desk at work on the example documents: three questions and one trace."""
+"""Runs a demonstration on the example documents: three questions and one trace."""
 
 import argparse
 import asyncio
@@ -23,7 +23,7 @@ QUESTIONS = (
     ("one that is out of scope", "What will the weather be like tomorrow?"),
 )
 NEXT = """\
-What next? The demo has separate documents and data, in {data}:
+What next? The demo keeps its documents and data apart from yours, in {data}:
   export REFDESK_DATA={data}     to go on with the demo
   .venv/bin/refdesk chat                      talk to it; it remembers the conversation
   .venv/bin/refdesk ask "What does error 4029 mean?"

@@ -1,4 +1,4 @@
-"""Examines an installation: what is configured, what answers, what is slow, what is missing."""
+"""Checks an installation: what is configured, what answers, what is slow, what is missing."""
 
 import argparse
 import asyncio
@@ -27,7 +27,7 @@ from memory.presence import RedisControls, RedisPresence
 
 EXIT_FAULTS = 10
 PATIENCE_SECONDS = 15.0
-"""How long a part may take to answer; a model that is loaded first may need most of it."""
+"""Time limit of the check of one part; a model that must be loaded first may need most of it."""
 SLOW_REDIS_SECONDS = 0.05
 SLOW_MODEL_SECONDS = 10.0
 SLOW_EMBEDDING_SECONDS = 1.0
@@ -41,10 +41,9 @@ State = Literal["ok", "note", "fault", "off"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found about one part.
-
-    `fault`: something does not work. `note`: it works, and should be looked at. `off`: it is not
-    configured. `seconds`: how long it took to answer, where that was measured.
+    """The result of the check of one part. `fault`: it does not work. `note`: it works but needs
+    attention. `off`: it is not configured. `seconds`: how long it took to answer, if that was
+    measured.
     """
 
     part: str
@@ -76,7 +75,9 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def hide_secrets(found: Sequence[Finding], secrets: set[str]) -> list[Finding]:
-    """Return the findings without keys and passwords, which errors of clients may quote."""
+    """Return the findings without keys and passwords, which the error messages of clients may
+    contain.
+    """
     hidden = []
     for one in found:
         text = one.text
@@ -87,10 +88,10 @@ def hide_secrets(found: Sequence[Finding], secrets: set[str]) -> list[Finding]:
 
 
 async def examine(settings: Settings) -> list[Finding]:
-    """Examine every part; a part that fails or hangs does not keep the others from their turn."""
+    """Check every part; a part that fails or hangs does not stop the checks of the others."""
     found = [_check_versions(), *_check_settings(), *_check_disk(settings)]
     found += await _within("redis", lambda: _check_redis(settings))
-    # The index is examined before its embedding model is loaded a second time for the question.
+    # The index is checked first, because the check of the embedding loads the model a second time.
     found += await _within("index", lambda: _check_index(settings))
     rest: list[tuple[str, Callable[[], Awaitable[Sequence[Finding]]]]] = [
         ("embedding", lambda: _check_embedding(settings)),
@@ -132,7 +133,7 @@ def _check_settings() -> list[Finding]:
     file = find_env_file()
     lines = describe_env_file(Settings, file, os.environ)
     warnings = [line for line in lines if not line.startswith("settings are read from")]
-    place = "the environment alone" if file is None else str(file.path)
+    place = "the environment only" if file is None else str(file.path)
     notes = [Finding("settings", "note", line.removeprefix("warning: ")) for line in warnings]
     return [Finding("settings", "ok", f"read from {place}"), *notes]
 
@@ -141,7 +142,14 @@ def _check_disk(settings: Settings) -> list[Finding]:
     folder = settings.refdesk_data.resolve()
     existing = next(one for one in (folder, *folder.parents) if one.exists())
     if not os.access(existing, os.W_OK):
-        return [Finding("disk", "fault", f"{existing} cannot be written (REFDESK_DATA)")]
+        return [
+            Finding(
+                "disk",
+                "fault",
+                f"{existing} is not writable; change its permissions, or "
+                f"set REFDESK_DATA to another folder",
+            )
+        ]
     free = shutil.disk_usage(existing).free
     text = f"{folder}, {free / GIBIBYTE:.1f} GiB free"
     return [Finding("disk", "note" if free < LEAST_FREE_BYTES else "ok", text)]
@@ -157,10 +165,10 @@ async def _check_redis(settings: Settings) -> Sequence[Finding]:
         found = [Finding("redis", state, server, round(seconds, 3))]
         waiting, dead = (sum(getattr(one, name) for one in roles) for name in ("depth", "dead"))
         if dead:
-            text = f"{dead} dead letters; look at them with: refdesk dead list"
+            text = f"{dead} dead letters: questions that failed; list them with: refdesk dead list"
             found.append(Finding("queues", "note", text))
         else:
-            found.append(Finding("queues", "ok", f"{waiting} entries wait or run"))
+            found.append(Finding("queues", "ok", f"{waiting} entries waiting or running"))
         return [*found, *(await _check_clock(runtime)), *(await _check_workers(runtime))]
 
 
@@ -170,9 +178,13 @@ async def _check_clock(runtime: Runtime) -> list[Finding]:
         seconds, microseconds = await client.time()
         apart = abs(int(seconds) + int(microseconds) / 1e6 - (before + time.time()) / 2)
     if apart > CLOCK_SECONDS:
-        text = f"{apart:.1f} s apart from the clock of Redis; synchronise both machines (NTP)"
+        text = f"{apart:.1f} s difference to the clock of Redis; synchronise both machines (NTP)"
         return [Finding("clock", "note", text)]
-    return [Finding("clock", "ok", f"as the clock of Redis, within {CLOCK_SECONDS:.0f} s")]
+    return [
+        Finding(
+            "clock", "ok", f"differs from the clock of Redis by less than {CLOCK_SECONDS:.0f} s"
+        )
+    ]
 
 
 async def _check_workers(runtime: Runtime) -> list[Finding]:
@@ -182,12 +194,18 @@ async def _check_workers(runtime: Runtime) -> list[Finding]:
     missing = [role for role in ROLES if not any(role in one.roles for one in living)]
     found = [Finding("workers", "note", note) for note in notes]
     if not living:
-        text = "none runs; serve, ask and up run all roles themselves"
+        text = "no worker process is running; refdesk serve, ask and up run all roles themselves"
         return [Finding("workers", "off", text), *found]
     if missing:
-        text = f"no process runs {', '.join(missing)}; start: refdesk worker --role ROLE"
+        text = (
+            f"no worker runs {', '.join(missing)}, so questions wait; "
+            "start one with: refdesk worker --role ROLE"
+        )
         return [Finding("workers", "fault", text), *found]
-    return [Finding("workers", "ok", f"{len(living)} processes run every role"), *found]
+    return [
+        Finding("workers", "ok", f"every role is run by one of {len(living)} processes"),
+        *found,
+    ]
 
 
 @asynccontextmanager
@@ -246,7 +264,7 @@ async def _check_models(settings: Settings) -> Sequence[Finding]:
             found.append(Finding("models", "fault", f"{one.model}: {one.problem}"))
             continue
         is_slow = one.seconds is not None and one.seconds > SLOW_MODEL_SECONDS
-        cut = "; it reads less than the prompts hold: see refdesk models" if one.is_cut else ""
+        cut = "; its context window is too small, see: refdesk models" if one.is_cut else ""
         state: State = "note" if cut or is_slow else "ok"
         seconds = None if one.seconds is None else round(one.seconds, 3)
         found.append(Finding("models", state, f"{one.model}{cut}", seconds))
@@ -255,7 +273,7 @@ async def _check_models(settings: Settings) -> Sequence[Finding]:
 
 async def _check_records(settings: Settings) -> Sequence[Finding]:
     if not keeps_records(settings):
-        return [Finding("records", "off", "none are kept (RECORDS_DAYS is 0)")]
+        return [Finding("records", "off", "no records are kept (RECORDS_DAYS is 0)")]
     began = time.monotonic()
 
     def look() -> None:
@@ -303,7 +321,7 @@ async def _check_telegram(settings: Settings) -> Sequence[Finding]:
 def _check_sources(settings: Settings) -> list[Finding]:
     sources = SourceRegistry(settings).read().sources
     if not sources:
-        return [Finding("sources", "off", "none was read into this data folder")]
+        return [Finding("sources", "off", "no source has been read into this data folder")]
     failed = [one for one in sources if one.failed]
     oldest = max(0.0, time.time() - min(one.read_at for one in sources)) / DAY_SECONDS
     found = [Finding("sources", "ok", f"{len(sources)}, the oldest was read {oldest:.1f} days ago")]

@@ -1,4 +1,4 @@
-"""Measures the desk on a folder of evaluation data."""
+"""Measures Refdesk on a folder of evaluation data."""
 
 import argparse
 import asyncio
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PURPOSES = {
     "retrieval": "measure whether searches find the right pages",
     "answers": "measure answers to golden questions; see docs/evaluation.md",
-    "grounding": "measure how far a judge agrees with people",
+    "grounding": "measure how often a judge agrees with people",
     "prompt": "send a prompt again that `answers --output` stored",
 }
 
@@ -161,8 +161,7 @@ def _make_variants(chosen: argparse.Namespace, settings: "Settings") -> "tuple[V
     folders: list[Path] = [*dict.fromkeys(chosen.prompts or ())]
     if folders and all((model or settings.gen_model) == "offline" for model in models):
         raise CommandError(
-            "expected a model that reads prompts together with --prompts, found only offline, "
-            "which reads none: add --model NAME"
+            "--prompts needs a model, found only offline, which uses no prompts: add --model NAME"
         )
     variants = []
     for model in models:

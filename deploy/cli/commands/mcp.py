@@ -1,4 +1,4 @@
-"""Answers one program over its standard input and output, by the Model Context Protocol."""
+"""Answers one MCP client over standard input and output."""
 
 import argparse
 import asyncio
@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--assistant", metavar="NAME", help="the assistant that answers")
     add_groups_argument(parser)
     parser.epilog = (
-        "Programs start this command themselves; docs/mcp.md shows their configuration. "
+        "MCP clients start this command themselves; docs/mcp.md shows how to configure them. "
         "`refdesk serve` answers over HTTP at /mcp."
     )
 
@@ -28,7 +28,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 async def _serve(settings: Settings, assistant: str | None, groups: tuple[str, ...]) -> None:
-    from gateway.mcp.stdio import serve_lines
+    from gateway.mcp.endpoint import serve_lines
 
     async with (
         answering(settings, alone=False) as runtime,

@@ -16,18 +16,19 @@ from llm.errors import ModelError
 from llm.port import Usage
 from llm.prices import cost_usd
 from llm.registry import Registry
-from llm.tasks.translate import TASK, Inputs
-from llm.vendors.catalogue import Vendor, VendorAccess, vendors_by_name
+from llm.tasks.question import TRANSLATE, TranslateInputs
+from llm.vendors.catalogue import ModelName, Vendor, VendorAccess, parse_models, vendors_by_name
 from llm.vendors.context_window import OLLAMA_DEFAULT, ContextWindow, find_window
-from llm.vendors.model_names import ModelName, parse_models
 
 EXIT_FAULTS = 9
-PROMPT = Inputs(text="Wie lange hat die Bibliothek geöffnet?", language="de")
+PROMPT = TranslateInputs(text="Wie lange hat die Bibliothek geöffnet?", language="de")
 """A small prompt whose answer has the form that answers of other tasks have."""
 INSTRUCTIONS = 2_000
-"""Tokens of the instructions and the conversation in one prompt, about."""
+"""Approximate number of tokens of the instructions and the conversation in one prompt."""
 ANSWERED = Usage(output_tokens=800)
-"""What the models write for a usual question, about: understanding, answer and judgement."""
+"""Approximate number of tokens that models write for a usual question: understanding, answer and
+judgement.
+"""
 _TASKS = dict.fromkeys(spec.model_task for spec in AGENTS if spec.model_task is not None)
 ORIGINS = {
     "server": "as its server says",
@@ -39,10 +40,9 @@ FIELD = 10
 
 @dataclass(frozen=True, slots=True)
 class ModelCheck:
-    """What was found about one model; `seconds` are those of a small prompt.
-
-    `problem` is empty if the model answered. `question_usd` is about what a usual question costs if
-    the model does all its tasks.
+    """The result of the check of one model; `seconds` is the duration of a small prompt. `problem`
+    is empty if the model answered. `question_usd` estimates the cost of a usual question if this
+    model does all tasks.
     """
 
     model: str
@@ -58,7 +58,7 @@ class ModelCheck:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the model reads less than the prompts of this desk hold."""
+        """Whether the context window of the model is smaller than the prompts."""
         return self.window is not None and self.window.tokens < self.needed_tokens
 
 
@@ -121,7 +121,7 @@ async def _check(
     check = ModelCheck(str(name), tasks, address, _leaves_machine(address))
     try:
         model = registry.vendor_model(name)
-        answer = await model.ask(TASK, PROMPT)
+        answer = await model.ask(TRANSLATE, PROMPT)
     except ModelError as error:
         return replace(check, problem=str(error))
     needed = settings.context_tokens + INSTRUCTIONS
@@ -158,7 +158,7 @@ def _describe(check: ModelCheck) -> Iterator[str]:
 
 
 _LEAVES = {
-    True: "another machine: questions and passages of documents go there",
+    True: "another machine: questions and passages of documents are sent there",
     False: "this machine",
 }
 _FORMS = {
@@ -175,13 +175,17 @@ def _form(check: ModelCheck) -> str:
 def _describe_window(check: ModelCheck) -> str:
     if check.window is None:
         return (
-            f"nobody states how much; prompts of this desk have up to {check.needed_tokens:,} "
+            f"its context window is unknown; prompts of this installation have up to "
+            f"{check.needed_tokens:,} "
             "tokens (MAX_CONTEXT_LENGTH)"
         )
     read = f"{check.window.tokens:,} tokens, {ORIGINS[check.window.origin]}"
     if not check.is_cut:
         return read
-    advice = f"; prompts of this desk have up to {check.needed_tokens:,}, and the rest is lost"
+    advice = (
+        f"; prompts of this installation have up to {check.needed_tokens:,}, and the model "
+        f"does not see the rest"
+    )
     if check.window.origin == "server_default" or check.window.tokens == OLLAMA_DEFAULT:
         return f"{read}{advice}: start Ollama with OLLAMA_CONTEXT_LENGTH=16384"
     return f"{read}{advice}: start the server with a larger context, or set MAX_CONTEXT_LENGTH"

@@ -1,4 +1,4 @@
-"""Runs an ended question again from its journal, with today's models and documents."""
+"""Runs an ended question again from its journal, with the current models and documents."""
 
 import argparse
 import asyncio
@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from pydantic import JsonValue
 
-from broker.replies.transcripts import RecentMessage, Transcripts
+from broker.journal_reader import RecentMessage, Transcripts
 from broker.values import JournalEntry
 from config.settings import load_settings
 from deploy.assembly.runtime import Runtime, desk, run_desk
@@ -27,7 +27,7 @@ from manager.flows import FLOWS, NEWEST
 from records.record import Record, make_record
 
 CHANNEL = "replay"
-"""The channel of replays: their conversations and records are told apart by it."""
+"""The channel of replays, which tells their conversations and records apart from others."""
 MOST_TURNS = 50
 WIDTH = 12
 
@@ -42,14 +42,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="step",
         metavar="STEP",
-        help="begin at this step with what the steps before it wrote, such as response; "
-        "`refdesk trace` shows the steps (default: the whole question)",
+        help="begin at this step, such as response, with the stored results of the steps before "
+        "it; `refdesk trace` shows the steps (default: run the whole question)",
     )
     add_groups_argument(parser)
     parser.add_argument("--json", action="store_true", help="print both runs as JSON")
     parser.epilog = (
-        "The original, its conversation and its records stay as they are. The replay has a "
-        "conversation and a journal of its own, and costs what its calls of models cost."
+        "The original question, its conversation and its records do not change. The replay has "
+        "its own conversation and journal. Its model calls cost what the vendor charges for them."
     )
 
 
@@ -99,7 +99,9 @@ async def replay(
         await own.outcome(repeated, language=message.language)
         after = make_record(repeated, await runtime.broker.replies.read_journal(repeated))
     if after is None:
-        raise CommandError(f"the replay did not end; see: refdesk trace {message.message_id}")
+        raise CommandError(
+            f"the replay has not ended before its deadline; see: refdesk trace {message.message_id}"
+        )
     return before, after
 
 
@@ -123,13 +125,13 @@ def _turns(message: RecentMessage) -> Iterator[Turn]:
 
 
 def make_fork(entries: Sequence[JournalEntry], step: str | None) -> Fork | None:
-    """Return where a replay begins: the manager, or the last time when it sent to `step`.
-
-    Its payload has what was written until then. Steps inside of branches cannot be begun at.
+    """Return where a replay begins: at the manager, or at the last hop that the manager sent to
+    `step`. Its payload has what was written until then. A replay cannot begin at a step inside a
+    branch.
     """
     flow = str(entries[0].fields.get("flow") or "")
     if step is None:
-        # As the question was begun; the manager chooses again from there.
+        # The payload as it was at the start; the manager decides everything after it again.
         return None
     payload: dict[str, JsonValue] = {}
     found: Fork | None = None
@@ -150,7 +152,9 @@ def make_fork(entries: Sequence[JournalEntry], step: str | None) -> Fork | None:
                 role = _find_role(flow, step)
                 found = Fork(flow, step, role, {**payload, "counters": counters, "attempt": 0})
     if found is None:
-        raise CommandError(f"the question passed no step {step!r}; it passed {', '.join(steps)}")
+        raise CommandError(
+            f"the question did not pass the step {step!r}; it passed {', '.join(steps)}"
+        )
     return found
 
 

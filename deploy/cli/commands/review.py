@@ -24,8 +24,7 @@ from deploy.cli.trace_lines import list_agent_costs
 from deploy.errors import CommandError
 from envelope.specialists import SpecialistName
 from gateway.answer import safe_reply
-from gateway.desk import Message
-from gateway.job_order import JobOrder
+from gateway.desk import JobOrder, Message
 from gateway.review_ports import ReportForm
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def write_progress(text: str) -> None:
 
 
 class ReviewProgress:
-    """Follows the journal of a review; `is_terminal`: one line is written over and over."""
+    """Follows the journal of a review; with `is_terminal`, one line is updated in place."""
 
     def __init__(self, write: Callable[[str], None], *, is_terminal: bool) -> None:
         self._write = write
@@ -57,7 +56,7 @@ class ReviewProgress:
         self._shown = ""
 
     def read(self, entry: JournalEntry) -> None:
-        """Show what an entry of the journal says about the work."""
+        """Show the progress that an entry of the journal reports."""
         if entry.kind != "routed":
             return
         self._end(entry.fields)
@@ -65,7 +64,7 @@ class ReviewProgress:
         self._draw()
 
     def end(self) -> None:
-        """Erase the line that changes."""
+        """Erase the progress line."""
         if self._is_terminal and self._shown:
             self._write(ERASE_LINE)
 
@@ -77,7 +76,7 @@ class ReviewProgress:
             if name in self._labels:
                 continue
             self._labels[name] = label
-            # A part that is tried once more has the same requirements.
+            # A part that is retried has the same requirements.
             if count := _count_requirements(label):
                 self._known[label] = count
             elif label:
@@ -112,7 +111,9 @@ class ReviewProgress:
 
 
 def _count_requirements(label: str) -> int:
-    """Return how many requirements a part judges, such as `REQ-003 - REQ-010`; 0: it is no such."""
+    """Return how many requirements a part judges, by a label such as `REQ-003 - REQ-010`; 0 for
+    other labels.
+    """
     found = _JUDGED.fullmatch(label)
     if found is None:
         return 0
@@ -165,7 +166,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "contract",
         metavar="CONTRACT",
-        help="the document: a file or folder, or the id or title of one",
+        help="the document: a file, a folder, or the id or title of a document of the index",
     )
     parser.add_argument(
         "--against",
@@ -182,15 +183,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write the report: .md, .html, .pdf, .docx, or .json for programs",
     )
     parser.add_argument(
-        "--checklist", metavar="FILE", type=Path, help="write what the rules demand, as JSON"
+        "--checklist",
+        metavar="FILE",
+        type=Path,
+        help="write the requirements of the rules to a file, as JSON",
     )
     parser.add_argument(
         "--specialists",
         metavar="NAMES",
         default="",
-        help="who works, separated by commas, with those that they need (default: all)",
+        help="the specialists that take part, separated by commas; those that they depend on are "
+        "added (default: all)",
     )
-    parser.add_argument("--focus", metavar="TEXT", help="what the review should look at, in words")
+    parser.add_argument(
+        "--focus", metavar="TEXT", help="what the review should concentrate on, as a sentence"
+    )
     parser.add_argument(
         "--language",
         metavar="CODE",
@@ -200,7 +207,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--conversation",
         metavar="ID",
-        help="keep documents and answer in this conversation (default: erase them at the end)",
+        help="keep the documents and the answer in this conversation (default: erase them at the "
+        "end)",
     )
     add_groups_argument(parser)
     parser.add_argument("--json", action="store_true", help="print the complete reply as JSON")
@@ -246,7 +254,7 @@ def read_specialists(names: str) -> tuple[SpecialistName, ...]:
     unknown = [one for one in given if one not in set(SpecialistName)]
     if unknown:
         raise CommandError(
-            f"expected some of {', '.join(SpecialistName)}, found {', '.join(unknown)}"
+            f"expected specialists of {', '.join(SpecialistName)}, found {', '.join(unknown)}"
         )
     return tuple(map(SpecialistName, given))
 
@@ -289,7 +297,10 @@ async def _make_message(
     against = [one for name in chosen.against for one in await local.find(name, is_rule=True)]
     if local.skipped:
         shown = ", ".join(local.skipped[:_SHOWN])
-        sys.stderr.write(f"refdesk: {len(local.skipped)} files are no documents: {shown}\n")
+        sys.stderr.write(
+            f"refdesk: {len(local.skipped)} files were skipped because they cannot "
+            f"be read as documents: {shown}\n"
+        )
     if settings.uses_model:
         cost = estimate_cost(
             sum(one.chunks for one in against),
@@ -357,7 +368,9 @@ def _print(chosen: argparse.Namespace, reply: dict[str, JsonValue], report: "Rep
     if reply.get("outcome") != "answered":
         return EXIT_STATUSES.get(str(reply.get("outcome")), 1)
     if report is None:
-        sys.stderr.write("refdesk: there is no report: no document was compared with the rules\n")
+        sys.stderr.write(
+            "refdesk: no report was written, because no document was compared with the rules\n"
+        )
         return EXIT_STATUSES["failed"]
     found = reply.get("review_report")
     counts = found if isinstance(found, dict) else {}

@@ -1,4 +1,4 @@
-"""Serves the desk over HTTP, until SIGTERM."""
+"""Serves the HTTP API and the widget, until SIGTERM."""
 
 import argparse
 import asyncio
@@ -55,12 +55,12 @@ def run(chosen: argparse.Namespace) -> int:
 
 async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> None:
     from deploy.assembly.gateways.http_gateway import open_http_app
-    from gateway.http.uvicorn_server import listening, serving
+    from gateway.connections.server import listening, serving
 
     stop = asyncio.Event()
     collect_rarely()
     async with AsyncExitStack() as stack:
-        # Before anything is started, so that a port that is in use is reported at once.
+        # The port is bound first, so that a port that is in use is reported immediately.
         listener = listening(host, port)
         stack.callback(listener.close)
         await stack.enter_async_context(stop_on_signals(stop))
@@ -106,11 +106,10 @@ async def answering(
     records: bool = False,
     meter: "PrometheusMeter | None" = None,
 ) -> AsyncIterator[Runtime]:
-    """Have questions answered: by this process, or, with `alone`, by workers on the same Redis.
-
-    This process records them as well, and sends webhooks: with `records`, on the data folder's own
-    Redis, and where `RECORDS_URL` names a database, which all processes share. `meter` counts what
-    this process does, and the questions that end.
+    """Have questions answered by this process or, with `alone`, by workers on the same Redis. This
+    process also writes the records and sends webhooks if `records` is set, if Redis belongs to the
+    data folder, or if `RECORDS_URL` names a database, which all processes share. `meter` counts the
+    work of this process and the questions that end.
     """
     async with AsyncExitStack() as stack:
         if alone:
@@ -142,12 +141,16 @@ async def _startup_lines(runtime: Runtime, host: str, port: int, *, reason: str)
     if keyed:
         lines.append("every request needs a key; see: refdesk keys list")
     elif history.has_keys:
-        lines.append("every request needs a key, and Redis has lost all keys: refdesk keys create")
+        lines.append(
+            "every request needs a key, and Redis has lost all keys; create new ones "
+            "with: refdesk keys create"
+        )
     elif not reason:
         lines.append("no key is needed: none was created, and only this machine can connect")
     else:
         lines.append(
-            f"every request needs a key, and there is none: {reason}; run: refdesk keys create"
+            f"every request needs a key ({reason}), and no key exists; create one with: refdesk "
+            f"keys create"
         )
     lines.append(await describe_server(runtime))
     lines.append(describe_models(runtime.settings))
@@ -155,7 +158,7 @@ async def _startup_lines(runtime: Runtime, host: str, port: int, *, reason: str)
 
 
 def why_keys(settings: Settings, host: str) -> str:
-    """Return why requests need a key even before one is created; empty if they need none."""
+    """Return why requests need a key before one is created, or "" if they need none."""
     reasons = {
         "REQUIRE_KEYS is set": settings.require_keys,
         "PUBLIC_URL is set, so other machines can connect": settings.public_url is not None,

@@ -24,18 +24,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action",
         choices=("list", "add", "remove", "sync"),
-        help="list sources with their state; add one that `refdesk serve` and `refdesk up` read by "
-        "its schedule; remove one (its documents stay: refdesk documents remove); sync reads some "
-        "or all now",
+        help="list: show sources and their state; add: add a source, which `refdesk serve` and "
+        "`refdesk up` read on its schedule; remove: remove a source, but not its documents "
+        "(see refdesk documents remove); sync: read some or all sources now",
     )
     parser.add_argument(
-        "sources", nargs="*", metavar="SOURCE", help="as in refdesk ingest, or as it is listed"
+        "sources",
+        nargs="*",
+        metavar="SOURCE",
+        help="a source as in refdesk ingest, or as `sources list` shows it",
     )
     parser.add_argument(
         "--schedule",
         default="",
         metavar="CRON",
-        help="when to read it, in UTC, such as '0 6 * * *' (default: by sync and by --refresh)",
+        help="when to read it, in UTC, such as '0 6 * * *' (default: only by sync and --refresh)",
     )
     parser.add_argument("--revision", default="", help="branch, tag or commit of a repository")
     parser.add_argument("--folder", default="", help="folder of a repository, such as docs")
@@ -69,7 +72,7 @@ def _add(settings: Settings, chosen: argparse.Namespace) -> int:
             web_address=chosen.web_address,
         )
         registry.add(spec, schedule)
-        when = f"by the schedule {schedule!r}" if schedule else "by: refdesk sources sync"
+        when = f"on the schedule {schedule!r}" if schedule else "by: refdesk sources sync"
         print_line(f"added {spec.root}; it is read {when}")
     return 0
 
@@ -81,7 +84,10 @@ def _remove(settings: Settings, roots: Sequence[str]) -> int:
         found = [one.spec.root for one in _match(registry.list_own(), text)]
         for root in found:
             registry.forget(root)
-            print_line(f"removed {root}; its documents stay until: refdesk documents remove {root}")
+            print_line(
+                f"removed {root}; its documents stay in the index; to remove them: refdesk "
+                f"documents remove {root}"
+            )
         is_found = is_found or bool(found)
     return 0 if is_found else EXIT_NOTHING_FOUND
 
@@ -136,7 +142,10 @@ def _lines(source: RegisteredSource) -> list[str]:
     following = f", next {fields['next_at']} ({source.schedule})" if source.schedule else ""
     lines = [f"{source.spec.root}: {when}{following}"]
     if source.failed:
-        lines.append(f"  {source.failed} could not be read; their last versions stay")
+        lines.append(
+            f"  documents that could not be read: {source.failed}; their previous versions "
+            "stay in the index"
+        )
         lines += (f"  {reason}" for reason in source.reasons)
     return lines
 

@@ -85,7 +85,9 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         print_line(f"answering in Telegram as @{me.username}; stop with Ctrl-C")
         sys.stdout.flush()
         await stop.wait()
-        print_line("stopping: another process will show the remaining answers")
+        print_line(
+            "stopping: answers that are not finished are posted by another or the next process"
+        )
         sys.stdout.flush()
 
 

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--refresh",
         type=parse_interval,
         metavar="TIME",
-        help="ingest again what was ingested before, every TIME such as 30m, 6h or 1d",
+        help="read all ingested sources again every TIME, such as 30m, 6h or 1d",
     )
 
 

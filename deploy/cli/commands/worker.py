@@ -48,7 +48,7 @@ async def serve(
 ) -> None:
     """Run workers of `roles` until SIGTERM or SIGINT; with every role, refresh the sources.
 
-    `refresh_seconds` is the time between two readings of a source that has no schedule.
+    `refresh_seconds` is the interval at which sources without a schedule are read again.
     """
     stop = asyncio.Event()
     collect_rarely()

@@ -15,8 +15,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="the new file")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.epilog = (
-        "The file has questions, answers, keys and documents: store it encrypted. Redis accepts no "
-        "writes while it is copied; questions wait for that time."
+        "The file contains questions, answers, keys and documents: store it encrypted. Redis "
+        "accepts no writes while it is copied; questions wait until the copy is complete."
     )
 
 

@@ -31,11 +31,14 @@ def run(chosen: argparse.Namespace) -> int:
 
 async def _print_link(settings: Settings, port: int) -> None:
     if not keeps_records(settings):
-        raise CommandError("the console shows records, and none are kept: set RECORDS_DAYS")
+        raise CommandError(
+            "the console shows records, but RECORDS_DAYS is 0, so there are none; "
+            "set RECORDS_DAYS and restart"
+        )
     async with connect_runtime(settings) as runtime:
         if not runtime.endpoint.durable:
             raise CommandError(
-                "expected a Redis that `refdesk serve` shares with this command, found none: "
+                "this command needs the Redis server of `refdesk serve`, and there is none: "
                 "install redis-server, or set REDIS_URL"
             )
         client = runtime.endpoint.client()

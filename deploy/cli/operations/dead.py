@@ -22,8 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action",
         choices=ACTIONS,
-        help="list the newest dead letters; show one with its frame; retry: run the question of "
-        "one again, from its start, as a new message; drop: delete one",
+        help="list: list the newest dead letters; show: show one with its envelope; retry: run "
+        "its question again from the start, as a new message; drop: delete one",
     )
     parser.add_argument("id", nargs="?", help="id of a dead letter, as `list` prints it")
     parser.add_argument("--limit", type=int, default=50, help="maximum number to list (default 50)")
@@ -117,7 +117,7 @@ def _fields(letter: DeadLetter) -> dict[str, object]:
 
 
 def find_branch(letter: DeadLetter) -> str:
-    """Return the path of the branch that ended as this letter; empty: it ended its question."""
+    """Return the path of the branch that ended as this letter, or "" if it ended the question."""
     try:
         return decode(letter.frame).branch
     except DecodeError:

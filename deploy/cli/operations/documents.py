@@ -44,16 +44,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action",
         choices=ACTIONS,
-        help="list documents, one in a line; show all that is known of some; move those of a file "
-        "or folder that has been moved: `move OLD NEW` keeps their ids; remove some from the "
-        "index (their files stay)",
+        help="list: list documents, one a line; show: show all fields; move: after you moved a "
+        "file or folder, `move OLD NEW` keeps the ids of its documents; remove: remove "
+        "documents from the index (their files stay)",
     )
     parser.add_argument(
         "patterns",
         nargs="*",
         metavar="PATTERN",
-        help="the id of a document, a file or folder, which need not exist any more, or a pattern "
-        "of these with * (quote it)",
+        help="the id of a document, a file or folder (which may have been deleted), or one of "
+        "these with * (quote it)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.epilog = (
@@ -89,8 +89,8 @@ def run(chosen: argparse.Namespace) -> int:
 def _move(settings: Settings, chosen: argparse.Namespace) -> int:
     if len(chosen.patterns) != 2:
         raise CommandError(
-            "documents move needs the old and the new place: refdesk documents move OLD NEW; "
-            "move the files first"
+            "documents move needs the old and the new path, and the files must have been moved "
+            "before: refdesk documents move OLD NEW"
         )
     old, new = chosen.patterns
     result = asyncio.run(_request(settings, {DOCUMENTS: MOVE, FROM: old, TO: new}))
@@ -106,8 +106,8 @@ def _move(settings: Settings, chosen: argparse.Namespace) -> int:
             print_line(f"not moved: {source}: {reason}")
         if result["removed"]:
             print_line(
-                f"removed {result['removed']} documents: others were there before, or nobody may "
-                "read them at the new place"
+                f"removed {result['removed']} documents: the new place had documents already, or "
+                f"no group may read them there"
             )
         print_line(f"moved {moved} documents from {old} to {new}")
     if failed:
@@ -121,15 +121,16 @@ async def _act(settings: Settings, action: str, patterns: Sequence[str]) -> Fiel
 
 
 async def _request(settings: Settings, action: Fields) -> Fields:
-    """Have a request done in this process, or by the process that owns the index."""
+    """Execute a request in this process, or in the process that owns the index."""
     from deploy.assembly.ingestion_run import request_documents
 
-    # A relative path is one of this command's folder, not of the process that owns the index.
+    # A relative path starts at the working directory of this command, not of the process that owns
+    # the index.
     return await request_documents(settings, {**action, FOLDER: str(Path.cwd())})
 
 
 def _forget_sources(settings: Settings, patterns: Sequence[str]) -> None:
-    """Let no refresh bring back a source that was removed as a whole."""
+    """Forget sources whose documents were all removed, so that no refresh adds them again."""
     registry = SourceRegistry(settings)
     for pattern in patterns:
         for root in dict.fromkeys((pattern, os.path.realpath(pattern), os.path.abspath(pattern))):

@@ -13,16 +13,16 @@ from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
 from envelope.errors import EnvelopeError
 from envelope.question import CHANNEL_MARK, HTTP, Question, qualify_conversation
-from gateway.conversation_erasure import erase
+from gateway.desk import erase
 from memory.people import RedisPeople
 
 EXIT_NOTHING = 3
 TERMINAL = "cli"
 LEFT = (
     "Ids of messages remain for RESULT_TTL_HOURS, so that repeated messages are recognised. "
-    "Erase backups, snapshots and files of replicas yourself; see docs/operations.md. Messages by "
-    "which a person was asked to take over stay in their mailboxes and channels; their links are "
-    "no longer valid."
+    "Erase backups, snapshots and files of replicas yourself; see docs/operations.md. Messages "
+    "that asked a person to take over stay in mailboxes and channels; their links are no longer "
+    "valid."
 )
 
 
@@ -35,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--person",
         metavar="PSEUDONYM",
-        help="a person as the console lists them: every conversation of theirs that has a record, "
-        "and what they chose",
+        help="a person, by the pseudonym that the console shows: erase every conversation of "
+        "theirs that has a record, and their preferences",
     )
     parser.add_argument("--tenant", help="tenant of the conversation (default: the setting TENANT)")
     parser.add_argument(
@@ -65,7 +65,8 @@ async def _forget(chosen: argparse.Namespace, settings: Settings) -> int:
     async with connect_runtime(settings) as runtime:
         if not runtime.endpoint.durable:
             raise CommandError(
-                "there is nothing to erase: without a Redis server, data ends with each process"
+                "there is nothing to erase: without a Redis server, data is lost when a process "
+                "ends"
             )
         question = await _question(chosen, runtime)
         erased = await _erase(runtime, question)
@@ -80,7 +81,7 @@ async def _forget(chosen: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _forget_person(chosen: argparse.Namespace, settings: Settings) -> int:
-    """Erase the recorded conversations of a person with an assistant, and what they chose."""
+    """Erase the recorded conversations of a person with an assistant, and their preferences."""
     from records.store import RecordsUnavailableError, Selection
 
     tenant = settings.tenant if chosen.tenant is None else chosen.tenant
@@ -112,7 +113,7 @@ async def _forget_person(chosen: argparse.Namespace, settings: Settings) -> int:
 
 
 def _may_be_terminals(chosen: argparse.Namespace) -> bool:
-    """Return whether nothing but the id was given, which may be one of the terminal."""
+    """Return whether only an id was given, which may be that of a conversation in the terminal."""
     named = chosen.conversation
     return named is not None and chosen.channel is None and CHANNEL_MARK not in named
 
@@ -153,7 +154,7 @@ async def _question(chosen: argparse.Namespace, runtime: Runtime) -> Question:
         stored = _qualify_id(named, chosen.channel)
         return Question(tenant=tenant, assistant=assistant, conversation_id=stored, message_id="-")
     except (ValueError, EnvelopeError) as error:
-        raise CommandError(f"expected ids in the form of Refdesk: {error}") from error
+        raise CommandError(f"not a valid id: {error}") from error
 
 
 def _qualify_id(named: str, channel: str | None) -> str:
@@ -186,7 +187,7 @@ def _report(question: Question, erased: Erased, settings: Settings, *, as_json: 
     print_line(
         f"  {erased.messages} messages with replies and journals, {erased.ended} of them open"
     )
-    print_line(f"  {erased.entries} envelopes that waited, ran or were delayed")
+    print_line(f"  {erased.entries} envelopes that were waiting, running or delayed")
     print_line(f"  {erased.dead_letters} dead letters")
     print_line(f"  {erased.memories} entries of its memory")
     print_line(f"  {erased.records} records of the console")

@@ -28,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         choices=ACTIONS,
         default=LIST,
-        help="list gaps, the greatest first (the default), or set the state of the gap ID",
+        help="list: list gaps, the largest first (the default); otherwise: set the state of the "
+        "gap ID",
     )
     parser.add_argument("id", nargs="?", help="id of a gap, as `list` prints it")
     parser.add_argument("--assistant", help="the assistant (default: the setting ASSISTANT)")
@@ -44,7 +45,10 @@ def run(chosen: argparse.Namespace) -> int:
         raise CommandError("expected `gaps`, or `gaps STATE ID` with the id of a gap")
     settings = load_settings()
     if not keeps_records(settings):
-        raise CommandError("gaps are found in the records, and none are kept: set RECORDS_DAYS")
+        raise CommandError(
+            "gaps are found in the records, but RECORDS_DAYS is 0, so there are "
+            "none; set RECORDS_DAYS"
+        )
     return asyncio.run(_act(settings, chosen))
 
 
@@ -62,7 +66,7 @@ async def _act(settings: Settings, chosen: argparse.Namespace) -> int:
                 raise CommandError(f"there is no gap {chosen.id!r}; see: refdesk gaps")
     finally:
         await asyncio.to_thread(store.close)
-    print_line(f"the gap {chosen.id} is {chosen.action}")
+    print_line(f"set the state of the gap {chosen.id} to {chosen.action}")
     return 0
 
 
@@ -80,7 +84,7 @@ async def _list(finder: "GapFinder", name: tuple[str, str], chosen: argparse.Nam
 
 def _describe(gaps: Sequence["Gap"]) -> list[str]:
     if not gaps:
-        return ["no question was refused, left without an answer, or rated down"]
+        return ["there are no gaps: no question was refused, left without an answer, or rated down"]
     lines = []
     for gap in gaps[:_SHOWN]:
         grows = ", grows" if gap.grows else ""

@@ -20,7 +20,7 @@ from gateway.api_keys import DEFAULT_SCOPES, Key, Scope, make_key, origin_in
 
 DAY_SECONDS = 86_400
 PUBLIC_PER_MINUTE = 600
-"""The default limit of a public key, which everybody can read, in requests per minute."""
+"""The default limit of a public key in requests per minute: everybody can read such a key."""
 SHOWN_ONCE = "It is shown only now; Redis stores only its hash."
 
 
@@ -68,15 +68,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create.add_argument(
         "--days", type=float, metavar="N", help="days until the key expires (default: never)"
     )
-    add_groups_argument(create, "groups of everybody who asks with this secret key")
+    add_groups_argument(create, "groups of every person who asks with this secret key")
     create.add_argument(
         "--person-groups",
         nargs="+",
         action="extend",
         default=[],
         metavar="GROUP",
-        help="groups that tokens of persons may state, signed with a secret that is shown once; "
-        "separated by blanks or commas; repeatable",
+        help="groups that tokens of persons may contain; they are signed with a secret that is "
+        "shown once; separated by blanks or commas; repeatable",
     )
     create.add_argument("--note", default="", help="a note that `keys list` shows")
     revoke = _add_action(actions, "revoke", "revoke a key immediately")

@@ -14,14 +14,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk restore`."""
     parser.add_argument("file", type=Path, help="the file of a backup")
     parser.add_argument(
-        "--overwrite", action="store_true", help="replace what this installation has in Redis and "
-        "in its index"
+        "--overwrite", action="store_true", help="replace the data that this installation has in "
+            "Redis and in its index"
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.epilog = (
-        "Stop all processes of the installation first. Questions that were open go on; those whose "
-        "deadline is over end as failed. What was erased after the backup is there again: repeat "
-        "`refdesk forget`."
+        "Stop all processes of the installation first. Questions that were open continue; those "
+        "whose deadline has passed end as failed. Data that was erased after the backup is "
+        "restored too: repeat `refdesk forget`."
     )
 
 

@@ -21,14 +21,14 @@ from memory.presence import LivingWorker, RedisControls, RedisPresence, WorkerCo
 NOBODY = "no worker is alive; start one with: refdesk up, or refdesk worker --role ROLE"
 INDENT = "    "
 OWNER_SECONDS = 3.0
-"""How long the process that owns the index may take to describe it."""
+"""Time limit for the process that owns the index to describe it."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeskStatus:
     """The output of the command: the Redis server, the roles, and the live worker processes.
 
-    `notes` say what keeps the desk from answering as well as it could; `sources` are the ingested
+    `notes` name what makes answers worse than they could be; `sources` are the ingested
     sources of the data folder.
     """
 
@@ -81,7 +81,7 @@ def source_lines(sources: Sequence[RegisteredSource]) -> Iterator[str]:
 
 
 def worker_lines(workers: Sequence[LivingWorker]) -> list[str]:
-    """Return the lines about the live workers, or about how to start one."""
+    """Return lines that list the live workers, or that tell how to start one."""
     lines = ["", "Workers"]
     if not workers:
         return [*lines, f"  {NOBODY}"]
@@ -126,18 +126,18 @@ async def _status() -> DeskStatus:
 
 
 def describe_controls(controls: WorkerControls) -> Iterator[str]:
-    """Yield what operators have changed in running workers."""
+    """Yield a line for each setting that operators changed in running workers."""
     if controls.paused:
         roles = (
             "every role" if set(ROLES) <= controls.paused else ", ".join(sorted(controls.paused))
         )
-        yield f"paused: {roles}; go on with: refdesk workers resume"
+        yield f"paused: {roles}; resume with: refdesk workers resume"
     if controls.level:
         yield f"log level {controls.level}, set by refdesk workers level"
 
 
 async def find_notes(settings: Settings, broker: Broker) -> list[str]:
-    """Return what the operator should know about the index, of its owner if that is another one."""
+    """Return notes for the operator about the index, from the process that owns it."""
     # Imports the search, which most commands never need.
     from deploy.assembly.calibration import find_notes as find_notes_on_index
     from deploy.assembly.ingestion_run import find_replacement_notes
@@ -159,7 +159,7 @@ async def find_notes(settings: Settings, broker: Broker) -> list[str]:
 
 
 async def _ask_owner_for_notes(broker: Broker, settings: Settings) -> list[str]:
-    """Return the notes of the process that owns the index, or that it is busy."""
+    """Return the notes of the process that owns the index, or a note that it did not answer."""
     from deploy.assembly.indexed_documents import CHECK, DOCUMENTS, VECTORS
     from deploy.assembly.ingestion import ask_owner
     from deploy.assembly.ingestion_run import find_replacement_notes, read_vectors
@@ -168,7 +168,10 @@ async def _ask_owner_for_notes(broker: Broker, settings: Settings) -> list[str]:
         async with asyncio.timeout(OWNER_SECONDS):
             reply = await ask_owner(broker, settings, {DOCUMENTS: CHECK})
     except (CommandError, TimeoutError):
-        return ["the process that owns the index did not say how its embedding model is calibrated"]
+        return [
+            "the process that owns the index did not answer in time, so it is unknown whether "
+            "its embedding model is calibrated; try again"
+        ]
     found, vectors = reply.get("notes"), read_vectors(reply.get(VECTORS))
     pairs = found if isinstance(found, list) else []
     notes = [": ".join(map(str, pair)) for pair in pairs if isinstance(pair, list)]
@@ -176,9 +179,9 @@ async def _ask_owner_for_notes(broker: Broker, settings: Settings) -> list[str]:
 
 
 async def describe_server(runtime: Runtime) -> str:
-    """Return which Redis answers, whose it is, and whether its data survives."""
+    """Return a line that says which Redis server is used and whether its data is persistent."""
     if runtime.endpoint.played is not None:
-        return "Redis is simulated inside this process; its data ends with the process"
+        return "Redis is simulated inside this process; its data is lost when the process ends"
     client = runtime.endpoint.client()
     try:
         node = (await client.nodes())[0] if isinstance(client, ClusterClient) else client
@@ -186,7 +189,7 @@ async def describe_server(runtime: Runtime) -> str:
     finally:
         await client.aclose()
     is_own = runtime.settings.redis_url is None
-    owner = "of the data folder; its data stays on disk" if is_own else "at REDIS_URL"
+    owner = "of the data folder; its data is stored on disk" if is_own else "at REDIS_URL"
     valkey = info.get("valkey_version")
     server = f"Redis {info['redis_version']}" if valkey is None else f"Valkey {valkey}"
     return f"{server} {owner}"

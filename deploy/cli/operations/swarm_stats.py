@@ -1,4 +1,4 @@
-"""Shows how swarms of an assistant did, and deletes their outcomes."""
+"""Shows the outcomes of an assistant's swarms, or deletes them."""
 
 import argparse
 import asyncio
@@ -24,7 +24,7 @@ _CHOICE_WIDTH = 30
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk swarm`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    stats = _add_action(actions, "stats", "show how well strategies and numbers of workers did")
+    stats = _add_action(actions, "stats", "show which strategies and numbers of workers did well")
     stats.add_argument("--json", action="store_true", help="print JSON")
     _add_action(actions, "reset", "delete the outcomes of an assistant")
 
@@ -69,7 +69,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 def format_stats(name: str, history: OutcomeHistory, *, is_on: bool) -> Iterator[str]:
     """Yield the lines of `refdesk swarm stats`, each of at most 80 columns."""
-    state = "" if is_on else "; SWARM_LEARNING is off: nothing is added or used"
+    state = "" if is_on else "; SWARM_LEARNING is off: outcomes are not used"
     counted = f"{history.outcomes} outcomes, {history.thumbs} rated{state}"
     yield from textwrap.wrap(f"{name}: {counted}", WIDTH)
     if history.unreadable:
@@ -86,8 +86,11 @@ def format_stats(name: str, history: OutcomeHistory, *, is_on: bool) -> Iterator
         )
     advice = _list_advice(history)
     yield ""
-    yield "value: 0 to 1, of the judge's score, thumbs, cost and time; later outcomes weigh"
-    yield "more. A choice is advised where it did better than chance explains:"
+    yield from textwrap.wrap(
+        "value: 0 to 1, from the judge's score, ratings, cost and time; recent outcomes count "
+        "more. A choice is recommended if it did better than chance explains:",
+        WIDTH,
+    )
     yield from (f"  {reason}" for one in advice.values() for reason in one)
     if not advice:
         yield "  none yet"

@@ -32,7 +32,7 @@ _LONG = frozenset(
     {"search_context", "search_results", "augmented_prompt", "source_references", "plan_rounds"}
 )
 _WRAPPED = "reasoning"
-"""What an agent wrote for those who read the trace."""
+"""The attributes that agents write only for readers of the trace."""
 _MOST_LINES = 10
 
 
@@ -46,12 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--errors",
         action="store_true",
-        help="show the errors of a review by their ids, and the question",
+        help="show the errors of a review with their ids, and the question",
     )
     parser.add_argument(
         "--trajectory",
         action="store_true",
-        help="show thoughts, calls and observations, and what each agent took",
+        help="show thoughts, calls and observations, and time and cost of each agent",
     )
 
 
@@ -104,7 +104,7 @@ def _line_without_journal(question: Question, ended: Fields | None) -> str:
 def choose_question(
     message_id: str, conversation_id: str | None, found: Sequence[Question]
 ) -> Question:
-    """Return the one question that is meant; raises `CommandError`."""
+    """Return the only question with this message id; raises `CommandError`."""
     meant = [
         question
         for question in found
@@ -112,11 +112,14 @@ def choose_question(
     ]
     if not meant and _ERROR_ID.fullmatch(message_id):
         raise CommandError(
-            f"{message_id} is the id of an error: the line of the log with it (specialist_failed) "
-            "has the id of its message"
+            f"{message_id} is the id of an error; find the log event specialist_failed with this "
+            f"id, which names the message id"
         )
     if not meant:
-        raise CommandError(f"there is no journal of a message {message_id!r}")
+        raise CommandError(
+            f"there is no journal of a message {message_id!r}: the id is wrong, or "
+            f"the journal has expired"
+        )
     if len(meant) > 1:
         names = ", ".join(sorted(question.conversation_id for question in meant))
         raise CommandError(
@@ -141,7 +144,7 @@ class _Tree:
         begun = {path for entry in entries for path in _list_begun(entry)}
         for entry in entries:
             path = str(entry.fields.get("branch") or "")
-            # Entries of a branch whose beginning is not in the journal stay among the others.
+            # Entries of a branch whose start is not in the journal are listed in the trunk.
             self._by_branch.setdefault(path if path in begun else "", []).append(entry)
 
     def list_lines(self, path: str) -> list[str]:
@@ -191,14 +194,14 @@ def _list_begun(entry: JournalEntry) -> list[str]:
 
 
 def _list_plan(entry: JournalEntry, count: int) -> list[str]:
-    """Return what each branch that an entry begins is for; empty texts if nobody said it."""
+    """Return the purpose of each branch that an entry begins; empty if it has none."""
     plan = entry.fields.get("plan")
     known = isinstance(plan, list) and len(plan) == count
     return [str(label) for label in plan] if known and isinstance(plan, list) else [""] * count
 
 
 def _describe_call(entries: Sequence[JournalEntry]) -> str:
-    """Return how a branch that returned a result ended: the call of a tool may have failed."""
+    """Return how a branch that returned a result ended; a tool call may have failed."""
     writes = (entry.fields.get("writes") for entry in entries if entry.kind == "agent_run")
     found = (one.get("tool_executions") for one in writes if isinstance(one, dict))
     calls = (call for calls in found if isinstance(calls, list) for call in calls)
@@ -225,7 +228,7 @@ def _describe_costs(entries: Sequence[JournalEntry]) -> str:
 
 
 def _indent(line: str, depth: int) -> str:
-    """Return a line moved to its branch, of at most the width of a terminal."""
+    """Return a line indented as its branch, of at most the width of a terminal."""
     if not depth:
         return line
     moved = line[:HEAD] + "|  " * depth + line[HEAD:]
@@ -233,7 +236,7 @@ def _indent(line: str, depth: int) -> str:
 
 
 def _version_lines(entries: Sequence[JournalEntry]) -> list[str]:
-    """Return a warning for a journal that a newer release wrote."""
+    """Return a warning if a newer release wrote the journal."""
     first = entries[0] if entries else None
     version = read_schema_version(first.kind, first.fields) if first is not None else None
     if version is None or version <= JOURNAL_SCHEMA_VERSION:
@@ -276,7 +279,7 @@ def _entry_lines(entry: JournalEntry, since: float) -> list[str]:
 
 
 def _describe(event: JsonValue) -> str:
-    """Return the sentence for an event; one of a newer flow is shown as its slug."""
+    """Return the sentence for an event; an unknown event of a newer flow is shown by its slug."""
     if isinstance(event, str) and event in set(StageEvent):
         return StageEvent(event).description
     return str(event)
@@ -327,7 +330,7 @@ def _cost(fields: dict[str, JsonValue]) -> str:
     error = f", failed: {fields['error']}" if fields.get("error") else ""
     stored = ", found stored" if fields.get("from_store") else ""
     if fields.get("from_cache"):
-        stored = ", reused: an equal call of another question has paid it"
+        stored = ", reused: an identical earlier call was paid already"
     return f"{tokens}, {price}{stored}{error}"
 
 

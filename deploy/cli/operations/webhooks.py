@@ -1,4 +1,4 @@
-"""Lists the events that no endpoint accepted, and sends or drops them."""
+"""Lists webhook events that could not be delivered, sends them again, or drops them."""
 
 import argparse
 import asyncio
@@ -10,7 +10,7 @@ from deploy.cli.printing import print_line, say_json
 from memory.webhook_queue import RedisWebhookQueue
 
 ACTIONS = {
-    "list": "list the events that were given up, with the last error of each",
+    "list": "list the events that could not be delivered, with the last error of each",
     "retry": "send all of them again",
     "drop": "delete all of them",
 }

@@ -1,4 +1,4 @@
-"""Pauses and resumes roles, sets the log level, and has prompts read again, in all workers."""
+"""Pauses and resumes roles, sets the log level, and reloads prompts, in all workers."""
 
 import argparse
 import asyncio
@@ -16,7 +16,7 @@ from memory.presence import LEVELS, LivingWorker, RedisControls, RedisPresence
 
 DEFAULT_LEVEL = "default"
 DRAIN_SECONDS = 180.0
-"""Longer than a question may take, and than a worker needs to learn of the pause."""
+"""Longer than a question may take, and longer than workers need to notice the pause."""
 LOOK_SECONDS = 0.5
 LEARNED = "running workers follow within 15 seconds"
 
@@ -24,7 +24,7 @@ LEARNED = "running workers follow within 15 seconds"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk workers`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    pause = _add_action(actions, "pause", "let no worker take further entries of some roles")
+    pause = _add_action(actions, "pause", "stop workers from taking further entries of some roles")
     pause.add_argument("roles", nargs="+", choices=ROLES, metavar="ROLE", help=", ".join(ROLES))
     resume = _add_action(actions, "resume", "let workers take entries of some roles again")
     resume.add_argument(
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     level.add_argument(
         "level", choices=(*LEVELS, DEFAULT_LEVEL), help=f"`{DEFAULT_LEVEL}`: that of LOG_LEVEL"
     )
-    _add_action(actions, "reload-prompts", "have running workers read their prompts again")
+    _add_action(actions, "reload-prompts", "make running workers read their prompts again")
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -49,7 +49,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Fleet:
-    """The workers of a Redis: their instructions, the processes, and their queues."""
+    """The workers of one Redis: their controls, their processes and their queues."""
 
     controls: RedisControls
     presence: RedisPresence
@@ -68,14 +68,14 @@ async def _act(chosen: argparse.Namespace) -> None:
                 await fleet.controls.pause(ROLES)
                 print_line(f"every role is paused; {LEARNED}")
                 await _wait_until_drained(fleet, chosen.timeout)
-                print_line("nothing runs; go on with: refdesk workers resume")
+                print_line("no entry is running; resume with: refdesk workers resume")
             case "level":
                 level = "" if chosen.level == DEFAULT_LEVEL else chosen.level
                 await fleet.controls.set_level(level)
                 print_line(f"log level: {chosen.level}; {LEARNED}")
             case _:
                 await fleet.controls.reload_prompts()
-                print_line(f"prompts are read again; {LEARNED}, and log prompts_reloaded")
+                print_line(f"prompts will be read again; {LEARNED} and log prompts_reloaded")
 
 
 async def _resume(fleet: _Fleet, roles: Collection[str]) -> None:
@@ -90,7 +90,7 @@ async def _resume(fleet: _Fleet, roles: Collection[str]) -> None:
 
 
 async def _wait_until_drained(fleet: _Fleet, seconds: float) -> None:
-    """Wait until every worker takes nothing and runs nothing; raises `CommandError` after that."""
+    """Wait until every worker is paused and idle; raises `CommandError` after the timeout."""
     running = 0
     try:
         async with asyncio.timeout(seconds):
@@ -102,8 +102,8 @@ async def _wait_until_drained(fleet: _Fleet, seconds: float) -> None:
                 await asyncio.sleep(LOOK_SECONDS)
     except TimeoutError as error:
         raise CommandError(
-            f"expected that nothing runs within {seconds:g} s, found {running} entries; the roles "
-            "stay paused: see refdesk status"
+            f"entries are still running after {seconds:g} s: {running}. The roles stay paused; "
+            f"see: refdesk status"
         ) from error
 
 

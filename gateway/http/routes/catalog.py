@@ -1,4 +1,4 @@
-"""The routes that list, write, move and remove documents of an index, for operators.
+"""The routes for programs of the owner: documents of an index, and what the documents lack.
 
 The reader of cited documents is another part: `gateway.http.routes.documents`.
 """
@@ -10,11 +10,13 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import BaseModel, Field, StringConstraints
 
 from gateway.api_keys import Scope
+from gateway.console.gap_export import GapList, report_gap
 from gateway.http.access import Principal
 from gateway.http.context import AssistantName, HttpChannel, require_scope
 from gateway.http.errors import InvalidRequestError, unknown
 from gateway.http.routes.attachments import UPLOAD, FileName, read_upload
 from gateway.port import CatalogEntry, CatalogSelection, DocumentWriter
+from records.gaps import STATES, GapFinder
 
 BASE = "/v1/documents"
 LONGEST_ID = 2_000
@@ -102,10 +104,10 @@ class MovedDocuments(BaseModel):
 
     moved: int = Field(description="number of moved documents")
     removed: int = Field(
-        description="number of documents that nobody may read at the new place, or that others "
-        "replaced there"
+        description="number of documents that were removed, because no group may read them at the "
+        "new place or other documents replaced them there"
     )
-    failed: list[FailedMove] = Field([], description="files that stay as they were")
+    failed: list[FailedMove] = Field([], description="files that were not moved")
 
 
 class WrittenDocuments(BaseModel):
@@ -113,7 +115,9 @@ class WrittenDocuments(BaseModel):
 
     written: int = Field(description="number of documents of the file that are new or changed")
     unchanged: int = Field(description="number of documents that the index had already")
-    failed: list[FailedMove] = Field([], description="what could not be read, with the reason")
+    failed: list[FailedMove] = Field(
+        [], description="files that could not be read, with the reason"
+    )
 
 
 class Catalog:
@@ -265,3 +269,26 @@ def _show(entry: CatalogEntry) -> IndexedDocument:
         version=entry.version or None,
         groups=list(entry.groups),
     )
+
+
+State = Annotated[
+    str, Query(pattern=f"^({'|'.join(STATES)})?$", description="only gaps of this state")
+]
+
+
+def gaps_router(channel: HttpChannel, gaps: GapFinder) -> APIRouter:
+    """Return the route."""
+    router = APIRouter(tags=["gaps"])
+    operator = Depends(require_scope(channel, Scope.DOCUMENTS))
+
+    @router.get("/v1/gaps", summary="List what the documents lack")
+    async def list_gaps(
+        caller: Annotated[Principal, operator], assistant: AssistantName = None, state: State = ""
+    ) -> GapList:
+        """Return the questions that were refused, asked back without a later answer, or rated down,
+        grouped by what they mean."""
+        question = channel.desk(caller, assistant).name_question("-", "-")
+        found = await gaps.find((question.tenant, question.assistant))
+        return GapList(gaps=[report_gap(gap) for gap in found if state in ("", gap.state)])
+
+    return router

@@ -7,12 +7,12 @@ from uuid import uuid4
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from broker.replies.transcripts import RecentMessage
+from broker.journal_reader import RecentMessage
 from envelope.conversation import Turn
 from envelope.question import has_all
 from gateway.answer import Answer
 from gateway.api_keys import Scope
-from gateway.conversation_erasure import erase
+from gateway.desk import erase
 from gateway.http.access import Principal, choose_language, list_people
 from gateway.http.context import (
     AssistantName,
@@ -123,7 +123,7 @@ class Reading:
         router = APIRouter(tags=["conversations"])
         base = "/v1/conversations/{conversation_id}"
 
-        @router.get("/v1/pause", summary="Find what waits for a person")
+        @router.get("/v1/pause", summary="List the open requests to a person")
         async def find_pause(
             caller: Annotated[Principal, Depends(require_scope(self._channel, Scope.READ))],
             user_id: Annotated[str | None, Query(min_length=1, max_length=128)] = None,

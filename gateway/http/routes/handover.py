@@ -1,7 +1,7 @@
 """The routes that hand a conversation over to a person, and where the person answers.
 
-The person has no key: the address of the page is signed and names the conversation. Whoever has the
-address may answer until it expires, or until the conversation is erased.
+The person has no key: the address of the page is signed and names the conversation. Everybody who
+has the address may answer until it expires, or until the conversation is erased.
 """
 
 from collections.abc import Sequence
@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field
 from gateway.api_keys import Scope
 from gateway.errors import MessageError
 from gateway.http.access import choose_language
+from gateway.http.admission_queue import QuestionSender
 from gateway.http.context import (
     ID,
     ConversationAccess,
@@ -26,7 +27,6 @@ from gateway.http.context import (
     require_conversation,
 )
 from gateway.http.errors import InvalidRequestError, unknown
-from gateway.http.question_sender import QuestionSender
 from gateway.http.routes.documents import HTML, document_policy, document_style
 from gateway.port import HandOver
 from gateway.text import LONGEST_CHARACTERS, clean_text
@@ -37,10 +37,12 @@ Ticket = Annotated[str, Path(max_length=2_000, description="part of the address 
 
 
 class HandOverRequest(BaseModel, frozen=True, extra="forbid"):
-    """A visitor wants a person."""
+    """A request of a visitor for a person."""
 
     message_id: str = Field(pattern=ID, description="the last message, with its answer")
-    note: str = Field("", max_length=LONGEST_NOTE, description="what the visitor tells the person")
+    note: str = Field(
+        "", max_length=LONGEST_NOTE, description="message of the visitor to the person"
+    )
 
 
 class HandedOver(BaseModel):
@@ -77,7 +79,7 @@ def _add_request(router: APIRouter, channel: HttpChannel, sender: QuestionSender
         handover = channel.handover
         if handover is None or not handover.hands_over(question.tenant, question.assistant):
             raise InvalidRequestError(
-                "this assistant hands no conversations over to people",
+                "this assistant does not hand conversations over to people",
                 code="handover_unavailable",
                 status=404,
             )
@@ -125,8 +127,8 @@ def _add_reply(router: APIRouter, channel: HttpChannel) -> None:
 
 GONE = "This address is no longer valid: it has expired, or the conversation was erased."
 UNSENT = (
-    "Your answer was not sent: the desk is busy, or does not know any more where the question was "
-    "asked. Send it again in a moment, or reach the visitor in another way."
+    "Your answer was not sent: the server is busy, or the place where the question was asked is "
+    "no longer stored. Send it again in a moment, or contact the visitor in another way."
 )
 
 

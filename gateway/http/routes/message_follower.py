@@ -11,11 +11,11 @@ from starlette.responses import JSONResponse, Response
 from broker.values import JournalEntry
 from envelope.question import Question
 from gateway.answer import STOPPED, Answer
+from gateway.desk import read_deadline
 from gateway.events import Event, EventCursor, events_of, place_of
 from gateway.http.context import APPROVED, ConversationAccess, HttpChannel, may_follow
 from gateway.http.errors import ForbiddenError, InvalidRequestError, unknown
 from gateway.http.sse import Admission, EventStream
-from gateway.job_order import read_deadline
 from gateway.trajectory import (
     AgentTotals,
     TrajectoryMetrics,
@@ -28,11 +28,13 @@ log = structlog.get_logger("gateway")
 
 
 class JobProgress(BaseModel, frozen=True):
-    """How far a running message is, as its events say."""
+    """The progress of a running message, from its events."""
 
-    stage: str | None = Field(None, description="the role that works now", examples=["compliance"])
-    branches: int = Field(0, description="parts that have begun in the present stage")
-    ended: int = Field(0, description="those of them that have ended")
+    stage: str | None = Field(
+        None, description="the role that is working now", examples=["compliance"]
+    )
+    branches: int = Field(0, description="number of parts that have begun in the current stage")
+    ended: int = Field(0, description="number of these parts that have ended")
 
 
 class MessageStatus(BaseModel, frozen=True):
@@ -56,7 +58,8 @@ class MessageTrajectory(BaseModel, frozen=True):
 
 
 class MessageFollower:
-    """Shows what happens to messages; for a caller who may not follow one it is unknown.
+    """Shows the progress of messages; a message that a caller may not follow does not exist for
+    them.
 
     When `stopping` is set, streams end so that clients continue at another process.
     """
@@ -98,7 +101,7 @@ class MessageFollower:
         """Return the trajectory of a message; visitors are refused, as for its model usage."""
         if access.caller.public:
             raise ForbiddenError(
-                "expected a secret key: a trajectory has what tools returned",
+                "expected a secret key: a trajectory contains results of tools",
                 code="secret_key_needed",
             )
         journal = await self.read_journal(access, message_id)
@@ -135,7 +138,7 @@ class MessageFollower:
         journal = await self.read_journal(access, message_id)
         if after.is_past(journal[-1].id):
             raise InvalidRequestError(
-                "this message has no such event yet: expected the id of an event that was sent",
+                "this message has no such event yet: expected the id of an event that you received",
                 code="unknown_event",
                 param="Last-Event-ID",
             )

@@ -15,9 +15,10 @@ from envelope.conversation import PauseReply
 from envelope.question import Question
 from gateway.answer import Answer
 from gateway.api_keys import Scope
-from gateway.desk import Message
+from gateway.desk import JobOrder, Message
 from gateway.events import EventCursor
 from gateway.http.access import Principal, choose_language, list_people, name_person
+from gateway.http.admission_queue import QuestionSender
 from gateway.http.context import (
     APPROVED,
     ID,
@@ -28,14 +29,12 @@ from gateway.http.context import (
     use_session,
 )
 from gateway.http.errors import ForbiddenError, InvalidRequestError
-from gateway.http.question_sender import QuestionSender
 from gateway.http.routes.message_follower import (
     MessageFollower,
     MessageStatus,
     MessageTrajectory,
     answer_response,
 )
-from gateway.job_order import JobOrder
 from gateway.person_tokens import LONGEST_PERSON
 from gateway.text import LONGEST_CHARACTERS, clean_text, parse_command
 
@@ -55,7 +54,8 @@ IdempotencyKey = Annotated[
         alias="Idempotency-Key",
         min_length=1,
         max_length=255,
-        description="equal values name one message of the conversation, for 24 hours",
+        description="requests with the same value are one message of the conversation, for 24 "
+        "hours",
     ),
 ]
 Preference = Annotated[
@@ -63,7 +63,8 @@ Preference = Annotated[
     Header(
         alias="Prefer",
         max_length=200,
-        description="`respond-async`: answer at once with status 202; the message is a job, which "
+        description="`respond-async`: respond immediately with status 202; the message is a job, "
+        "which "
         "may take as long as a review (RFC 7240)",
     ),
 ]
@@ -82,10 +83,14 @@ class NewMessage(BaseModel, frozen=True, extra="forbid"):
         min_length=1, max_length=LONGEST_CHARACTERS, examples=["How do I configure routing rules?"]
     )
     message_id: str | None = Field(
-        None, pattern=ID, description="an id that you choose; a repeated id is answered once"
+        None,
+        pattern=ID,
+        description="an id that you choose; a message with a repeated id is answered once",
     )
     language: str | None = Field(
-        None, pattern=LANGUAGE, description="language of an apology if the text's is unknown"
+        None,
+        pattern=LANGUAGE,
+        description="language of an apology if the language of the text is unknown",
     )
     pause_reply: PauseReply | None = Field(
         None,
@@ -112,13 +117,15 @@ class NewMessage(BaseModel, frozen=True, extra="forbid"):
         "empty: as the desk is configured",
     )
     persona: str = Field(
-        "", max_length=200, description="in whose voice a swarm answers, such as `a patient tutor`"
+        "",
+        max_length=200,
+        description="role or person in whose voice a swarm answers, such as `a patient tutor`",
     )
     supersedes: str | None = Field(
         None,
         pattern=ID,
-        description="the id of a message of this conversation that is still being answered and "
-        "that this one replaces: it ends as `superseded`, with all of its tasks",
+        description="the id of a message of this conversation that is still being answered, which "
+        "this one replaces: it ends as `superseded`, with all its tasks",
     )
 
 

@@ -1,7 +1,6 @@
-"""Asks the desk for the routes of OpenAI's API: one path for chat completions and for responses.
-
-A request is admitted, answered whole or as a stream, and its history with a choice is recognised
-when the client sends it again. How an answer is written is up to the form of each route.
+"""Answers the questions of OpenAI's API, for both chat completions and responses. A request is
+admitted and answered, with or without streaming; a history whose last answer offered a choice is
+recognised when the client sends it again. The route determines the format of the answer.
 """
 
 import asyncio
@@ -23,10 +22,10 @@ from gateway.answer import Answer, Shows
 from gateway.desk import Desk, Message
 from gateway.events import Event, EventCursor
 from gateway.http.access import Principal, choose_language, list_people, name_person
+from gateway.http.admission_queue import QuestionSender
 from gateway.http.context import CHECKED, HttpChannel, check_no_chat
 from gateway.http.errors import InvalidRequestError
 from gateway.http.library import refuse_public
-from gateway.http.question_sender import QuestionSender
 from gateway.http.routes.completion_form import (
     ChatMessage,
     CompletionUsage,
@@ -42,7 +41,7 @@ from gateway.text import clean_text
 
 @dataclass(frozen=True, slots=True)
 class WantedAnswer:
-    """What a request asks for, whichever route it came by.
+    """The content of a request, independent of its route.
 
     `kind` names the route in ids. `messages` are a history that ends with the question, unless the
     desk keeps the conversation: `conversation_id`, or a new one if `is_kept` and nothing was
@@ -133,8 +132,8 @@ class OpenAiQuestions:
         refuse_public(caller)
         if wanted.foreign_tool is not None:
             raise InvalidRequestError(
-                f"{wanted.foreign_tool}: this model calls no tools of its callers: leave the "
-                "parameter out",
+                f"{wanted.foreign_tool}: this model does not call tools of its clients: omit the "
+                f"parameter",
                 code="unsupported_parameter",
                 param=wanted.foreign_tool,
             )
@@ -184,7 +183,8 @@ class OpenAiQuestions:
         found = await self._channel.conversations.thread(here, digest)
         if found is None:
             raise InvalidRequestError(
-                "there is no such response, or its conversation is not kept: send the history",
+                "there is no such response, or its conversation is no longer stored: send the "
+                "whole history",
                 code="previous_response_not_found",
                 param="previous_response_id",
                 status=400,

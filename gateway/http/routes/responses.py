@@ -61,9 +61,11 @@ class ResponseRequest(BaseModel, frozen=True, extra="ignore"):
     conversation: NamedConversation | Annotated[str, StringConstraints(pattern=ID)] | None = None
     tools: JsonValue = Field(None, description="refused: Refdesk calls its own tools only")
     background: Literal[False] | None = None
-    user: str | None = Field(None, max_length=LONGEST_PERSON, description="id of the person")
+    user: str | None = Field(
+        None, max_length=LONGEST_PERSON, description="id of the person who asks"
+    )
     safety_identifier: str | None = Field(
-        None, max_length=LONGEST_PERSON, description="the new name of `user`"
+        None, max_length=LONGEST_PERSON, description="newer name of `user`"
     )
 
 

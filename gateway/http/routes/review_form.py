@@ -55,7 +55,10 @@ class NewReview(BaseModel, frozen=True, extra="forbid"):
         "another one for each review",
     )
     focus: str | None = Field(
-        None, min_length=1, max_length=LONGEST_FOCUS, description="what to look at, in words"
+        None,
+        min_length=1,
+        max_length=LONGEST_FOCUS,
+        description="what the review should concentrate on, as a sentence",
     )
     language: str | None = Field(
         None, pattern=r"^[a-zA-Z]{2,3}$", description="language of the report, ISO 639-1"
@@ -63,11 +66,13 @@ class NewReview(BaseModel, frozen=True, extra="forbid"):
     specialists: list[SpecialistName] = Field(
         [],
         max_length=len(SpecialistName),
-        description="who works, with those that they need; by default all",
+        description="the specialists that take part; those that they depend on are added; by "
+        "default all",
     )
 
     estimate_only: bool = Field(
-        False, description="return what the review would take about, and begin nothing"
+        False,
+        description="return an estimate of calls, tokens and cost, without starting the review",
     )
 
     @property
@@ -101,29 +106,29 @@ class EstimatedReview(BaseModel, frozen=True):
 
     documents: list[ConversationDocument]
     against: list[ConversationDocument]
-    estimate: ReviewEstimate | None = Field(None, description="omitted where no model is in use")
+    estimate: ReviewEstimate | None = Field(None, description="omitted if no model is in use")
 
 
 class Review(BaseModel):
     """A review: a job with events, which ends with one answer and a report."""
 
-    id: str = Field(description="names the review in its addresses")
+    id: str = Field(description="id of the review, used in its addresses")
     conversation_id: str
     message_id: str
     status: Literal["running", "ended"]
-    text: str = Field(description="the review in words, as the conversation shows it")
+    text: str = Field(description="text of the review, as the conversation shows it")
     at: float = Field(description="time of acceptance, Unix seconds")
     documents: list[ConversationDocument] = Field(
-        [], description="the documents that the request named; only in the answer to it"
+        [], description="the documents that the request named; only in the response to it"
     )
     against: list[ConversationDocument] = []
     estimate: ReviewEstimate | None = Field(
-        None, description="what it takes about; only in the answer to the request"
+        None, description="estimate of calls, tokens and cost; only in the response to the request"
     )
     progress: JobProgress | None = None
-    counts: ReviewCounts | None = Field(None, description="of a review that has a report")
+    counts: ReviewCounts | None = Field(None, description="link to the report, if there is one")
     current_agent: str | None = Field(
-        None, description="the specialist that works now; its cost is in `answer.model_usage`"
+        None, description="the specialist that is working now; its cost is in `answer.model_usage`"
     )
     violations: list[dict[str, JsonValue]] | None = Field(
         None,
@@ -131,7 +136,8 @@ class Review(BaseModel):
         "sides, the reason, confidence, risk and recommendation",
     )
     gaps: list[dict[str, JsonValue]] | None = Field(
-        None, description="unmet requirements, as `violations`"
+        None,
+        description="requirements that the document does not cover, in the form of `violations`",
     )
     further_gaps: list[dict[str, JsonValue]] | None = Field(
         None, description="contradictions, outdated dates and wrong citations of the document"

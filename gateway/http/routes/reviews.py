@@ -16,9 +16,9 @@ from starlette.responses import JSONResponse
 
 from envelope.question import Question
 from gateway.api_keys import Scope
-from gateway.conversation_erasure import erase
-from gateway.desk import Message
+from gateway.desk import JobOrder, Message, erase
 from gateway.http.access import Principal, choose_language, list_people, name_person
+from gateway.http.admission_queue import QuestionSender
 from gateway.http.context import (
     AssistantName,
     ConversationAccess,
@@ -27,7 +27,6 @@ from gateway.http.context import (
     require_scope,
 )
 from gateway.http.errors import InvalidRequestError, unknown
-from gateway.http.question_sender import QuestionSender
 from gateway.http.routes.attachments import (
     LONGEST_FILE_NAME,
     read_upload,
@@ -54,7 +53,6 @@ from gateway.http.routes.review_form import (
     refuse_empty,
     validate_review,
 )
-from gateway.job_order import JobOrder
 from gateway.review_ports import (
     Attachments,
     DocumentEntry,
@@ -155,8 +153,8 @@ class ReviewRoutes:
                 str | None,
                 Query(
                     max_length=LONGEST_FILE_NAME,
-                    description="with a file as the body: its name, whose suffix says how the "
-                    "bytes are read",
+                    description="with a file as the body: its name, whose suffix determines the "
+                    "format",
                 ),
             ] = None,
             against: RuleNames = None,
@@ -164,7 +162,11 @@ class ReviewRoutes:
             focus: Annotated[str | None, Query(max_length=LONGEST_FOCUS)] = None,
             language: Annotated[str | None, Query(max_length=3)] = None,
             estimate_only: Annotated[
-                bool, Query(description="with a file as the body: begin nothing")
+                bool,
+                Query(
+                    description="with a file as the body: return an estimate, without "
+                    "starting the review"
+                ),
             ] = False,
             idempotency_key: IdempotencyKey = None,
         ) -> Response:
@@ -270,8 +272,8 @@ class ReviewRoutes:
             review_id: ReviewId,
             assistant: AssistantName = None,
         ) -> Response:
-            """Return what the rules demand: `target_law`, and a `checklist` of requirements with
-            `id`, `requirement`, `source_section`, `severity` and `applicability`."""
+            """Return the requirements of the rules: `target_law`, and a `checklist` of requirements
+            with `id`, `requirement`, `source_section`, `severity` and `applicability`."""
             access, name = await self._enter(caller, assistant, review_id)
             found = await self._read_result(access, name, "checklist")
             question = access.question(name.message_id)
@@ -457,7 +459,7 @@ class ReviewRoutes:
         last = (await self._follower.read_journal(access, name.message_id))[-1]
         if last.kind != "finished":
             raise InvalidRequestError(
-                "this review has no result yet: follow its events until it has ended",
+                "this review has no result yet: wait until it has ended (GET its events)",
                 code="review_not_finished",
                 status=409,
             )

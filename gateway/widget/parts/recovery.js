@@ -11,7 +11,7 @@ export function recoveryHint(code, { key, url, assistant }) {
     invalid_api_key: key
       ? `the key ${id} is unknown, was revoked, or has expired; see refdesk keys list. ${anew}`
       : `the desk needs a key. ${anew}`,
-    not_local: `without keys the desk answers only requests from its own machine. ${anew}`,
+    not_local: `without keys, only requests from the server's own machine are answered. ${anew}`,
     missing_scope: `the key ${id} lacks a scope. ${anew}`,
     unknown_assistant: `the key ${id} has no assistant ${assistant}. Fix: ${make} --assistant ${assistant}`,
     invalid_person_token: `the person's token is not valid for the key ${id}, or has ended. Fix: set personToken to a function that returns a new one`,

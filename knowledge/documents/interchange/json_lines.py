@@ -185,7 +185,9 @@ def _groups(record: Record) -> tuple[str, ...]:
     try:
         return parse_stated_groups(record["groups"])
     except ValueError as error:
-        raise WrongFormatError(f"who may read it is unclear: {error}") from error
+        raise WrongFormatError(
+            f"it was skipped, because its groups are invalid: {error}"
+        ) from error
 
 
 def _opening(page: Page) -> str:

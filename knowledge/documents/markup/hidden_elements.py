@@ -83,7 +83,7 @@ class _Removal:
 
 
 def _apply_stylesheets(tree: LexborHTMLParser) -> dict[int, dict[str, str]]:
-    """Return what the page's own style sheets say of its elements."""
+    """Return the styles that the page's own style sheets give to its elements."""
     css = "\n".join(node.text() for node in tree.css("style"))
     found: dict[int, dict[str, str]] = {}
     for rule in sorted(parse_rules(css), key=lambda rule: rule.rank) if css else ():

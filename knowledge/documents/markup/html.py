@@ -74,7 +74,7 @@ def note_on_hidden(words: int) -> tuple[str, ...]:
     """Return a note on words that were left out because no reader of the page sees them."""
     if words < _LEAST_WORDS:
         return ()
-    return (f"{words} words that its readers cannot see were left out",)
+    return (f"{words} words that are hidden from readers of the page were left out",)
 
 
 def text_of(fragment: str) -> str:

@@ -123,7 +123,8 @@ def parse_xml(data: bytes, expected: str) -> "Element":
         root: Element = fromstring(data, forbid_dtd=False)
     except DefusedXmlException as error:
         raise WrongFormatError(
-            f"expected {expected}, found XML that defines entities, which may be a trap"
+            f"expected {expected}, found XML that defines entities, which is not accepted for "
+            f"safety"
         ) from error
     except (ParseError, ValueError, LookupError) as error:
         raise WrongFormatError(f"expected {expected}, found damaged XML: {error}") from error

@@ -165,7 +165,9 @@ class _PageReader:
         if isinstance(self._recognise, str):
             self.reason = self._recognise
         elif not has_time():
-            self.reason = "there was no time left to recognise their text: INGESTION_FILE_SECONDS"
+            self.reason = (
+                "there was no time left to recognise their text; raise INGESTION_FILE_SECONDS"
+            )
         else:
             text, self.reason = recognise_page(page, self._recognise)
             if text:

@@ -37,13 +37,13 @@ Recognise = Callable[[Any], Sequence[RecognisedText]]
 """Returns the texts of a picture (of Pillow)."""
 
 
-TOO_LITTLE_MEMORY = "recognising their text needs more memory: set INGESTION_FILE_MEMORY_MB=2000"
+TOO_LITTLE_MEMORY = "recognising their text needs more memory; set INGESTION_FILE_MEMORY_MB=2000"
 
 
 def load_recogniser() -> Recognise | str:
     """Return what recognises text, or why nothing does."""
     if find_spec("rapidocr") is None:
-        return "install the extra refdesk[ocr] to have their text recognised"
+        return "to have their text recognised, install the extra refdesk[ocr]"
     try:
         return _load_rapidocr()
     except (ImportError, MemoryError, RuntimeError):

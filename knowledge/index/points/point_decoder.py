@@ -40,6 +40,8 @@ def read_calibrations(point: Point) -> Calibrations:
 
 
 def _read_number(stored: Any) -> Any:
+    if isinstance(stored, list):
+        return tuple(stored)
     return float.fromhex(stored) if isinstance(stored, str) else stored
 
 

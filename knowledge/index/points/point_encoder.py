@@ -141,6 +141,7 @@ def calibration_point(calibrations: Calibrations) -> Point:
         language: {
             name: value.hex() if isinstance(value, float) else value
             for name, value in asdict(found).items()
+            if value is not None
         }
         for language, found in calibrations.items()
     }

@@ -1,15 +1,15 @@
 import pytest
 
-from agents.question.clarification import ClarificationAgent, Reads, Writes
+from agents.question.clarification import ClarificationAgent, Reads, Writes, find_fault
 from config.texts import load_texts
 from envelope.conversation import ClarificationOption, ClarificationReason, SuggestedAction
 from envelope.outcome import Wrote
 from envelope.sources import SearchResult
 from llm.errors import ModelUnavailable
 from llm.port import Model
-from llm.scripted import ScriptedModel
-from llm.tasks.clarify import Inputs, Output
+from llm.tasks.question import ClarifyInputs, ClarifyOutput
 from tests.citations.shapes import IDS, SHAPES, Shape, leads_elsewhere
+from tests.support.scripted_model import ScriptedModel
 
 TEXTS = load_texts()
 DOMAIN = "Bluebird SMS"
@@ -138,6 +138,26 @@ async def test_a_refusal_for_missing_context_names_the_question_and_the_nearest_
     )
 
 
+@pytest.mark.parametrize("stage", ["guardrails", "search"])
+async def test_what_only_the_search_has_seen_is_not_called_unanswered_or_foreign(
+    stage: str,
+) -> None:
+    unmatched = Reads(
+        clarification_reason=Reason.INSUFFICIENT_CONTEXT,
+        canonical_question="Who won?",
+        asking_stage=stage,
+    )
+
+    found = await word_question(unmatched)
+
+    assert found.response == " ".join(
+        (
+            TEXTS.text("decline_unmatched", "en", question="Who won?", topic=DOMAIN),
+            TEXTS.text("search_alone", "en"),
+        )
+    )
+
+
 @pytest.mark.parametrize("language", TEXTS.languages)
 def test_what_was_not_found_is_said_of_the_passages_and_not_of_the_documents(language: str) -> None:
     said = TEXTS.text("decline_missing", language, topic=DOMAIN, question="How loud?")
@@ -158,7 +178,7 @@ def test_what_was_not_found_is_said_of_the_passages_and_not_of_the_documents(lan
 async def test_the_nearest_pages_stand_under_one_line_that_leads_to_them(
     worded: str, above: str
 ) -> None:
-    model = ScriptedModel([Output(text=worded)])
+    model = ScriptedModel([ClarifyOutput(text=worded)])
     reads = Reads(clarification_reason=Reason.INSUFFICIENT_CONTEXT, search_results=RESULTS[:1])
 
     found = await word_question(reads, model)
@@ -202,8 +222,23 @@ async def test_a_question_in_another_language_than_the_documents_gets_the_langua
     assert found.suggested_actions == ()
 
 
+@pytest.mark.parametrize("reason", [Reason.OUT_OF_SCOPE, Reason.INSUFFICIENT_CONTEXT])
+async def test_a_refusal_says_which_documents_were_not_compared_with_the_question(
+    reason: Reason,
+) -> None:
+    asked = Reads(clarification_reason=reason, language="ru")
+
+    every = await word_question(asked)
+    some = await word_question(asked.model_copy(update={"document_languages": ("en", "de")}))
+
+    names = f"{TEXTS.text('language_en', 'ru')}, {TEXTS.text('language_de', 'ru')}"
+    note = TEXTS.text("not_compared", "ru", document_languages=names)
+    assert note in some.response
+    assert some.response.startswith(every.response)
+
+
 async def test_a_model_words_it_and_the_options_stay_ours() -> None:
-    model = ScriptedModel([Output(text="Meinen Sie Konten oder Tarife?")])
+    model = ScriptedModel([ClarifyOutput(text="Meinen Sie Konten oder Tarife?")])
 
     found = await word_question(
         Reads(clarification_reason=Reason.AMBIGUOUS_QUERY, search_results=RESULTS, language="de"),
@@ -211,7 +246,7 @@ async def test_a_model_words_it_and_the_options_stay_ours() -> None:
     )
 
     asked = model.calls[0].inputs
-    assert isinstance(asked, Inputs)
+    assert isinstance(asked, ClarifyInputs)
     assert asked.options == ("Limits (Accounts)", "Limits (Rates)", "API")
     assert found.response.startswith("Meinen Sie Konten oder Tarife?\n")
     assert "3. API" in found.response
@@ -256,7 +291,9 @@ async def test_no_wording_option_or_page_leads_elsewhere(reason: Reason, shape: 
     )
     what = Reads(clarification_reason=reason, search_results=hostile, canonical_question=shape.text)
 
-    found = await word_question(what, ScriptedModel([Output(text=f"{shape.text} Which one?")]))
+    found = await word_question(
+        what, ScriptedModel([ClarifyOutput(text=f"{shape.text} Which one?")])
+    )
 
     assert not leads_elsewhere(found.model_dump_json(exclude={"clarification_fallback"}))
     assert found.suggested_actions
@@ -281,7 +318,61 @@ async def test_the_wording_of_a_model_stays_whatever_words_it_uses() -> None:
 
     found = await word_question(
         Reads(clarification_reason=Reason.SCOPE_UNCLEAR, canonical_question="it doesn't work"),
-        ScriptedModel([Output(text=wording)]),
+        ScriptedModel([ClarifyOutput(text=wording)]),
     )
 
     assert (found.response, found.clarification_fallback) == (wording, "")
+
+
+INPUTS = ClarifyInputs(
+    reason=ClarificationReason.AMBIGUOUS_QUERY,
+    question="How do I set up `retry_after` for acme.com?",
+    message="The question can be about several things.",
+    options=("Accounts > Limits", "Rates > Limits"),
+    language="en",
+    topic="Bluebird SMS",
+    fixed_text="Your question can mean several things.",
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Do you mean the limits of accounts, or those of rates?",
+        "Your question could be about several things. Which limits do you mean?",
+        "Is it about retry_after for acme.com, or about something else?",
+        "Meinen Sie Konten oder Tarife?",
+        "您指的是帐户还是费率？",
+        "هل تقصد الحسابات أم الأسعار؟",
+    ],
+)
+def test_an_honest_question_passes(text: str) -> None:
+    assert find_fault(text, INPUTS) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("Is it at https://evil.test/login?", "contains"),
+        ("Is it at //evil.test?", "contains"),
+        ("Is it at evil.test?", "contains"),
+        ("Could you write to help@evil.test?", "contains"),
+        ("Is it [this](javascript:x)?", "contains"),
+        ("Is it ![this](https://evil.test/p)?", "contains"),
+        ("Is it <a href=//evil.test>this</a>?", "contains"),
+        ("Could you call +49 (900) 123-456?", "telephone number"),
+        ("What is your password?", "secret"),
+        ("Wie lautet Ihr Passwort?", "secret"),
+        ("您的密码是什么？", "secret"),
+        ("The desk asks or declines: <data name=", "repeats a prompt"),
+        ("", "empty"),
+    ],
+)
+def test_what_leads_instructs_or_asks_for_more_is_turned_down(text: str, fault: str) -> None:
+    assert fault in find_fault(text, INPUTS)
+
+
+def test_a_secret_that_the_question_is_about_may_be_named() -> None:
+    inputs = INPUTS.model_copy(update={"question": "How do I reset a password?"})
+
+    assert find_fault("Do you mean the password of your account?", inputs) == ""

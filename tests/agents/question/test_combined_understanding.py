@@ -10,9 +10,8 @@ from envelope.outcome import Wrote
 from knowledge.errors import IndexUnavailable
 from knowledge.port import Findings, Hit, SearchRequest
 from llm.errors import UnreadableOutput
-from llm.scripted import Scripted, ScriptedModel
-from llm.tasks import understand
-from llm.tasks.understand import Output
+from llm.tasks.question import UnderstandInputs, UnderstandOutput
+from tests.support.scripted_model import Scripted, ScriptedModel
 
 GERMAN = "Wie richte ich `send --now` für mein Konto ein?"
 ENGLISH = "How do I set up ⟦1⟧ for my account?"
@@ -28,9 +27,9 @@ PAUSE = Pause(
 )
 
 
-def make_found(question: str = ENGLISH, **parts: Any) -> Output:
+def make_found(question: str = ENGLISH, **parts: Any) -> UnderstandOutput:
     given = {"canonical_question": question, "context_type": "new_topic", "verdict": "within"}
-    return Output.model_validate(given | parts)
+    return UnderstandOutput.model_validate(given | parts)
 
 
 def make_hit(page: str, *headings: str) -> Hit:
@@ -91,9 +90,9 @@ async def read_turn(
     return outcome.writes, model
 
 
-def find_inputs(model: ScriptedModel) -> understand.Inputs:
+def find_inputs(model: ScriptedModel) -> UnderstandInputs:
     [call] = model.calls
-    assert isinstance(call.inputs, understand.Inputs)
+    assert isinstance(call.inputs, UnderstandInputs)
     return call.inputs
 
 

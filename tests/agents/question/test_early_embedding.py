@@ -16,11 +16,10 @@ from knowledge.port import CALIBRATION, Findings, SearchRequest
 from knowledge.search.query import wordings
 from knowledge.search.question_vectors import EarlyEmbedding, QuestionVectors
 from llm.errors import UnreadableOutput
-from llm.port import I, ModelAnswer, O, Task, Usage
-from llm.scripted import ScriptedModel
-from llm.tasks import scope
-from llm.text_listener import TextListener
+from llm.port import I, ModelAnswer, O, Task, TextListener, Usage
+from llm.tasks.question import ScopeOutput
 from tests.support.embedders import UniformEmbedder
+from tests.support.scripted_model import ScriptedModel
 
 WAIT_SECONDS = 5.0
 FIRST = Turn(speaker="user", text="How do I create a routing rule?")
@@ -145,7 +144,7 @@ class JudgingModel(ScriptedModel):
     """Gives its verdict once the vendor was asked to embed."""
 
     def __init__(self, vendor: Vendor, *, fails: bool = False) -> None:
-        super().__init__([scope.Output(verdict="within", confidence=0.9, analysis="")])
+        super().__init__([ScopeOutput(verdict="within", confidence=0.9, analysis="")])
         self._vendor = vendor
         self._fails = fails
 

@@ -6,8 +6,8 @@ from agents.question.essence import EssenceAgent, Reads, Writes
 from envelope.conversation import ClarificationReason, ConversationAct, Pause, Turn, Understanding
 from envelope.outcome import Wrote
 from llm.errors import ModelUnavailable
-from llm.scripted import ScriptedModel
-from llm.tasks.essence import Inputs, Output
+from llm.tasks.question import EssenceInputs, EssenceOutput
+from tests.support.scripted_model import ScriptedModel
 
 OPTIONS = ("Monthly limit", "Throughput", "Sub-users")
 PLACES = (("Rate plans", "Monthly limit"), ("Routing", "Throughput"), ("Accounts", "Sub-users"))
@@ -208,7 +208,7 @@ async def test_turns_about_the_answer_leave_the_other_questions_open() -> None:
 
 
 async def test_an_empty_question_of_a_model_leaves_the_turn_as_it_is() -> None:
-    empty = Output(canonical_question="  ", context_type="new_topic")
+    empty = EssenceOutput(canonical_question="  ", context_type="new_topic")
 
     writes = await essence("How do I pay?", model=ScriptedModel([empty]))
 
@@ -216,12 +216,12 @@ async def test_an_empty_question_of_a_model_leaves_the_turn_as_it_is() -> None:
 
 
 async def test_a_model_reads_a_turn_behind_an_offer_as_if_nothing_was_asked() -> None:
-    model = ScriptedModel([Output(canonical_question="q", context_type="new_topic")])
+    model = ScriptedModel([EssenceOutput(canonical_question="q", context_type="new_topic")])
 
     await essence("What is a route?", *TALK, open_pause=pause(*BOTH, is_offer=True), model=model)
 
     asked = model.calls[0].inputs
-    assert isinstance(asked, Inputs)
+    assert isinstance(asked, EssenceInputs)
     assert asked.open_pause is None
 
 

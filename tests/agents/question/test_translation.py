@@ -7,8 +7,8 @@ from envelope.outcome import Wrote
 from knowledge.language.protecting import PlaceholderLost, protect
 from llm.errors import ModelUnavailable
 from llm.port import Model
-from llm.scripted import ScriptedModel
-from llm.tasks.translate import Inputs, Output
+from llm.tasks.question import TranslateInputs, TranslateOutput
+from tests.support.scripted_model import ScriptedModel
 
 TECHNICAL = (
     "Warum gibt `send --now` in /etc/sms/gate.conf bei create_user() über "
@@ -43,12 +43,12 @@ async def test_without_a_model_an_english_text_is_certain() -> None:
 async def test_what_a_model_must_not_touch_never_reaches_it_and_comes_back_unchanged() -> None:
     protected = protect(TECHNICAL, ["Übersicht"])
     places = " ".join(f"⟦{n}⟧" for n in range(len(protected.parts), 0, -1))
-    model = ScriptedModel([Output(text_eng=f"Why {places}?", confidence=0.9)])
+    model = ScriptedModel([TranslateOutput(text_eng=f"Why {places}?", confidence=0.9)])
 
     found = await translate(model, TECHNICAL, "de")
 
     sent = model.calls[0].inputs
-    assert isinstance(sent, Inputs)
+    assert isinstance(sent, TranslateInputs)
     for part in (
         "`send --now`",
         "/etc/sms/gate.conf",
@@ -65,7 +65,7 @@ async def test_what_a_model_must_not_touch_never_reaches_it_and_comes_back_uncha
 
 
 async def test_product_names_are_protected_as_they_were_typed() -> None:
-    model = ScriptedModel([Output(text_eng="What does ⟦1⟧ cost?", confidence=1)])
+    model = ScriptedModel([TranslateOutput(text_eng="What does ⟦1⟧ cost?", confidence=1)])
 
     found = await translate(model, "Was kostet blaue Post?", "de", ("Blaue Post",))
 
@@ -74,7 +74,7 @@ async def test_product_names_are_protected_as_they_were_typed() -> None:
 
 @pytest.mark.parametrize("altered", ["[1]", "⟦ 1 ⟧", "【1】", "[[1]]"])
 async def test_a_place_whose_brackets_were_altered_is_repaired(altered: str) -> None:
-    model = ScriptedModel([Output(text_eng=f"What does {altered} do?", confidence=1)])
+    model = ScriptedModel([TranslateOutput(text_eng=f"What does {altered} do?", confidence=1)])
 
     found = await translate(model, "Was macht `reset`?", "de")
 
@@ -83,7 +83,7 @@ async def test_a_place_whose_brackets_were_altered_is_repaired(altered: str) -> 
 
 @pytest.mark.parametrize("text_eng", ["What does reset do?", "What do ⟦1⟧ and ⟦2⟧ do?", ""])
 async def test_a_lost_or_invented_place_leaves_the_text_as_it_came(text_eng: str) -> None:
-    model = ScriptedModel([Output(text_eng=text_eng, confidence=1)])
+    model = ScriptedModel([TranslateOutput(text_eng=text_eng, confidence=1)])
 
     found = await translate(model, "Was macht `reset`?", "de")
 
@@ -95,7 +95,11 @@ async def test_a_lost_or_invented_place_leaves_the_text_as_it_came(text_eng: str
 
 async def test_corrections_name_protected_parts_by_their_text() -> None:
     model = ScriptedModel(
-        [Output(text_eng="What does ⟦1⟧ do?", confidence=1, corrections=("waht -> what, ⟦1⟧",))]
+        [
+            TranslateOutput(
+                text_eng="What does ⟦1⟧ do?", confidence=1, corrections=("waht -> what, ⟦1⟧",)
+            )
+        ]
     )
 
     found = await translate(model, "waht does `reset` do?", "en")

@@ -11,7 +11,7 @@ from envelope.specialists import (
     ReviewedDocument,
     StoredChecklist,
 )
-from llm.tasks.specialist_material import SpecialistInputs
+from llm.tasks.review import SpecialistInputs
 
 EXTRACTED = Extracted(
     analysis="a" * 5_000,

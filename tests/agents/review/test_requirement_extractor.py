@@ -11,8 +11,7 @@ from agents.review.requirement_extractor import (
 )
 from agents.review.requirements import RuleUnit, make_checklist, parse_checklist
 from agents.review.verdicts import join_extractions
-from llm.tasks.requirement_extractor import Inputs, Output
-from llm.tasks.specialist_material import TextUnit
+from llm.tasks.review import RequirementExtractorInputs, RequirementExtractorOutput, TextUnit
 from tests.support.reviewing_model import list_requirements
 
 
@@ -26,7 +25,9 @@ def test_definitions_are_no_items_of_a_checklist(law: list[RuleUnit]) -> None:
     units = tuple(
         TextUnit(id=one.unit_id, heading=" > ".join(one.heading_path), text=one.text) for one in law
     )
-    listed = list_requirements(Inputs(question="?", target_law="Act", units=units))
+    listed = list_requirements(
+        RequirementExtractorInputs(question="?", target_law="Act", units=units)
+    )
 
     found = join_extractions([read_listed([listed], law)])
     made = make_checklist(found.requirements, "Act")
@@ -68,8 +69,10 @@ UNITS = [
 ]
 
 
-def make_output(*entries: tuple[str, str, str], without: tuple[str, ...] = ()) -> Output:
-    return Output.model_validate(
+def make_output(
+    *entries: tuple[str, str, str], without: tuple[str, ...] = ()
+) -> RequirementExtractorOutput:
+    return RequirementExtractorOutput.model_validate(
         {
             "checklist": [
                 {"source_section": unit, "requirement": text, "quotation": words}

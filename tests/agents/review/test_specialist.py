@@ -9,14 +9,16 @@ from agents.review.specialist import GivenOutput, LoopTurns, Toolbox, expand_sea
 from envelope.outcome import Wrote
 from envelope.run import OUTSIDE
 from envelope.specialists import ErrorSeverity, SpecialistName, SpecialistProfile
-from llm.conversation import ToolUse
 from llm.missing_model import MissingModel
-from llm.scripted import ScriptedModel
-from llm.tasks import classifier
-from llm.tasks.hyde_expansion import Output
+from llm.port import ToolUse
+from llm.tasks.review import CLASSIFIER, ClassifierInputs, ClassifierOutput
+from llm.tasks.search import HydeExpansionOutput
+from tests.support.scripted_model import ScriptedModel
 from tools.calls import ToolErrorType, ToolResult
 
-FOUND = Output(passage="The keeper may engage others.", queries=("sub-processor", "sub-processor"))
+FOUND = HydeExpansionOutput(
+    passage="The keeper may engage others.", queries=("sub-processor", "sub-processor")
+)
 
 
 NOTHING: Any = None
@@ -66,7 +68,9 @@ async def test_rules_invent_no_passages_and_empty_wordings_change_nothing() -> N
 
     assert await expand_search([call], MissingModel(), "?", "en", OUTSIDE) == [call]
     assert await expand_search([call], None, "?", "en", OUTSIDE) == [call]
-    assert await expand_search([call], ScriptedModel([Output()]), "?", "en", OUTSIDE) == [call]
+    assert await expand_search(
+        [call], ScriptedModel([HydeExpansionOutput()]), "?", "en", OUTSIDE
+    ) == [call]
 
 
 async def test_compliance_without_requirements_names_the_order_and_ends_well() -> None:
@@ -86,17 +90,17 @@ async def test_the_failure_of_a_tool_that_finds_passages_is_reported(
     tool: str, is_reported: bool
 ) -> None:
     toolbox = make_toolbox(
-        SpecialistName.CLASSIFIER, ScriptedModel([classifier.Output(documents=())])
+        SpecialistName.CLASSIFIER, ScriptedModel([ClassifierOutput(documents=())])
     )
     failed = ToolResult(
         call_id="1", tool=tool, success=False, error_type=ToolErrorType.EXECUTION, error="broken"
     )
 
     given = await toolbox.consult(
-        classifier.TASK, classifier.Inputs(question="?"), LoopTurns(results=(failed,))
+        CLASSIFIER, ClassifierInputs(question="?"), LoopTurns(results=(failed,))
     )
 
     assert isinstance(given, GivenOutput)
     told = [(one.text, one.severity) for one in given.errors]
-    sentence = "the tool graph_search failed (broken): results may be incomplete or unreliable"
+    sentence = "the tool graph_search failed (broken), so results may be incomplete"
     assert told == ([(sentence, ErrorSeverity.MEDIUM)] if is_reported else [])

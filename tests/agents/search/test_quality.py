@@ -7,8 +7,8 @@ from envelope.outcome import Wrote
 from envelope.sources import SourceReference, SourceUsed
 from llm.errors import UnreadableOutput
 from llm.port import Model
-from llm.scripted import ScriptedModel
-from llm.tasks.judge import Inputs, Output, Verdict
+from llm.tasks.search import JudgeInputs, JudgeOutput, Verdict
+from tests.support.scripted_model import ScriptedModel
 
 CHUNKS = (
     "A rule may have up to 8 conditions. All of them must match.",
@@ -20,7 +20,7 @@ CHUNKS = (
 LANGUAGES = ("en", "ru", "zh", "en", "en")
 GOOD = "A rule may have up to 8 conditions. [1]"
 FALSE = "A rule may have up to 9 conditions. [1]"
-APPROVAL = Output(
+APPROVAL = JudgeOutput(
     claims_read=1,
     completeness=1.0,
     accuracy=1.0,
@@ -86,15 +86,15 @@ async def judge(model: Model, what: Reads, when: JudgeWhen = "always") -> Writes
     return outcome.writes
 
 
-def reject(quote: str, *, passage: int = 0, reason: str = "no source says it") -> Output:
+def reject(quote: str, *, passage: int = 0, reason: str = "no source says it") -> JudgeOutput:
     """Return a judgement that rejects one passage."""
     verdict = Verdict(passage=passage, quote=quote, reason=reason, supported=False)
     return APPROVAL.model_copy(update={"verdicts": (verdict,), "accuracy": 0.5})
 
 
-def inputs_of(model: ScriptedModel) -> Inputs:
+def inputs_of(model: ScriptedModel) -> JudgeInputs:
     inputs = model.calls[0].inputs
-    assert isinstance(inputs, Inputs)
+    assert isinstance(inputs, JudgeInputs)
     return inputs
 
 
@@ -158,7 +158,7 @@ async def test_a_number_that_stands_nowhere_goes_whatever_the_judge_says(
     first = await judge(model, reads(answer))
     second = await judge(model, reads(answer, attempt=1))
 
-    assert inputs_of(model).passages[0].note == "no source has: 9"
+    assert inputs_of(model).passages[0].note == "no source contains: 9"
     assert first.quality_decision == "regenerate"
     assert second.response == "All of them must match. [1]\n\n<left_out in en>"
 
@@ -177,10 +177,10 @@ async def test_a_number_that_the_person_gave_or_that_is_computed_is_no_fault() -
 @pytest.mark.parametrize(
     ("claim", "note"),
     [
-        ("Run `refresh --none`. [4]", "no source has the code: refresh --none"),
+        ("Run `refresh --none`. [4]", "no source contains the code: refresh --none"),
         (
             "Run: [4]\n\n```bash\nrefresh --all\nrm -r data\n```",
-            "no source has the code: rm -r data",
+            "no source contains the code: rm -r data",
         ),
         (f"{GOOD}\n\nThe moon is cheese.", "it cites nothing"),
     ],
@@ -292,7 +292,7 @@ async def test_without_a_judge_adapted_code_goes_out_only_in_words_that_were_giv
     ids=["unreadable", "empty", "no verdict on what a rule noted"],
 )
 async def test_silence_of_the_judge_approves_nothing_and_the_answer_says_so(
-    silent: Output | UnreadableOutput,
+    silent: JudgeOutput | UnreadableOutput,
 ) -> None:
     answer = f"{GOOD}\n\nThe moon is cheese.\n\n{FALSE}"
 
@@ -516,9 +516,12 @@ async def test_what_the_desk_assumed_is_no_claim() -> None:
     fine = await judge(model, reads(f"{assumed}\n\n{GOOD}", assumption="Rules. In 2 parts."))
     await judge(model, reads(f"{assumed}\n\n{GOOD}"))
 
-    noted = [call.inputs.passages for call in model.calls if isinstance(call.inputs, Inputs)]
+    noted = [call.inputs.passages for call in model.calls if isinstance(call.inputs, JudgeInputs)]
     assert [len(passages) for passages in noted] == [0, 1]
     assert "I assume" in fine.response
+    asked = model.calls[0].inputs
+    assert isinstance(asked, JudgeInputs)
+    assert asked.assumption == "Rules. In 2 parts."
 
 
 @pytest.mark.parametrize(

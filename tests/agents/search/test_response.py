@@ -24,11 +24,10 @@ from llm.errors import (
     UnknownModel,
 )
 from llm.missing_model import MissingModel
-from llm.port import I, Model, ModelAnswer, O, Task
-from llm.scripted import ScriptedModel
-from llm.tasks.respond import Inputs, Output
-from llm.text_listener import TextListener
+from llm.port import I, Model, ModelAnswer, O, Task, TextListener
+from llm.tasks.search import RespondInputs, RespondOutput
 from tests.citations.shapes import IDS, SHAPES, Shape, leads_elsewhere
+from tests.support.scripted_model import ScriptedModel
 
 CHUNKS = (
     "A rule may have up to 8 conditions. All of them must match.",
@@ -80,8 +79,8 @@ def reads(
     )
 
 
-def make_output(answer: str) -> Output:
-    return Output(status="answered", answer=answer, confidence=0.8)
+def make_output(answer: str) -> RespondOutput:
+    return RespondOutput(status="answered", answer=answer, confidence=0.8)
 
 
 async def respond(model: Model, what: Reads) -> Writes:
@@ -125,7 +124,7 @@ async def test_drafts_are_published_for_a_question_within_scope_and_a_channel_th
 class HeldModel(ScriptedModel):
     """Writes only when it may."""
 
-    def __init__(self, *script: Output | ModelError) -> None:
+    def __init__(self, *script: RespondOutput | ModelError) -> None:
         super().__init__(script)
         self.may_write = asyncio.Event()
 
@@ -162,7 +161,7 @@ class FirstDraft(RecordedDrafts):
     ],
 )
 async def test_passages_are_shown_until_a_silent_model_writes_or_gives_up(
-    written: Output | ModelError, last: str
+    written: RespondOutput | ModelError, last: str
 ) -> None:
     model = HeldModel(written)
     drafts = FirstDraft(model)
@@ -192,7 +191,7 @@ async def test_the_model_sees_each_text_apart_under_its_number() -> None:
     await respond(model, reads())
 
     inputs = model.calls[0].inputs
-    assert isinstance(inputs, Inputs)
+    assert isinstance(inputs, RespondInputs)
     assert (inputs.sources[0].number, inputs.sources[0].text) == (1, CHUNKS[0])
     assert inputs.sources[0].place == "Routing > Rules"
 
@@ -215,7 +214,7 @@ async def test_the_model_is_given_the_date_the_desk_and_the_language_by_its_name
     await agent.work(reads(language="de"))
 
     inputs = model.calls[0].inputs
-    assert isinstance(inputs, Inputs)
+    assert isinstance(inputs, RespondInputs)
     assert (inputs.today, inputs.language_name) == ("2026-01-31", "German")
     assert (inputs.domain_name, inputs.names) == ("Bluebird SMS", ("SMPP",))
     assert (inputs.tone, inputs.glossary) == ("friendly", ("route: never say channel",))
@@ -228,7 +227,7 @@ async def test_an_old_citation_does_not_name_a_source_of_today() -> None:
     await respond(model, reads().model_copy(update={"history": (turn,)}))
 
     inputs = model.calls[0].inputs
-    assert isinstance(inputs, Inputs)
+    assert isinstance(inputs, RespondInputs)
     assert inputs.history == ("assistant: Rules are free. They are old.",)
 
 
@@ -268,7 +267,9 @@ async def test_what_is_missing_goes_on_with_the_answer() -> None:
 
 
 async def test_nothing_with_a_source_becomes_what_the_model_says_is_missing() -> None:
-    draft = Output(status="answered", answer="It is free. [9]", missing="The price is not given.")
+    draft = RespondOutput(
+        status="answered", answer="It is free. [9]", missing="The price is not given."
+    )
     model = ScriptedModel([draft])
 
     writes = await respond(model, reads())
@@ -287,7 +288,7 @@ async def test_an_answer_without_any_source_is_a_fault_of_the_model_not_of_the_d
 
 @pytest.mark.parametrize("status", ["insufficient_context", "missing_details"])
 async def test_what_the_model_misses_is_asked_for(status: str) -> None:
-    output = Output.model_validate({"status": status, "missing": "which plan"})
+    output = RespondOutput.model_validate({"status": status, "missing": "which plan"})
 
     writes = await respond(ScriptedModel([output]), reads())
 
@@ -323,7 +324,7 @@ async def test_after_a_complaint_of_the_judge_the_same_model_is_shown_what_was_w
     await respond(model, reads(attempt=1, quality_analysis=analysis))
 
     inputs = model.calls[0].inputs
-    assert isinstance(inputs, Inputs)
+    assert isinstance(inputs, RespondInputs)
     assert inputs.analysis == analysis
     assert model.calls[0].skip == 0
 
@@ -379,6 +380,15 @@ async def test_passages_that_only_come_close_are_called_so() -> None:
     writes = await respond(MissingModel(), reads().model_copy(update={"search_quality": "poor"}))
 
     assert "<passages_poor in en>" in writes.response
+    assert "not_compared" not in writes.response
+
+
+async def test_close_passages_say_which_documents_were_not_compared_with_the_question() -> None:
+    update = {"search_quality": "poor", "document_languages": ("ru",)}
+
+    writes = await respond(MissingModel(), reads().model_copy(update=update))
+
+    assert "<not_compared in en>" in writes.response
 
 
 async def test_a_passage_with_an_order_to_an_assistant_is_marked_and_never_the_first() -> None:
@@ -479,7 +489,7 @@ async def test_after_a_complaint_the_model_sees_its_earlier_answer_under_todays_
     await respond(model, reads().model_copy(update=changes))
 
     inputs = model.calls[0].inputs
-    assert isinstance(inputs, Inputs)
+    assert isinstance(inputs, RespondInputs)
     assert inputs.earlier == "Sent monthly. [3]"
     assert "because: no source says so" in inputs.analysis
 

@@ -11,7 +11,7 @@ from agents.swarm.work import Reads as WorkReads
 from agents.swarm.work import WorkAgent
 from envelope.outcome import GaveUp, Wrote
 from knowledge.index.listing import ListedDocument
-from llm.conversation import ModelMessage, ToolUse
+from llm.port import ModelMessage, ToolUse
 from tests.agents.swarm.builders import make_worker
 from tests.support.app_harness import PartlyScriptedModel
 from tools.catalog import ToolCatalog

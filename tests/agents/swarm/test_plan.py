@@ -8,9 +8,9 @@ from agents.swarm.plan import PlanAgent, Reads
 from envelope.conversation import Turn
 from envelope.outcome import Wrote
 from knowledge.index.listing import ListedDocument
-from llm.scripted import ScriptedModel
-from llm.tasks.essence import ContextType
-from llm.tasks.plan_swarm import Inputs, Output, PlannedWorker
+from llm.tasks.question import ContextType
+from llm.tasks.swarm import PlannedWorker, PlanSwarmInputs, PlanSwarmOutput
+from tests.support.scripted_model import ScriptedModel
 from tests.support.worker_harness import FixedTexts
 from tools.catalog import ToolCatalog
 
@@ -38,7 +38,7 @@ async def list_no_documents(_groups: Sequence[str]) -> Sequence[ListedDocument]:
 async def test_a_planner_knows_the_open_question_until_the_topic_changes(
     history: tuple[Turn, ...], context_type: ContextType, active: str, has_changed: bool
 ) -> None:
-    simple = Output(action="simple_response", complexity=0.1)
+    simple = PlanSwarmOutput(action="simple_response", complexity=0.1)
     model = ScriptedModel({"plan_swarm": [simple]})
 
     outcome = await make_agent(model).work(
@@ -47,14 +47,14 @@ async def test_a_planner_knows_the_open_question_until_the_topic_changes(
 
     assert isinstance(outcome, Wrote)
     [asked] = [call.inputs for call in model.calls]
-    assert isinstance(asked, Inputs)
+    assert isinstance(asked, PlanSwarmInputs)
     assert asked.active_question == active
     assert outcome.writes.routing["topic_change_detected"] is has_changed
 
 
 async def test_the_routing_of_a_plan_says_what_was_decided_and_why() -> None:
     worker = PlannedWorker(role="research", objective="What does plan B cost?")
-    planned = Output(
+    planned = PlanSwarmOutput(
         action="orchestrate",
         reasoning="two plans",
         confidence=0.8,

@@ -23,7 +23,7 @@ from agents.swarm.swarm_plan import MOST_WORKERS, SwarmPlan
 from agents.swarm.worker_output import WorkerOutput
 from agents.swarm.workers import make_registry
 from benchmarks.quality.multistep import run_worker
-from llm.tasks.plan_swarm import Output, PlannedWorker
+from llm.tasks.swarm import PlannedWorker, PlanSwarmOutput
 from tests.agents.swarm.builders import make_output, make_passage, make_swarm_plan, make_worker
 from tests.agents.swarm.conftest import ISLANDS
 from tools.calls import EffectClass
@@ -51,7 +51,7 @@ def test_a_plan_that_is_far_too_long_is_sent_back_without_comparing_its_briefs()
 def test_a_cycle_is_shown_in_the_reason() -> None:
     plan = make_swarm_plan(make_worker("a", depends_on=("b",)), make_worker("b", depends_on=("a",)))
 
-    with pytest.raises(PlanRejected, match="wait for no cycle, found"):
+    with pytest.raises(PlanRejected, match="without a cycle of dependencies, found"):
         accept_plan(plan, roles=ROLES)
 
 
@@ -167,12 +167,12 @@ def work(objective: str, **fields: object) -> PlannedWorker:
     return PlannedWorker.model_validate({"role": "research", "objective": objective, **fields})
 
 
-def decide(*workers: PlannedWorker, **fields: object) -> Output:
+def decide(*workers: PlannedWorker, **fields: object) -> PlanSwarmOutput:
     known = {"action": "orchestrate", "complexity": 0.6, **fields, "workers": workers}
-    return Output.model_validate(known)
+    return PlanSwarmOutput.model_validate(known)
 
 
-def read(decision: Output, strategy: str = "intelligent", first: int = 0) -> SwarmPlan:
+def read(decision: PlanSwarmOutput, strategy: str = "intelligent", first: int = 0) -> SwarmPlan:
     chosen = make_strategies().find(strategy)
     return read_plan(QUESTION, decision, chosen, make_registry(), OFFERED, first=first)
 

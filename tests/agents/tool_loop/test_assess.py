@@ -9,15 +9,15 @@ from envelope.conversation import ClarificationReason
 from envelope.outcome import Wrote
 from envelope.sources import SourceReference
 from llm.errors import ModelUnavailable
-from llm.scripted import ScriptedModel
-from llm.tasks.assess import Inputs, Output
+from llm.tasks.tool_loop import AssessInputs, AssessOutput
+from tests.support.scripted_model import ScriptedModel
 
 FEE = "A carrier pays a fee of 150 euros a year."
 SOURCE = SourceReference(number=1, chunk_id="fees#0", title="Fees", span=(0, len(FEE)))
 
 
-def score(value: float, *missing: str) -> Output:
-    return Output(
+def score(value: float, *missing: str) -> AssessOutput:
+    return AssessOutput(
         completeness=value, accuracy=value, clarity=value, specificity=value, missing=missing
     )
 
@@ -51,7 +51,7 @@ async def test_a_source_is_assessed_with_its_place_and_version() -> None:
     await assess(model, source_references=(SOURCE.model_copy(update={"version": "2024"}),))
 
     [call] = model.calls
-    assert isinstance(call.inputs, Inputs)
+    assert isinstance(call.inputs, AssessInputs)
     [source] = call.inputs.sources
     assert source.text == f"Fees (version 2024)\n{FEE}"
 
@@ -117,7 +117,9 @@ async def test_a_mean_hides_neither_a_wrong_answer_nor_a_missing_part(
     scores: tuple[float, ...], missing: tuple[str, ...], is_enough: bool
 ) -> None:
     names = ("completeness", "accuracy", "clarity", "specificity")
-    output = Output.model_validate({**dict(zip(names, scores, strict=True)), "missing": missing})
+    output = AssessOutput.model_validate(
+        {**dict(zip(names, scores, strict=True)), "missing": missing}
+    )
 
     writes = await assess(ScriptedModel([output]))
 
@@ -127,7 +129,7 @@ async def test_a_mean_hides_neither_a_wrong_answer_nor_a_missing_part(
 
 
 async def test_a_wrong_answer_of_a_high_mean_is_not_kept_before_a_sound_one() -> None:
-    wrong = Output(completeness=10, accuracy=2, clarity=10, specificity=10)
+    wrong = AssessOutput(completeness=10, accuracy=2, clarity=10, specificity=10)
     first = await assess(ScriptedModel([wrong]))
 
     second = await assess(

@@ -9,12 +9,11 @@ from agents.tool_loop.reason import PlanLimits, Reads, ReasonAgent, Writes
 from envelope.outcome import GaveUp, Wrote
 from envelope.tool_loop import AnswerAssessment, Intent, LoopEnd, PlanRound, Strategy
 from knowledge.index.listing import ListedDocument
-from llm.conversation import ModelMessage, ToolChoice, ToolConversation, ToolUse
 from llm.errors import ModelUnavailable
-from llm.scripted import ScriptedModel
+from llm.port import ModelMessage, ToolChoice, ToolConversation, ToolUse
+from tests.support.scripted_model import ScriptedModel
 from tools.calls import ToolErrorType, ToolResult
-from tools.catalog import ToolCatalog
-from tools.tool_sets import combine_tools
+from tools.catalog import ToolCatalog, combine_tools
 
 QUESTION = "What is the fee, and what happens after a breach?"
 ASSESSED = AnswerAssessment(

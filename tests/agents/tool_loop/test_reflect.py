@@ -4,7 +4,7 @@ from typing import Any
 
 from agents.tool_loop.reflect import Reads, ReflectAgent, Writes
 from envelope.outcome import Wrote
-from llm.conversation import ModelMessage, ToolUse
+from llm.port import ModelMessage, ToolUse
 from tools.calls import CitedPassage, QuotedPassage, ToolErrorType, ToolResult
 
 

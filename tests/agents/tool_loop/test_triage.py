@@ -7,8 +7,8 @@ from envelope.outcome import GaveUp, Wrote
 from envelope.tool_loop import QueryType, WayName
 from llm.errors import ModelUnavailable
 from llm.port import Model
-from llm.scripted import ScriptedModel
-from llm.tasks.triage import Output
+from llm.tasks.tool_loop import TriageOutput
+from tests.support.scripted_model import ScriptedModel
 
 
 async def decide(model: Model, question: str = "What is the fee?") -> Writes:
@@ -18,17 +18,19 @@ async def decide(model: Model, question: str = "What is the fee?") -> Writes:
 
 
 async def test_the_limit_of_complexity_divides_the_ways() -> None:
-    below = await decide(ScriptedModel([Output(complexity=29, vagueness=0)]))
-    above = await decide(ScriptedModel([Output(complexity=30, vagueness=0)]))
+    below = await decide(ScriptedModel([TriageOutput(complexity=29, vagueness=0)]))
+    above = await decide(ScriptedModel([TriageOutput(complexity=30, vagueness=0)]))
 
     assert (below.triage.way, above.triage.way) == (WayName.SEARCH, WayName.TOOLS)
     assert below.triage.decided_by == "scripted"
 
 
 async def test_a_vague_question_is_asked_back_only_if_nobody_could_begin() -> None:
-    lost = Output(complexity=5, vagueness=0.9, needs_clarification=True, reasoning="which one?")
-    vague = Output(complexity=5, vagueness=0.9)
-    clear = Output(complexity=5, vagueness=0.6, needs_clarification=True)
+    lost = TriageOutput(
+        complexity=5, vagueness=0.9, needs_clarification=True, reasoning="which one?"
+    )
+    vague = TriageOutput(complexity=5, vagueness=0.9)
+    clear = TriageOutput(complexity=5, vagueness=0.6, needs_clarification=True)
 
     asked = await decide(ScriptedModel([lost]))
 
@@ -38,7 +40,7 @@ async def test_a_vague_question_is_asked_back_only_if_nobody_could_begin() -> No
 
 
 async def test_the_record_of_a_decision_has_what_the_model_judged() -> None:
-    judged = Output(
+    judged = TriageOutput(
         complexity=85,
         query_type=QueryType.COMPLIANCE,
         semantic_type="compliance_check",
@@ -87,7 +89,7 @@ async def test_without_a_model_only_what_a_question_lists_is_divided() -> None:
 async def test_what_finds_risks_or_gaps_ends_with_the_report(
     kind: QueryType, planned: tuple[str, ...]
 ) -> None:
-    output = Output(complexity=90, vagueness=0, query_type=kind, agent_sequence=planned)
+    output = TriageOutput(complexity=90, vagueness=0, query_type=kind, agent_sequence=planned)
 
     decided = await decide(ScriptedModel([output]))
 
@@ -97,7 +99,7 @@ async def test_what_finds_risks_or_gaps_ends_with_the_report(
 
 
 async def test_a_check_against_a_law_needs_no_report() -> None:
-    output = Output(complexity=90, vagueness=0, query_type=QueryType.COMPLIANCE)
+    output = TriageOutput(complexity=90, vagueness=0, query_type=QueryType.COMPLIANCE)
 
     decided = await decide(ScriptedModel([output]))
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from benchmarks.speed.endurance.bounded import CLOSE_BYTES, wait_until_settled
-from benchmarks.speed.harness.server import private_redis
+from benchmarks.speed.redis_server import private_redis
 from broker.transport.connect import connect
 
 pytestmark = pytest.mark.redis

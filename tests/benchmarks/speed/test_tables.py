@@ -1,11 +1,11 @@
 import json
 from xml.etree import ElementTree
 
+from benchmarks.speed import tables
+from benchmarks.speed.page import Bars, document, drawing
 from benchmarks.speed.payload import HOPS, ROLES, payloads
-from benchmarks.speed.report import tables
-from benchmarks.speed.report.document import Bars, document, drawing
-from benchmarks.speed.report.figures import Alone, Recovery, Report, Row, Speed, Trips, quantile
 from benchmarks.speed.systems.port import COLUMNS, SYSTEMS
+from benchmarks.speed.tables import Alone, Recovery, Report, Row, Speed, Trips, quantile
 
 
 def _row(system: str, rate: float) -> Row:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from broker.settle.batch import BrokerLimits, ScriptCall, SettleBatch
+from broker.settlement import BrokerLimits, ScriptCall, SettleBatch
 from broker.values import (
     LONG_FRAME,
     BaseFrame,

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from broker.errors import BrokerUnavailableError
-from broker.settle.pipeline import LANES, SettlementPipeline
+from broker.settle_pipeline import LANES, SettlementPipeline
 from broker.values import ConsumerDemand, Delivery, Forward, FrameSend, Settled, Settlement
 from tests.broker.settle.settlement_examples import delivery
 from tests.support.local_consumer import RecordingConsumer

@@ -8,7 +8,7 @@ from typing import Any
 import hiredis
 import pytest
 
-from broker.settle.batch import ScriptCall
+from broker.settlement import ScriptCall
 from tests.broker.settle.settlement_examples import examples, pack
 
 GOLDEN = Path(__file__).parent / "golden" / "settlements.json"

@@ -8,18 +8,26 @@ from typing import Any
 import pytest
 from fakeredis import FakeRedis
 
+from broker import settle_script
 from broker.keys import shard_keys
-from broker.settle import layout
-from broker.settle.batch import ScriptCall
-from broker.settle.layout import KINDS, RECORD_FIELDS, Group, names_of, pack_header, pack_shard
-from broker.settle.script import SETTLE, render_header
+from broker.settle_script import (
+    KINDS,
+    RECORD_FIELDS,
+    SETTLE,
+    Group,
+    names_of,
+    pack_header,
+    pack_shard,
+    render_header,
+)
+from broker.settlement import ScriptCall
 from tests.broker.settle.settlement_examples import LIMITS, WANTS, delivery, examples, pack
 
 FOLDER = files("broker") / "lua"
 BODY = (FOLDER / "settle.lua").read_text("utf-8")
 PRELUDE = (FOLDER / "prelude.lua").read_text("utf-8")
 BRANCHES = (FOLDER / "branches.lua").read_text("utf-8")
-GROUPS = [name for name in vars(layout) if name.startswith("pack_")]
+GROUPS = [name for name in vars(settle_script) if name.startswith("pack_")]
 READ = """
 unfold()
 local shard = read_shard()
@@ -198,18 +206,18 @@ def test_the_prelude_reads_the_shard_in_the_order_in_which_it_is_packed() -> Non
 @pytest.mark.parametrize(
     ("variable", "groups"),
     [
-        ("HEADER", [layout.pack_header]),
-        ("demand", [layout.pack_demand]),
-        ("forward", [layout.pack_forward]),
-        ("send", [layout.pack_send, layout.pack_base, layout.pack_frames_key]),
-        ("scatter", [layout.pack_scatter]),
-        ("branch", [layout.pack_branch]),
-        ("returned", [layout.pack_return_result]),
-        ("retry", [layout.pack_retry]),
-        ("finish", [layout.pack_finish]),
-        ("buried", [layout.pack_bury]),
-        ("write", [layout.pack_memory_write, layout.pack_memory_key]),
-        ("message", [layout.pack_forgotten_keys]),
+        ("HEADER", [settle_script.pack_header]),
+        ("demand", [settle_script.pack_demand]),
+        ("forward", [settle_script.pack_forward]),
+        ("send", [settle_script.pack_send, settle_script.pack_base, settle_script.pack_frames_key]),
+        ("scatter", [settle_script.pack_scatter]),
+        ("branch", [settle_script.pack_branch]),
+        ("returned", [settle_script.pack_return_result]),
+        ("retry", [settle_script.pack_retry]),
+        ("finish", [settle_script.pack_finish]),
+        ("buried", [settle_script.pack_bury]),
+        ("write", [settle_script.pack_memory_write, settle_script.pack_memory_key]),
+        ("message", [settle_script.pack_forgotten_keys]),
     ],
 )
 def test_the_script_uses_no_name_that_the_layout_does_not_have(
@@ -227,7 +235,7 @@ def test_the_script_reads_no_field_of_a_record_that_the_layout_does_not_have() -
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_group_is_sent_in_the_order_of_its_parameters(group: str) -> None:
-    pack = getattr(layout, group)
+    pack = getattr(settle_script, group)
     names = names_of(pack)
 
     assert pack(**{name: name for name in reversed(names)}) == names

@@ -30,7 +30,7 @@ def test_a_source_is_added_with_a_schedule_listed_and_removed(
     assert main(["sources", "list"]) == 0
 
     out = capsys.readouterr().out
-    assert "added s3://docs/handbook; it is read by the schedule '0 6 * * *'" in out
+    assert "added s3://docs/handbook; it is read on the schedule '0 6 * * *'" in out
     assert "s3://docs/handbook: not read yet, next " in out
     assert " 06:00 UTC (0 6 * * *)" in out
 
@@ -42,7 +42,7 @@ def test_a_source_is_added_with_a_schedule_listed_and_removed(
 
 def test_a_schedule_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sources", "add", "s3://docs", "--schedule", "every day"]) == 1
-    assert "expected a schedule as cron has it" in capsys.readouterr().err
+    assert "expected a schedule in the format of cron" in capsys.readouterr().err
 
 
 def test_a_source_that_cannot_be_reached_keeps_the_reason(
@@ -55,7 +55,7 @@ def test_a_source_that_cannot_be_reached_keeps_the_reason(
 
     out = capsys.readouterr().out
     assert "webdav://127.0.0.1:9/dav was not read: " in out
-    assert "1 could not be read; their last versions stay" in out
+    assert "documents that could not be read: 1; their previous versions stay" in out
 
 
 def test_an_ingestion_keeps_the_schedule_of_its_source(data: Path) -> None:

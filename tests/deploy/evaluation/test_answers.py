@@ -18,8 +18,7 @@ from deploy.evaluation.golden import GoldenCase
 from deploy.evaluation.questions import UnknownFormatError
 from deploy.evaluation.run_folder import load_kept_prompt, run_prompt_again, write_run
 from deploy.evaluation.summaries import summarize
-from llm.tasks.judge import Output as Judgement
-from llm.tasks.respond import Output as Answer
+from llm.tasks.search import JudgeOutput, RespondOutput
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.app_harness import settings_of
 from tests.support.model_server import ModelServer, running_server
@@ -122,7 +121,7 @@ def test_every_answer_gets_its_verdict_on_a_page_in_a_folder_and_in_80_columns(
     assert {row["id"]: row["verdict"] for row in rows} == {
         "limit": "useful",
         "missed": "incomplete",
-        "forbidden": "says the forbidden",
+        "forbidden": "contains a forbidden text",
         "elsewhere": "wrong page",
         "weather": "useful",
         "refused-by-mistake": "wrong refusal",
@@ -179,12 +178,12 @@ def test_a_run_that_cannot_end_well_is_refused_before_anything_is_asked(
     assert "question 1" not in said.err
 
 
-def respond(text: str) -> Answer:
-    return Answer(status="answered", answer=text, confidence=0.9)
+def respond(text: str) -> RespondOutput:
+    return RespondOutput(status="answered", answer=text, confidence=0.9)
 
 
-def judgement(*supported: bool) -> Judgement:
-    return Judgement.model_validate(
+def judgement(*supported: bool) -> JudgeOutput:
+    return JudgeOutput.model_validate(
         {
             "verdicts": [
                 {"passage": n, "quote": "x", "supported": found, "reason": "as the judge says"}
@@ -270,7 +269,7 @@ async def test_a_judge_that_was_never_measured_is_shown_and_decides_nothing(
     assert (sentence.supported, sentence.judged) == (True, False)
     assert (measure.support, measure.judged_support) == (1.0, 0.0)
     assert measure.missing == ("every key of an account counts towards it",)
-    assert "was never measured against people" in result.notes[0]
+    assert "has not been measured against people" in result.notes[0]
     assert "refdesk evaluate grounding" in result.notes[0]
 
 

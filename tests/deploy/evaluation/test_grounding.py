@@ -22,21 +22,21 @@ from deploy.evaluation.judging import (
 )
 from deploy.evaluation.questions import UnknownFormatError
 from llm.errors import ModelUnavailable
-from llm.scripted import ScriptedModel
-from llm.tasks.judge import Output
+from llm.tasks.search import JudgeOutput
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.model_server import running_server
+from tests.support.scripted_model import ScriptedModel
 
 NAME = "gpt-5-mini@openai"
 CONTEXT = "An invitation is valid for 7 days and can be used once."
 
 
-def make_judgement(*supported: bool) -> Output:
+def make_judgement(*supported: bool) -> JudgeOutput:
     verdicts = [
         {"passage": number, "quote": "x", "supported": found}
         for number, found in enumerate(supported, start=1)
     ]
-    return Output.model_validate(
+    return JudgeOutput.model_validate(
         {
             "claims_read": len(supported), "verdicts": verdicts, "completeness": 1, "accuracy": 1,
             "language_matches": True, "decision": "approve",
@@ -134,7 +134,7 @@ def test_a_folder_without_labelled_answers_is_refused(tmp_path: Path) -> None:
         ({"agreement": 0.7}, "agrees with people on 0.70 of 500 answers, expected at least 0.8"),
         ({"answers": 9}, "was measured on 9 answers only, expected at least 100"),
         ({"prompt": "another"}, "has changed since it was measured"),
-        ({"judge": "gpt-4o@openai"}, "was never measured against people"),
+        ({"judge": "gpt-4o@openai"}, "has not been measured against people"),
     ],
 )
 def test_a_judge_is_doubted_for_a_reason(
@@ -162,7 +162,7 @@ def test_measurements_that_cannot_be_read_are_none(tmp_path: Path) -> None:
     file.write_text("{")
 
     assert load_judge_records(tmp_path) == {}
-    assert "never measured" in find_doubt(tmp_path, NAME)
+    assert "has not been measured" in find_doubt(tmp_path, NAME)
 
 
 @pytest.mark.slow

@@ -15,8 +15,8 @@ from deploy.evaluation.golden import GoldenCase
 from deploy.evaluation.measures import AnswerMeasure, is_page, measure_answer
 from deploy.evaluation.summaries import MeasuredVariant, summarize
 from llm.errors import ModelUnavailable
-from llm.scripted import ScriptedModel
-from llm.tasks.judge import Output as Judgement
+from llm.tasks.search import JudgeOutput
+from tests.support.scripted_model import ScriptedModel
 
 LIMIT, KEYS = "An account may make 50 requests per second.", "All keys share the limit."
 EVIDENCE = {1: f"API limits\n{LIMIT}", 2: f"API keys\n{KEYS}"}
@@ -31,8 +31,8 @@ def make_asked_case(text: str, case: GoldenCase = CASE, **changes: Any) -> Asked
     return AskedCase(case, reply, EVIDENCE, CallTotals(), seconds=0.5)
 
 
-def judgement(*supported: bool) -> Judgement:
-    return Judgement.model_validate(
+def judgement(*supported: bool) -> JudgeOutput:
+    return JudgeOutput.model_validate(
         {
             "verdicts": [
                 {"passage": n, "quote": "x", "supported": found}
@@ -81,7 +81,7 @@ async def test_a_citation_of_an_unknown_source_supports_nothing() -> None:
     [
         ({}, {}, "useful"),
         ({"must_say": (("60 requests",),)}, {}, "incomplete"),
-        ({"must_not_say": (("account",),)}, {}, "says the forbidden"),
+        ({"must_not_say": (("account",),)}, {}, "contains a forbidden text"),
         ({"pages": ("page-2",)}, {}, "useful"),
         ({"pages": ("page-3",)}, {}, "wrong page"),
         ({"language": "de"}, {}, "wrong language"),

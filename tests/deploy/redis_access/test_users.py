@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from redis.exceptions import AuthenticationError, NoPermissionError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from deploy.assembly.gateways.http_gateway import StoredConversations, StoredKeys, StoredRates
 from deploy.assembly.knowledge import Knowledge
 from deploy.assembly.recording import Records, recording
@@ -31,8 +31,7 @@ from deploy.redis_access.users import (
     draw_users,
 )
 from gateway.api_keys import make_key
-from gateway.conversation_erasure import erase
-from gateway.desk import Message
+from gateway.desk import Message, erase
 from gateway.port import Feedback
 from memory.attachments import RedisAttachments
 from memory.budgets import Amounts, RedisBudgets

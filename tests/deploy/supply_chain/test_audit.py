@@ -135,7 +135,9 @@ def test_a_yanked_release_that_pip_installs_is_a_finding(tmp_path: Path) -> None
 def test_an_environment_that_pip_left_no_report_in_is_named(tmp_path: Path) -> None:
     result = find_yanked(tmp_path / "dependencies.json")
 
-    assert result.unchecked == ["yanked releases: no dependencies.json; run make install anew"]
+    assert result.unchecked == [
+        "yanked releases: not checked, dependencies.json is missing; run make install again"
+    ]
 
 
 @pytest.mark.slow

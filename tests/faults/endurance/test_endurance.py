@@ -2,11 +2,10 @@
 
 import pytest
 
-from benchmarks.speed.endurance import overload, poison, rolling
+from benchmarks.speed.endurance import overload, restarts
 from benchmarks.speed.endurance.overload import Overload
-from benchmarks.speed.endurance.poison import Poison
+from benchmarks.speed.endurance.restarts import Poison, Rolling
 from benchmarks.speed.endurance.results import RunResult
-from benchmarks.speed.endurance.rolling import Rolling
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
@@ -30,7 +29,7 @@ async def test_three_times_what_workers_can_do_is_refused_on_submission_and_the_
 
 
 async def test_a_rolling_restart_spends_no_attempt_and_delays_nobody_for_long() -> None:
-    result = await rolling.run(Rolling(seconds=2, rounds=1))
+    result = await restarts.run_rolling(Rolling(seconds=2, rounds=1))
 
     goals = make_findings(result)
     # The goal is one second; a machine that does much else at once gets five.
@@ -40,7 +39,7 @@ async def test_a_rolling_restart_spends_no_attempt_and_delays_nobody_for_long() 
 
 @pytest.mark.long
 async def test_poison_is_started_thrice_ends_with_an_apology_and_costs_nobody_an_answer() -> None:
-    result = await poison.run(Poison(seconds=2, every=2, lease_seconds=1.5))
+    result = await restarts.run_poison(Poison(seconds=2, every=2, lease_seconds=1.5))
 
     goals = make_findings(result)
     # In so short a time everybody ran next to it.

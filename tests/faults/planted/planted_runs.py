@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from deploy.assembly.knowledge import Knowledge
 from manager.evidence_checks import FaultKind
 from tests.faults.planted.planting import NamedModel, Planted, plant

@@ -19,9 +19,18 @@ from broker.values import Delivery, Settlement
 from envelope.envelope import Envelope
 from envelope.outcome import Wrote
 from envelope.run import OUTSIDE, Run
-from llm.conversation import ModelStep, ToolConversation
-from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage, record
-from llm.text_listener import TextListener
+from llm.port import (
+    I,
+    ModelAnswer,
+    ModelCall,
+    ModelStep,
+    O,
+    Task,
+    TextListener,
+    ToolConversation,
+    Usage,
+    record,
+)
 from manager.evidence import EVIDENCE, HANDED_OVER, EvidenceForm
 from manager.evidence_checks import FaultKind
 from manager.manager import Manager

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.keys import shard_keys
-from broker.maintenance.orphan_rescuer import MOVES
+from broker.maintenance.loop import MOVES
 from broker.redis_broker import RedisBroker
 from tests.conftest import start_redis
 from tests.faults.timing import scripted_process

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from config.errors import SettingsError
 from deploy.assembly.gateways.chat_gateways import read_chat_groups
-from gateway.chat.chat_groups import ChatGroups, MembershipError
+from gateway.chat.ports import ChatGroups, MembershipError
 
 FILE = """
 [slack.people]

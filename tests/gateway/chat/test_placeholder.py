@@ -8,9 +8,8 @@ import pytest
 from envelope.question import Question
 from envelope.role import Role
 from gateway.chat.connector import ChatChannel
-from gateway.chat.errors import CallSkippedError, PermanentError, RetryableError
 from gateway.chat.placeholder import TypingIndicator
-from gateway.chat.ports import ChatPolicy
+from gateway.chat.ports import CallSkippedError, ChatPolicy, PermanentError, RetryableError
 from tests.support.chat_harness import (
     ANSWER,
     TEXTS,

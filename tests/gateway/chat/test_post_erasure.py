@@ -4,7 +4,7 @@ from typing import Any
 
 from deploy.assembly.gateways.http_gateway import StoredConversations
 from envelope.role import Role
-from gateway.chat.buttons import Choice
+from gateway.chat.delivery import Choice
 from gateway.chat.ports import ChatPolicy
 from tests.support.chat_harness import (
     ANSWER,

@@ -3,7 +3,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.chat.marked_text import Mark, Marked, parse_marked, split, utf16_units
-from gateway.slack.blocks import mrkdwn
+from gateway.slack.channel import mrkdwn
 from tests.gateway.chat.markdown_samples import QUICK, lines, paint, texts
 
 FAMILY = "👩\u200d👩\u200d👧\u200d👦"

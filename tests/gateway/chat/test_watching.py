@@ -9,10 +9,10 @@ import pytest
 from fakeredis import FakeServer
 from prometheus_client import CollectorRegistry, generate_latest
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from deploy.assembly.gateways.listening import serve_probes
 from deploy.assembly.runtime import connect_runtime
-from gateway.chat.metrics import push_metrics
+from gateway.chat.delivery import push_metrics
 from gateway.chat.ports import Tally
 from tests.support.app_harness import settings_of
 from tests.support.waiting import wait_until

@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from gateway.connections.limits import ConnectionLimits
-from gateway.http.uvicorn_server import listening, serving
+from gateway.connections.server import listening, serving
 
 DESCRIPTORS = 80
 HUNGRY_SECONDS = 4.0

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 
 from gateway.connections.limits import ConnectionLimits
 from gateway.connections.registry import ConnectionRegistry
-from gateway.http.uvicorn_server import listening, serving
+from gateway.connections.server import listening, serving
 from tests.support.waiting import wait_until
 
 PATIENCE_SECONDS = 20.0

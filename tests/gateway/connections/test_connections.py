@@ -7,8 +7,8 @@ import pytest
 from starlette.types import Receive, Scope, Send
 from structlog.testing import capture_logs
 
-from gateway.connections.addresses import TrustedNetworks, group_address
 from gateway.connections.limits import LINGER_BYTES, ConnectionLimits
+from gateway.connections.registry import TrustedNetworks, group_address
 from tests.gateway.connections.raw_connection import (
     GET,
     HOST,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.connections.descriptors import raise_descriptor_limit
+from gateway.connections.server import raise_descriptor_limit
 
 ROOT = Path(__file__).parent.parent.parent.parent
 GET = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"

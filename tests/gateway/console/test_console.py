@@ -12,8 +12,8 @@ import httpx
 import pytest
 from playwright.async_api import Browser
 
+from gateway.connections.server import listening, serving
 from gateway.console.people import PeoplePages
-from gateway.http.uvicorn_server import listening, serving
 from records.record import Record
 from records.store import RecordStore, connect_store
 from tests.support.browser import chromium, violations

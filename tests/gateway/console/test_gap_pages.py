@@ -12,7 +12,7 @@ from fakeredis import FakeServer
 from fastapi import FastAPI
 from pydantic import JsonValue
 
-from broker.embedded.endpoint import Endpoint
+from broker.embedded_redis import Endpoint
 from broker.redis_broker import RedisBroker
 from broker.values import Delivery, Fields, Finish
 from envelope.envelope import decode

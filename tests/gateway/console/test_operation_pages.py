@@ -243,7 +243,7 @@ async def test_failed_sources_and_dead_letters_are_concerns(
         shown = (await owner.get("/console")).text
     store.close()
 
-    assert "A source was not read whole" in shown
+    assert "Documents of a source could not be read" in shown
     assert "1 messages were given up" in shown
 
 
@@ -261,7 +261,7 @@ async def test_what_cannot_be_examined_is_said_and_hides_no_other_concern(
     store.close()
 
     assert "The index is away" in shown
-    assert "A source was not read whole" in shown
+    assert "Documents of a source could not be read" in shown
 
 
 @pytest.mark.slow

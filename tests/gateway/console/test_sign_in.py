@@ -12,10 +12,10 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from gateway.connections.server import listening
 from gateway.console.access import Role
 from gateway.console.oidc import OidcClient, OidcProvider
 from gateway.console.sign_in import keep_inside
-from gateway.http.uvicorn_server import listening
 from tests.support.console import DESK, FakeSessions, browser_of, make_console
 from tests.support.identity_provider import CLIENT_ID, ISSUER, FakeIdentityProvider, publish
 from tests.support.waiting import wait_until

@@ -116,7 +116,7 @@ async def test_an_answer_is_changed_and_removed(answers: OwnersAnswers) -> None:
     ("fields", "says"),
     [
         ({"pages": "hr/unknown"}, "Expected one document named"),
-        ({"answer": " "}, "Write both a question and its answer"),
+        ({"answer": " "}, "Enter both a question and its answer"),
         ({"answer": "x" * 9_000}, "at most 8000 characters"),
         ({"id": "unknown"}, "Somebody has removed it"),
     ],

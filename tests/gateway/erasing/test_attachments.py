@@ -12,7 +12,7 @@ from deploy.assembly.gateways.report_rendering import StoredReports
 from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
 from envelope.question import Question
 from envelope.role import Role
-from gateway.conversation_erasure import erase
+from gateway.desk import erase
 from gateway.http.routes.reviews import ReviewParts
 from memory.attachments import RedisAttachments
 from memory.key_names import conversation_keys

@@ -14,9 +14,9 @@ from broker.transport.connect import connect
 from deploy.assembly.gateways.http_gateway import StoredConversations
 from deploy.chat_channels import CHAT_CHANNELS
 from envelope.role import Role
-from gateway.chat.buttons import Choice
-from gateway.chat.errors import PermanentError
-from gateway.conversation_erasure import erase
+from gateway.chat.delivery import Choice
+from gateway.chat.ports import PermanentError
+from gateway.desk import erase
 from memory.conversation import RedisMemory
 from tests.gateway.erasing.canary import files_with, keys_with, make_canary
 from tests.gateway.erasing.conftest import RewritingHarness

@@ -16,8 +16,7 @@ from deploy.assembly.gateways.http_gateway import StoredConversations
 from envelope.outcome import RetryAfter
 from envelope.question import Question
 from envelope.role import Role
-from gateway.conversation_erasure import erase
-from gateway.desk import Desk, Message
+from gateway.desk import Desk, Message, erase
 from memory.model_calls import RedisCacheStore
 from tests.gateway.erasing.canary import files_with, keys_with, make_canary
 from tests.gateway.erasing.conftest import RewritingHarness, run_restarted

@@ -14,8 +14,7 @@ from envelope.conversation import PauseReply
 from envelope.outcome import Wrote
 from envelope.question import Question
 from envelope.role import Role
-from gateway.conversation_erasure import erase
-from gateway.desk import Desk, Message
+from gateway.desk import Desk, Message, erase
 from manager.flows import NEWEST
 from manager.machine import Limits
 from memory.conversation import RedisMemory

@@ -118,7 +118,7 @@ def test_a_server_that_others_reach_answers_nobody_without_a_key(tmp_path: Path)
 
     assert answer.status_code == 401
     assert "refdesk keys create" in answer.json()["error"]["message"]
-    assert "every request needs a key, and there is none: REQUIRE_KEYS is set" in said[1]
+    assert "every request needs a key (REQUIRE_KEYS is set), and no key exists" in said[1]
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import pytest
 from broker.values import Fields
 from envelope.question import Question
 from envelope.role import Role
+from gateway.desk import read_deadline
 from gateway.events import Event
 from gateway.http.routes.message_follower import count_progress
-from gateway.job_order import read_deadline
 from tests.support.http_server import HttpServerFixture, events, open_http_server
 from tests.support.worker_harness import WorkerHarness
 

@@ -14,7 +14,7 @@ import pytest
 from deploy.assembly.gateways.review_documents import StoredAttachments
 from envelope.question import Question
 from gateway.errors import BusyError
-from gateway.http.reading_turns import ReadingTurns
+from gateway.http.routes.attachments import ReadingTurns
 from knowledge.documents.errors import TooLargeError
 from knowledge.documents.formats import Item
 from knowledge.documents.location import Location, locate

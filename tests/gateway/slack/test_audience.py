@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from deploy.assembly.gateways.http_gateway import StoredConversations
-from gateway.chat.chat_groups import ChatGroups
 from gateway.chat.people import PersonLimits
+from gateway.chat.ports import ChatGroups
 from gateway.slack.audience import LIFETIME_SECONDS, SlackAudience, SlackUserGroups
 from tests.support.chat_harness import ANSWER, AT_ONCE, TEXTS
 from tests.support.fake_slack import BOT, TEAM, RefusedError, SlackApi

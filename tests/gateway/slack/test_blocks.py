@@ -6,7 +6,7 @@ import pytest
 from gateway.answer import Source
 from gateway.chat.marked_text import plain_title
 from gateway.chat.ports import Button
-from gateway.slack.blocks import messages
+from gateway.slack.channel import messages
 from tests.support.fake_slack import ALL_CHARACTERS, allows
 
 PLAIN = "Open Routing [1]."

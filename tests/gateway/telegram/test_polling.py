@@ -8,9 +8,7 @@ import pytest
 from structlog.dev import ConsoleRenderer
 from structlog.testing import capture_logs
 
-from gateway.telegram.connection import connect_bot
-from gateway.telegram.inbound import Updates
-from gateway.telegram.polling import Duty, Polling
+from gateway.telegram.connection import Duty, Polling, Updates, connect_bot
 from memory.leader_lock import RedisDuty
 from tests.support.chat_harness import ANSWER, open_connector
 from tests.support.fake_telegram import BotApi, RefusedError, flood

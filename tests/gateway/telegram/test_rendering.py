@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gateway.answer import Source
 from gateway.chat.ports import Button
-from gateway.telegram.rendering import LONGEST_UNITS, MOST_ENTITIES, keyboard, messages
+from gateway.telegram.channel import LONGEST_UNITS, MOST_ENTITIES, keyboard, messages
 from tests.gateway.chat.markdown_samples import QUICK, markdown, texts
 from tests.support.fake_telegram import units
 

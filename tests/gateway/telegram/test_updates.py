@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from envelope.question import Question
-from gateway.chat.chat_groups import ChatGroups
 from gateway.chat.people import PersonLimits
+from gateway.chat.ports import ChatGroups
 from gateway.telegram.updates import TelegramAudience
 from tests.support.chat_harness import ANSWER, AT_ONCE, TEXTS
 from tests.support.fake_telegram import BotApi

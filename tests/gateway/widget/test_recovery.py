@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI, Response
 
-from gateway.http.uvicorn_server import listening, serving
+from gateway.connections.server import listening, serving
 from gateway.widget.routes import widget_router
 from tests.gateway.widget.conftest import Come
 from tests.support.browser import BrowserVisitor, DisplayedMessage
@@ -70,7 +70,7 @@ async def test_a_website_before_a_desk_without_keys_is_shown_how_to_make_one(
 
     (message,) = await is_shut(visitor, shown)
 
-    assert "without keys the desk answers only requests from its own machine" in message
+    assert "without keys, only requests from the server's own machine are answered" in message
     assert MADE in message
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from knowledge.calibration.learning import REFERENCES, fit_line, learn_calibrations
+from knowledge.calibration.queries import find_foreign_questions, list_question_languages
 from knowledge.index.calibration import Calibration, Calibrations
 from knowledge.index.embedded import open_embedded
 from knowledge.index.points.layout import Point, calibration_identity
@@ -28,6 +29,19 @@ class ScaledEmbedder(WordEmbedder):
         vectors = await super().embed(texts)
         own = (1 - self._lift) ** 0.5
         return [[*(own * value for value in vector), self._lift**0.5] for vector in vectors]
+
+
+class TranslatingEmbedder(ScaledEmbedder):
+    """Embeds an everyday question of any language as its English translation."""
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        english = find_foreign_questions("en")
+        translated = {
+            text: english[place]
+            for language in list_question_languages()
+            for place, text in enumerate(find_foreign_questions(language))
+        }
+        return await super().embed([translated.get(text, text) for text in texts])
 
 
 async def open_library(folder: Path, embedder: ScaledEmbedder) -> Index:
@@ -104,14 +118,32 @@ async def test_documents_that_change_little_are_not_embedded_again(library: Inde
     assert embedder.asked == []
     await library.remove(SUBJECTS[:4])
     assert (await learn(library, embedder))["en"].chunks == 40
-    assert len(embedder.asked) == 1
+    paired, learned = embedder.asked
+    assert len(paired) > len(list_question_languages())
+    assert learned
 
 
-async def test_a_language_with_few_chunks_is_not_learned(library: Index) -> None:
+async def test_a_language_with_few_chunks_has_no_line(library: Index) -> None:
     german = document("urlaub", "Urlaub ist lang.", language="de")
     await library.put(german, await ScaledEmbedder(0.0).embed_documents(["x"]), "root")
 
-    assert set(await learn(library, ScaledEmbedder(0.0))) == {"en"}
+    learned = await learn(library, ScaledEmbedder(0.0))
+
+    assert not learned["de"].is_usable
+    assert learned["en"].is_usable
+
+
+async def test_a_model_that_knows_words_alone_compares_no_two_languages(library: Index) -> None:
+    learned = await learn(library, ScaledEmbedder(0.0))
+
+    assert learned["en"].compares("en")
+    assert not any(learned["en"].compares(one) for one in ("ko", "zh", "tr", "th"))
+
+
+async def test_a_model_that_finds_every_translation_compares_any_language(library: Index) -> None:
+    learned = await learn_calibrations(library, TranslatingEmbedder(0.0), {})
+
+    assert all(learned["en"].compares(one) for one in ("en", "ko", "th"))
 
 
 def test_the_line_through_the_references_changes_nothing() -> None:

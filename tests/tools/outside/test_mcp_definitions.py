@@ -7,8 +7,8 @@ from mcp_types import Tool as Definition
 
 from tools.calls import EffectClass, ToolCaller
 from tools.errors import InvalidInput, ToolFailed
-from tools.outside.configuration import McpToolEntry
 from tools.outside.mcp_tools import McpTool
+from tools.outside.outside_tool import McpToolEntry
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 

@@ -19,9 +19,9 @@ from tools.calls import ToolCall, ToolCaller, ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog
 from tools.effects import LocalReceipts
 from tools.executor import ToolExecutor
-from tools.outside.configuration import McpServerEntry
 from tools.outside.mcp_connection import BoundedTransport
 from tools.outside.mcp_tools import McpTool, open_servers
+from tools.outside.outside_tool import McpServerEntry
 
 PROGRAM = Path(__file__).parents[2] / "support" / "mcp_server.py"
 pytestmark = pytest.mark.slow

@@ -18,18 +18,18 @@ from pydantic import JsonValue
 from tests.support.mcp_harness import PROGRAM, OutsideHarness, is_alive
 from tests.support.waiting import wait_until
 from tools.calls import ToolErrorType, ToolResult
+from tools.catalog import describe_tool
 from tools.effects import LocalReceipts
 from tools.executor import LONGEST_STORED
-from tools.outside.configuration import McpServerEntry
 from tools.outside.mcp_connection import LISTING_SECONDS
 from tools.outside.mcp_tools import open_servers
-from tools.schemas import describe_tool
+from tools.outside.outside_tool import McpServerEntry
 
 FORECAST: dict[str, JsonValue] = {"city": "Mantua"}
 WORKER = """
 import asyncio, sys
 from tools.outside.mcp_tools import open_servers
-from tools.outside.configuration import McpServerEntry
+from tools.outside.outside_tool import McpServerEntry
 from tools.outside.outside_tool import OutsideInputs
 from tools.calls import ToolCaller
 

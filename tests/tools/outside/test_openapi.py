@@ -12,13 +12,12 @@ from structlog.testing import capture_logs
 from knowledge.crawling.resolution import GuardedResolver
 from tests.support.ticket_server import TicketServer, run_ticket_server, write_document
 from tools.calls import EffectClass, ToolCall, ToolCaller, ToolErrorType, ToolResult
-from tools.catalog import ToolCatalog
+from tools.catalog import ToolCatalog, describe_tool
 from tools.effects import LocalReceipts
 from tools.errors import InvalidToolSet
 from tools.executor import LONGEST_STORED, ToolExecutor
-from tools.outside.configuration import ApiEntry
 from tools.outside.openapi import MOST_BODY_BYTES, OperationTool, open_apis
-from tools.schemas import describe_tool
+from tools.outside.outside_tool import ApiEntry
 
 HEADERS = {"Authorization": "Bearer secret", "X-Tenant": "acme"}
 JSON = {"content-type": "application/json"}

@@ -11,7 +11,7 @@ from tests.support.folder_copy import copy_folder
 
 GOOD = """Delivery reports are kept for 90 days, message texts for 30 days. [1]
 
-Sources
+Sources:
   [1] Delivery reports > How long reports are kept
       api/delivery-reports.md#how-long-reports-are-kept
 """
@@ -35,7 +35,7 @@ def test_an_answer_with_good_citations_passes(
     status = main(["audit", str(answer)])
 
     shown = capsys.readouterr().out
-    assert (status, shown.splitlines()[-1]) == (0, "1 of 1 citations are good")
+    assert (status, shown.splitlines()[-1]) == (0, "1 of 1 citations are correct")
     assert all(len(line) <= 80 for line in shown.splitlines())
 
 
@@ -43,7 +43,11 @@ def test_an_answer_with_good_citations_passes(
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("90 days", "120 days", "kept for 120 days”, and the source “reports are kept for 90 days"),
+        (
+            "90 days",
+            "120 days",
+            "kept for 120 days”, but the source says “reports are kept for 90 days",
+        ),
         ("[1] Delivery reports >", "[1] Delivery receipts >", "found none"),
     ],
 )

@@ -46,7 +46,9 @@ def test_a_second_run_reads_what_changed_and_removes_what_is_gone(run: Run, site
     again = run("ingest", f"{site.url}/docs/")
 
     assert again.status == 6
-    assert f"could not read {site.url}/docs/billing/: its server answered 500" in again.out
+    assert (
+        f"could not read {site.url}/docs/billing/: its server answered with status 500" in again.out
+    )
     assert "documents: 1 changed, 2 unchanged, 1 removed, 1 failed, 1 skipped; " in again.out
 
 

@@ -61,7 +61,7 @@ def test_others_hand_their_work_to_a_running_desk(
     rest, errors = desk.communicate(timeout=30)
 
     assert (read.json["added"], asked.json["outcome"]) == (1, "answered")
-    assert f"is owned by process {desk.pid}" in one_line(second)
+    assert f"is in use by process {desk.pid}" in one_line(second)
     assert (desk.returncode, rest, errors) == (0, "stopping: finishing running work\n", "")
 
 

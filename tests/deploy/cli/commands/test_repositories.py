@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.knowledge.test_git_repository import Repository
+from tests.knowledge.connectors.test_git_repository import Repository
 from tests.support.command_line import Run, one_line
 
 pytestmark = pytest.mark.slow

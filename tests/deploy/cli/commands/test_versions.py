@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-from broker.embedded.endpoint import find_server, server_version
+from broker.embedded_redis import find_server, server_version
 from tests.support.command_line import ROOT, Run
 
 pytestmark = pytest.mark.slow
@@ -36,6 +36,8 @@ def test_status_says_which_redis_runs(run: Run) -> None:
 
     first, head, *_ = result.out.splitlines()
     assert re.fullmatch(
-        rf"(Redis|Valkey) {major}\.{minor}\.\d+ of the data folder; its data stays on disk", first
+        rf"(Redis|Valkey) {major}\.{minor}\.\d+ of the data folder; its data is stored on "
+        f"disk",
+        first,
     )
     assert head.startswith("role ")

@@ -45,9 +45,9 @@ def test_a_drained_desk_runs_nothing_until_it_is_resumed(elsewhere: Path, run: R
         after = run("status").out
 
     assert (drained.status, resumed.status) == (0, 0)
-    assert drained.out.splitlines()[-1] == "nothing runs; go on with: refdesk workers resume"
+    assert drained.out.endswith("no entry is running; resume with: refdesk workers resume\n")
     assert [worker["paused"] for worker in stopped["workers"]] == [["lang", "command"]]
-    assert "note: paused: every role; go on with: refdesk workers resume" in shown
+    assert "note: paused: every role; resume with: refdesk workers resume" in shown
     assert "note: paused" not in after
 
 

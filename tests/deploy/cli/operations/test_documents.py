@@ -117,7 +117,7 @@ def test_a_page_that_is_not_where_it_was_moved_to_stays(run: Run, folder: Path) 
     twice = run("documents", "move", "handbook", "handbook")
 
     assert (failed.status, unknown.status, nameless.status, twice.status) == (6, 3, 1, 1)
-    assert "not moved: bills.md: expected the moved file here, found none" in failed.out
+    assert "not moved: bills.md: there is no file at the new place" in failed.out
     assert "documents move OLD NEW" in nameless.err
     assert "two different places" in twice.err
     assert len(list_ids(run)) == 3

@@ -1,1 +1,0 @@
-"""Reports scope and answer, ask or refuse on collections that the weights were not fitted on."""

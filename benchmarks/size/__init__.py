@@ -1,1 +1,0 @@
-"""What the product weighs: start time and memory."""

@@ -1,1 +1,0 @@
-"""Runs the systems in processes and measures them."""

@@ -1,0 +1,326 @@
+"""Measures the search at several sizes of the index, and prints a table.
+
+`python -m benchmarks.speed.knowledge` makes indexes of 10,000 and 100,000 chunks with synthetic
+texts and vectors in a temporary folder, and measures each in a new process: the disk, the start,
+the memory above the empty process, searches without embedding, alone and 16 at once, and after a
+change. `--million` adds 1,000,000 chunks, `--sizes` chooses others, `--folder` keeps the indexes
+for the next run. `--measure FOLDER` is how it starts the process that measures one index.
+"""
+
+import argparse
+import asyncio
+import itertools
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from envelope.run import OUTSIDE, Run
+from knowledge.document import Chunk, Document
+from knowledge.index.embedded import open_embedded
+from knowledge.index.port import Index
+from knowledge.index.qdrant import Identity
+from knowledge.port import SearchRequest
+from knowledge.search.searcher import LevelSearcher
+
+DIMENSIONS = 384
+IDENTITY = Identity("benchmark", "knowledge", "synthetic", DIMENSIONS)
+CHUNKS_OF_DOCUMENT = 10
+_WORDS_OF_CHUNK = 60
+_WORDS = 120_000
+_CENTRES = 300
+_NOISE = 0.8
+_SHARES = np.cumsum(1 / np.arange(10, _WORDS + 10))
+_CONSONANTS = "bcdfghjklmnpqrstvwxz"
+
+Vectors = npt.NDArray[np.float32]
+
+
+class SyntheticEmbedder:
+    """Embeds a text by the subject that its first word has."""
+
+    name = IDENTITY.embedding
+    dimensions = DIMENSIONS
+    forms = IDENTITY.forms
+
+    def __init__(self) -> None:
+        self._random = np.random.default_rng(11)
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
+        return await self.embed_questions(texts)
+
+    async def embed_questions(self, texts: Sequence[str], run: Run = OUTSIDE) -> list[list[float]]:
+        return [draw_vectors(self._random, 1)[0].tolist() for _ in texts]
+
+
+def draw_vectors(random: np.random.Generator, count: int) -> Vectors:
+    """Return normalised vectors around the common centres."""
+    chosen = _draw_centres()[random.integers(_CENTRES, size=count)]
+    vectors = chosen + _NOISE * random.standard_normal((count, DIMENSIONS))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors, dtype=np.float32)
+
+
+def draw_words(random: np.random.Generator, count: int) -> list[str]:
+    """Return words, frequent ones more often."""
+    ranks = np.searchsorted(_SHARES, random.random(count) * _SHARES[-1])
+    return [spell_word(int(rank)) for rank in ranks]
+
+
+def spell_word(rank: int) -> str:
+    """Return the word of a rank: consonants with vowels, no word of a language."""
+    letters = ""
+    while True:
+        rank, digit = divmod(rank, len(_CONSONANTS))
+        letters += _CONSONANTS[digit] + "aeiou"[digit % 5]
+        if not rank:
+            return letters + "k"
+
+
+def make_document(random: np.random.Generator, number: int, more: str = "") -> Document:
+    """Return a document of `CHUNKS_OF_DOCUMENT` chunks; `more` is added to title and texts."""
+    name = f"page{number}"
+    title = " ".join((*draw_words(random, 3), *more.split()))
+    chunks = tuple(
+        Chunk(
+            chunk_id=f"{name}#{at}",
+            ordinal=at,
+            text=" ".join((*draw_words(random, _WORDS_OF_CHUNK), more)),
+            heading_path=(title, " ".join(draw_words(random, 2))) if at // 3 else (title,),
+        )
+        for at in range(CHUNKS_OF_DOCUMENT)
+    )
+    return Document(
+        id=name,
+        source=f"{name}.md",
+        title=title,
+        page=name,
+        crumbs=("manual", f"part {number % 50}", title),
+        content="",
+        summary=" ".join(draw_words(random, 30)),
+        chunks=chunks,
+        content_hash=name,
+    )
+
+
+async def fill_index(folder: Path, chunks: int) -> None:
+    """Make an index of this size in a folder, or go on with one that was not completed."""
+    index = await open_embedded(folder, IDENTITY)
+    index.optimize_regularly()
+    try:
+        present = await index.versions()
+        for number in _list_missing(chunks, set(present)):
+            random = np.random.default_rng(number)
+            document = make_document(random, number)
+            await put_document(index, document, random)
+        await index.optimize()
+    finally:
+        await index.close()
+
+
+async def put_document(index: Index, document: Document, random: np.random.Generator) -> None:
+    """Write a document with vectors."""
+    vectors = draw_vectors(random, len(document.chunks))
+    await index.put(document, vectors.tolist(), "synthetic")
+
+
+@cache
+def _draw_centres() -> npt.NDArray[np.float64]:
+    return np.random.default_rng(3).standard_normal((_CENTRES, DIMENSIONS))
+
+
+def _list_missing(chunks: int, present: set[str]) -> Iterator[int]:
+    numbers = range(chunks // CHUNKS_OF_DOCUMENT)
+    return itertools.filterfalse(lambda number: f"page{number}" in present, numbers)
+
+
+SEARCHES = 200
+AT_ONCE = 16
+ROUNDS = 8
+CHANGES = 5
+
+
+async def measure(folder: Path) -> dict[str, float]:
+    """Return the figures of the index in a folder."""
+    empty = read_memory()
+    began = time.perf_counter()
+    index = await open_embedded(folder, IDENTITY)
+    try:
+        searcher = LevelSearcher(index, SyntheticEmbedder())
+        await searcher.warm()
+        start = time.perf_counter() - began
+        questions = make_questions(SEARCHES + AT_ONCE * ROUNDS)
+        alone, processor = await time_each(searcher, questions[:SEARCHES])
+        together = await time_together(searcher, questions[SEARCHES:])
+        after, others = await time_after_changes(index, searcher, questions)
+        memory = read_memory()
+        counts = await index.counts()
+    finally:
+        await index.close()
+    return {
+        "chunks": counts.chunks,
+        "start_s": start,
+        "disk_mb": measure_disk(folder),
+        "resident_mb": memory["VmRSS"] - empty["VmRSS"],
+        "private_mb": memory["RssAnon"] - empty["RssAnon"],
+        "p50_ms": statistics.median(alone),
+        "p95_ms": sorted(alone)[int(len(alone) * 0.95)],
+        "processor_ms": processor,
+        "together_p50_ms": statistics.median(together),
+        "after_change_ms": statistics.median(after),
+        "others_p50_ms": statistics.median(others),
+    }
+
+
+def make_questions(count: int) -> list[SearchRequest]:
+    """Return questions of three to nine words."""
+    random = np.random.default_rng(17)
+    return [
+        SearchRequest(" ".join(draw_words(random, int(random.integers(3, 10)))), language="en")
+        for _ in range(count)
+    ]
+
+
+async def time_each(
+    searcher: LevelSearcher, questions: Sequence[SearchRequest]
+) -> tuple[list[float], float]:
+    """Return the milliseconds of searches one after the other, and the processor's of each."""
+    before = _processor_seconds()
+    taken = [await _time(searcher, question) for question in questions]
+    return taken, (_processor_seconds() - before) * 1000 / len(questions)
+
+
+async def time_together(searcher: LevelSearcher, questions: Sequence[SearchRequest]) -> list[float]:
+    """Return the milliseconds of searches of which `AT_ONCE` run at a time."""
+    taken: list[float] = []
+    for start in range(0, len(questions), AT_ONCE):
+        batch = questions[start : start + AT_ONCE]
+        taken += await asyncio.gather(*(_time(searcher, question) for question in batch))
+    return taken
+
+
+async def time_after_changes(
+    index: Index, searcher: LevelSearcher, questions: Sequence[SearchRequest]
+) -> tuple[list[float], list[float]]:
+    """Return the milliseconds of the first searches after a change, and of those during changes.
+
+    Raises `AssertionError` when a search does not find the change before it.
+    """
+    after: list[float] = []
+    others: list[float] = []
+    for change in range(CHANGES):
+        word = f"quetzal{'abcdefghij'[change] * 3}"
+        random = np.random.default_rng(1_000_000 + change)
+        document = make_document(random, change, more=word)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(put_document(index, document, random))
+            others += [await _time(searcher, question) for question in questions[:5]]
+        asked = SearchRequest(document.title, language="en")
+        began = time.perf_counter()
+        findings = await searcher.search(asked)
+        after.append((time.perf_counter() - began) * 1000)
+        if (
+            findings.features["match"] < 0.999
+        ):  # the vector of a question is not like its words here
+            raise AssertionError(f"expected a heading {document.title!r}, found none")
+    return after, others
+
+
+def read_memory() -> dict[str, float]:
+    """Return the megabytes of this process: `VmRSS` all, `RssAnon` without pages of files."""
+    lines = Path("/proc/self/status").read_text("utf-8").splitlines()
+    pairs = (line.partition(":") for line in lines)
+    return {
+        name: int(value.split()[0]) / 1024
+        for name, _, value in pairs
+        if name in ("VmRSS", "RssAnon")
+    }
+
+
+def measure_disk(folder: Path) -> float:
+    """Return the megabytes that the files of a folder take; the engine reserves more than that."""
+    return sum(path.stat().st_blocks for path in folder.rglob("*")) * 512 / 1_000_000
+
+
+async def _time(searcher: LevelSearcher, question: SearchRequest) -> float:
+    began = time.perf_counter()
+    await searcher.search(question)
+    return (time.perf_counter() - began) * 1000
+
+
+def _processor_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+SIZES = (10_000, 100_000)
+MILLION = 1_000_000
+COLUMNS = (
+    ("disk MB", "disk_mb", ".0f"),
+    ("start s", "start_s", ".2f"),
+    ("resident MB", "resident_mb", ".0f"),
+    ("private MB", "private_mb", ".0f"),
+    ("p50 ms", "p50_ms", ".1f"),
+    ("p95 ms", "p95_ms", ".1f"),
+    ("processor ms", "processor_ms", ".1f"),
+    ("16 at once p50 ms", "together_p50_ms", ".0f"),
+    ("after a change ms", "after_change_ms", ".0f"),
+    ("during changes p50 ms", "others_p50_ms", ".1f"),
+)
+
+
+def main() -> None:
+    """Run the measurement."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed.knowledge")
+    parser.add_argument("--million", action="store_true", help="measure 1,000,000 chunks too")
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), metavar="CHUNKS")
+    parser.add_argument("--folder", type=Path, help="keep the indexes here")
+    parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.measure is not None:
+        print(json.dumps(asyncio.run(measure(chosen.measure))))
+        return
+    sizes = [*chosen.sizes, *([MILLION] if chosen.million else [])]
+    with tempfile.TemporaryDirectory(prefix="refdesk-knowledge-") as temporary:
+        folder = Path(temporary) if chosen.folder is None else chosen.folder
+        rows = [measure_size(folder / str(size), size) for size in sorted(sizes)]
+    print(format_table(rows))
+
+
+def measure_size(folder: Path, size: int) -> dict[str, float]:
+    """Return the figures of an index of this size, which is made if it is missing."""
+    began = time.monotonic()
+    asyncio.run(fill_index(folder, size))
+    print(f"{size:,} chunks were there after {time.monotonic() - began:.0f} s", file=sys.stderr)
+    command = [sys.executable, "-m", "benchmarks.speed.knowledge", "--measure", str(folder)]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    figures: dict[str, float] = json.loads(printed)
+    return figures
+
+
+def format_table(rows: Sequence[Mapping[str, float]]) -> str:
+    """Return a Markdown table; the last column is the processor's time relative to the first row.
+
+    A search whose cost grows with the index would show the ratio of the sizes there.
+    """
+    titles = ["chunks", *(title for title, _, _ in COLUMNS), "cost against size"]
+    lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
+    for row in rows:
+        ratio = row["processor_ms"] / rows[0]["processor_ms"]
+        size = row["chunks"] / rows[0]["chunks"]
+        cells = [f"{row['chunks']:,.0f}", *(f"{row[name]:{form}}" for _, name, form in COLUMNS)]
+        lines.append("| " + " | ".join([*cells, f"{ratio:.1f} x for {size:.0f} x"]) + " |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

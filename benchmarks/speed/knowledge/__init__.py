@@ -1,1 +1,0 @@
-"""Measures the search at several sizes of the index."""

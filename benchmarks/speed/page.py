@@ -1,0 +1,252 @@
+"""Writes `docs/measurements/benchmarks.md` and its plots from a report."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from benchmarks.speed import tables
+from benchmarks.speed.payload import HOPS
+from benchmarks.speed.systems.port import SYSTEMS
+from benchmarks.speed.tables import Report, Row
+
+MEASUREMENTS = Path(__file__).parents[2] / "docs" / "measurements"
+COMMAND = "make bench"
+DISTURBED = 0.1
+"""From so great a share of waiting on, wall times are not to be relied on."""
+
+
+def write(report: Report) -> None:
+    """Write the document and the plots."""
+    plots = draw(report, MEASUREMENTS)
+    (MEASUREMENTS / "benchmarks.md").write_text(document(report, plots), "utf-8")
+
+
+def document(report: Report, plots: dict[str, str]) -> str:
+    """Return the document; `plots` are file names by what they show."""
+    first = next(iter(report.sizes))
+    parts = (
+        "# Benchmarks: the broker beside others",
+        f"Written by `{COMMAND}` (`python -m benchmarks.speed --full --write`); do not edit.",
+        _how(report),
+        _describe_disturbance(report),
+        "## What must be reached",
+        tables.goals(report, first),
+        *_speeds(report),
+        *(f"![{title}]({name})" for title, name in plots.items()),
+        "## Round trips and recovery",
+        ROUND_TRIPS,
+        tables.broker(report),
+        "## Where Redis is the limit",
+        _limit(report, first),
+        tables.limit(report, first),
+        "## What each guarantees",
+        tables.guarantees(report),
+        "## What each was given",
+        _describe_given(),
+    )
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+ROUND_TRIPS = f"""\
+Counted by a proxy between the workers and Redis; the client connects directly, so that its
+own trips are not in the figures. A trip is one turn of a connection: a pipeline or a blocking read
+is one. A question takes {HOPS} hops: the manager, then eight times a role and the manager again.
+Where a system takes two hops in one step they still count as two. *Idle* is a second of a process
+with all nine roles and nothing to do.
+
+Recovery: two processes wait on an idle queue, the one that holds a question in its first role gets
+`SIGKILL`, and the time until the role starts again elsewhere is given in leases. A lease is what a
+system calls it (`idle_timeout`, `redelivery_timeout`), two seconds here. *Not in 6* means that
+nothing happened for six leases."""
+
+
+def _how(report: Report) -> str:
+    sizes = "; ".join(f"*{name}* {size} bytes" for name, size in report.sizes.items())
+    numbers = [len(row.turns.get(1, ())) for row in report.rows if row.turns.get(1)]
+    turns, most = min(numbers, default=0), max(numbers, default=0)
+    return f"""\
+This run: {report.date}, `--{report.mode}`, {report.machine}, Redis {report.redis} with an
+append-only file synced every second, on a Unix socket, load average {report.load:.1f} as it began.
+Every measurement has an empty server of its own; systems take turns within each part, so that a
+busy minute meets all of them. With one process and *4 kB* each has {turns} turn(s), those with
+figures to reach {most}; the median by speed is shown. A ratio to be reached is the middle
+one of those of turns that stood beside each other, for the speed of a machine that others share
+changes from turn to turn; the least and the greatest stand beside it. Compare ratios within this
+run, and processor time before wall time: clients, Redis and whatever else runs share the
+processors.
+
+- Payloads, as JSON once every role has written: {sizes}. *4 kB* is a text with roles that write
+  next to nothing. *conversation* is recorded (`python -m benchmarks.speed.payload`): the real
+  assistant, offline, about the example documents, the last question of a long conversation, with
+  the turns before it and everything that each role wrote.
+- A process is a worker of the manager and all eight roles together with a client that asks. *q/s*:
+  200 questions in flight a process, each that ends starts the next; a question is counted in
+  eighths, by roles that worked, for crowds that move in step would fall into a window or out of it.
+  *Alone*: one after the other. *Pick-up*: from handing in to the start of the manager.
+- *client CPU* is the processor time of the processes, *Redis CPU* that of the server, by question.
+  *waited* is the part of the one process's time in which it had work and no processor: with nothing
+  else on the machine it is near 0.
+- Refdesk's client waits until Redis keeps the reply: it learns so from the settlement's result
+  when that was made in its own process, else from Redis. The clients of the others learn of the
+  end in the process, before it is stored anywhere, which favours them."""
+
+
+def _describe_disturbance(report: Report) -> str:
+    """Warn of a run on a busy machine, whose wall times say little."""
+    waited = [row.speeds[1].waited_share for row in report.rows if 1 in row.speeds]
+    if not waited or max(waited) < DISTURBED:
+        return ""
+    return f"""\
+**The machine was busy in this run**: the one process of each system waited {min(waited):.0%} to
+{max(waited):.0%} of its time for a processor, some more than others. Questions a second and
+milliseconds, and ratios of them, are those of a busy machine and say little here; processor times,
+round trips and recovery do."""
+
+
+def _speeds(report: Report) -> list[str]:
+    parts = []
+    for payload, size in report.sizes.items():
+        parts += [f"## Speed: {payload} ({size} bytes)", tables.speed(report, payload)]
+    return parts
+
+
+def _limit(report: Report, payload: str) -> str:
+    row = report.row("refdesk", payload)
+    if row is None or not row.speeds:
+        return ""
+    most, one = max(row.speeds), row.speeds[min(row.speeds)]
+    full, share = 1000 / one.redis_ms, row.speeds[most].redis_share
+    needed = one.client_ms / one.redis_ms
+    return f"""\
+Redis works in one thread, so it is full once it uses one whole processor. A question of Refdesk
+takes {one.client_ms:.2f} ms of a client's processor and {one.redis_ms:.2f} ms of Redis's: one
+Redis is full at about {full:.0f} questions a second, and it takes {needed:.1f} processors of
+workers to fill it. Here {most} processes and Redis share the processors named above, so the
+workers are the limit: Redis used {share:.0%} of a processor with {most} processes. More questions
+than one Redis carries need shards on several."""
+
+
+def _describe_given() -> str:
+    return "\n".join(f"- **{system.name}**: {system.given}" for system in SYSTEMS)
+
+
+Figure = Callable[[Row], float | None]
+
+
+def draw(report: Report, folder: Path) -> dict[str, str]:
+    """Write the plots into `folder`; return their names by title."""
+    rows = [row for row in report.rows if row.payload == next(iter(report.sizes)) and row.speeds]
+    numbers = sorted({number for row in rows for number in row.speeds})
+    plots = (
+        (
+            "benchmarks-speed.svg",
+            "Questions a second, 200 in flight a process (more is better)",
+            [_processes(number) for number in numbers],
+            "{:.0f}",
+        ),
+        (
+            "benchmarks-processor.svg",
+            "Processor time of a question, ms (less is better)",
+            [("clients", _client), ("Redis", _redis)],
+            "{:.2f}",
+        ),
+        (
+            "benchmarks-alone.svg",
+            "One question alone, ms (less is better)",
+            [("p50", _p50), ("p99", _p99)],
+            "{:.1f}",
+        ),
+    )
+    written = {}
+    for name, title, series, form in plots:
+        groups = [Bars(row.system, [figure(row) for _, figure in series]) for row in rows]
+        svg = drawing(title, [name for name, _ in series], groups, form)
+        (folder / name).write_text(svg, "utf-8")
+        written[title] = name
+    return written
+
+
+def _processes(number: int) -> tuple[str, Figure]:
+    name = f"{number} process{'es' if number > 1 else ''}"
+    return name, lambda row: row.rate(number)
+
+
+def _client(row: Row) -> float | None:
+    return row.speeds[1].client_ms if 1 in row.speeds else None
+
+
+def _redis(row: Row) -> float | None:
+    return row.speeds[1].redis_ms or None if 1 in row.speeds else None
+
+
+def _p50(row: Row) -> float | None:
+    return None if row.alone is None else row.alone.p50
+
+
+def _p99(row: Row) -> float | None:
+    return None if row.alone is None else row.alone.p99
+
+
+WIDTH, LEFT, RIGHT = 760, 120, 70
+BAR, GAP, TOP, FOOT = 13, 14, 66, 12
+COLOURS = ("#3b7dd8", "#e08a1e", "#3f9b5b")
+
+STYLE = """
+text { font: 13px system-ui, sans-serif; fill: #1f2328; }
+.title { font-weight: 600; font-size: 15px; }
+.value { font-size: 11px; }
+.axis { stroke: #8b949e; }
+@media (prefers-color-scheme: dark) { text { fill: #e6edf3; } }
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """One group: its name, and a value for each series or None."""
+
+    name: str
+    values: Sequence[float | None]
+
+
+def drawing(title: str, series: Sequence[str], groups: Sequence[Bars], form: str) -> str:
+    """Return the SVG; `form` formats a value, the longest bar is as long as there is room."""
+    greatest = max((value for group in groups for value in group.values if value), default=1.0)
+    scale = (WIDTH - LEFT - RIGHT) / greatest
+    parts, top = _head(title, series), TOP
+    for group in groups:
+        middle = top + BAR * len(group.values) / 2 + 4
+        parts.append(_text(LEFT - 8, middle, group.name, 'text-anchor="end"'))
+        for number, value in enumerate(group.values):
+            parts += _bar(top + number * BAR, number, value, scale, form)
+        top += BAR * len(group.values) + GAP
+    height = top + FOOT
+    axis = f'<path class="axis" d="M{LEFT} {TOP - 6}V{top - GAP + 6}"/>'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+        f'width="{WIDTH}" height="{height}" role="img" aria-label="{escape(title)}">\n'
+        f"<style>{STYLE}</style>\n" + "\n".join([*parts, axis]) + "\n</svg>\n"
+    )
+
+
+def _head(title: str, series: Sequence[str]) -> list[str]:
+    parts, left = [_text(12, 22, title, 'class="title"')], LEFT
+    for number, name in enumerate(series):
+        parts.append(f'<rect x="{left}" y="36" width="12" height="12" fill="{COLOURS[number]}"/>')
+        parts.append(_text(left + 18, 47, name))
+        left += 40 + 8 * len(name)
+    return parts
+
+
+def _bar(top: float, number: int, value: float | None, scale: float, form: str) -> list[str]:
+    length = (value or 0.0) * scale
+    label = "-" if value is None else form.format(value)
+    return [
+        f'<rect x="{LEFT}" y="{top}" width="{length:.1f}" height="{BAR - 2}" '
+        f'fill="{COLOURS[number]}"/>',
+        _text(LEFT + length + 5, top + BAR - 3, label, 'class="value"'),
+    ]
+
+
+def _text(left: float, top: float, text: str, how: str = "") -> str:
+    return f'<text x="{left:.1f}" y="{top:.1f}" {how}>{escape(text)}</text>'

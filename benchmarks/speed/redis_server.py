@@ -1,0 +1,186 @@
+"""A private Redis for one measurement, and a proxy before it that counts round trips.
+
+A round trip is one turn of a connection: something goes to the server after the server last spoke.
+A pipeline is one turn, and so is a blocking read however long it waits.
+"""
+
+import asyncio
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from redis import Redis
+
+from broker.embedded_redis import answers, find_server
+
+
+@dataclass(slots=True)
+class Count:
+    """Round trips so far, over all connections."""
+
+    turns: int = 0
+
+
+class _Side(asyncio.Protocol):
+    """One end of a connection; forwards what it receives."""
+
+    def __init__(self) -> None:
+        self.transport: asyncio.Transport | None = None
+        self.other: _Side | None = None
+        self.waiting = bytearray()
+        self.ended = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if not isinstance(transport, asyncio.Transport):
+            raise TypeError(f"expected a stream, found {transport!r}")
+        self.transport = transport
+        transport.write(bytes(self.waiting))
+
+    def data_received(self, data: bytes) -> None:
+        if self.other is not None:
+            self.other.send(data)
+
+    def send(self, data: bytes) -> None:
+        if self.transport is None:
+            self.waiting += data
+        else:
+            self.transport.write(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.ended.set()
+        if self.other is not None and self.other.transport is not None:
+            self.other.transport.close()
+
+
+class _Client(_Side):
+    """The client's end: counts the turns."""
+
+    def __init__(self, target: str, count: Count, tasks: asyncio.TaskGroup) -> None:
+        super().__init__()
+        self._target = target
+        self._count = count
+        self._tasks = tasks
+        self._asked = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.other = _Side()
+        self.other.other = self
+        self._tasks.create_task(self._connect(self.other))
+
+    def data_received(self, data: bytes) -> None:
+        if not self._asked:
+            self._asked = True
+            self._count.turns += 1
+        super().data_received(data)
+
+    def send(self, data: bytes) -> None:
+        self._asked = False
+        super().send(data)
+
+    async def _connect(self, server: _Side) -> None:
+        await asyncio.get_running_loop().create_unix_connection(lambda: server, self._target)
+
+
+@contextmanager
+def counting_proxy(listen: str, target: str) -> Iterator[Count]:
+    """Pass on between two Unix sockets, from a separate thread, and count."""
+    count = Count()
+    loop = asyncio.new_event_loop()
+    stop = asyncio.Event()
+    ready = threading.Event()
+    thread = threading.Thread(
+        target=lambda: loop.run_until_complete(_serve(listen, target, count, ready, stop))
+    )
+    thread.start()
+    ready.wait()
+    try:
+        yield count
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+        loop.close()
+
+
+async def _serve(
+    listen: str, target: str, count: Count, ready: threading.Event, stop: asyncio.Event
+) -> None:
+    loop = asyncio.get_running_loop()
+    clients: list[_Client] = []
+
+    async with asyncio.TaskGroup() as tasks:
+
+        def client() -> _Client:
+            clients.append(_Client(target, count, tasks))
+            return clients[-1]
+
+        server = await loop.create_unix_server(client, listen, backlog=1024)
+        ready.set()
+        await stop.wait()
+        server.close()
+    # Now that nobody connects any more; what is not at its end would be left open with the loop.
+    for side in (side for one in clients for side in (one, one.other)):
+        if side is not None and side.transport is not None:
+            side.transport.abort()
+            await side.ended.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running Redis on a Unix socket, with a folder that goes when it goes."""
+
+    folder: Path
+    socket: Path
+
+    @property
+    def url(self) -> str:
+        """Where clients reach it."""
+        return f"unix://{self.socket}"
+
+    def processor_seconds(self) -> float:
+        """Return the processor time that Redis has used."""
+        used = self._info("cpu")
+        return float(used["used_cpu_user"]) + float(used["used_cpu_sys"])
+
+    def version(self) -> str:
+        """Return the server's version."""
+        return str(self._info("server")["redis_version"])
+
+    def _info(self, section: str) -> Any:
+        with Redis(unix_socket_path=str(self.socket)) as client:
+            return client.info(section)
+
+
+@contextmanager
+def private_redis() -> Iterator[str]:
+    """Have an empty server while inside; yield its URL."""
+    with private_server() as server:
+        yield server.url
+
+
+@contextmanager
+def private_server() -> Iterator[Server]:
+    """Have an empty server with an append-only file, synced every second."""
+    program = find_server()
+    if program is None:
+        raise SystemExit("expected a redis-server of 6.2 or newer, found none")
+    with tempfile.TemporaryDirectory(prefix="refdesk-bench-") as folder:
+        found = Server(Path(folder), Path(folder) / "redis.sock")
+        arguments = [
+            "--port", "0", "--unixsocket", str(found.socket), "--dir", folder, "--save", "",
+            "--appendonly", "yes", "--appendfsync", "everysec",
+        ]  # fmt: skip
+        server = subprocess.Popen([program, *arguments], stdout=subprocess.DEVNULL)
+        try:
+            while not answers(found.socket):
+                time.sleep(0.01)
+            yield found
+        finally:
+            server.kill()
+            server.wait(10)

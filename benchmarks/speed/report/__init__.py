@@ -1,1 +1,0 @@
-"""The figures of a run as tables, plots and pages."""

@@ -1,1 +1,0 @@
-"""Reading: entries of streams become deliveries that are leased until they are settled."""

@@ -1,1 +1,0 @@
-"""The private redis-server of a data folder."""

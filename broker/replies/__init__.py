@@ -1,1 +1,0 @@
-"""Reading: final replies, journals and transcripts of questions."""

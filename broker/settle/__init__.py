@@ -1,1 +1,0 @@
-"""Writing: what hops settle becomes arguments of one script call per shard."""

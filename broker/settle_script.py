@@ -1,0 +1,321 @@
+"""The script that settles, and the order in which it receives the keys and arguments.
+
+Each function `pack_...` is one group of them: its parameters are their order, names and types, and
+it returns them as they are sent. `broker.settlement` calls these functions with keywords, and
+`render_header` writes the Lua that reads each group from the same parameters, so that the two sides
+cannot differ. A new argument is a new parameter.
+
+The groups are functions, not named tuples: to pack a settlement into named tuples takes 2 us more,
+which is 3 % of the processor time of a hop (`python -m benchmarks --only refdesk`).
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from inspect import signature
+from typing import Literal
+
+from broker.transport.scripts import Argument, LuaScript
+from broker.values import Bury, Finish, Forward, Retry, ReturnResult, ScatterBranches
+
+Packed = tuple[Argument, ...]
+PackedKeys = tuple[str, ...]
+Group = Callable[..., Packed | PackedKeys]
+
+SendForm = Literal["whole", "part", "kept"]
+"""A whole frame; the changes since a base frame; or a whole frame that Redis keeps as a base."""
+
+
+def names_of(group: Group) -> tuple[str, ...]:
+    """Return the names of a group, in the order in which they are sent."""
+    return tuple(signature(group).parameters)
+
+
+def pack_shard(ttl: str, cap: str, letters_ttl: str, roles: int) -> Packed:
+    """Return the beginning of every script that settles or closes; the names of the roles follow.
+
+    `ttl`: how long a closed question is kept (ms). `cap`: how many dead letters a shard keeps, and
+    `letters_ttl` for how long (ms).
+    """
+    return ttl, cap, letters_ttl, roles
+
+
+def pack_demand(role: str, consumer: str, slots: int) -> Packed:
+    """Return a consumer that takes up to `slots` entries of a role in the same call."""
+    return role, consumer, slots
+
+
+def pack_header(
+    kind: str,
+    key_count: int,
+    role: str,
+    entry_id: str,
+    consumer: str,
+    delivery_count: int,
+    question: str,
+    journal_fields: int,
+    branch: str,
+) -> Packed:
+    """Return the beginning of a settlement.
+
+    `journal_fields` fields of its journal entry follow, then the arguments of its kind. `branch` is
+    the path of the entry's branch, or ''; the keys of a branch include those of `pack_frames_key`.
+    """
+    return (
+        kind, key_count, role, entry_id, consumer, delivery_count, question, journal_fields, branch,
+    )  # fmt: skip
+
+
+def pack_forward(last_resort: Argument, last_resort_outcome: str, sends: int) -> Packed:
+    """Return a last resort as JSON, or '' and ''; `sends` sends follow."""
+    return last_resort, last_resort_outcome, sends
+
+
+def pack_send(role: str, form: SendForm, frame: Argument) -> Packed:
+    """Return a frame for a role; `part` and `kept` add a base, and `kept` the key of frames."""
+    return role, form, frame
+
+
+def pack_base(base: str) -> Packed:
+    """Return the name of the base frame of a part, or the name under which a frame is kept."""
+    return (base,)
+
+
+def pack_frames_key(frames: str) -> PackedKeys:
+    """Return the hash that keeps the base frames of a question."""
+    return (frames,)
+
+
+def pack_scatter(
+    join: str,
+    role: str,
+    frame: Argument,
+    need: int,
+    at_once: int,
+    duration_ms: int,
+    watch: str,
+    watch_frame: Argument,
+    branches: int,
+) -> Packed:
+    """Return a join whose results go on with `frame` to `role`; `branches` branches follow.
+
+    They go on after `need` successes, when every branch has returned, or after `duration_ms`.
+    `watch` is the path of the branch that is shown waiting messages with `watch_frame`, or ''.
+    """
+    return join, role, frame, need, at_once, duration_ms, watch, watch_frame, branches
+
+
+def pack_branch(path: str, role: str, frame: Argument) -> Packed:
+    """Return a branch and the frame that begins it."""
+    return path, role, frame
+
+
+def pack_return_result(result: Argument, is_good: int) -> Packed:
+    """Return the result of a branch as JSON; `is_good` is 1 for a success, else 0."""
+    return result, is_good
+
+
+def pack_retry(frame: Argument, role: str, entry_id: str, failures: int, delay_ms: int) -> Packed:
+    """Return a frame that comes back to its role after `delay_ms`."""
+    return frame, role, entry_id, failures, delay_ms
+
+
+def pack_finish(outcome: str, reply: Argument, forget: str, memory_writes: int) -> Packed:
+    """Return the reply as JSON; `memory_writes` memory writes follow.
+
+    A finish that forgets then adds the number of forgotten messages, and the keys of each.
+    """
+    return outcome, reply, forget, memory_writes
+
+
+def pack_memory_write(kind: str, ttl_seconds: Argument, keep: int, values: int) -> Packed:
+    """Return a write into the memory of a conversation; `values` values follow."""
+    return kind, ttl_seconds, keep, values
+
+
+def pack_memory_key(key: str) -> PackedKeys:
+    """Return the key that a memory write changes."""
+    return (key,)
+
+
+def pack_forgotten_keys(record: str, journal: str, results: str) -> PackedKeys:
+    """Return the keys of a message whose text a finish deletes."""
+    return record, journal, results
+
+
+def pack_bury(
+    frame: Argument,
+    role: str,
+    reason: str,
+    error: str,
+    attempts: int,
+    worker: str,
+    queued_ms: str,
+    deaths: str,
+    result: Argument,
+    sends: int,
+) -> Packed:
+    """Return a frame that is given up; none or one notice follows as a send.
+
+    `result` is what the frame's branch returns without a notice, or ''.
+    """
+    return frame, role, reason, error, attempts, worker, queued_ms, deaths, result, sends
+
+
+def pack_open_keys(record: str, journal: str) -> PackedKeys:
+    """Return the keys of a settlement after which its question stays open."""
+    return record, journal
+
+
+def pack_join_keys(record: str, journal: str, frames: str) -> PackedKeys:
+    """Return the keys of a settlement that ends a branch."""
+    return record, journal, frames
+
+
+def pack_scatter_keys(
+    record: str, journal: str, frames: str, order: str, conversation: str
+) -> PackedKeys:
+    """Return the keys of a settlement that begins branches."""
+    return record, journal, frames, order, conversation
+
+
+def pack_closing_keys(
+    record: str,
+    journal: str,
+    order: str,
+    conversation: str,
+    tombstone: str,
+    frames: str,
+    results: str,
+) -> PackedKeys:
+    """Return the keys of a settlement that may close its question.
+
+    `results` is the record again where the question has no result list.
+    """
+    return record, journal, order, conversation, tombstone, frames, results
+
+
+RECORD_FIELDS = {
+    "outcome": "o",
+    "deadline": "d",
+    "result_list": "l",
+    "accepted_at": "at",
+    "tenant": "t",
+    "last_resort": "lr",
+    "last_resort_outcome": "lo",
+    "keep_ms": "k",
+}
+"""The fields of a record that a settlement reads, in this order: names here, and names in Redis."""
+OPEN_FIELDS = 3
+"""How many of these are read where the question stays open."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettlementKind:
+    """One kind of settlement: its name, and the groups of its arguments and keys."""
+
+    name: str
+    arguments: Group
+    keys: Group
+
+    @property
+    def closes(self) -> bool:
+        """Whether it may close its question."""
+        return self.keys is pack_closing_keys
+
+    @property
+    def record_fields(self) -> tuple[str, ...]:
+        """The fields of the record that it reads, as they are called in Redis."""
+        fields = tuple(RECORD_FIELDS.values())
+        return fields if self.closes else fields[:OPEN_FIELDS]
+
+
+KINDS = {
+    Forward: SettlementKind("forward", arguments=pack_forward, keys=pack_open_keys),
+    ScatterBranches: SettlementKind("scatter", arguments=pack_scatter, keys=pack_scatter_keys),
+    ReturnResult: SettlementKind(
+        "return_result", arguments=pack_return_result, keys=pack_join_keys
+    ),
+    Retry: SettlementKind("retry", arguments=pack_retry, keys=pack_open_keys),
+    Finish: SettlementKind("finish", arguments=pack_finish, keys=pack_closing_keys),
+    Bury: SettlementKind("bury", arguments=pack_bury, keys=pack_closing_keys),
+}
+"""By the class of the settlement."""
+
+
+def render_header() -> str:
+    """Return Lua that follows the prelude: places, record fields, and one reader for each group."""
+    kinds = tuple(KINDS.values())
+    header = names_of(pack_header)
+    return "\n".join((
+        "-- Written by broker/settle_script.py.",
+        f"local HEADER = {_places(header)}",
+        f"local HEADER_LENGTH = {len(header)}",
+        f"local RECORD = {_places(RECORD_FIELDS)}",
+        _table("RECORD_FIELDS", ((kind.name, _texts(kind.record_fields)) for kind in kinds)),
+        _table("CLOSES", ((kind.name, "true") for kind in kinds if kind.closes)),
+        _table("read_keys", ((kind.name, _question_reader(kind.keys)) for kind in kinds)),
+        _table("read_arguments", ((kind.name, _reader(kind.arguments)) for kind in kinds)),
+        _function("read_branch", _values(pack_branch)),
+        _function("read_demand", _values(pack_demand)),
+        _function("read_memory_write", _values(pack_memory_write, pack_memory_key)),
+        _function("read_forgotten", _values(keys=pack_forgotten_keys)),
+        _send_reader(),
+        "",
+    ))  # fmt: skip
+
+
+def _send_reader() -> str:
+    """Return the reader of a send, whose form says which groups follow it."""
+    return "\n".join((
+        "local function read_send()",
+        f"  local send = {_values(pack_send)}",
+        "  if send.form ~= 'whole' then",
+        *(f"    send.{name} = arg()" for name in names_of(pack_base)),
+        "  end",
+        "  if send.form == 'kept' then",
+        *(f"    send.{name} = key()" for name in names_of(pack_frames_key)),
+        "  end",
+        "  return send",
+        "end",
+    ))  # fmt: skip
+
+
+def _places(names: Iterable[str]) -> str:
+    pairs = (f"{name} = {index}" for index, name in enumerate(names, 1))
+    return f"{{ {', '.join(pairs)} }}"
+
+
+def _texts(names: Iterable[str]) -> str:
+    return f"{{ {', '.join(repr(name) for name in names)} }}"
+
+
+def _values(arguments: Group | None = None, keys: Group | None = None) -> str:
+    """Return a table by name, whose values Lua reads in the order in which they stand here."""
+    read = [f"{name} = arg()" for name in names_of(arguments)] if arguments is not None else []
+    read += [f"{name} = key()" for name in names_of(keys)] if keys is not None else []
+    return f"{{ {', '.join(read)} }}"
+
+
+def _reader(arguments: Group) -> str:
+    return f"function() return {_values(arguments)} end"
+
+
+def _question_reader(keys: Group) -> str:
+    """Return the reader of a question's keys, with room for the values that the script adds.
+
+    A Lua table that grows is allocated again, which shows in `INFO commandstats` of Redis.
+    """
+    read = ", ".join(f"{name} = key()" for name in names_of(keys))
+    return f"function(name) return {{ name = name, keep = false, {read} }} end"
+
+
+def _table(name: str, rows: Iterable[tuple[str, str]]) -> str:
+    lines = (f"  {kind} = {value}," for kind, value in rows)
+    return "\n".join((f"local {name} = {{", *lines, "}"))
+
+
+def _function(name: str, values: str) -> str:
+    return f"local function {name}()\n  return {values}\nend"
+
+
+SETTLE = LuaScript("settle", needs=["branches"], header=render_header())

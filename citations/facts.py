@@ -1,0 +1,244 @@
+"""Proves that a number of an answer is in no text that the writer had, and is not computed.
+
+A number is known under each way of reading it: `1.000` is 1000 and 1.0, `21:00` is 21:00, 21 and 9,
+"five" is 5. The numbers of list items are no statements. A number counts as computed when it is the
+sum, difference, product, quotient or percentage of a number that stands beside it or in the
+question and of one that is known, when it is a known number in another unit (two hours, 120
+minutes), or when it counts the items of a list.
+"""
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import chain
+
+_TOKEN = re.compile(
+    r"(?<!\d)(?P<before>[A-Za-z_]{0,24}-?)"
+    r"(?P<number>\d+(?:[.,:'\u2019\u00a0\u202f]\d+|[ ]\d{3}(?!\d))*)"
+)
+_THOUSANDS = re.compile(r"\d{1,3}(?:[.,'\u2019\u00a0\u202f ]\d{3})+")
+_TIME = re.compile(r"(\d{1,2})[:.](\d{2})")
+_ISO_DATE = re.compile(r"\d{4}-(\d{2})-(\d{2})")
+_DATE = re.compile(r"(\d{1,2})[.](\d{1,2})[.](\d{4})")
+_WORD = re.compile(r"[^\W\d_]+")
+_UNITS = (7, 12, 24, 30, 52, 60, 100, 365, 1_000, 1_024, 1_440, 3_600, 86_400, 1_000_000)
+"""Factors between units: days of a week, minutes of an hour, grams of a kilogram."""
+_MOST_OPERANDS = 400
+_CLOSE = 1e-9
+_SPELLED_LINES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen twenty",
+    "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
+    "cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce",
+    "zéro un deux trois quatre cinq six sept huit neuf dix onze douze",
+    "zero uno due tre quattro cinque sei sette otto nove dieci undici dodici",
+    "zero um dois três quatro cinco seis sete oito nove dez onze doze",
+    "ноль один два три четыре пять шесть семь восемь девять десять",
+    "нуль один два три чотири п'ять шість сім вісім дев'ять десять",
+    "nula jeden dva tři čtyři pět šest sedm osm devět deset",
+)
+_ORDINALS = "zeroth first second third fourth fifth sixth seventh eighth ninth tenth"
+"""They are stated, and nothing is computed from them: "per second" is no 2."""
+_SPELLED: dict[str, int] = {
+    word: number for line in _SPELLED_LINES for number, word in enumerate(line.split())
+} | {
+    "once": 1, "single": 1, "twice": 2, "double": 2, "both": 2, "half": 2, "thirty": 30,
+    "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
+    "hundred": 100, "thousand": 1_000, "million": 1_000_000, "zwanzig": 20,
+    "dreißig": 30, "hundert": 100, "tausend": 1_000, "duas": 2, "две": 2, "двух": 2, "трёх": 3,
+    "dvě": 2,
+    "quarter": 4, "dozen": 12,
+}  # fmt: skip
+_IDEOGRAPHS = {sign: number for number, sign in enumerate("〇一二三四五六七八九十")} | {"两": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number as it stands in a text, and the values that it may have.
+
+    A date is also known by its year and day: a source may have the name of its month.
+    """
+
+    text: str
+    values: frozenset[float]
+    date: frozenset[float] = frozenset()
+
+    def is_among(self, values: Collection[float]) -> bool:
+        """Return whether `values` contain it."""
+        return not self.values.isdisjoint(values) or bool(self.date and self.date <= set(values))
+
+
+def numbers_of(text: str) -> tuple[Number, ...]:
+    """Return the numbers of a text that are written in digits, in order."""
+    ascii_text = _ascii_digits(text)
+    months = set(_find_months(ascii_text))
+    return tuple(
+        _read_number(found)
+        for found in _TOKEN.finditer(ascii_text)
+        if found.start("number") not in months
+    )
+
+
+_ORDERED = {word: float(number) for number, word in enumerate(_ORDINALS.split())}
+
+
+@lru_cache(maxsize=256)
+def values_of(text: str) -> frozenset[float]:
+    """Return every value that a text states, in digits or in words."""
+    ordered = {_ORDERED[word] for word in _words(text) if word in _ORDERED}
+    return operands_of(text) | ordered
+
+
+@lru_cache(maxsize=256)
+def operands_of(text: str) -> frozenset[float]:
+    """Return the values of a text that something may be computed from."""
+    ascii_text = _ascii_digits(text)
+    digits = (_read_number(found).values for found in _TOKEN.finditer(ascii_text))
+    values = set(chain.from_iterable(digits))
+    values |= {float(_SPELLED[word]) for word in _words(text) if word in _SPELLED}
+    values |= {float(_IDEOGRAPHS[sign]) for sign in set(text) if sign in _IDEOGRAPHS}
+    return frozenset(values)
+
+
+@lru_cache(maxsize=256)
+def parts_of(text: str) -> frozenset[float]:
+    """Return the parts of the versions and dates of a text: 3, 6 and 19 of `3.6.19`."""
+    tokens = (found["number"] for found in _TOKEN.finditer(_ascii_digits(text)))
+    parts = (part for token in tokens if ":" not in token for part in token.split("."))
+    return frozenset(float(part) for part in parts if part.isdecimal())
+
+
+@dataclass(frozen=True)
+class KnownNumbers:
+    """The numbers that a writer had: `given` texts of sources, and what the person `asked`."""
+
+    given: Sequence[str]
+    asked: Sequence[str] = ()
+    counts: Collection[int] = field(default=())
+    """The lengths of the lists of the answer."""
+
+    @cached_property
+    def values(self) -> frozenset[float]:
+        """Every value that is known without computing."""
+        texts = (*self.given, *self.asked)
+        counted = frozenset(map(float, self.counts))
+        return counted.union(*map(values_of, texts), *map(parts_of, texts))
+
+    @cached_property
+    def _asked(self) -> frozenset[float]:
+        return frozenset().union(*map(operands_of, self.asked))
+
+    def find_unknown(self, text: str, cited: Iterable[str] = ()) -> tuple[str, ...]:
+        """Return the numbers of `text` that are neither known nor computed.
+
+        `cited` are the texts of the sources that it cites: only their numbers are converted.
+        """
+        return self._find(text, self.values, cited)
+
+    def find_elsewhere(self, text: str, cited: Sequence[str]) -> tuple[str, ...]:
+        """Return the numbers of `text` that other sources have than those that it cites."""
+        counted = frozenset(map(float, self.counts))
+        texts = (*cited, *self.asked)
+        known = counted.union(*map(values_of, texts), *map(parts_of, texts))
+        return self._find(text, known, cited)
+
+    def _find(self, text: str, known: Collection[float], cited: Iterable[str]) -> tuple[str, ...]:
+        found = numbers_of(text)
+        unknown = [number for number in found if not number.is_among(known)]
+        if not unknown:
+            return ()
+        beside = {value for number in found for value in number.values if value in known}
+        sources = frozenset().union(*map(operands_of, cited or self.given))
+        computed = set(_compute(beside | self._asked, sources | self._asked | beside))
+        computed.update(_convert(sources | beside | self._asked))
+        computed.add(
+            sum(max(number.values, default=0) for number in found if number not in unknown)
+        )
+        return tuple(
+            dict.fromkeys(
+                number.text for number in unknown if not _is_among(number.values, computed)
+            )
+        )
+
+
+def _compute(ones: Iterable[float], others: Iterable[float]) -> Iterator[float]:
+    """Yield the results of one step of arithmetic with a number of each."""
+    seconds = sorted(set(others) - {1.0})[:_MOST_OPERANDS]
+    for one in sorted(set(ones) - {1.0})[:_MOST_OPERANDS]:
+        for other in seconds:
+            yield from (one + other, abs(one - other), one * other, one * other / 100)
+            if other:
+                yield from (one / other, one / other * 100)
+            if one:
+                yield from (other / one, other / one * 100)
+
+
+def _convert(values: Iterable[float]) -> Iterator[float]:
+    for value in values:
+        for factor in _UNITS:
+            yield value * factor
+            if value and not value % factor:
+                yield value / factor
+
+
+def _is_among(values: Iterable[float], computed: Collection[float]) -> bool:
+    rounded = {round(one, 2) for one in computed} | {float(round(one)) for one in computed}
+    return any(value in rounded for value in values)
+
+
+def _read_number(found: re.Match[str]) -> Number:
+    written = found["number"]
+    text = f"{found['before']}{written}" if found["before"].strip("-") else written
+    date = _DATE.fullmatch(written)
+    parts = () if date is None else (float(part) for part in date.groups() if int(part) > 12)
+    return Number(text, frozenset(_values(written)), frozenset(parts))
+
+
+def _values(written: str) -> Iterator[float]:
+    if written.isdecimal():
+        yield float(written)
+        return
+    if _THOUSANDS.fullmatch(written):
+        yield float("".join(sign for sign in written if sign.isdecimal()))
+    decimal = re.sub(r"['\u2019\u00a0\u202f ]", "", written).replace(",", ".")
+    whole, _, fraction = decimal.rpartition(".")
+    plain = f"{whole.replace('.', '')}.{fraction}"
+    is_thousands = _THOUSANDS.fullmatch(written) and not fraction.strip("0")
+    is_decimal = decimal.count(".") == 1 or _THOUSANDS.fullmatch(whole)
+    if ":" not in plain and is_decimal and not is_thousands:
+        yield float(plain)
+    if time := _TIME.fullmatch(written):
+        yield from _read_time(int(time[1]), int(time[2]))
+    if written.count(".") > 1 or ":" in written:
+        # Versions, addresses and times: equal where all parts are.
+        parts = [int(part) for part in re.split(r"\D+", written)]
+        yield float(sum(part * 1_000_003**at for at, part in enumerate(parts, start=2)))
+
+
+def _read_time(hour: int, minute: int) -> Iterator[float]:
+    if hour < 25 and minute < 60:
+        # 21:00 is also 9 p.m.; the value of a time does not meet that of a plain number.
+        yield float(1_000_003**2 * hour + 1_000_003**3 * minute)
+        if not minute:
+            yield from (float(hour), float((hour - 1) % 12 + 1))
+
+
+def _find_months(text: str) -> Iterator[int]:
+    """Yield the positions of the months of dates."""
+    for date in _ISO_DATE.finditer(text):
+        yield date.start(1)
+
+
+def _ascii_digits(text: str) -> str:
+    if text.isascii():
+        return text
+    return "".join(
+        str(unicodedata.decimal(sign)) if sign.isdecimal() and not sign.isascii() else sign
+        for sign in text
+    )
+
+
+def _words(text: str) -> Iterator[str]:
+    return (word for word in _WORD.findall(text.casefold()))

@@ -1,0 +1,384 @@
+"""Finds the faults of an answer that rules can see: proved ones, and notes for the judge.
+
+| fault                                                        | proved |
+|--------------------------------------------------------------|--------|
+| a number that no source has, nobody said and is not computed | yes    |
+| code from which a foreign address was removed                | yes    |
+| code with an IP address, or a number of eight digits, so too | yes    |
+| a number that other sources have than those that are cited   | no     |
+| a line of code, or an identifier in code, that no source has | no     |
+| a paragraph, an item or a row that cites nothing             | no     |
+
+Names, negations and meaning are the judge's alone. Code with a word that neither a source nor the
+person has is marked as foreign: it may be right, and goes out only if a judge has read it.
+
+Of an answer that is being written, `select_finished` selects what may be shown before it is
+complete and judged: sentences that another one follows, rows and code that something follows. Such
+a draft ends with something that has a source, and omits every block with a fault that rules find.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from citations.addresses import addresses_of
+from citations.blocks import Block, BlockKind, leads_over, read_blocks, remove_blocks
+from citations.citing import (
+    SourcedText,
+    claims_something,
+    cover,
+    cover_nearby,
+    uncovered,
+    without_blocks,
+)
+from citations.claims import sentences
+from citations.facts import KnownNumbers
+from citations.links import LEFT_OUT, Allowed, plain_line
+from citations.marking import read_marks, remove_marks, shown_text
+from citations.proof import CitedSource, SourceTexts
+from citations.sources import collect_allowed, references_of
+from envelope.sources import SourceReference, SourceUsed
+
+MOST_FAULTS = 24
+_SHOWN = 4
+_LEAST = 12
+_SPAN = re.compile(r"(?<!`)(`{1,3})(?!`)([^`\n]+)\1(?!`)")
+_QUANTITY = re.compile(r"[<>=~\u2248+-]{0,3}\s?\d[\d.,:]*\s?[^\W\d]{0,12}%?")
+_TARGET = re.compile(r"\]\([^()\s]*\)")
+_ADDRESS = re.compile(r"(?<![\w.])(?:\d{1,3}(?:\.\d{1,3}){3}|0[xX][0-9A-Fa-f]{8,16})(?![\w.]*\d)")
+_LONG_NUMBER = re.compile(r"(?<![\w.])\d{8,}(?![\w.]*\d)")
+_CODE_WORD = re.compile(r"[^\W\d_]{2,}")
+_DOTS = str.maketrans("\u3002\uff0e\uff61", "...")
+"""What a browser and a resolver of names read as a full stop."""
+_ORDERED = re.compile(r"[ \t>]*\d{1,9}[.)]")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault of one block, or of one cell of it; `quote` is its text without marks."""
+
+    block: int
+    quote: str
+    reason: str
+    is_proved: bool = False
+    is_uncited: bool = False
+    is_foreign: bool = False
+    cell: int | None = None
+
+
+@dataclass(frozen=True)
+class CheckedAnswer:
+    """An answer with the texts that it is checked against.
+
+    `said` is what was said: the question, the conversation, an assumption. `typed` is what the
+    person typed: the addresses in it may be shown.
+    """
+
+    text: str
+    context: str
+    references: tuple[SourceReference, ...]
+    used: tuple[SourceUsed, ...]
+    language: str
+    said: tuple[str, ...] = ()
+    typed: tuple[str, ...] = ()
+    assumption: str = ""
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """Its blocks."""
+        return read_blocks(self.text)
+
+    @cached_property
+    def covering(self) -> tuple[tuple[int, ...], ...]:
+        """The numbers of the sources that each block cites."""
+        return cover(self.blocks)
+
+    @cached_property
+    def given(self) -> SourceTexts:
+        """All sources that the writer had, under the numbers of the prompt."""
+        return SourceTexts(
+            CitedSource(one.number, text_of(one, self.context)) for one in self.references
+        )
+
+    @cached_property
+    def cited(self) -> dict[int, str]:
+        """The texts of the sources under the numbers of the answer."""
+        numbered = references_by_number(self.used, self.references).items()
+        return {number: text_of(one, self.context) for number, one in numbered}
+
+    @cached_property
+    def allowed(self) -> Allowed:
+        """The links and addresses that it may contain."""
+        return collect_allowed(references_of(self.used, self.references), self.context, self.typed)
+
+    def is_quoted(self, text: str) -> bool:
+        """Return whether a source has a text word for word."""
+        return self.given.find_prose(text) is not None
+
+
+def find_faults(answer: CheckedAnswer, *, in_draft: bool = False) -> tuple[Fault, ...]:
+    """Return the faults of an answer, proved ones first, at most `MOST_FAULTS`.
+
+    A sentence above a list needs a source of its own in a draft, which no judge has read.
+    """
+    checks = _Checks(answer)
+    found = [fault for index in range(len(answer.blocks)) for fault in checks.find(index)]
+    found += checks.find_uncited({fault.block for fault in found}, in_draft)
+    found.sort(key=lambda fault: not fault.is_proved)
+    return tuple(found[:MOST_FAULTS])
+
+
+def locate(blocks: Sequence[Block], quote: str) -> tuple[int, int | None] | None:
+    """Return the index of the block, and of the cell of a row, that a judge quotes; or None."""
+    wanted = _fold(quote)
+    if not wanted:
+        return None
+    for index, block in enumerate(blocks):
+        folded = _fold(block.text)
+        if block.kind is BlockKind.ROW and wanted in folded and wanted != folded:
+            cells = (n for n, cell in enumerate(block.cells) if wanted in _fold(cell))
+            return index, next(cells, None)
+        if wanted in folded:
+            return index, None
+    # A quotation may go on beyond the block that it begins in.
+    whole = ((index, _fold(block.text)) for index, block in enumerate(blocks))
+    return next(((at, None) for at, text in whole if len(text) > _LEAST and text in wanted), None)
+
+
+def references_by_number(
+    used: Iterable[SourceUsed], references: Iterable[SourceReference]
+) -> dict[int, SourceReference]:
+    """Return the references by their numbers in an answer."""
+    by_chunk = {reference.chunk_id: reference for reference in references}
+    return {one.number: by_chunk[one.chunk_id] for one in used if one.chunk_id in by_chunk}
+
+
+def text_of(reference: SourceReference, context: str) -> str:
+    """Return the text of a source, preceded by its title, crumbs and headings."""
+    start, end = reference.span
+    place = " > ".join((reference.title, *reference.crumbs, *reference.heading_path))
+    return f"{place}\n{context[start:end]}"
+
+
+class _Checks:
+    """The checks of one answer; it computes once the data that they share."""
+
+    def __init__(self, answer: CheckedAnswer) -> None:
+        self._answer = answer
+        texts = [source.text for source in answer.given.sources]
+        self._numbers = KnownNumbers(texts, answer.said, tuple(_count_lists(answer)))
+        self._letters = "\n".join("".join(text.split()) for text in (*texts, *answer.said))
+        said = " ".join((*texts, *answer.said, *answer.typed)).casefold()
+        self._words = frozenset(_CODE_WORD.findall(said))
+        self._assumed = plain_line(remove_marks(answer.assumption))
+
+    def find(self, index: int) -> Iterator[Fault]:
+        """Yield the faults of a block, apart from missing citations."""
+        block = self._answer.blocks[index]
+        if block.kind is BlockKind.CODE:
+            yield from self._find_in_code(block.text, index)
+        elif block.cells:
+            for cell, text in enumerate(block.cells):
+                yield from self._find_in(text, index, cell)
+        elif not self._is_notice(block):
+            yield from self._find_in(block.text, index, None)
+
+    def find_uncited(self, others: Iterable[int], in_draft: bool) -> list[Fault]:
+        """Return a note for each block that cites nothing near, and has no other fault."""
+        blocks, others = self._answer.blocks, set(others)
+        return [
+            Fault(index, _quote(blocks[index].text), "it cites nothing", is_uncited=True)
+            for index in uncovered(blocks, cover_nearby(blocks))
+            if index not in others
+            and not self._is_notice(blocks[index])
+            and not _names_what_follows(blocks, index)
+            and (in_draft or not _frames(blocks, index))
+        ]
+
+    def _find_in_code(self, code: str, index: int) -> Iterator[Fault]:
+        absent = [line.strip() for line in code.split("\n") if not self._has(line)]
+        if absent:
+            # A command is useless without the foreign address that was removed from it.
+            is_proved = any(LEFT_OUT in line or self._leads_elsewhere(line) for line in absent)
+            reason = f"no source contains the code: {'; '.join(absent[:_SHOWN])}"
+            is_foreign = any(map(self._has_foreign_word, absent))
+            quote = code.strip("\n")
+            yield Fault(index, quote, reason, is_proved=is_proved, is_foreign=is_foreign)
+
+    def _find_in(self, text: str, index: int, cell: int | None) -> Iterator[Fault]:
+        bare = shown_text(_TARGET.sub("]", remove_marks(text)))
+        cited = [self._answer.cited.get(number, "") for number in self._answer.covering[index]]
+        figures = _SPAN.sub(_keep_quantity, bare)
+        unknown = self._numbers.find_unknown(figures, cited)
+        absent = [span for span in self._spans(bare) if not self._has(span)]
+        quote = _quote(text)
+        if unknown:
+            shown = ", ".join(unknown[:_SHOWN])
+            yield Fault(index, quote, f"no source contains: {shown}", is_proved=True, cell=cell)
+        elif cited and (other := self._numbers.find_elsewhere(figures, cited)):
+            shown = ", ".join(other[:_SHOWN])
+            yield Fault(
+                index, quote, f"the sources that it cites do not contain: {shown}", cell=cell
+            )
+        elif absent:
+            shown = ", ".join(absent[:_SHOWN])
+            is_foreign = any(" " in span and self._has_foreign_word(span) for span in absent)
+            is_proved = any(map(self._leads_elsewhere, absent))
+            yield Fault(
+                index,
+                quote,
+                f"no source contains the code: {shown}",
+                is_proved=is_proved,
+                is_foreign=is_foreign,
+                cell=cell,
+            )
+
+    def _spans(self, text: str) -> Iterator[str]:
+        found = (span[2].strip() for span in _SPAN.finditer(text))
+        return (span for span in found if not _QUANTITY.fullmatch(span))
+
+    def _has(self, code: str) -> bool:
+        return "".join(code.split()) in self._letters
+
+    def _leads_elsewhere(self, code: str) -> bool:
+        """Return whether code that no source has names an address of a machine or a person.
+
+        Names of hosts were removed before; an address in numbers looks like a version.
+        """
+        plain = code.translate(_DOTS)
+        named = plain != code and any(not self._has(one) for one in addresses_of(plain))
+        unknown = any(not self._has(found) for found in _ADDRESS.findall(code))
+        numbers = _LONG_NUMBER.findall(code)
+        return named or unknown or any(map(self._numbers.find_unknown, numbers))
+
+    def _has_foreign_word(self, code: str) -> bool:
+        """Return whether a word of code stands in no source, and nobody said it."""
+        return any(word.casefold() not in self._words for word in _CODE_WORD.findall(code))
+
+    def _is_notice(self, block: Block) -> bool:
+        """Return whether a block states the assumption of the desk."""
+        return bool(self._assumed) and self._assumed in block.text
+
+
+def _keep_quantity(span: re.Match[str]) -> str:
+    return f" {span[2]} " if _QUANTITY.fullmatch(span[2].strip()) else " "
+
+
+def _quote(text: str) -> str:
+    return " ".join(remove_marks(text).split())
+
+
+def _names_what_follows(blocks: Sequence[Block], index: int) -> bool:
+    """Return whether a block ends with a colon, or is a heading in bold."""
+    bare = blocks[index].text.strip()
+    is_bold = bare.startswith("**") and bare.endswith("**") and bare.count("**") == 2
+    return leads_over(blocks[index]) or (is_bold and index + 1 < len(blocks))
+
+
+def _frames(blocks: Sequence[Block], index: int) -> bool:
+    """Return whether a block is one sentence directly above a list, a table or code."""
+    block, following = blocks[index], blocks[index + 1 : index + 2]
+    if not following or block.kind not in (BlockKind.PARAGRAPH, BlockKind.ITEM):
+        return False
+    begins = following[0].kind in (BlockKind.HEADER, BlockKind.CODE) or (
+        following[0].kind is BlockKind.ITEM and following[0].group != block.group
+    )
+    return begins and len(list(sentences(block.text))) == 1
+
+
+def _count_lists(answer: CheckedAnswer) -> Iterator[int]:
+    """Yield the lengths of the lists and tables, and the numbers of items in ordered lists."""
+    lengths: dict[int, int] = {}
+    lines = answer.text.split("\n")
+    ordered: set[int] = set()
+    for block in answer.blocks:
+        if block.kind in (BlockKind.ITEM, BlockKind.ROW):
+            lengths[block.group] = lengths.get(block.group, 0) + 1
+            if _ORDERED.match(lines[block.start]) and block.kind is BlockKind.ITEM:
+                ordered.add(block.group)
+    for group, length in lengths.items():
+        yield length
+        if group in ordered:
+            yield from range(1, length)
+
+
+def _fold(text: str) -> str:
+    return "".join(sign for sign in remove_marks(text).casefold() if sign.isalnum())
+
+
+CERTAIN_CHARACTERS = 40
+"""The language of a shorter text is uncertain."""
+_OPEN_CITATION = re.compile(
+    r"(?<!\s)\s*+[\[(\u3010\uff3b][^\[\]()\u3010\u3011\uff3b\uff3d\n]{0,40}+\Z"
+)
+_LAST_MARK = re.compile(r"(?<!\])(?:\[\d{1,6}\])++[.,;:!?)*_\u3002]*+(?=\s|\Z)")
+
+LanguageOf = Callable[[str], str | None]
+"""Returns the language of a text, ISO 639-1, or None when it cannot be determined."""
+
+
+def select_finished(written: str) -> str:
+    """Return the finished part of an answer that is being written, in Markdown."""
+    text = _OPEN_CITATION.sub("", written)
+    blocks = read_blocks(text)
+    if not blocks:
+        return ""
+    last, lines = blocks[-1], text.split("\n")
+    finished = lines[: last.start]
+    if last.kind in (BlockKind.PARAGRAPH, BlockKind.ITEM):
+        own = "\n".join(lines[last.start :]).rstrip()
+        parts = list(sentences(own))
+        if len(parts) > 1:
+            finished.append(own[: own.rfind(parts[-1])].rstrip())
+    return "\n".join(finished).rstrip()
+
+
+def check_draft(answer: CheckedAnswer, language_of: LanguageOf | None) -> SourcedText | None:
+    """Return the part of an incomplete answer that may be shown, or None.
+
+    An answer in another language than the user's is not shown. If the sources are in another
+    language, nothing is shown until the language of the answer is certain.
+    """
+    answer = replace(answer, text=_end_with_source(answer.text))
+    faulty = {fault.block for fault in find_faults(answer, in_draft=True)}
+    sound = [
+        index
+        for index, block in enumerate(answer.blocks)
+        if index not in faulty and claims_something(block) and answer.covering[index]
+    ]
+    if not sound or not _is_in_language(answer, sound, language_of):
+        return None
+    whole = SourcedText(answer.text, answer.used)
+    return without_blocks(whole, faulty, answer.references, answer.context, answer.typed)
+
+
+def _end_with_source(text: str) -> str:
+    """Return `text` up to the last block, or sentence, that has a source."""
+    blocks = read_blocks(text)
+    near = cover_nearby(blocks)
+    last = max((index for index, found in enumerate(near) if found), default=-1)
+    kept = remove_blocks(text, range(last + 1, len(blocks)))
+    if last < 0 or blocks[last].kind not in (BlockKind.PARAGRAPH, BlockKind.ITEM):
+        return kept
+    marks = list(_LAST_MARK.finditer(kept)) if read_marks(blocks[last].text) else []
+    return kept[: marks[-1].end()] if marks else kept
+
+
+def _is_in_language(
+    answer: CheckedAnswer, sound: list[int], language_of: LanguageOf | None
+) -> bool:
+    if language_of is None:
+        return True
+    own = own_words(answer, sound)
+    if len(own) < CERTAIN_CHARACTERS:
+        languages = {source.language for source in answer.used if source.language}
+        return not languages or answer.language in languages
+    return language_of(own) in (None, answer.language)
+
+
+def own_words(answer: CheckedAnswer, indexes: Iterable[int]) -> str:
+    """Return the prose of these blocks that is not quoted from a source."""
+    prose = (BlockKind.PARAGRAPH, BlockKind.ITEM)
+    texts = [answer.blocks[index].text for index in indexes if answer.blocks[index].kind in prose]
+    return " ".join(text for text in texts if not answer.is_quoted(text))

@@ -1,0 +1,323 @@
+"""Settings of the channels: HTTP, limits per person, chats, and the console."""
+
+import ipaddress
+import re
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, Field, SecretStr, field_validator
+
+from config.storage_settings import WHOSE
+
+WEB_ADDRESS = re.compile(r"https?://[^\s\"'<>]+")
+
+HOST_NAME = re.compile(r"(?:\*\.)?[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]")
+
+
+class PersonIssuer(BaseModel, frozen=True, extra="forbid"):
+    """An identity provider whose tokens state who asks; without a tenant that of `TENANT`."""
+
+    jwks_url: str
+    audience: str = Field(min_length=1)
+    tenant: str | None = None
+    groups_claim: str = "groups"
+
+
+class HttpSettings(BaseModel):
+    """The HTTP channel; a part of `Settings`."""
+
+    source_links: bool = Field(
+        True,
+        description="show cited documents over HTTP in the document reader, if they are not "
+        "published elsewhere",
+    )
+    public_url: str | None = Field(
+        None,
+        description="public address of the HTTP server, if it differs from the address that "
+        "it listens on",
+    )
+    require_keys: bool = Field(
+        False,
+        description="always require a key over HTTP, also before the first key is created and "
+        "after Redis has lost all keys",
+    )
+    allowed_hosts: tuple[str, ...] = Field(
+        (),
+        description="accepted host names in addition to that of `PUBLIC_URL` (a JSON list; "
+        "`*.acme.com`: all subdomains); empty: all",
+    )
+    trusted_proxies: tuple[str, ...] = Field(
+        (),
+        description="addresses or networks of proxies whose `X-Forwarded-For` and "
+        "`X-Forwarded-Proto` are trusted (a JSON list); empty: none",
+    )
+
+    person_issuers: dict[str, PersonIssuer] = Field(
+        {},
+        description="identity providers whose tokens (RS256, ES256) state who asks and which "
+        "groups they belong to, by issuer: a JSON object of objects with `jwks_url`, "
+        "`audience` and, "
+        "optionally, `tenant` and `groups_claim`",
+    )
+    mcp_key: SecretStr | None = Field(
+        None,
+        description="secret key whose scopes, groups and limits apply to `refdesk mcp`; empty: no "
+        "limits, as with `refdesk ask`",
+    )
+
+    http_connections: int = Field(
+        4096,
+        ge=1,
+        description="maximum number of open connections of the HTTP server or a webhook; above "
+        "it, connections without a complete request are closed, then new ones are refused",
+    )
+    http_connections_per_address: int = Field(
+        256,
+        ge=1,
+        description="the same for one address (IPv6: one /64); trusted proxies are exempt",
+    )
+    http_header_seconds: float = Field(
+        10.0, gt=0, description="time limit for the headers of a request"
+    )
+    http_idle_seconds: float = Field(
+        75.0,
+        gt=0,
+        description="time limit for a connection without a request; must be longer than that of a "
+        "proxy",
+    )
+    http_write_seconds: float = Field(
+        30.0, gt=0, description="time limit for a client that does not read the response"
+    )
+    http_buffer_mb: int = Field(
+        16,
+        ge=1,
+        description="memory for request bodies of one process; above it, requests get status 503",
+    )
+    http_buffer_mb_per_address: int = Field(
+        4, ge=1, description="the same for one address (IPv6: one /64)"
+    )
+
+    @field_validator("public_url", "mcp_key", mode="before")
+    @classmethod
+    def _empty_address_is_unset(cls, value: object) -> object:
+        return None if value == "" else value
+
+    @field_validator("public_url")
+    @classmethod
+    def _is_public(cls, value: str | None) -> str | None:
+        if value is not None and WEB_ADDRESS.fullmatch(value) is None:
+            raise ValueError("expected an address such as https://desk.acme.com")
+        return value
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _are_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for one in value:
+            if HOST_NAME.fullmatch(one) is None:
+                raise ValueError("expected host names such as desk.acme.com or *.acme.com, no port")
+        return value
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for one in value:
+            ipaddress.ip_network(one)
+        return value
+
+
+class VisitorSettings(BaseModel):
+    """Limits per person: visitors of websites, and people in chats; a part of `Settings`."""
+
+    visitor_requests_per_minute: int = Field(
+        120,
+        ge=1,
+        description="maximum number of requests of one visitor (an IP address) with one public key",
+    )
+    visitor_questions_per_minute: int = Field(
+        30, ge=1, description="maximum number of questions of one visitor with one public key"
+    )
+    visitor_questions_per_day: int = Field(
+        500,
+        ge=1,
+        description="maximum number of questions of one visitor with one public key, unless the "
+        "key has another limit; all people behind one IP address count as one visitor",
+    )
+    visitor_openings_per_minute: int = Field(
+        30, ge=1, description="conversations that one visitor opens"
+    )
+    visitor_openings_per_day: int = Field(
+        500, ge=1, description="conversations that one visitor opens"
+    )
+    visitor_failures_per_minute: int = Field(
+        30,
+        ge=1,
+        description="maximum number of requests of one visitor with an invalid key or token",
+    )
+    visitor_share: float = Field(
+        0.25, gt=0, le=1, description="maximum share of a public key's limits for one visitor"
+    )
+    chat_questions_per_minute: int = Field(
+        10, ge=0, description="questions of one person in all of their chats; 0: no limit"
+    )
+    chat_questions_per_day: int = Field(
+        200, ge=0, description="questions of one person in all of their chats; 0: no limit"
+    )
+    empty_conversation_minutes: float = Field(
+        15.0,
+        gt=0,
+        description="time after which a conversation of a visitor is deleted if no "
+        "question was asked in it",
+    )
+
+
+class ChatSettings(BaseModel):
+    """The chat channels: Slack and Telegram; a part of `Settings`."""
+
+    burst_seconds: float = Field(
+        1.0,
+        ge=0,
+        le=30,
+        description="chats: messages of one person within this time are merged into one question; "
+        "0: no merging",
+    )
+    newer_message: Literal["supersedes", "waits"] = Field(
+        "supersedes",
+        description="chats: what happens to a message that arrives before the previous one is "
+        "answered",
+    )
+    chat_groups_file: Path | None = Field(
+        None,
+        description="TOML file with the groups of people, of user groups (Slack) and of channels "
+        "in Slack and Telegram; unset: questions in chats are answered from public documents only",
+    )
+    slack_bot_token: SecretStr | None = Field(
+        None, description="token of the Slack app, `xoxb-...`"
+    )
+    slack_signing_secret: SecretStr | None = Field(
+        None, description="secret of the Slack app, which verifies that events come from Slack"
+    )
+    slack_app_token: SecretStr | None = Field(
+        None, description="app-level token for Socket Mode, `xapp-...`"
+    )
+    slack_channels: tuple[str, ...] = Field(
+        (),
+        description="ids of Slack channels in which every message is treated as a question (a "
+        "JSON list)",
+    )
+    slack_allowed_channels: tuple[str, ...] = Field(
+        (),
+        description="ids of the Slack channels to answer in (a JSON list); `direct` means direct "
+        "messages; empty: all",
+    )
+    slack_allowed_users: tuple[str, ...] = Field(
+        (), description="ids of the Slack users to answer (a JSON list); empty: all"
+    )
+    slack_allowed_teams: tuple[str, ...] = Field(
+        (),
+        description="ids of further Slack workspaces and organisations whose members are "
+        "answered, in addition to that of the app (a JSON list)",
+    )
+    slack_external_people: bool = Field(
+        False,
+        description="answer members of all other organisations, in Slack channels that are shared "
+        "with them",
+    )
+    slack_api_url: str | None = Field(None, description="address of a proxy for Slack")
+    telegram_bot_token: SecretStr | None = Field(None, description="token of the Telegram bot")
+    telegram_webhook_url: str | None = Field(
+        None, description="public address of `refdesk telegram`; unset: long polling"
+    )
+    telegram_webhook_secret: SecretStr | None = Field(
+        None, description="1 to 256 of A-Z a-z 0-9 _ -; Telegram sends it with each update"
+    )
+    telegram_allowed_chats: tuple[int, ...] = Field(
+        (),
+        description="ids of the Telegram chats to answer in (a JSON list); the id of a private "
+        "chat is the id of its person; empty: all",
+    )
+    telegram_allowed_users: tuple[int, ...] = Field(
+        (),
+        description="ids of the Telegram users to answer (a JSON list); empty: all",
+    )
+    telegram_api_url: str | None = Field(None, description="address of another Bot API server")
+
+    @field_validator(
+        "slack_api_url",
+        "telegram_api_url",
+        "telegram_webhook_url",
+        "chat_groups_file",
+        mode="before",
+    )
+    @classmethod
+    def _empty_chat_address_is_unset(cls, value: object) -> object:
+        return None if value == "" else value
+
+
+RoleName = Literal["viewer", "editor", "owner"]
+EVERYWHERE = "*"
+
+
+class ConsoleSettings(BaseModel):
+    """The console: who signs in, and what they may do; a part of `Settings`."""
+
+    console_roles: dict[str, dict[RoleName, tuple[str, ...]]] = Field(
+        {},
+        description="who may do what in the console, by `*` (every assistant), `tenant` or "
+        "`tenant/assistant`: a JSON object of objects with lists of people for `owner`, `editor`, "
+        "`viewer`. A person is a verified e-mail address, `group:NAME` or `subject:ID`",
+    )
+    console_idle_minutes: float = Field(
+        60.0, ge=1, description="a session of the console ends after this time without use"
+    )
+    console_session_hours: float = Field(
+        12.0, gt=0, le=168, description="maximum duration of a session of the console"
+    )
+    oidc_issuer: str | None = Field(
+        None,
+        description="address of the OpenID Connect provider with which people sign in to the "
+        "console; needs `OIDC_CLIENT_ID` and `PUBLIC_URL`. Unset: people sign in only with "
+        "links from `refdesk console`",
+    )
+    oidc_client_id: str = Field(
+        "", description="client id of this installation at the OpenID Connect provider"
+    )
+    oidc_client_secret: SecretStr | None = Field(
+        None,
+        description="client secret of this installation at the OpenID Connect provider; "
+        "unset: a public client",
+    )
+    oidc_scopes: tuple[str, ...] = Field(
+        ("openid", "email", "profile"),
+        description="scopes that are requested from the OpenID Connect provider (a JSON list)",
+    )
+    oidc_groups_claim: str = Field(
+        "groups", description="the claim of the ID token that lists the groups of a person"
+    )
+
+    @field_validator("oidc_issuer", mode="before")
+    @classmethod
+    def _empty_issuer_is_unset(cls, value: object) -> object:
+        return None if value == "" else value
+
+    @field_validator("console_roles")
+    @classmethod
+    def _are_assistants(
+        cls, value: dict[str, dict[RoleName, tuple[str, ...]]]
+    ) -> dict[str, dict[RoleName, tuple[str, ...]]]:
+        for name in value:
+            if name != EVERYWHERE and WHOSE.fullmatch(name) is None:
+                raise ValueError(f"expected *, a tenant, or tenant/assistant, found {name!r}")
+        return value
+
+    def console_people_of(self, tenant: str, assistant: str) -> list[tuple[str, RoleName]]:
+        """Return who has which role for an assistant; e-mail addresses in lower case."""
+        found: list[tuple[str, RoleName]] = []
+        for whose in (EVERYWHERE, tenant, f"{tenant}/{assistant}"):
+            for role, people in self.console_roles.get(whose, {}).items():
+                found += [(_fold(person), role) for person in people]
+        return found
+
+
+def _fold(person: str) -> str:
+    is_other = person.startswith(("group:", "subject:"))
+    return person if is_other else person.casefold()

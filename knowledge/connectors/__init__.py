@@ -1,0 +1,1 @@
+"""Reads documents where they live: stores of files, and services with an interface of their own."""

@@ -1,0 +1,405 @@
+"""Reads the pages of Confluence Cloud, with their attachments, by its interface.
+
+| asked                                              | for                                       |
+|----------------------------------------------------|-------------------------------------------|
+| /wiki/api/v2/spaces                                | the spaces, or the one of the source      |
+| /wiki/api/v2/spaces/{id}/pages                     | the pages of a space, with their versions |
+| /wiki/api/v2/pages/{id}, .../attachments           | the text of a changed page, and its files |
+| /wiki/api/v2/folders/{id} and their like           | what is above a page and is no page       |
+| /wiki/api/v2/spaces/{id}/permissions               | the groups that may read a space          |
+| /wiki/rest/api/content/{id}/restriction/...        | the groups to which a page is restricted  |
+| /wiki/rest/api/group/by-id, .../membersByGroupId   | names of groups, and who is in them       |
+
+A page is for those who may read its space and are not kept out by it or by a page above it. A
+document is for each of its groups alone, so that a group counts if all of its members may read
+the page.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from envelope.question import parse_groups
+from knowledge.connectors.confluence_storage import write_html
+from knowledge.connectors.connector import (
+    Answer,
+    Fetched,
+    ItemError,
+    ItemForbiddenError,
+    Listed,
+    Readers,
+    ServiceClient,
+)
+from knowledge.crawling.crawler import FOREIGN_SUFFIXES
+from knowledge.documents.decoding import MAX_BYTES
+from knowledge.documents.errors import ReadingError
+from knowledge.errors import ConnectorError
+
+_PER_PAGE = 250
+_MEMBERS_PER_PAGE = 200
+_RESTRICTIONS_PER_PAGE = 100
+_MOST_MEMBERS = 20_000
+_DEEPEST = 100
+_PLACES = {
+    "folder": "folders",
+    "whiteboard": "whiteboards",
+    "database": "databases",
+    "embed": "embeds",
+}
+_V2, _V1 = "/wiki/api/v2", "/wiki/rest/api"
+_Id = Field(pattern=r"^(att)?[0-9]{1,20}$")
+_GroupId = Field(pattern=r"^[A-Za-z0-9_:.-]{1,100}$")
+
+
+class _Answer(BaseModel):
+    """What an answer has of what is needed; all else is left out."""
+
+    model_config = ConfigDict(alias_generator=to_camel)
+
+
+class _Space(_Answer):
+    id: str = _Id
+    key: str = Field(min_length=1, max_length=255)
+    name: str = ""
+    type: str = ""
+
+
+class _Version(_Answer):
+    number: int
+
+
+class _Page(_Answer):
+    id: str = _Id
+    title: str = ""
+    parent_id: str | None = Field(None, pattern=r"^[0-9]{1,20}$")
+    parent_type: str | None = None
+    version: _Version
+
+
+class _Place(_Answer):
+    title: str = ""
+    parent_id: str | None = Field(None, pattern=r"^[0-9]{1,20}$")
+    parent_type: str | None = None
+
+
+class _Storage(_Answer):
+    value: str
+
+
+class _Body(_Answer):
+    storage: _Storage
+
+
+class _PageText(_Page):
+    body: _Body
+
+
+class _Attachment(_Answer):
+    id: str = _Id
+    title: str = ""
+    file_size: int = 0
+    version: _Version
+
+
+class _Principal(_Answer):
+    type: str
+    id: str = _GroupId
+
+
+class _Operation(_Answer):
+    key: str
+    target_type: str
+
+
+class _Permission(_Answer):
+    principal: _Principal
+    operation: _Operation
+
+
+class _Group(_Answer):
+    id: str = _GroupId
+    name: str
+
+
+class _Groups(_Answer):
+    results: list[_Group] = []
+
+
+class _User(_Answer):
+    account_id: str
+
+
+class _Users(_Answer):
+    results: list[_User] = []
+
+
+class _Restricted(_Answer):
+    user: _Users = _Users()
+    group: _Groups = _Groups()
+
+
+class _Restriction(_Answer):
+    restrictions: _Restricted
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """The groups that one level admits, by their names, with their ids; people count as none."""
+
+    what: str
+    groups: Mapping[str, str] = field(default_factory=dict)
+
+
+class Confluence:
+    """A `Connector` of one space, or of all spaces of the account but personal ones.
+
+    `everybody` are the names of groups to which all belong who may ask the desk.
+    """
+
+    def __init__(self, client: ServiceClient, space: str, everybody: Sequence[str] = ()) -> None:
+        self._client = client
+        self._key = space
+        self._everybody = frozenset(everybody)
+        self._space_of: dict[str, _Space] = {}
+        self._nodes: dict[str, _Page | _Place] = {}
+        self._levels: dict[str, _Level | None] = {}
+        self._titles: dict[tuple[str, str], str] = {}
+        self._names: dict[str, str] = {}
+        self._members: dict[str, frozenset[str] | None] = {}
+
+    async def list_items(self) -> Sequence[Listed]:
+        found: list[tuple[_Page, _Space]] = []
+        for space in await self._list_spaces():
+            path = f"{_V2}/spaces/{space.id}/pages"
+            found += [(page, space) for page in await self._list_all(_Page, path, status="current")]
+        for page, space in found:
+            self._nodes[page.id] = page
+            self._space_of[page.id] = space
+            self._titles[space.key, page.title] = page.id
+        return [await self._list(page, space) for page, space in found]
+
+    async def find_readers(self, item: Listed) -> Readers:
+        space = self._space_of[item.id]
+        above = await self._list_above(item.id)
+        levels = [
+            await self._find_space_level(space),
+            *[await self._find_restriction(identity) for identity in (item.id, *above)],
+        ]
+        restricting = [
+            level
+            for level in levels
+            if level is not None and self._everybody.isdisjoint(level.groups)
+        ]
+        if not restricting:
+            return Readers(is_everybody=True)
+        names = await self._intersect(restricting)
+        if names:
+            try:
+                return Readers(groups=parse_groups(names))
+            except ValueError as error:
+                raise ItemError(item.address, f"its groups cannot be used: {error}") from error
+        shown = "; ".join(
+            f"{one.what}: {', '.join(one.groups) or 'people only'}" for one in restricting
+        )
+        return Readers(reason=f"no group may read it, so that nobody does here ({shown})")
+
+    async def fetch(self, item: Listed) -> Fetched:
+        if item.id.startswith("att"):
+            return Fetched(await self._client.download(_unpack_place(item.id)))
+        path = f"{_V2}/pages/{item.id}"
+        got = await self._client.get(_PageText, path, **{"body-format": "storage"})
+        try:
+            data = await asyncio.to_thread(
+                write_html, got.body.storage.value, got.title, item.address, self._find_address
+            )
+        except ReadingError as error:
+            raise ItemError(item.address, str(error)) from error
+        return Fetched(data, await self._list_attached(item))
+
+    async def _list_all(self, kind: type[Answer], path: str, **query: str) -> list[Answer]:
+        return await self._client.list_all(kind, path, "results", _follow, limit=_PER_PAGE, **query)
+
+    async def _list_spaces(self) -> list[_Space]:
+        named = {"keys": self._key} if self._key else {"status": "current"}
+        found = [
+            one
+            for one in await self._list_all(_Space, f"{_V2}/spaces", **named)
+            if one.key == self._key or not (self._key or one.type == "personal")
+        ]
+        if not found:
+            what = f"the space {self._key!r}" if self._key else "a space"
+            raise ConnectorError(
+                self._client.address,
+                f"expected {what} at {self._client.address}, found none that the account may read: "
+                "check the key of the space and the permissions of the account",
+            )
+        return found
+
+    async def _list(self, page: _Page, space: _Space) -> Listed:
+        try:
+            above = [self._nodes[one].title for one in await self._list_above(page.id)]
+        except ItemError:
+            # Its permissions will not be found either, which is reported; its place is not needed
+            # before.
+            above = []
+        return Listed(
+            id=page.id,
+            version=f"{page.version.number} {page.title}",
+            title=page.title,
+            address=self._make_address(page.id),
+            folders=(space.name or space.key, *reversed(above)),
+        )
+
+    def _make_address(self, identity: str) -> str:
+        key = quote(self._space_of[identity].key, safe="~")
+        return f"{self._client.address}/wiki/spaces/{key}/pages/{identity}"
+
+    def _find_address(self, title: str, space: str) -> str:
+        keys = [space] if space else sorted({key for key, _ in self._titles})
+        found = [self._titles[key, title] for key in keys if (key, title) in self._titles]
+        return self._make_address(found[0]) if len(found) == 1 else ""
+
+    async def _list_above(self, identity: str) -> list[str]:
+        """Return the ids of what is above a page, the next one first; raises `ItemError`."""
+        above: list[str] = []
+        node = self._nodes[identity]
+        while node.parent_id is not None:
+            parent = node.parent_id
+            if parent in above or parent == identity or len(above) >= _DEEPEST:
+                raise ItemError(self._client.address, "the pages above it have no end")
+            above.append(parent)
+            if parent not in self._nodes:
+                self._nodes[parent] = await self._fetch_place(parent, node.parent_type)
+            node = self._nodes[parent]
+        return above
+
+    async def _fetch_place(self, identity: str, kind: str | None) -> _Place:
+        """Return what is above a page and is not among the pages; raises `ItemError`."""
+        place = _PLACES.get(kind or "", "pages")
+        try:
+            return await self._client.get(_Place, f"{_V2}/{place}/{identity}")
+        except ItemError as error:
+            raise ItemError(
+                self._client.address,
+                f"who may read it is unknown, because what is above it cannot be read: {error}",
+            ) from error
+
+    async def _list_attached(self, item: Listed) -> tuple[Listed, ...]:
+        path = f"{_V2}/pages/{item.id}/attachments"
+        found = await self._list_all(_Attachment, path, status="current")
+        return tuple(
+            Listed(
+                id=f"{one.id}@{item.id}",
+                version=f"{one.version.number}",
+                title=one.title,
+                address=f"{item.address}?preview=/{item.id}/{one.id.removeprefix('att')}",
+                folders=(*item.folders, item.title),
+                suffix=PurePosixPath(one.title).suffix.lower(),
+            )
+            for one in found
+            if one.id.startswith("att")
+            and one.file_size <= MAX_BYTES
+            and PurePosixPath(one.title).suffix.lower() in FOREIGN_SUFFIXES
+        )
+
+    async def _find_space_level(self, space: _Space) -> _Level | None:
+        known = f"space {space.id}"
+        if known not in self._levels:
+            found = await self._list_all(_Permission, f"{_V2}/spaces/{space.id}/permissions")
+            ids = {
+                one.principal.id
+                for one in found
+                if one.principal.type == "group"
+                and (one.operation.key, one.operation.target_type) == ("read", "space")
+            }
+            named = {await self._name_group(one): one for one in sorted(ids)}
+            self._levels[known] = _Level(f"the space {space.key}", named)
+        return self._levels[known]
+
+    async def _name_group(self, identity: str) -> str:
+        if identity not in self._names:
+            got = await self._client.get(_Group, f"{_V1}/group/by-id", id=identity)
+            self._names[identity] = got.name
+        return self._names[identity]
+
+    async def _find_restriction(self, identity: str) -> _Level | None:
+        """Return to whom a page, or what is above one, is restricted; None: not at all."""
+        if identity not in self._levels:
+            groups: dict[str, str] = {}
+            start, is_restricted = 0, False
+            path = f"{_V1}/content/{identity}/restriction/byOperation/read"
+            while True:
+                got = await self._client.get(
+                    _Restriction,
+                    path,
+                    expand="restrictions.user,restrictions.group",
+                    start=start,
+                    limit=_RESTRICTIONS_PER_PAGE,
+                )
+                here = got.restrictions
+                groups |= {one.name: one.id for one in here.group.results}
+                counts = (len(here.group.results), len(here.user.results))
+                is_restricted = is_restricted or any(counts)
+                start += _RESTRICTIONS_PER_PAGE
+                if max(counts) < _RESTRICTIONS_PER_PAGE:
+                    break
+            what = f"the page {self._nodes[identity].title!r:.80}"
+            self._levels[identity] = _Level(what, groups) if is_restricted else None
+        return self._levels[identity]
+
+    async def _intersect(self, levels: Sequence[_Level]) -> list[str]:
+        """Return the groups of which each member is admitted by every level."""
+        ids = {name: one for level in levels for name, one in level.groups.items()}
+        return [
+            name
+            for name in sorted(ids)
+            if all([await self._admits(level, name, ids[name]) for level in levels])
+        ]
+
+    async def _admits(self, level: _Level, name: str, identity: str) -> bool:
+        if name in level.groups:
+            return True
+        members = await self._list_members(identity)
+        if members is None or not level.groups:
+            return False
+        admitted = [await self._list_members(one) for one in level.groups.values()]
+        return members <= frozenset().union(*(one for one in admitted if one is not None))
+
+    async def _list_members(self, identity: str) -> frozenset[str] | None:
+        """Return the people of a group; None: the account may not see them, or they are many."""
+        if identity not in self._members:
+            found: set[str] | None = set()
+            start = 0
+            path = f"{_V1}/group/{quote(identity)}/membersByGroupId"
+            while found is not None:
+                try:
+                    got = await self._client.get(_Users, path, start=start, limit=_MEMBERS_PER_PAGE)
+                except ItemForbiddenError:
+                    found = None
+                    break
+                found |= {one.account_id for one in got.results}
+                start += _MEMBERS_PER_PAGE
+                if len(got.results) < _MEMBERS_PER_PAGE:
+                    break
+                found = found if start < _MOST_MEMBERS else None
+            self._members[identity] = None if found is None else frozenset(found)
+        return self._members[identity]
+
+
+def _follow(page: Mapping[str, Any]) -> dict[str, str]:
+    """Return the cursor of the next page; nothing else of its address is used."""
+    links = page.get("_links")
+    following = links.get("next") if isinstance(links, dict) else None
+    cursor = parse_qs(urlsplit(str(following or "")).query).get("cursor", [""])[0]
+    return {"cursor": cursor} if cursor else {}
+
+
+def _unpack_place(identity: str) -> str:
+    attachment, _, page = identity.partition("@")
+    return f"{_V1}/content/{page}/child/attachment/{attachment}/download"

@@ -1,0 +1,518 @@
+"""Keeps a copy of the documents of a service such as Confluence, and surveys it. A connector is one
+file with one protocol: it lists items with their versions, and reads the text and the readers of an
+item. None of these services reports deletions or restrictions in a feed of changes, so all items
+are listed each time, and only changed ones are fetched. The permissions of every item are read each
+time. An item whose permissions cannot be read is left out.
+"""
+
+import asyncio
+import hashlib
+import os
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, Protocol, TypeVar
+from urllib.parse import urlencode, urlsplit
+
+import orjson
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from knowledge.connectors.store_values import StoreOutcome
+from knowledge.crawling.crawl_values import CrawlError, CrawlLimits
+from knowledge.crawling.fetcher import MOST_REDIRECTS, REDIRECTS, Fetcher, WebResponse
+from knowledge.crawling.resolution import GuardedResolver, Resolve, resolve_by_system
+from knowledge.crawling.web_scope import normalise
+from knowledge.documents.decoding import MAX_BYTES
+from knowledge.documents.folder import FolderListing, FoundFile, display_name
+from knowledge.documents.location import Location
+from knowledge.documents.survey import Survey
+from knowledge.errors import ConnectorError
+
+MOST_ITEMS = 100_000
+MOST_PAGES = 10_000
+MOST_BYTES = 8_000_000_000
+LARGEST_ANSWER = 20_000_000
+_STATE = "service.json"
+_AT_ONCE = 4
+_MOST_FAILURES_IN_A_ROW = 5
+_FETCHED_PER_SAVE = 500
+_LONGEST_WAIT = 120.0
+_ATTEMPTS = 5
+_REFUSED, _FORBIDDEN, _BUSY = 401, 403, frozenset({429, 503})
+_GONE = frozenset({404, 410})
+_FOUND = 200
+_LONGEST_NAME = 150
+
+
+class ItemError(ConnectorError):
+    """One item cannot be fetched, or its rights cannot be read: its last version stays."""
+
+
+class ItemGoneError(ItemError):
+    """An item that was listed is not there, or not for this account."""
+
+
+class ItemForbiddenError(ItemError):
+    """The account may not ask this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A document of a service; `id` names it there, `version` changes with its text.
+
+    `address` is where people open it; `folders` are the titles above it. `suffix` chooses the
+    reader.
+    """
+
+    id: str
+    version: str
+    title: str
+    address: str
+    folders: tuple[str, ...] = ()
+    suffix: str = ".html"
+    language: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The text of an item, and the files that hang on it, which the same people may read."""
+
+    data: bytes
+    attached: tuple[Listed, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """Who may read an item: `groups`, or everybody; `reason` states why nobody may."""
+
+    groups: tuple[str, ...] = ()
+    is_everybody: bool = False
+    reason: str = ""
+
+
+class Connector(Protocol):
+    """Asks one service. Each method raises `ConnectorError` if the service is away."""
+
+    async def list_items(self) -> Sequence[Listed]:
+        """Return all that there is for this account."""
+        ...
+
+    async def find_readers(self, item: Listed) -> Readers:
+        """Return who may read an item; raise `ItemError` if that cannot be found out."""
+        ...
+
+    async def fetch(self, item: Listed) -> Fetched:
+        """Return the text of an item; raise `ItemError`."""
+        ...
+
+
+Answer = TypeVar("Answer", bound=BaseModel)
+
+
+class _AnyAnswer(BaseModel, extra="allow"):
+    """An answer of which all is kept."""
+
+
+_ENTRIES = TypeAdapter(list[Any])
+Follow = Callable[[Mapping[str, Any]], Mapping[str, str]]
+"""Returns what asks for the next page of a list, from a page; nothing: it is the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service: `host` is that of its pages, `url` is where its interface is asked.
+
+    `headers` have the credentials, `secret_names` names their settings for messages.
+    """
+
+    host: str
+    url: str
+    headers: Mapping[str, str] = field(repr=False, default_factory=dict)
+    secret_names: str = ""
+
+
+class ServiceClient:
+    """Asks the interface of a service. Credentials go to its own host, and nowhere else."""
+
+    def __init__(self, service: Service, own: Fetcher, other: Fetcher) -> None:
+        self.address = f"https://{service.host}"
+        self._base = service.url.rstrip("/")
+        self._own = own
+        self._other = other
+        self._secret_names = service.secret_names
+
+    async def get(self, kind: type[Answer], path: str, **query: str | int) -> Answer:
+        """Return an answer in JSON; raise `ItemError`, or `ConnectorError` for all requests."""
+        url = f"{self._base}{path}{'?' if query else ''}{urlencode(query)}"
+        answer = await self._ask(self._own, url, LARGEST_ANSWER)
+        self._refuse_failure(answer)
+        try:
+            return kind.model_validate(orjson.loads(answer.body))
+        except (ValueError, RecursionError) as error:
+            raise _describe_answer(url, path, error) from error
+
+    async def list_all(
+        self, kind: type[Answer], path: str, name: str, follow: Follow, **query: str | int
+    ) -> list[Answer]:
+        """Return all entries `name` of a list that comes in pages; raises as `get` does."""
+        found: list[Answer] = []
+        seen: set[tuple[tuple[str, str], ...]] = set()
+        following: Mapping[str, str] = {}
+        while True:
+            page = await self.get(_AnyAnswer, path, **{**query, **following})
+            entries = (page.model_extra or {}).get(name)
+            try:
+                found += [kind.model_validate(one) for one in _ENTRIES.validate_python(entries)]
+            except ValidationError as error:
+                raise _describe_answer(f"{self._base}{path}", path, error) from error
+            following = follow(page.model_extra or {})
+            mark = tuple(sorted(following.items()))
+            if not following:
+                return found
+            if mark in seen or len(seen) >= MOST_PAGES or len(found) > MOST_ITEMS:
+                raise ConnectorError(
+                    self.address,
+                    f"the list {path} of {self.address} has no end: it has more than {MOST_ITEMS} "
+                    "entries, or repeats itself",
+                )
+            seen.add(mark)
+
+    async def download(self, path: str) -> bytes:
+        """Return a file; its server may send the request on to another host."""
+        url = f"{self._base}{path}"
+        for _ in range(MOST_REDIRECTS + 1):
+            is_own = _origin(url) == _origin(self._base)
+            answer = await self._ask(self._own if is_own else self._other, url, MAX_BYTES)
+            if answer.status not in REDIRECTS:
+                self._refuse_failure(answer)
+                return answer.body
+            target = normalise(answer.header("location"), url)
+            if target is None or (urlsplit(target).scheme != "https" and not is_own):
+                raise ItemError(url, "it redirects to no address with https")
+            url = target
+        raise ItemError(url, f"it redirects more than {MOST_REDIRECTS} times")
+
+    async def _ask(self, fetcher: Fetcher, url: str, most_bytes: int) -> WebResponse:
+        try:
+            return await fetcher.get(url, most_bytes=most_bytes)
+        except CrawlError as error:
+            raise ItemError(self.address, str(error)) from error
+
+    def _refuse_failure(self, answer: WebResponse) -> None:
+        status, place = answer.status, self.address
+        if status == _FOUND:
+            return
+        if status == _REFUSED:
+            raise ConnectorError(
+                place,
+                f"{place} refuses the credentials (401), which may have expired: make new ones and "
+                f"set {self._secret_names}; what was read before stays",
+            )
+        if status in _BUSY:
+            raise ConnectorError(
+                place, f"{place} is busy or limits its requests ({status}): it is asked again later"
+            )
+        if status in _GONE:
+            raise ItemGoneError(place, f"it is not there for this account ({status})")
+        if status == _FORBIDDEN:
+            raise ItemForbiddenError(
+                place, "the account may not ask this (403): check its permissions"
+            )
+        if status in REDIRECTS:
+            raise ConnectorError(
+                place, f"{place} redirects, where credentials are not sent: check its address"
+            )
+        raise ItemError(place, f"its server answered {status}")
+
+
+def _describe_answer(url: str, path: str, error: Exception) -> ItemError:
+    reason = " ".join(str(error).split())[:200]
+    return ItemError(url, f"its answer to {path} is not what was expected: {reason}")
+
+
+def _origin(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc
+
+
+@asynccontextmanager
+async def open_client(
+    service: Service, user_agent: str, resolve: Resolve = resolve_by_system
+) -> AsyncIterator[ServiceClient]:
+    """Provide a client; raises `ConnectorError` if the host is not known.
+
+    Only a service at a private address leads to private addresses, and to no other host there.
+    """
+    limits = CrawlLimits(
+        bytes_per_page=MAX_BYTES,
+        bytes_in_all=MOST_BYTES,
+        delay=0.0,
+        longest_wait=_LONGEST_WAIT,
+        attempts=_ATTEMPTS,
+    )
+    parts = urlsplit(service.url)
+    resolver = GuardedResolver(resolve)
+    try:
+        default = 443 if parts.scheme == "https" else 80
+        await resolver.start_at(parts.hostname or "", parts.port or default)
+    except CrawlError as error:
+        raise ConnectorError(service.host, f"{service.host} cannot be reached: {error}") from error
+    sent = {"Accept": "application/json", **service.headers}
+    async with (
+        Fetcher(limits, resolver, user_agent, sent) as own,
+        Fetcher(limits, resolver, user_agent, {"Accept": "*/*"}) as other,
+    ):
+        yield ServiceClient(service, own, other)
+
+
+class _Kept(BaseModel, frozen=True, extra="forbid"):
+    """An item of the copy; `parent` is the item that it hangs on, whose readers are its own."""
+
+    version: str
+    title: str
+    address: str
+    folders: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    suffix: str
+    language: str | None = None
+    parent: str = ""
+    is_fetched: bool = True
+
+
+class _State(BaseModel, extra="forbid"):
+    """The items of the copy by their ids."""
+
+    items: dict[str, _Kept] = {}
+
+
+async def copy_service(connector: Connector, place: str, folder: Path) -> StoreOutcome:
+    """Bring the copy of a service up to date; raise `ConnectorError` if it is away.
+
+    What was copied until then stays, and nothing is removed.
+    """
+    copy = _Copy(connector, place, folder)
+    try:
+        listed = await connector.list_items()
+    except ItemError as error:
+        reason = f"{place} cannot be read: {error}; the documents of its last time stay"
+        raise ConnectorError(place, reason) from error
+    if not listed and copy.state.items:
+        raise ConnectorError(
+            place,
+            f"{place} shows nothing, where it had {len(copy.state.items)} documents before: check "
+            f"what the account may read; to remove them: refdesk documents remove {place}",
+        )
+    try:
+        await copy.take_all(listed)
+        copy.remove_gone(listed)
+    finally:
+        await asyncio.to_thread(copy.save)
+    return StoreOutcome(
+        fetched=copy.fetched, failures=tuple(copy.failures), skipped=tuple(copy.skipped)
+    )
+
+
+@dataclass
+class _Copy:
+    """Copies items, a few at the same time."""
+
+    connector: Connector
+    place: str
+    folder: Path
+    fetched: int = 0
+    failures: list[tuple[str, str]] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    failed_in_a_row: int = 0
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.state = _read_state(self.folder)
+        self._attached: dict[str, set[str]] = {}
+        for identity, kept in self.state.items.items():
+            self._attached.setdefault(kept.parent, set()).add(identity)
+
+    async def take_all(self, listed: Sequence[Listed]) -> None:
+        waiting = iter(listed)
+
+        async def work() -> None:
+            for item in waiting:
+                await self._take(item)
+
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for _ in range(_AT_ONCE):
+                    tasks.create_task(work())
+        except* ConnectorError as group:
+            raise group.exceptions[0] from None
+
+    async def _take(self, item: Listed) -> None:
+        try:
+            readers = await self.connector.find_readers(item)
+            if not readers.groups and not readers.is_everybody:
+                self._drop(item.id)
+                self.skipped.append((item.address, readers.reason))
+                return
+            await self._update(item, readers.groups)
+            self.failed_in_a_row = 0
+        except ItemGoneError:
+            # Deleted since it was listed, or hidden from the account.
+            self._drop(item.id)
+        except ItemError as error:
+            self._fail(item.address, error)
+
+    async def _update(self, item: Listed, groups: tuple[str, ...]) -> None:
+        """Fetch an item of another version; its rights are those of now in any case."""
+        known = self.state.items.get(item.id)
+        if known is not None:
+            self._restrict(item.id, groups)
+        if known is not None and known.version == item.version and known.is_fetched:
+            # Its title and its place may have changed without a new version.
+            self.state.items[item.id] = _keep(item, groups)
+        else:
+            found = await self.connector.fetch(item)
+            await asyncio.to_thread(_replace, self.folder / _name_file(item.id), found.data)
+            self.state.items[item.id] = _keep(item, groups)
+            self.fetched += 1
+            self._attach(item, found.attached, groups)
+            if self.fetched % _FETCHED_PER_SAVE == 0:
+                await asyncio.to_thread(self.save)
+        for identity, kept in self._list_attached(item.id):
+            if not kept.is_fetched:
+                await self._fetch_attached(identity, kept)
+
+    def _attach(self, item: Listed, attached: Sequence[Listed], groups: tuple[str, ...]) -> None:
+        named = {one.id for one in attached}
+        for identity, _ in self._list_attached(item.id):
+            if identity not in named:
+                self._drop(identity)
+        for one in attached:
+            known = self.state.items.get(one.id)
+            is_same = known is not None and known.version == one.version and known.is_fetched
+            kept = _keep(one, groups)
+            self.state.items[one.id] = kept.model_copy(
+                update={"parent": item.id, "is_fetched": is_same}
+            )
+            self._attached.setdefault(item.id, set()).add(one.id)
+
+    async def _fetch_attached(self, identity: str, kept: _Kept) -> None:
+        one = Listed(identity, kept.version, kept.title, kept.address, suffix=kept.suffix)
+        try:
+            found = await self.connector.fetch(one)
+        except ItemGoneError:
+            self._drop(identity)
+            return
+        except ItemError as error:
+            self._fail(kept.address, error)
+            return
+        await asyncio.to_thread(_replace, self.folder / _name_file(identity), found.data)
+        self.state.items[identity] = kept.model_copy(update={"is_fetched": True})
+        self.fetched += 1
+
+    def _fail(self, address: str, error: ItemError) -> None:
+        self.failures.append((address, str(error)))
+        self.failed_in_a_row += 1
+        if self.failed_in_a_row >= _MOST_FAILURES_IN_A_ROW:
+            raise ConnectorError(
+                self.place,
+                f"{self.place}: {self.failed_in_a_row} requests failed one after the other, the "
+                f"last one because {error}; what was read before stays",
+            ) from error
+
+    def _restrict(self, identity: str, groups: tuple[str, ...]) -> None:
+        for one, kept in [(identity, self.state.items[identity]), *self._list_attached(identity)]:
+            self.state.items[one] = kept.model_copy(update={"groups": groups})
+
+    def _list_attached(self, parent: str) -> list[tuple[str, _Kept]]:
+        found = sorted(self._attached.get(parent, ()))
+        return [(one, self.state.items[one]) for one in found if one in self.state.items]
+
+    def _drop(self, identity: str) -> None:
+        for one in (identity, *(attached for attached, _ in self._list_attached(identity))):
+            if self.state.items.pop(one, None) is not None:
+                (self.folder / _name_file(one)).unlink(missing_ok=True)
+
+    def remove_gone(self, listed: Sequence[Listed]) -> None:
+        """Remove what the service does not have any more."""
+        present = {item.id for item in listed}
+        for identity, kept in list(self.state.items.items()):
+            if (kept.parent or identity) not in present:
+                self._drop(identity)
+
+    def save(self) -> None:
+        _replace(self.folder / _STATE, self.state.model_dump_json().encode())
+
+
+def _keep(item: Listed, groups: tuple[str, ...]) -> _Kept:
+    return _Kept(
+        version=item.version,
+        title=item.title,
+        address=item.address,
+        folders=item.folders,
+        groups=groups,
+        suffix=item.suffix,
+        language=item.language,
+    )
+
+
+def _name_file(identity: str) -> str:
+    return hashlib.sha256(identity.encode()).hexdigest()
+
+
+def _replace(path: Path, data: bytes) -> None:
+    waiting = path.with_name(f"{path.name}.new")
+    waiting.write_bytes(data)
+    os.replace(waiting, path)
+
+
+def _read_state(folder: Path) -> _State:
+    try:
+        return _State.model_validate_json((folder / _STATE).read_bytes())
+    except (OSError, ValidationError):
+        # Everything is fetched again: that costs time and loses nothing.
+        return _State()
+
+
+def survey_service(place: str, folder: Path, outcome: StoreOutcome, *_: Any) -> Survey:
+    """Return the items of a copy; each one is named by its address, to which citations lead."""
+    state = _read_state(folder)
+    kept = {one: item for one, item in state.items.items() if (folder / _name_file(one)).exists()}
+    files, places = [], {}
+    for path, identity in _name_items(kept):
+        item = kept[identity]
+        files.append(FoundFile(path, folder / _name_file(identity)))
+        places[path] = Location(
+            name=item.address,
+            folders=item.folders,
+            file_title=item.title,
+            is_index=False,
+            language=item.language,
+            groups=item.groups,
+            url=item.address,
+            is_foreign=True,
+        )
+    files.sort(key=lambda file: file.path)
+    listing = FolderListing(
+        files, skipped=list(outcome.skipped), unreachable=list(outcome.failures)
+    )
+    return Survey(place, listing, places)
+
+
+def _name_items(kept: Mapping[str, _Kept]) -> Iterator[tuple[PurePosixPath, str]]:
+    """Yield a path for each item, by which people know it; none is used twice."""
+    counts: Counter[PurePosixPath] = Counter()
+    for identity, item in sorted(kept.items()):
+        names = [_clean_name(part) for part in (*item.folders, item.title)]
+        bare = names[-1].removesuffix(item.suffix)
+        path = PurePosixPath(*names[:-1], f"{bare}{item.suffix}")
+        counts[path] += 1
+        if counts[path] > 1:
+            path = path.with_name(f"{bare} ({counts[path]}){item.suffix}")
+        yield path, identity
+
+
+def _clean_name(name: str) -> str:
+    return (
+        display_name(name.replace("/", "_").replace("\\", "_"))[:_LONGEST_NAME].strip(". ") or "_"
+    )

@@ -1,0 +1,215 @@
+"""Copies the documents of a store (S3, Google, Azure, SFTP, WebDAV) into a folder, and surveys it.
+
+Every store is a file system of fsspec. Only files whose ETag, or time and size, have changed are
+fetched again. Files that cannot be fetched keep their last copy; files that are gone lose it.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from knowledge.connectors.store_values import SCHEMES, StoreOutcome
+from knowledge.documents.decoding import MAX_BYTES
+from knowledge.documents.folder import ARCHIVE, RuleBase, display_name, is_left_out
+from knowledge.documents.folder_rules import RULES_FILE
+from knowledge.documents.formats import SUFFIXES, list_skipped
+from knowledge.documents.survey import LanguageOf, ReadTitle, Survey, survey
+from knowledge.errors import ConnectorError
+from knowledge.index.listing import ListedDocument
+
+MOST_FILES = 100_000
+MOST_BYTES = 8_000_000_000
+_STATE = "store.json"
+_TAGS = ("ETag", "etag", "md5Hash", "content_md5")
+_TIMES = ("LastModified", "last_modified", "updated", "mtime", "modified")
+_LONGEST_REASON = 300
+
+
+class _State(BaseModel, extra="forbid"):
+    """The files of the copy by their paths, each with the mark of its version."""
+
+    files: dict[str, str] = {}
+
+
+def copy_store(place: str, folder: Path) -> StoreOutcome:
+    """Bring the copy of a store in `folder` up to date; raise `ConnectorError`."""
+    files, top = _open(place)
+    try:
+        found = list(_list_files(files, top))
+    except Exception as error:
+        raise ConnectorError(place, _explain(error, place)) from error
+    tree = locate_copy(place, folder)
+    tree.mkdir(parents=True, exist_ok=True, mode=0o700)
+    state = _read_state(folder)
+    copied = _Copy(files, tree, state)
+    for path, name, entry in found[:MOST_FILES]:
+        copied.take(path, name, entry)
+    is_partial = len(found) > MOST_FILES or copied.is_full
+    if not is_partial:
+        copied.remove_gone()
+    (folder / _STATE).write_text(state.model_dump_json(), "utf-8")
+    return StoreOutcome(
+        fetched=copied.fetched,
+        failures=tuple(copied.failures),
+        skipped=(
+            *copied.skipped,
+            *((str(path), reason) for path, reason in list_skipped(copied.unknown)),
+        ),
+        is_partial=is_partial,
+    )
+
+
+def locate_copy(place: str, folder: Path) -> Path:
+    """Return the folder of the files; its name begins the names of the documents."""
+    name = PurePosixPath(place.partition("://")[2]).name
+    return folder / "files" / (display_name(name).strip(".") or "store")
+
+
+class _Copy:
+    """Copies files one after the other, within the limits of a store."""
+
+    def __init__(self, files: Any, tree: Path, state: _State) -> None:  # fsspec has no types
+        self.fetched = 0
+        self.failures: list[tuple[str, str]] = []
+        self.skipped: list[tuple[str, str]] = []
+        self.unknown: list[PurePosixPath] = []
+        self.is_full = False
+        self._files = files
+        self._tree = tree
+        self._state = state
+        self._bytes = 0
+        self._present: set[str] = set()
+
+    def take(self, path: PurePosixPath, name: str, entry: Mapping[str, Any]) -> None:
+        """Fetch a file unless its copy is that of the same version."""
+        if any(is_left_out(part) for part in path.parts):
+            return
+        is_rules = path.name == RULES_FILE
+        if not is_rules and path.suffix.lower() not in SUFFIXES | {ARCHIVE}:
+            self.unknown.append(path)
+            return
+        size = int(entry.get("size") or 0)
+        self._present.add(str(path))
+        self._bytes += size
+        if size > MAX_BYTES:
+            reason = f"a file may have {MAX_BYTES} bytes, this one has {size}"
+            self.skipped.append((str(path), reason))
+        elif self._bytes > MOST_BYTES:
+            self.is_full = True
+            self.failures.append((str(path), f"a store may have {MOST_BYTES} bytes"))
+        elif self._state.files.get(str(path)) != (mark := _mark_version(entry)):
+            self._fetch(path, name, mark, is_rules=is_rules)
+
+    def _fetch(self, path: PurePosixPath, name: str, mark: str, *, is_rules: bool) -> None:
+        target = self._tree / path
+        waiting = target.with_name(f".{target.name}.new")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._files.get_file(name, str(waiting))
+            waiting.replace(target)
+        except Exception as error:
+            waiting.unlink(missing_ok=True)
+            if is_rules:
+                # It is unknown who may read the documents below.
+                raise ConnectorError(str(path), _explain(error, str(path))) from error
+            self.failures.append((str(path), _explain(error, str(path))))
+            return
+        self._state.files[str(path)] = mark
+        self.fetched += 1
+
+    def remove_gone(self) -> None:
+        """Remove the copies of files that the store does not have any more."""
+        for gone in set(self._state.files) - self._present:
+            (self._tree / gone).unlink(missing_ok=True)
+            del self._state.files[gone]
+
+
+def _open(place: str) -> tuple[Any, str]:  # as above
+    """Return the file system of an address, and the path in it; raise `ConnectorError`."""
+    scheme, _, rest = place.partition("://")
+    try:
+        if scheme in ("webdav", "webdavs"):
+            from webdav4.fsspec import WebdavFileSystem
+
+            user, password = (os.environ.get(f"WEBDAV_{name}") for name in ("USERNAME", "PASSWORD"))
+            base = f"{'https' if scheme == 'webdavs' else 'http'}://{rest}"
+            auth = (user, password or "") if user else None
+            return WebdavFileSystem(base, auth=auth, skip_instance_cache=True), ""
+        from fsspec.core import url_to_fs
+
+        options: dict[str, Any] = {"skip_instance_cache": True, "use_listings_cache": False}
+        if scheme == "sftp":
+            options = _options_of_sftp()
+        files, path = url_to_fs(place, **options)
+    except ImportError as error:
+        raise ConnectorError(
+            place,
+            f"{scheme}:// needs the extra {SCHEMES[scheme]!r}: install refdesk[{SCHEMES[scheme]}]",
+        ) from error
+    except Exception as error:
+        raise ConnectorError(place, _explain(error, place)) from error
+    return files, str(path)
+
+
+def _options_of_sftp() -> dict[str, Any]:
+    """Return what the environment states; keys are those of the user and of the SSH agent."""
+    stated = {"password": "SFTP_PASSWORD", "known_hosts": "SFTP_KNOWN_HOSTS"}
+    found = {option: os.environ[name] for option, name in stated.items() if name in os.environ}
+    return {"skip_instance_cache": True, **found}
+
+
+def _list_files(files: Any, top: str) -> Iterator[tuple[PurePosixPath, str, Mapping[str, Any]]]:
+    """Yield path, name and entry of each file; a path that leads out of the store is left out."""
+    listed = files.find(top, detail=True)
+    prefix = top.strip("/")
+    for name, entry in sorted(listed.items()):
+        bare = name.strip("/")
+        inside = bare.removeprefix(prefix).strip("/") or PurePosixPath(bare).name
+        path = PurePosixPath(*(display_name(part) for part in inside.split("/") if part))
+        if entry.get("type") == "file" and path.parts and ".." not in path.parts:
+            yield path, name, entry
+
+
+def _mark_version(entry: Mapping[str, Any]) -> str:
+    """Return what changes with a file: its ETag, else its time, and its size."""
+    tags = [str(entry[name]) for name in (*_TAGS, *_TIMES) if entry.get(name)]
+    return f"{tags[0] if tags else ''} {entry.get('size')}"
+
+
+def _read_state(folder: Path) -> _State:
+    try:
+        return _State.model_validate_json((folder / _STATE).read_bytes())
+    except (OSError, ValidationError):
+        # Everything is fetched again: that costs time and loses nothing.
+        return _State()
+
+
+def _explain(error: Exception, place: str) -> str:
+    reason = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST_REASON]
+    return (
+        f"{place} could not be read ({reason}). Check the address, the network and the "
+        f"credentials in the environment; its documents stay in the index as they are"
+    )
+
+
+def survey_store(
+    place: str,
+    folder: Path,
+    outcome: StoreOutcome,
+    web_address: str,
+    listed: Sequence[ListedDocument],
+    read_title: ReadTitle,
+    language_of: LanguageOf,
+) -> Survey:
+    """Return the files of the copy of a store; rules of access are those in the store."""
+    tree = Path(os.path.realpath(locate_copy(place, folder)))
+    bases = [RuleBase(tree, within=tree)]
+    found = survey(tree, read_title, language_of, web_address, bases=bases)
+    found.walk.failures += [(PurePosixPath(path), reason) for path, reason in outcome.failures]
+    found.walk.skipped += outcome.skipped
+    found.walk.is_partial = outcome.is_partial
+    return replace(found, root=place)

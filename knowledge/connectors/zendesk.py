@@ -1,0 +1,177 @@
+"""Reads the articles of a help center of Zendesk by its interface.
+
+| asked                                         | for                                            |
+|-----------------------------------------------|------------------------------------------------|
+| /api/v2/help_center/{locale}/articles         | the articles in one language, with their text  |
+| /api/v2/help_center/{locale}/sections         | the sections above them                        |
+| /api/v2/help_center/{locale}/categories       | the categories above these                     |
+| /api/v2/help_center/user_segments             | the names of those to whom articles are shown  |
+
+Without credentials it reads what everybody may see. With those of a manager of the help center,
+an article that is shown to user segments is for the groups of their names; the two that Zendesk
+makes itself have other names in each language, and are `signed_in_users` and `staff` here.
+"""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from envelope.question import parse_groups
+from knowledge.connectors.connector import (
+    Answer,
+    Fetched,
+    ItemError,
+    ItemForbiddenError,
+    Listed,
+    Readers,
+    ServiceClient,
+)
+
+_PER_PAGE = 100
+_DEEPEST = 10
+_HELP = "/api/v2/help_center"
+
+
+class _Category(BaseModel):
+    id: int
+    name: str = ""
+
+
+class _Section(BaseModel):
+    id: int
+    name: str = ""
+    category_id: int | None = None
+    parent_section_id: int | None = None
+
+
+class _Article(BaseModel):
+    id: int = Field(ge=0)
+    title: str = ""
+    body: str | None = None
+    draft: bool = False
+    locale: str = Field(pattern=r"^[A-Za-z0-9-]{1,30}$")
+    updated_at: str = ""
+    edited_at: str = ""
+    section_id: int | None = None
+    user_segment_id: int | None = None
+    user_segment_ids: list[int] | None = None
+
+
+class _Segment(BaseModel):
+    id: int
+    name: str = ""
+    user_type: str = ""
+    built_in: bool = False
+
+
+class Zendesk:
+    """A `Connector` of the help center in one language.
+
+    `is_anonymous`: there are no credentials, so that all that is shown is for everybody.
+    `everybody` are the names of groups to which all belong who may ask the desk.
+    """
+
+    def __init__(
+        self,
+        client: ServiceClient,
+        locale: str,
+        everybody: Sequence[str] = (),
+        *,
+        is_anonymous: bool = False,
+    ) -> None:
+        self._client = client
+        self._base = f"{_HELP}/{locale}" if locale else _HELP
+        self._everybody = frozenset(everybody)
+        self._is_anonymous = is_anonymous
+        self._articles: dict[str, _Article] = {}
+        self._segments: dict[int, str] | None = None
+
+    async def list_items(self) -> Sequence[Listed]:
+        articles = await self._list_all(_Article, f"{self._base}/articles", "articles")
+        self._articles = {str(one.id): one for one in articles if not one.draft and one.body}
+        sections = {
+            one.id: one
+            for one in await self._list_all(_Section, f"{self._base}/sections", "sections")
+        }
+        categories = {
+            one.id: one.name
+            for one in await self._list_all(_Category, f"{self._base}/categories", "categories")
+        }
+        if not self._is_anonymous:
+            await self._read_segments()
+        return [
+            Listed(
+                id=identity,
+                version=f"{one.updated_at} {one.edited_at}",
+                title=one.title,
+                address=f"{self._client.address}/hc/{one.locale.lower()}/articles/{identity}",
+                folders=_list_folders(one, sections, categories),
+                language=one.locale.lower(),
+            )
+            for identity, one in self._articles.items()
+        ]
+
+    async def find_readers(self, item: Listed) -> Readers:
+        article = self._articles[item.id]
+        named = article.user_segment_ids
+        wanted = [article.user_segment_id] if named is None else named
+        ids = [one for one in wanted if one is not None]
+        if self._is_anonymous or not ids:
+            return Readers(is_everybody=True)
+        known = self._segments
+        if known is None or any(one not in known for one in ids):
+            raise ItemError(
+                item.address,
+                "who may read it is unknown: the account may not list the user segments, for which "
+                "it must be a manager of the help center",
+            )
+        names = [known[one] for one in ids]
+        if not self._everybody.isdisjoint(names):
+            return Readers(is_everybody=True)
+        try:
+            return Readers(groups=parse_groups(names))
+        except ValueError as error:
+            raise ItemError(item.address, f"its user segments cannot be used: {error}") from error
+
+    async def fetch(self, item: Listed) -> Fetched:
+        article = self._articles[item.id]
+        title = escape(article.title)
+        head = f"<!doctype html><html><head><title>{title}</title></head>"
+        page = f"{head}<body><h1>{title}</h1>{article.body}</body></html>"
+        return Fetched(page.encode("utf-8", "replace"))
+
+    async def _read_segments(self) -> None:
+        try:
+            found = await self._list_all(_Segment, f"{_HELP}/user_segments", "user_segments")
+        except ItemForbiddenError:
+            # Public articles are read nevertheless; for others, the missing permission is reported.
+            return
+        self._segments = {one.id: one.user_type if one.built_in else one.name for one in found}
+
+    async def _list_all(self, kind: type[Answer], path: str, name: str) -> list[Answer]:
+        return await self._client.list_all(kind, path, name, _follow, **{"page[size]": _PER_PAGE})
+
+
+def _list_folders(
+    article: _Article, sections: Mapping[int, _Section], categories: Mapping[int, str]
+) -> tuple[str, ...]:
+    folders: list[str] = []
+    section = sections.get(article.section_id or 0)
+    for _ in range(_DEEPEST):
+        if section is None:
+            break
+        folders.insert(0, section.name)
+        if section.parent_section_id is None:
+            folders.insert(0, categories.get(section.category_id or 0, ""))
+        section = sections.get(section.parent_section_id or 0)
+    return tuple(name for name in folders if name)
+
+
+def _follow(page: Mapping[str, Any]) -> dict[str, str]:
+    """Return the cursor of the next page; nothing else of its address is used."""
+    meta = page.get("meta")
+    if not isinstance(meta, dict) or not meta.get("has_more"):
+        return {}
+    return {"page[after]": str(meta.get("after_cursor") or "")}

@@ -1,1 +1,0 @@
-"""Checks of what models word that no source can be shown for."""

@@ -1,1 +1,0 @@
-"""Finds the signs of an injection, also of one in disguise."""

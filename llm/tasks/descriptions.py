@@ -1,0 +1,71 @@
+"""The tasks that describe the pages of an ingestion."""
+
+from pydantic import BaseModel, Field
+
+from llm.port import Task
+
+
+class DescribeInputs(BaseModel, frozen=True):
+    """The page as it was read."""
+
+    title: str
+    crumbs: tuple[str, ...] = Field(default=(), description="where it stands, outermost first")
+    content: str = Field(description="its text, cut where it is very long")
+    language: str = Field(default="en", description="ISO 639-1")
+
+
+class DescribeOutput(BaseModel, frozen=True):
+    """The description, in the page's own language."""
+
+    description: str = Field(description="one sentence: what the page is for")
+    summary: str = Field(description="what it says, at most 120 words")
+    keypoints: tuple[str, ...] = Field(default=(), description="at most 12, one sentence each")
+    keywords: tuple[str, ...] = Field(default=(), description="at most 24, the page's own words")
+
+
+DESCRIBE = Task(
+    name="describe", inputs=DescribeInputs, output=DescribeOutput, max_output_tokens=1024
+)
+"""Asks what a page of the documents is about."""
+
+
+class SectionSummaryInputs(BaseModel, frozen=True):
+    """A part of a page as it was read."""
+
+    title: str
+    place: str = Field(description="such as 2 of 7")
+    content: str
+    language: str = Field(default="en", description="ISO 639-1")
+
+
+class SectionSummaryOutput(BaseModel, frozen=True):
+    """The summary, in the page's own language."""
+
+    summary: str = Field(description="what the part says, at most 150 words")
+
+
+SECTION_SUMMARY = Task(
+    name="section_summary",
+    inputs=SectionSummaryInputs,
+    output=SectionSummaryOutput,
+    max_output_tokens=512,
+)
+"""Asks what one part of a long page says."""
+
+
+class DocumentSummaryInputs(BaseModel, frozen=True):
+    """The page and the summaries of its parts, in order."""
+
+    title: str
+    crumbs: tuple[str, ...] = Field(default=(), description="where it stands, outermost first")
+    sections: tuple[str, ...]
+    language: str = Field(default="en", description="ISO 639-1")
+
+
+DOCUMENT_SUMMARY = Task(
+    name="document_summary",
+    inputs=DocumentSummaryInputs,
+    output=DescribeOutput,
+    max_output_tokens=1024,
+)
+"""Asks what a long page is about, by the summaries of all its parts."""

@@ -1,0 +1,287 @@
+"""The tasks that what a person wrote passes: translation, meaning, scope, questions back."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, Field
+
+from envelope.conversation import AnswerStyle, ClarificationReason, Pause, Turn
+from llm.port import PREPARING_SHARE, Task
+
+_PERCENT = 100
+
+
+def _read_confidence(value: object) -> object:
+    """Return a percentage as a share, and 0 for what is on no scale: no answer is lost by it."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or 0 <= value <= 1:
+        return value
+    return value / _PERCENT if 1 < value <= _PERCENT else 0.0
+
+
+Confidence = Annotated[float, Field(ge=0, le=1), BeforeValidator(_read_confidence)]
+
+
+class TranslateInputs(BaseModel, frozen=True):
+    """A text whose protected parts are places `⟦1⟧`, `⟦2⟧`, ..."""
+
+    text: str
+    language: str = Field(description="of the text, ISO 639-1")
+
+
+class TranslateOutput(BaseModel, frozen=True):
+    """The text in English, with the same places."""
+
+    text_eng: str = Field(description="the text in clean English, places such as ⟦1⟧ unchanged")
+    confidence: Confidence = Field(description="how sure you are of the meaning")
+    corrections: tuple[str, ...] = Field(
+        default=(), description="what was corrected, each in a few words: wrong -> right"
+    )
+
+
+TRANSLATE = Task(
+    name="translate", inputs=TranslateInputs, output=TranslateOutput, time_share=PREPARING_SHARE
+)
+"""Asks for a text in clean English."""
+
+
+ContextType = Literal["new_topic", "follow_up", "clarification"]
+ClarificationResult = Literal["search_again", "exit"]
+Act = Literal[
+    "greeting",
+    "thanks",
+    "farewell",
+    "acknowledgement",
+    "capabilities",
+    "person",
+    "why",
+    "rephrase",
+    "correction",
+    "exit",
+]
+"""What a turn can do besides asking something new; `exit` gives the desk's open question up."""
+
+
+def list_earlier(history: tuple[Turn, ...]) -> tuple[str, ...]:
+    """Return what the user asked in earlier turns, newest first, each as a complete question."""
+    turns = (turn for turn in reversed(history) if turn.speaker == "user")
+    return tuple(turn.text if turn.meant is None else turn.meant for turn in turns)
+
+
+class EssenceInputs(BaseModel, frozen=True):
+    """The last turn and the conversation before it."""
+
+    text: str = Field(description="what the user typed")
+    language: str = Field(default="", description="of the last turn, ISO 639-1")
+    text_eng: str = Field(default="", description="the same in English, when it was translated")
+    history: tuple[Turn, ...] = Field(default=(), description="oldest first")
+    history_summary: str = ""
+    open_pause: Pause | None = Field(default=None, description="the desk's open question")
+
+
+class EssenceOutput(BaseModel, frozen=True):
+    """The question made to stand alone, and how it relates to the conversation."""
+
+    canonical_question: str
+    context_type: ContextType
+    questions: tuple[str, ...] = Field(
+        default=(), description="only of a turn with several questions: each in English"
+    )
+    act: Act | None = Field(default=None, description="only if the turn asks nothing new")
+    style: AnswerStyle = Field(default="", description="only with `rephrase`")
+    answer_language: str = Field(
+        default="", description="only if the user asks for a language: its ISO 639-1 code"
+    )
+    assumption: str = Field(
+        default="", description="only if the user wants an answer without choosing"
+    )
+
+
+ESSENCE = Task(
+    name="essence",
+    inputs=EssenceInputs,
+    output=EssenceOutput,
+    max_output_tokens=512,
+    time_share=PREPARING_SHARE,
+)
+"""Makes the last turn understandable without its conversation."""
+
+
+Strictness = Literal["low", "medium", "high"]
+Verdict = Literal["within", "outside", "unclear"]
+
+
+class ScopeInputs(BaseModel, frozen=True):
+    """The question, the desk's business, and the places that come nearest to the question."""
+
+    question: str
+    text: str = Field(default="", description="what the user typed")
+    related: tuple[str, ...] = Field(default=(), description="earlier user turns, newest first")
+    domain_name: str
+    domain_scope: str = ""
+    strictness: Strictness = "medium"
+    nearest: tuple[str, ...] = Field(
+        default=(), description="numbered places in the documents, best first"
+    )
+    signs: tuple[str, ...] = Field(
+        default=(), description="kinds of attack whose wording was found in the turn; a hint"
+    )
+    reviews_documents: bool = Field(
+        default=False, description="whether the desk checks documents against rules"
+    )
+
+
+class ScopeOutput(BaseModel, frozen=True):
+    """The verdict and why."""
+
+    verdict: Verdict
+    confidence: Confidence
+    analysis: str = Field(description="one sentence")
+    meanings: tuple[int, ...] = Field(
+        default=(), description="only if unclear: the numbers of the places that it could mean"
+    )
+
+
+SCOPE = Task(
+    name="scope",
+    inputs=ScopeInputs,
+    output=ScopeOutput,
+    max_output_tokens=256,
+    time_share=PREPARING_SHARE,
+)
+"""Asks whether a question is the desk's business."""
+
+
+class UnderstandInputs(BaseModel, frozen=True):
+    """The last turn with places such as `⟦1⟧`, its conversation, and what the documents hold."""
+
+    text: str = Field(description="what the user typed, protected parts as places")
+    language: str = Field(description="of the text, ISO 639-1")
+    history: tuple[Turn, ...] = Field(default=(), description="oldest first")
+    history_summary: str = ""
+    open_pause: Pause | None = Field(default=None, description="the desk's open question")
+    domain_name: str
+    domain_scope: str = ""
+    strictness: Strictness = "medium"
+    nearest: tuple[str, ...] = Field(default=(), description="numbered pages, the best first")
+    signs: tuple[str, ...] = Field(
+        default=(), description="kinds of attack whose wording was found in the turn; a hint"
+    )
+    reviews_documents: bool = Field(
+        default=False, description="whether the desk checks documents against rules"
+    )
+
+
+class RareDetails(BaseModel, frozen=True):
+    """What few turns need; a field that does not apply stays empty."""
+
+    corrections: tuple[str, ...] = Field(
+        default=(), description="misspelt English words: wrong -> right"
+    )
+    questions: tuple[str, ...] = Field(
+        default=(), description="only of a turn with several questions: each in English"
+    )
+    meanings: tuple[int, ...] = Field(
+        default=(), description="only if unclear: the numbers of the pages that it could mean"
+    )
+    reason: str = Field(
+        default="", description="unless within: what is unclear, or why it is outside"
+    )
+    act: Act | None = Field(default=None, description="only if the turn asks nothing new")
+    style: AnswerStyle = Field(default="", description="only with `rephrase`")
+    answer_language: str = Field(
+        default="", description="only if the user asks for a language: its ISO 639-1 code"
+    )
+    assumption: str = Field(
+        default="", description="only if the user wants an answer without choosing"
+    )
+
+
+class UnderstandOutput(BaseModel, frozen=True):
+    """What most turns need; the user waits for each token.
+
+    The question is first: it is known before the rest is written.
+    """
+
+    canonical_question: str = Field(
+        default="", description="in English; empty: the turn is this question already"
+    )
+    context_type: ContextType
+    verdict: Verdict
+    details: RareDetails | None = Field(default=None, description="null for most turns")
+
+
+UNDERSTAND = Task(
+    name="understand",
+    inputs=UnderstandInputs,
+    output=UnderstandOutput,
+    max_output_tokens=1024,
+    time_share=PREPARING_SHARE,
+)
+"""Asks in one call what the user's last turn means, and whether it is the desk's business."""
+
+
+LONGEST_ANSWER = 2_000
+"""Characters of an answer that are shown."""
+
+
+class AnsweredQuestion(BaseModel, frozen=True):
+    """A question that the owner has answered, with the answer, perhaps cut."""
+
+    number: int
+    question: str
+    answer: str
+
+
+class MatchVerifiedInputs(BaseModel, frozen=True):
+    """The question of the user, and the answered questions that come nearest to it."""
+
+    question: str = Field(description="in a form that needs no conversation")
+    text: str = Field(default="", description="what the user typed")
+    answered: tuple[AnsweredQuestion, ...] = Field(description="the nearest first")
+
+
+class MatchVerifiedOutput(BaseModel, frozen=True):
+    """The answered question that means the same, and why."""
+
+    analysis: str = Field(description="one sentence")
+    number: int = Field(ge=0, description="of the answered question; 0: none means the same")
+
+
+MATCH_VERIFIED = Task(
+    name="match_verified",
+    inputs=MatchVerifiedInputs,
+    output=MatchVerifiedOutput,
+    max_output_tokens=200,
+    time_share=PREPARING_SHARE,
+)
+"""Asks whether a question means the same as one that the owner of the desk has answered."""
+
+
+class ClarifyInputs(BaseModel, frozen=True):
+    """Why the desk asks or declines, and the fixed text that it would say otherwise."""
+
+    reason: ClarificationReason
+    message: str = Field(default="", description="what is unclear or missing")
+    question: str = Field(default="", description="the user's question, standing alone")
+    options: tuple[str, ...] = Field(default=(), description="places shown below the text")
+    history: tuple[Turn, ...] = ()
+    language: str = Field(description="of the user, ISO 639-1")
+    topic: str
+    stage: str = Field(default="", description="who in the flow asks")
+    fixed_text: str = Field(description="in the user's language where there is one, else English")
+
+
+class ClarifyOutput(BaseModel, frozen=True):
+    """The wording."""
+
+    text: str = Field(description="two sentences at most, in the user's language")
+
+
+CLARIFY = Task(
+    name="clarify",
+    inputs=ClarifyInputs,
+    output=ClarifyOutput,
+    temperature=0.2,
+    max_output_tokens=400,
+    time_share=PREPARING_SHARE,
+)
+"""Asks for the wording of a question back, or of a polite refusal."""

@@ -1,0 +1,463 @@
+"""The tasks of the specialists, who review documents."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from llm.port import Task
+
+
+class SpecialistInputs(BaseModel, frozen=True):
+    """The question with its context, and what the tools have found for this specialist so far."""
+
+    question: str
+    language: str = Field(default="en", description="of the user, ISO 639-1")
+    original_query: str = Field(default="", description="as the user wrote it")
+    recent_turns: tuple[str, ...] = Field(default=(), description="the last ones, shortened")
+    previous_outputs: str = Field(
+        default="", description="what other specialists left, as compact JSON, shortened"
+    )
+    retrieved: tuple[str, ...] = Field(default=(), description="documents and places, a line each")
+    gathered: tuple[str, ...] = Field(default=(), description="results of tools, shortened")
+    output_schema: str = Field(
+        default="", description="JSON schema of the answer, where tools may be called first"
+    )
+
+
+class TextUnit(BaseModel, frozen=True):
+    """A piece of a document under its id."""
+
+    id: str
+    heading: str = ""
+    text: str
+    language: str = "en"
+
+
+class KnownRequirement(BaseModel, frozen=True):
+    """A requirement as later specialists read it."""
+
+    id: str
+    statement: str
+    kind: str = "duty"
+    severity: str = "mandatory"
+    addressee: str = ""
+    condition: str = ""
+    heading: str = Field(default="", description="where the law says it")
+    quotation: str = Field(default="", description="the words of the law")
+
+
+class KnownVerdict(BaseModel, frozen=True):
+    """A verdict as later specialists read it: compressed."""
+
+    requirement_id: str
+    status: str
+    confidence: float | None = Field(default=None, ge=0, le=1)
+    note: str = ""
+    evidence: tuple[str, ...] = ()
+
+
+class CandidateDocument(BaseModel, frozen=True):
+    """A document that the question may mean."""
+
+    id: str
+    title: str
+    source: str = ""
+    language: str = "en"
+    is_attached: bool = Field(
+        default=False, description="whether the user gave it to the conversation"
+    )
+    beginning: str = Field(default="", description="of its text")
+
+
+class ExtractorInputs(SpecialistInputs):
+    """The documents that may be meant, and the passages that were found."""
+
+    candidates: tuple[CandidateDocument, ...] = ()
+    passages: tuple[TextUnit, ...] = ()
+    most_results: int = Field(default=6, ge=1, description="of a search")
+
+
+class ExtractorOutput(BaseModel, frozen=True):
+    """The documents by their roles, and the passages worth reading; ids of the inputs only."""
+
+    analysis: str = Field(default="", description="in one or two sentences")
+    documents: tuple[str, ...] = Field(default=(), description="ids of documents to be reviewed")
+    against: tuple[str, ...] = Field(
+        default=(), description="ids of the laws or rules that they are reviewed against"
+    )
+    chunk_ids: tuple[str, ...] = Field(default=(), description="ids of useful passages")
+    notes: tuple[str, ...] = Field(default=(), description="what was assumed or not found")
+
+
+EXTRACTOR = Task(
+    name="extractor", inputs=ExtractorInputs, output=ExtractorOutput, max_output_tokens=4096
+)
+"""Chooses the documents of a review, and the passages that a question needs."""
+
+
+class ClassifierInputs(SpecialistInputs):
+    """The beginnings of the documents, by their ids."""
+
+    documents: tuple[TextUnit, ...] = ()
+
+
+class ClassifiedDocument(BaseModel, frozen=True):
+    """The classes of one document."""
+
+    document_id: str
+    document_type: str = Field(description="law, contract, policy, report, manual or other")
+    domain: str = Field(description="legal, data protection, financial, technical, ... or other")
+    complexity: Literal["low", "medium", "high"]
+    language: str = Field(description="ISO 639-1")
+    sensitivity: str = Field(
+        description="special categories, confidential, personal, internal or public"
+    )
+
+
+class ClassifierOutput(BaseModel, frozen=True):
+    """The classes of all documents of the inputs."""
+
+    documents: tuple[ClassifiedDocument, ...]
+
+
+CLASSIFIER = Task(
+    name="classifier", inputs=ClassifierInputs, output=ClassifierOutput, max_output_tokens=2048
+)
+"""Classifies documents in five dimensions."""
+
+
+class RequirementExtractorInputs(SpecialistInputs):
+    """A part of a law: its units in order."""
+
+    target_law: str
+    units: tuple[TextUnit, ...]
+    document_language: str = Field(
+        default="en", description="of the reviewed document, for `fulfilled_by` and `broken_by`"
+    )
+
+
+class ListedRequirement(BaseModel, frozen=True):
+    """One atomic rule: something that can be verified by itself."""
+
+    id: str = Field(default="", description="such as REQ-001; numbered again afterwards")
+    source_section: str = Field(description="the id of the unit that says it")
+    quotation: str = Field(
+        default="", description="the words of the unit that say it, copied exactly"
+    )
+    requirement: str = Field(
+        min_length=1, description="the rule in one sentence that can be checked by itself"
+    )
+    severity: Literal["mandatory", "recommended", "optional"] = "mandatory"
+    applicability: str = Field(default="", description="the condition; empty: always")
+    kind: Literal["duty", "ban", "permission", "definition"] = "duty"
+    addressee: str = Field(default="", description="who has to act")
+    granularity: Literal["sentence", "item", "unit"] = Field(
+        default="sentence", description="how much of the unit it is"
+    )
+    fulfilled_by: str = Field(
+        default="", description="a clause of the document, in its language, that would fulfil it"
+    )
+    broken_by: str = Field(
+        default="", description="a clause of the document, in its language, that would break it"
+    )
+
+
+class UnitWithout(BaseModel, frozen=True):
+    """A unit that demands nothing of a document."""
+
+    source_section: str = Field(description="its id")
+    reason: str = Field(description="why, such as: a heading, says only when the law begins")
+
+
+class RequirementExtractorOutput(BaseModel, frozen=True):
+    """Every unit of the inputs, in the checklist or in `without`."""
+
+    checklist: tuple[ListedRequirement, ...]
+    without: tuple[UnitWithout, ...] = ()
+    target_law: str = ""
+
+
+REQUIREMENT_EXTRACTOR = Task(
+    name="requirement_extractor",
+    inputs=RequirementExtractorInputs,
+    output=RequirementExtractorOutput,
+    max_output_tokens=8192,
+)
+"""Lists what a part of a law obliges, forbids, permits and defines."""
+
+
+Effect = Literal["fulfils", "breaks", "unclear"]
+
+
+class ClauseReading(BaseModel, frozen=True):
+    """What a passage of the document does to a requirement."""
+
+    passage: str = Field(description="its id")
+    requirement_id: str
+    effect: Effect
+    reason: str = Field(default="", description="in one sentence")
+
+
+class ComparedMeasures(BaseModel, frozen=True):
+    """Numbers of a requirement and of a passage in the same unit, compared by code."""
+
+    requirement_id: str
+    passage: str
+    lines: tuple[str, ...]
+
+
+class ComplianceInputs(SpecialistInputs):
+    """Requirements and passages of a document, and what is known about them."""
+
+    direction: Literal["clauses", "requirements"] = "requirements"
+    document: str = Field(default="", description="its title")
+    law: str = Field(default="", description="its title")
+    requirements: tuple[KnownRequirement, ...]
+    passages: tuple[TextUnit, ...]
+    is_whole: bool = Field(default=False, description="whether these are all of the document")
+    comparisons: tuple[ComparedMeasures, ...] = ()
+    readings: tuple[ClauseReading, ...] = Field(
+        default=(), description="what the reading of the clauses has found"
+    )
+
+
+class QuotedPassage(BaseModel, frozen=True):
+    """A part of a passage as evidence."""
+
+    passage: str = Field(description="its id")
+    quotation: str = Field(default="", description="the words that decide, copied exactly")
+
+
+class RequirementVerdict(BaseModel, frozen=True):
+    """The verdict about one requirement; the reason comes before what follows from it."""
+
+    requirement_id: str
+    reason: str = Field(default="", description="in one or two sentences")
+    evidence: tuple[QuotedPassage, ...] = Field(default=(), description="none for a gap")
+    status: Literal["COMPLIANT", "VIOLATION", "GAP", "UNDECIDED"]
+    confidence: float = Field(ge=0, le=1, description="the probability that the status is right")
+
+
+class ComplianceOutput(BaseModel, frozen=True):
+    """What was asked for: the readings of the clauses, or a verdict for each requirement."""
+
+    readings: tuple[ClauseReading, ...] = ()
+    verdicts: tuple[RequirementVerdict, ...] = ()
+    notes: tuple[str, ...] = Field(default=(), description="what could not be judged, and why")
+
+
+COMPLIANCE = Task(
+    name="compliance", inputs=ComplianceInputs, output=ComplianceOutput, max_output_tokens=8192
+)
+"""Compares a document with requirements: what each clause does to them, and the verdict of each.
+
+The clauses are read first (`direction` clauses), so that a verdict knows every clause that another
+reading has found to matter.
+"""
+
+
+class RiskVerifierInputs(SpecialistInputs):
+    """The violated and unmet requirements with their verdicts."""
+
+    requirements: tuple[KnownRequirement, ...]
+    verdicts: tuple[KnownVerdict, ...]
+
+
+class RankedRisk(BaseModel, frozen=True):
+    """The risk of one violation or gap."""
+
+    requirement_id: str
+    category: Literal["Legal", "Financial", "Operational", "Compliance", "Reputational"]
+    severity: int = Field(ge=1, le=5)
+    likelihood: int = Field(ge=1, le=5)
+    reason: str
+    mitigation: str = Field(description="what would lessen it, in one sentence")
+
+
+class RiskVerifierOutput(BaseModel, frozen=True):
+    """The risks, the greatest first."""
+
+    risks: tuple[RankedRisk, ...]
+
+
+RISK_VERIFIER = Task(
+    name="risk_verifier",
+    inputs=RiskVerifierInputs,
+    output=RiskVerifierOutput,
+    max_output_tokens=4096,
+)
+"""Ranks the risks of violations and gaps."""
+
+
+class CitedStatement(BaseModel, frozen=True):
+    """A statement with its citation, and the text of the passage; empty: nothing was found."""
+
+    id: str
+    statement: str
+    citation: str
+    passage: str = ""
+    place: str = ""
+    language: str = "en"
+    known: tuple[str, ...] = Field(default=(), description="problems that code has proved")
+
+
+class CitationAuditorInputs(SpecialistInputs):
+    """The statements to check."""
+
+    statements: tuple[CitedStatement, ...]
+
+
+class CheckedStatement(BaseModel, frozen=True):
+    """The findings about one statement."""
+
+    id: str
+    exists: bool = True
+    says: Literal["yes", "partly", "no", "contradicts"]
+    omitted: tuple[str, ...] = Field(default=(), description="conditions that it leaves out")
+    is_well_formatted: bool = True
+    problems: tuple[str, ...] = Field(default=(), description="sentences for people; none: good")
+
+
+class CitationAuditorOutput(BaseModel, frozen=True):
+    """The findings about all statements of the inputs."""
+
+    statements: tuple[CheckedStatement, ...]
+
+
+CITATION_AUDITOR = Task(
+    name="citation_auditor",
+    inputs=CitationAuditorInputs,
+    output=CitationAuditorOutput,
+    max_output_tokens=2048,
+)
+"""Checks citations: whether the source exists, says it, says all of it, and is well formatted."""
+
+
+class GapSynthesizerInputs(SpecialistInputs):
+    """All requirements with verdicts, some passages of the document, and wrong citations."""
+
+    requirements: tuple[KnownRequirement, ...]
+    verdicts: tuple[KnownVerdict, ...]
+    headings: dict[str, str] = Field(
+        default_factory=dict, description="the heading of each requirement in the law, by its id"
+    )
+    passages: tuple[TextUnit, ...] = ()
+    wrong_citations: tuple[str, ...] = ()
+    today: str = Field(default="", description="the date in UTC, as 2026-01-31")
+
+
+class FoundGap(BaseModel, frozen=True):
+    """One gap."""
+
+    kind: Literal["regulatory", "coverage", "consistency", "citation", "temporal"]
+    summary: str
+    requirement_ids: tuple[str, ...] = ()
+    passages: tuple[str, ...] = Field(default=(), description="ids of the passages it is about")
+
+
+class GapSynthesizerOutput(BaseModel, frozen=True):
+    """The gaps, in the order of their kinds."""
+
+    gaps: tuple[FoundGap, ...]
+
+
+GAP_SYNTHESIZER = Task(
+    name="gap_synthesizer",
+    inputs=GapSynthesizerInputs,
+    output=GapSynthesizerOutput,
+    max_output_tokens=4096,
+)
+"""Collects gaps of five kinds from the verdicts, the document and the audit of citations."""
+
+
+class ReportGeneratorInputs(SpecialistInputs):
+    """What the specialists found, compressed."""
+
+    document: str
+    law: str
+    counts: dict[str, int] = Field(default_factory=dict, description="verdicts by status")
+    requirements: tuple[KnownRequirement, ...] = ()
+    verdicts: tuple[KnownVerdict, ...] = ()
+    risks: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
+    errors: tuple[str, ...] = Field(default=(), description="what specialists could not do")
+
+
+class Recommendation(BaseModel, frozen=True):
+    """What to change because of one finding."""
+
+    requirement_id: str
+    advice: str = Field(description="which clause to change or to add, with the words to put there")
+
+
+class ReportGeneratorOutput(BaseModel, frozen=True):
+    """Sentences for the report."""
+
+    summary: tuple[str, ...] = Field(default=(), description="at most five sentences")
+    recommendations: tuple[Recommendation, ...] = Field(
+        default=(), description="one for each finding, the most urgent first"
+    )
+
+
+REPORT_GENERATOR = Task(
+    name="report_generator",
+    inputs=ReportGeneratorInputs,
+    output=ReportGeneratorOutput,
+    max_output_tokens=4096,
+)
+"""Writes the executive summary and the recommendations of a report; all else is composed."""
+
+
+class FindingText(BaseModel, frozen=True):
+    """A finding in one sentence, and the ids of the sources that show it."""
+
+    text: str
+    sources: tuple[str, ...]
+
+
+class SynthesisSource(BaseModel, frozen=True):
+    """A passage that was really read; only these may be cited."""
+
+    id: str
+    place: str
+    language: str | None = None
+    text: str
+
+
+class SynthesisInputs(SpecialistInputs):
+    """The findings in the user's language, and the sources."""
+
+    language_name: str = Field(default="", description="of the answer, in English")
+    findings: tuple[FindingText, ...] = ()
+    sources: tuple[SynthesisSource, ...]
+    notes: tuple[str, ...] = Field(
+        default=(), description="what was left out, added, assumed, or went wrong"
+    )
+    analysis: str = Field(default="", description="what was wrong with the answer before")
+    attempt: int = 0
+    may_ask_again: bool = Field(default=False, description="whether one more round is possible")
+
+
+class FurtherWork(BaseModel, frozen=True):
+    """A specialist that has to work once more before there can be an answer."""
+
+    specialist: str = Field(description="its name, such as extractor or compliance")
+    focus: str = Field(description="what it has to find or decide, in one sentence")
+
+
+class SynthesisOutput(BaseModel, frozen=True):
+    """The answer, or its missing part."""
+
+    status: Literal["answered", "insufficient_context"] = "answered"
+    answer: str = Field(default="", description="Markdown; each claim ends with \\cite{id}")
+    missing: str = Field(default="", description="what the sources do not say")
+    further: FurtherWork | None = Field(
+        default=None,
+        description="null unless a round is possible and the answer would be wrong without it",
+    )
+
+
+SYNTHESIS = Task(
+    name="synthesis", inputs=SynthesisInputs, output=SynthesisOutput, max_output_tokens=4096
+)
+r"""Writes the answer from what the specialists found, with `\cite{id}` for each claim."""

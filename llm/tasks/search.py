@@ -1,0 +1,162 @@
+"""The tasks of a search and its answer: other wordings, the answer, the judgement about it."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from envelope.conversation import AnswerStyle
+from envelope.sources import FoundPart
+from llm.port import Task
+from llm.tasks.question import Confidence
+
+
+class HydeExpansionInputs(BaseModel, frozen=True):
+    """The search, and the question that it is for."""
+
+    query: str
+    question: str = ""
+    language: str = Field(default="en", description="of the user, ISO 639-1")
+
+
+class HydeExpansionOutput(BaseModel, frozen=True):
+    """Wordings to search by; nobody reads them as facts."""
+
+    passage: str = Field(
+        default="", description="a short passage as the documents could have it, invented"
+    )
+    queries: tuple[str, ...] = Field(
+        default=(), description="at most 3 searches with other words for the same thing"
+    )
+
+
+HYDE_EXPANSION = Task(
+    name="hyde_expansion",
+    inputs=HydeExpansionInputs,
+    output=HydeExpansionOutput,
+    max_output_tokens=512,
+)
+"""Asks for other wordings of a search: a passage that would answer it (HyDE), and queries."""
+
+
+class PromptSource(BaseModel, frozen=True):
+    """A part of a section that may be cited, under its number."""
+
+    number: int = Field(ge=1)
+    chunk_id: str
+    place: str = Field(description="crumbs and headings, joined")
+    language: str | None = None
+    version: str = Field(default="", description="that its document states; `place` has it, too")
+    text: str
+    found: tuple[FoundPart, ...] = Field(
+        default=(), description="the chunks in it that the search found, best first"
+    )
+
+
+class RespondInputs(BaseModel, frozen=True):
+    """The question, the sources, and the complaints about an earlier answer."""
+
+    question: str
+    language: str = Field(description="of the answer, ISO 639-1")
+    sources: tuple[PromptSource, ...]
+    augmented_prompt: str = Field(
+        default="",
+        description="`sources` and `question` as text, each in a data block; empty: not made yet",
+    )
+    language_name: str = Field(default="", description="of the answer, in English")
+    domain_name: str = Field(default="", description="the desk's name, as settings have it")
+    domain_scope: str = Field(default="", description="the subject of the documents")
+    names: tuple[str, ...] = Field(default=(), description="names that are never translated")
+    glossary: tuple[str, ...] = Field(default=(), description="terms and how answers use them")
+    tone: str = Field(default="", description="of the answer, as settings have it")
+    formatting: str = Field(default="", description="of the answer, as settings have it")
+    today: str = Field(default="", description="the date in UTC, as 2026-01-31")
+    history: tuple[str, ...] = Field(
+        default=(), description="earlier turns without citations, oldest first; no source"
+    )
+    assumption: str = ""
+    style: AnswerStyle = Field(default="", description="the form in which the user wants it")
+    earlier: str = Field(default="", description="the answer before, without what was left out")
+    analysis: str = Field(default="", description="what was wrong with the answer before")
+    attempt: int = 0
+
+
+class RespondOutput(BaseModel, frozen=True):
+    """The answer, or the missing information."""
+
+    status: Literal["answered", "insufficient_context", "missing_details"]
+    answer: str = Field(default="", description="Markdown; claims end with [n]")
+    confidence: Confidence = 0.0
+    missing: str = Field(
+        default="", description="in a few words: what the sources, or the question, do not say"
+    )
+
+
+RESPOND = Task(name="respond", inputs=RespondInputs, output=RespondOutput, max_output_tokens=2048)
+"""Asks for an answer that says only what the given sources say, each claim with its source."""
+
+
+class JudgedSource(BaseModel, frozen=True):
+    """A source that the writer of the answer had, under the number that the answer gives it.
+
+    Sources that the answer does not cite have the numbers after those that it cites.
+    """
+
+    number: int = Field(ge=1)
+    place: str = Field(description="title, crumbs and headings, joined")
+    text: str
+    is_cut: bool = Field(default=False, description="its section says more than `text`")
+
+
+class Passage(BaseModel, frozen=True):
+    """A passage of the answer that needs a verdict, and what a check without a model found."""
+
+    number: int = Field(ge=1)
+    text: str
+    note: str = ""
+
+
+class JudgeInputs(BaseModel, frozen=True):
+    """The question, the answer, its sources, and the passages that need a verdict."""
+
+    question: str
+    language: str = Field(description="of the user, ISO 639-1")
+    language_name: str = Field(default="", description="of the user, in English")
+    answer: str
+    passages: tuple[Passage, ...] = ()
+    sources: tuple[JudgedSource, ...] = ()
+    missing: str = Field(default="", description="what the writer did not find in the sources")
+    assumption: str = Field(default="", description="what the answer assumes the user to mean")
+    attempt: int = 0
+
+
+class Verdict(BaseModel, frozen=True):
+    """Whether sources support a passage; the reason comes before the verdict."""
+
+    passage: int = Field(ge=0, description="its number; 0 for another one that you doubt")
+    quote: str = Field(description="the words it is about, exactly as they stand in the answer")
+    reason: str = Field(default="", description="in at most ten words, before the verdict")
+    supported: bool
+
+
+class JudgeOutput(BaseModel, frozen=True):
+    """The verdicts, the measures, and the decision.
+
+    Models write the fields in this order: reasons come before what follows from them.
+    """
+
+    claims_read: int = Field(ge=0, description="how many claims of the answer were compared")
+    verdicts: tuple[Verdict, ...] = Field(
+        default=(), description="one for each numbered passage and for each claim in doubt"
+    )
+    missing: tuple[str, ...] = Field(default=(), description="what was asked and is not answered")
+    completeness: float = Field(ge=0, le=1, description="how far the answer meets the question")
+    accuracy: float = Field(ge=0, le=1, description="how far the sources say what it says")
+    language_matches: bool = Field(description="the answer is in the user's language")
+    analysis: str = Field(
+        default="", description="for whoever writes the next answer; empty when it is approved"
+    )
+    decision: Literal["approve", "regenerate", "research", "clarify"]
+
+
+JUDGE = Task(name="judge", inputs=JudgeInputs, output=JudgeOutput, max_output_tokens=2048)
+"""Judges whether sources support an answer, and how far it meets the question."""

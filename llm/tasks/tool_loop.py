@@ -1,0 +1,98 @@
+"""The tasks of the tool loop: the choice of the way, the calls of tools, the assessment."""
+
+from pydantic import BaseModel, Field
+
+from envelope.tool_loop import QueryType
+from llm.port import PREPARING_SHARE, ModelMessage, Task
+
+
+class TriageInputs(BaseModel, frozen=True):
+    """The question, and the earlier turns that it refers to."""
+
+    question: str
+    documents: tuple[str, ...] = Field(
+        default=(), description="ids, titles, kinds and versions; the last line counts the others"
+    )
+    related: tuple[str, ...] = Field(default=(), description="earlier user turns, newest first")
+    domain_name: str = Field(default="", description="the desk's name, as settings have it")
+    domain_scope: str = Field(default="", description="the subject of the documents")
+
+
+class TriageOutput(BaseModel, frozen=True):
+    """The judgement about the question; the reason comes before what follows from it."""
+
+    reasoning: str = Field(default="", description="in one sentence, before the numbers")
+    query_type: QueryType = QueryType.UNKNOWN
+    semantic_type: str = Field(
+        default="", description="the kind of answer: fact, list, steps, comparison, number, ..."
+    )
+    complexity: int = Field(ge=0, le=100, description="0: one look suffices; 100: a project")
+    vagueness: float = Field(ge=0, le=1, description="0: clear; 1: nobody can tell what is meant")
+    needs_clarification: bool = False
+    agent_sequence: tuple[str, ...] = Field(
+        default=(), description="specialists for compliance, risk and reporting; else empty"
+    )
+
+
+TRIAGE = Task(
+    name="triage",
+    inputs=TriageInputs,
+    output=TriageOutput,
+    max_output_tokens=512,
+    time_share=PREPARING_SHARE,
+)
+"""Chooses the way in which a question is answered, by how much it needs."""
+
+
+class ReasonInputs(BaseModel, frozen=True):
+    """The question, and what the plan may use."""
+
+    question: str
+    language_name: str = Field(default="", description="of the user, in English")
+    domain_name: str = Field(default="", description="the desk's name, as settings have it")
+    domain_scope: str = Field(default="", description="the subject of the documents")
+    today: str = Field(default="", description="the date in UTC, as 2026-01-31")
+    versions: tuple[str, ...] = Field(default=(), description="that documents state")
+    documents: tuple[str, ...] = Field(
+        default=(), description="ids, titles, kinds and versions; the last line counts the others"
+    )
+    combinations: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, description="tools that are often called together, by purpose"
+    )
+    most_calls: int = Field(default=8, ge=1, description="calls of one message")
+
+
+REASON = Task(name="reason", inputs=ReasonInputs, output=ModelMessage, max_output_tokens=2048)
+"""Plans calls of tools for a question: a conversation in which the model may call tools."""
+
+
+class AssessedSource(BaseModel, frozen=True):
+    """A source that the answer was written from, with the number that the answer cites."""
+
+    number: int = Field(ge=1)
+    text: str
+
+
+class AssessInputs(BaseModel, frozen=True):
+    """The question, the answer, and its sources."""
+
+    question: str
+    answer: str
+    sources: tuple[AssessedSource, ...] = ()
+    unanswered: str = Field(default="", description="what the writer says that the sources lack")
+
+
+class AssessOutput(BaseModel, frozen=True):
+    """Four criteria, each 1 to 10; the gaps come before the numbers."""
+
+    missing: tuple[str, ...] = Field(
+        default=(), description="what was asked and is not answered, each as words to search for"
+    )
+    completeness: float = Field(ge=1, le=10)
+    accuracy: float = Field(ge=1, le=10)
+    clarity: float = Field(ge=1, le=10)
+    specificity: float = Field(ge=1, le=10)
+
+
+ASSESS = Task(name="assess", inputs=AssessInputs, output=AssessOutput, max_output_tokens=512)
+"""Assesses an answer of the tool loop, and says what a further round should look for."""
