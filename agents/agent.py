@@ -2,7 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from pydantic import BaseModel
 
@@ -10,7 +11,9 @@ from envelope.conversation import ClarificationReason
 from envelope.outcome import HopOutcome
 from envelope.role import Role
 from envelope.run import OUTSIDE, Run
+from envelope.specialists import SpecialistProfile
 from envelope.texts import Texts
+from envelope.tool_loop import QueryType, WayName
 
 if TYPE_CHECKING:
     from envelope.verified import VerifiedAnswer
@@ -21,25 +24,105 @@ if TYPE_CHECKING:
     from llm.port import Model
     from memory.learned_outcomes import LoggedOutcome
     from memory.work_store import RedisWorkStore
+    from tools.calls import ToolReceipts
     from tools.catalog import ToolCatalog
-    from tools.effects import ToolReceipts
     from tools.executor import ToolBudget
+
 
 R = TypeVar("R", bound=BaseModel)
 W = TypeVar("W", bound=BaseModel)
-S = TypeVar("S", covariant=True)
 
 
-class AgentParts(Protocol[S]):
-    """The dependencies that the assembly offers to the agents of one assistant.
-
-    An agent that needs settings declares them as a protocol next to its `Reads` and `Writes`.
-    """
+class AgentSettings(Protocol):
+    """The settings of an assistant that its agents need, with the names that `config/` defines."""
 
     @property
-    def settings(self) -> S:
-        """The settings of the assistant, with the names that `config/` defines."""
-        ...
+    def domain_name(self) -> str: ...
+
+    @property
+    def domain_scope(self) -> str: ...
+
+    @property
+    def domain_tone(self) -> str: ...
+
+    @property
+    def domain_formatting(self) -> str: ...
+
+    @property
+    def product_names(self) -> tuple[str, ...]: ...
+
+    @property
+    def glossary(self) -> tuple[str, ...]: ...
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def default_language(self) -> str: ...
+
+    @property
+    def way(self) -> WayName: ...
+
+    @property
+    def context_tokens(self) -> int: ...
+
+    @property
+    def search_results_limit(self) -> int: ...
+
+    @property
+    def combines_understanding(self) -> bool: ...
+
+    @property
+    def guardrails_strictness(self) -> Literal["low", "medium", "high"]: ...
+
+    @property
+    def judge(self) -> Literal["always", "doubt", "never"]: ...
+
+    @property
+    def quality_threshold(self) -> float: ...
+
+    @property
+    def search_below_complexity(self) -> int: ...
+
+    @property
+    def specialists_above_complexity(self) -> int: ...
+
+    @property
+    def specialists_kinds(self) -> tuple[QueryType, ...]: ...
+
+    @property
+    def swarm_above_complexity(self) -> int: ...
+
+    @property
+    def multi_tool_enabled(self) -> bool: ...
+
+    @property
+    def max_tool_calls(self) -> int: ...
+
+    @property
+    def tool_timeout_seconds(self) -> float: ...
+
+    @property
+    def specialists(self) -> Mapping[str, SpecialistProfile]: ...
+
+    @property
+    def swarm_strategy(self) -> str: ...
+
+    @property
+    def swarm_workers(self) -> int: ...
+
+    @property
+    def swarm_retries(self) -> int: ...
+
+    @property
+    def swarm_enough_share(self) -> float: ...
+
+
+class AgentParts(Protocol):
+    """The dependencies that the assembly offers to the agents of one assistant."""
+
+    @property
+    def settings(self) -> AgentSettings: ...
 
     @property
     def model(self) -> "Callable[[str], Model]":
@@ -167,7 +250,7 @@ class Agent(ABC, Generic[R, W]):
     """The run in which this instance works; models, tools and stores receive it with each call."""
 
     @classmethod
-    def make(cls, parts: AgentParts[Any]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         """Return the agent, built from the `parts` that it needs; by default from none."""
         return cls()
 
@@ -180,3 +263,30 @@ class Agent(ABC, Generic[R, W]):
     @abstractmethod
     async def work(self, reads: R) -> HopOutcome[W]:
         """Return the attributes that the payload gains."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeskDomain:
+    """The desk's settings: name, subject, untranslated names, terms with their use, and style.
+
+    `tone` and `formatting` concern the form of answers and leave their content as it is.
+    """
+
+    name: str = ""
+    scope: str = ""
+    product_names: tuple[str, ...] = ()
+    glossary: tuple[str, ...] = ()
+    tone: str = ""
+    formatting: str = ""
+
+    @classmethod
+    def of(cls, settings: AgentSettings) -> Self:
+        """Return the facts about the desk that these settings state."""
+        return cls(
+            name=settings.domain_name,
+            scope=settings.domain_scope,
+            product_names=settings.product_names,
+            glossary=settings.glossary,
+            tone=settings.domain_tone,
+            formatting=settings.domain_formatting,
+        )

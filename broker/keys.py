@@ -59,11 +59,6 @@ def stream_key(role: str, shard: int) -> str:
     return f"rd:{shard_tag(shard)}:stream:{in_key(role)}"
 
 
-def stream_of(role: str, question: Question, shards: int) -> str:
-    """Return the stream on which `role` receives this question."""
-    return stream_key(role, shard_of(question.conversation, shards))
-
-
 def results_key(result_list: str, shard: int) -> str:
     """Return the stream that contains the final replies for a push channel."""
     return f"rd:{shard_tag(shard)}:results:{in_key(result_list)}"

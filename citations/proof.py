@@ -142,12 +142,6 @@ class SourceTexts:
         ]
 
 
-def has_code(texts: Iterable[str], code: str) -> bool:
-    """Return whether one of `texts` contains this code, white space aside."""
-    bare = "".join(code.split())
-    return any(bare in "".join(text.split()) for text in texts)
-
-
 def _choose(found: Sequence[int], preferred: Collection[int]) -> int | None:
     return next((one for one in found if one in preferred), found[0] if found else None)
 

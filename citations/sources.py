@@ -1,10 +1,14 @@
-"""Determines the links and addresses that an answer may contain, from the sources that it cites."""
+"""Determines what an answer may contain of its sources: links and addresses, and names of places.
+
+Places are worded for people who choose one of them; the nearest pages are offered.
+"""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from citations.addresses import addresses_of, is_on, web_hosts_of
-from citations.links import Allowed, LinkedPage, addresses_held, allow
-from envelope.sources import SourceReference, SourceUsed
+from citations.addresses import addresses_of, is_on, page_of, web_hosts_of
+from citations.links import Allowed, LinkedPage, addresses_held, allow, plain_line
+from envelope.conversation import ClarificationOption, SuggestedAction
+from envelope.sources import SearchResult, SourceReference, SourceUsed
 
 
 def collect_allowed(
@@ -67,3 +71,78 @@ def _with(
 def _text(reference: SourceReference, context: str) -> str:
     start, end = reference.span
     return context[start:end]
+
+
+def choose_alternatives(
+    options: Sequence[ClarificationOption], most: int
+) -> tuple[ClarificationOption, ...]:
+    """Return at most `most` places that are real alternatives, worded by their difference.
+
+    A place is no alternative to a place below it. Places of the same name get the part of their
+    crumbs in brackets in which they differ. Names and crumbs are plain lines. Fewer than two places
+    are no choice: the result is then empty.
+    """
+    cleaned = [_clean(option) for option in options]
+    distinct = [option for option in dict.fromkeys(cleaned) if option.label]
+    lowest = [option for option in distinct if not any(_is_above(option, one) for one in distinct)]
+    chosen = lowest if len(lowest) > 1 else distinct
+    worded = {option.label: option for option in (_word(one, chosen) for one in chosen)}
+    return tuple(worded.values())[:most] if len(worded) > 1 else ()
+
+
+def _clean(option: ClarificationOption) -> ClarificationOption:
+    crumbs = tuple(filter(None, map(plain_line, option.crumbs)))
+    return ClarificationOption(label=plain_line(option.label), crumbs=crumbs)
+
+
+def _path(option: ClarificationOption) -> tuple[str, ...]:
+    """Return the crumbs down to the place itself."""
+    ends_there = option.crumbs[-1:] == (option.label,)
+    return option.crumbs if ends_there else (*option.crumbs, option.label)
+
+
+def _is_above(option: ClarificationOption, other: ClarificationOption) -> bool:
+    above, below = _path(option), _path(other)
+    return len(above) < len(below) and below[: len(above)] == above
+
+
+def _word(option: ClarificationOption, among: Sequence[ClarificationOption]) -> ClarificationOption:
+    same = [other for other in among if other.label == option.label]
+    if len(same) < 2:
+        return option
+    shared = set(_path(option)).intersection(*(_path(other) for other in same))
+    distinctive = [crumb for crumb in _path(option) if crumb not in shared]
+    if not distinctive:
+        return option
+    return option.model_copy(update={"label": f"{option.label} ({distinctive[-1]})"})
+
+
+MOST_PAGES = 4
+
+
+def list_nearest_pages(results: Sequence[SearchResult]) -> tuple[SuggestedAction, ...]:
+    """Return the first result of each page as a page to open, at most `MOST_PAGES`."""
+    nearest = {result.document_id: result for result in reversed(results)}
+    first = [result for result in results if nearest[result.document_id] is result]
+    return tuple(_make_page(result) for result in first[:MOST_PAGES])
+
+
+def list_labels(title: str, pages: Sequence[SuggestedAction]) -> str:
+    """Return the labels of the pages as a list below `title`."""
+    return "\n".join((title, *(f"- {page.label}" for page in pages)))
+
+
+def _make_page(result: SearchResult) -> SuggestedAction:
+    """Return a page to look at, with its address if that is a web address."""
+    title = plain_line(result.title)
+    url = result.url if result.url is not None and page_of(result.url) is not None else None
+    return SuggestedAction(
+        label=title,
+        value=title,
+        kind="source",
+        url=url,
+        crumbs=tuple(map(plain_line, result.crumbs)),
+        chunk_id=result.chunk_id,
+        path=result.path,
+        anchor=result.anchor,
+    )

@@ -5,6 +5,7 @@ from typing import Literal, TypeVar
 
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsError as UnreadableSetting
 
 from agents.roster import AGENTS
 from config.answer_settings import AnswerSettings
@@ -217,6 +218,10 @@ def load_settings(**changes: object) -> Settings:
 
 def _lines(error: ValueError) -> str:
     details = getattr(error, "errors", None)
+    if isinstance(error, UnreadableSetting):
+        # Its text names the field in double quotes, and classes that nobody has heard of.
+        name = str(error).split('"')[1].upper()
+        return f'{name}: expected JSON, such as ["a", "b"] for a list or {{"a": 1}} for an object'
     if not callable(details):
         return str(error)
     lines = []

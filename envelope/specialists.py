@@ -303,7 +303,7 @@ class FindingList(BaseModel, frozen=True, extra="forbid"):
 class ReportReference(BaseModel, frozen=True, extra="forbid"):
     """The final report: the report itself if it is small, else where it is stored.
 
-    `report` is a `agents.review.report.report.ReviewReport` as JSON. `reference`
+    `report` is a `agents.review.review_report.ReviewReport` as JSON. `reference`
     names it in `RedisWorkStore`; it is set in any case.
     """
 

@@ -125,7 +125,8 @@ class Findings:
     `documents` is the number of documents in the index, `languages` their languages; None and empty
     if they were not counted. `total` counts the chunks that were found, of which `limit` are
     hits. `from_cache`: an equal search found them before. `uncompared` are the languages of
-    documents with whose meaning the question was not compared: only their words were.
+    documents with whose meaning the question was not compared: only their words were. `common`
+    are the terms of the question that stand in many chunks, so that they tell none apart.
     """
 
     hits: tuple[Hit, ...]
@@ -140,6 +141,7 @@ class Findings:
     documents: int | None = None
     languages: tuple[str, ...] = ()
     uncompared: tuple[str, ...] = ()
+    common: tuple[str, ...] = ()
     features: dict[str, float] = field(default_factory=dict)
     from_cache: bool = False
     total: int = 0

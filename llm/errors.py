@@ -72,10 +72,6 @@ class MissingKey(ModelMisconfigured):
     reason = "bad_key"
 
 
-class UnknownTask(ModelMisconfigured):
-    """The task has neither a rule nor a prompt."""
-
-
 class UnusableSchema(ModelMisconfigured):
     """The task's output has no strict JSON schema."""
 

@@ -16,17 +16,14 @@ from broker.values import WATCH, BranchSend, Fields, FrameSend, ReturnResult
 from envelope.conversation import Turn
 from envelope.encoding import brief, to_json
 from envelope.envelope import Envelope
-from envelope.merging import merge_writes
-from envelope.payload import CATALOGUE, MERGE_RULES
+from envelope.payload import CATALOGUE, MERGE_RULES, merge_writes
 from envelope.role import Role
 from envelope.specialists import ErrorSeverity
 from envelope.swarm import BY_WORKER, TOPIC_CHANGE
-from manager.contract import write_payload
 from manager.evidence_checks import note_cut, note_join
-from manager.flow import BranchItem, Counter, Flow, Return, Scatter, Stage, Writes
+from manager.flow import BranchItem, Counter, Flow, Return, Scatter, Stage, StageEvent, Writes
 from manager.flows.stages import WORKED
-from manager.machine import read_counters
-from manager.stage_event import StageEvent
+from manager.machine import read_counters, write_payload
 
 log = structlog.get_logger("manager")
 MOST_BRANCHES = 256

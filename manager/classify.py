@@ -8,8 +8,7 @@ from envelope.envelope import Hop
 from envelope.role import Role
 from envelope.swarm import LedgerStep, PlanStep
 from envelope.tool_loop import LoopEnd
-from manager.flow import Stage, Writes
-from manager.stage_event import StageEvent
+from manager.flow import Stage, StageEvent, Writes
 
 # Every hop uses these: in Python 3.11 an enum member costs four times as much as a variable.
 _MANAGER, _DONE, _FAILED = Role.MANAGER, StageEvent.DONE, StageEvent.FAILED

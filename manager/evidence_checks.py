@@ -38,8 +38,7 @@ from manager.evidence import (
     record_hop,
     record_join,
 )
-from manager.flow import Stage
-from manager.stage_event import StageEvent
+from manager.flow import Stage, StageEvent
 
 _MANAGER, _TRUNK = "manager", ""
 _CALL, _RESULT, _OUTPUT = "call/", "result/", "output/"

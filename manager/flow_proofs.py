@@ -7,8 +7,20 @@ that gathers.
 from collections.abc import Callable, Iterable, Iterator
 
 from envelope.role import Role
-from manager.flow import Final, Flow, Next, PauseFor, Return, Row, Scatter, Stage, Target
-from manager.stage_event import GATHER_EVENTS, RESUME_EVENTS, StageEvent
+from manager.flow import (
+    GATHER_EVENTS,
+    RESUME_EVENTS,
+    Final,
+    Flow,
+    Next,
+    PauseFor,
+    Return,
+    Row,
+    Scatter,
+    Stage,
+    StageEvent,
+    Target,
+)
 
 DEEPEST = 3
 """How deep branches may scatter again."""

@@ -1,4 +1,7 @@
-"""Decides the next step of a message: a pure function without I/O and clock."""
+"""Decides the next step of a message: a pure function without I/O and clock.
+
+What the manager writes is held to the payload catalogue, as the writes of any agent are.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +12,7 @@ from pydantic import JsonValue
 
 from envelope.conversation import REFUSALS, ClarificationReason
 from envelope.outcome import Outcome
+from envelope.payload import CATALOGUE
 from envelope.role import Role
 from envelope.swarm import TOPIC_CHANGE
 from manager.flow import (
@@ -22,10 +26,29 @@ from manager.flow import (
     Row,
     Scatter,
     Stage,
+    StageEvent,
     Target,
 )
 from manager.flows.stages import CLARIFICATION
-from manager.stage_event import StageEvent
+
+MANAGER_WRITES = frozenset(
+    attribute.name for attribute in CATALOGUE if Role.MANAGER in attribute.written_by
+)
+
+
+class ManagerContractError(Exception):
+    """The manager tried to write an attribute that the catalogue does not give it."""
+
+
+def write_payload(
+    payload: Mapping[str, JsonValue], changes: Mapping[str, JsonValue]
+) -> dict[str, JsonValue]:
+    """Return the payload with these changes; raises `ManagerContractError` for a foreign one."""
+    if not changes.keys() <= MANAGER_WRITES:
+        foreign = ", ".join(sorted(changes.keys() - MANAGER_WRITES))
+        raise ManagerContractError(f"the manager wrote attributes that are not its own: {foreign}")
+    return {**payload, **changes}
+
 
 Counters = dict[str, int]
 NO_BETTER = "no_better_answer"

@@ -29,9 +29,8 @@ from envelope.swarm import TOPIC_CHANGE
 from envelope.texts import Texts
 from manager import branches, replies
 from manager.classify import classify_result
-from manager.contract import write_payload
 from manager.evidence_checks import OnFault, ignore_fault, report_faults
-from manager.flow import Flow, FlowError, PauseFor, Return, Scatter, Stage, find_flow
+from manager.flow import Flow, FlowError, PauseFor, Return, Scatter, Stage, StageEvent, find_flow
 from manager.flows.stages import (
     CLARIFICATION,
     ESSENCE,
@@ -45,7 +44,7 @@ from manager.flows.stages import (
     SHOWN,
     START,
 )
-from manager.hop_decision import HopDecision
+from manager.hop_decision import HopDecision, record_progress
 from manager.machine import (
     Context,
     End,
@@ -54,12 +53,16 @@ from manager.machine import (
     count_attempts,
     decide,
     read_counters,
+    write_payload,
 )
-from manager.offers import add_offer, add_open_parts
 from manager.pauses import Pauses, is_hidden_clarification, join_messages, take_shown
-from manager.recorded_progress import record_progress
-from manager.stage_event import StageEvent
-from manager.way_report import add_planned_tasks, list_completed, note_outcome
+from manager.way_report import (
+    add_offer,
+    add_open_parts,
+    add_planned_tasks,
+    list_completed,
+    note_outcome,
+)
 from memory.port import Ended, Memory, People
 
 MANAGER = Role.MANAGER.value

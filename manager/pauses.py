@@ -14,9 +14,8 @@ from envelope.envelope import Envelope, decode
 from envelope.question import Question, has_all
 from envelope.swarm import list_open, list_tasks
 from envelope.texts import Texts
-from manager.contract import write_payload
 from manager.flow import Counter, Flow, PauseFor
-from manager.machine import Limits
+from manager.machine import Limits, write_payload
 from manager.pause_replies import (
     Answered,
     NotOpen,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-from citations.places import MOST_PAGES, list_labels, list_nearest_pages
+from citations.sources import MOST_PAGES, list_labels, list_nearest_pages
 from envelope.conversation import (
     ClarificationReason,
     ConversationAct,
@@ -21,9 +21,8 @@ from envelope.texts import Texts
 from envelope.verified import VERIFIED
 from manager.flow import Counter, Ending
 from manager.machine import NO_BETTER, Decision, End
-from manager.offers import find_remaining, make_offer
 from manager.pause_replies import PAUSE_ENDINGS, end_with_pause, find_new_pause
-from manager.way_report import describe_way
+from manager.way_report import describe_way, find_remaining, make_offer
 from memory.port import Ended
 
 DEAD_LETTER = "dead_letter"

@@ -1,14 +1,19 @@
-"""Stores the sessions of the console and the codes of its one-time links, by their digests."""
+"""Stores what the console keeps: its sessions, the codes of its one-time links, verified answers.
+
+Sessions and codes are known by their digests. The originals of verified answers are in the
+database; here are those of each assistant, for the agents.
+"""
 
 import hashlib
 import secrets
 from typing import TYPE_CHECKING
 
-from memory.key_names import console_key
+from memory.key_names import console_key, verified_answers_key
 from memory.model_calls import await_answer
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
+
 
 CODE_SECONDS = 600
 IDLE_SECONDS = 3600
@@ -97,3 +102,21 @@ def _key(kind: str, secret: str) -> str:
 
 def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
+
+
+class RedisVerifiedAnswers:
+    """Keeps the answers of an assistant as one text."""
+
+    def __init__(self, client: "Redis") -> None:
+        self._client = client
+
+    async def put(self, tenant: str, assistant: str, answers: bytes) -> None:
+        """Replace the answers of an assistant."""
+        await await_answer(self._client.set(verified_answers_key(tenant, assistant), answers))
+
+    async def get(self, tenant: str, assistant: str) -> bytes | None:
+        """Return the answers of an assistant; None if it has none."""
+        found: bytes | None = await await_answer(
+            self._client.get(verified_answers_key(tenant, assistant))
+        )
+        return found

@@ -1,5 +1,6 @@
-"""The live worker processes: each announces itself periodically, and reads the controls of
-operators.
+"""The live worker processes: each announces itself, and reads the controls of operators.
+
+`RedisDuty` is the lease by which one of the processes of a channel does what needs a single one.
 """
 
 import json
@@ -8,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from memory.key_names import controls_key, workers_key
+from memory.key_names import controls_key, push_key, workers_key
 from memory.model_calls import await_answer
 
 if TYPE_CHECKING:
@@ -202,3 +203,47 @@ def parse_controls(fields: Mapping[bytes, bytes]) -> WorkerControls:
         level=level if level in LEVELS else "",
         reloads=int(reloads) if reloads.isdecimal() else 0,
     )
+
+
+_KEEP = """
+-- KEYS[1] who is on duty. ARGV: who asks, for how long (ms). Returns 1 to who is on duty now.
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then
+  return 0
+end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1
+"""
+
+_LEAVE = """
+-- KEYS[1] as above. ARGV: who leaves.
+if redis.call('GET', KEYS[1]) == ARGV[1] then
+  redis.call('DEL', KEYS[1])
+end
+return 1
+"""
+
+
+class RedisDuty:
+    """The lease of one task of a channel, for the process `holder`.
+
+    It makes duplicate work unlikely but does not exclude it: a process that was paused may not know
+    yet that its lease has expired.
+    """
+
+    def __init__(self, client: "Redis", channel: str, name: str, holder: str) -> None:
+        self._client = client
+        self._key = push_key(channel, "duty", name)
+        self._holder = holder
+
+    async def keep(self, seconds: float) -> bool:
+        """Acquire or renew the lease for `seconds`; return False if another process holds it."""
+        milliseconds = max(1, int(seconds * 1000))
+        kept = await await_answer(
+            self._client.eval(_KEEP, 1, self._key, self._holder, milliseconds)
+        )
+        return bool(kept)
+
+    async def leave(self) -> None:
+        """Release the lease, so that another process can acquire it immediately."""
+        await await_answer(self._client.eval(_LEAVE, 1, self._key, self._holder))

@@ -1,4 +1,4 @@
-"""Receipts of tool calls with effects in Redis; `tools.effects` has their meaning.
+"""Receipts of tool calls with effects in Redis; `tools.calls` has their meaning.
 
 They are in the slot of their conversation and are erased with it. They live for a day: longer than
 any message runs, also one that waits for the approval of a person.

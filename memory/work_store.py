@@ -1,8 +1,13 @@
-"""Stores the interim results of a question that are too large for its envelopes, and its report."""
+"""Stores values of a conversation that are too large for its envelopes.
+
+They are the interim results of a question and its report, and the documents that a person gave.
+Attachments are one hash in the slot of the conversation, so that every erasure deletes them.
+"""
 
 import hashlib
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from envelope.question import Question
@@ -12,6 +17,7 @@ from memory.model_calls import await_answer
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
+
 
 KEPT_SECONDS = 86_400
 """A report can be fetched for a day after the last write of its conversation."""
@@ -79,3 +85,98 @@ class RedisWorkStore:
 
     def _find_key(self, question: Question) -> str:
         return conversation_keys(question, self._shards).work
+
+
+MOST_ATTACHMENTS = 10
+MOST_ATTACHED_BYTES = 16 * 1024 * 1024
+"""Bytes of all documents of one conversation, as they are stored."""
+
+_PUT_ATTACHMENT = """
+-- KEYS[1] the documents of a conversation; ARGV: id, value, seconds to keep all of them, the most
+-- documents, the most bytes. Returns 0 where there is no room, 1 for another document, 2 where the
+-- same id was replaced.
+local count, bytes = 1, string.len(ARGV[2])
+for _, name in ipairs(redis.call('HKEYS', KEYS[1])) do
+  if name ~= ARGV[1] then
+    count = count + 1
+    bytes = bytes + redis.call('HSTRLEN', KEYS[1], name)
+  end
+end
+if count > tonumber(ARGV[4]) or bytes > tonumber(ARGV[5]) then
+  return 0
+end
+local added = redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('EXPIRE', KEYS[1], ARGV[3])
+return 2 - added
+"""
+
+
+class Stored(IntEnum):
+    """What became of a document that was given."""
+
+    NO_ROOM = 0
+    ADDED = 1
+    REPLACED = 2
+
+
+class RedisAttachments:
+    """The documents of conversations, by id; `ttl_of` returns how many seconds they are kept.
+
+    A read extends that time: they live as long as their conversation is used.
+    """
+
+    def __init__(
+        self,
+        client: "Redis",
+        *,
+        shards: int,
+        ttl_of: Callable[[Question], int],
+        most_documents: int = MOST_ATTACHMENTS,
+    ) -> None:
+        self._client = client
+        self._shards = shards
+        self._ttl_of = ttl_of
+        self._most_documents = most_documents
+
+    async def put(self, question: Question, document_id: str, value: bytes) -> "Stored":
+        """Store a document of the question's conversation, if there is room for it."""
+        stored: int = await await_answer(
+            self._client.eval(
+                _PUT_ATTACHMENT,
+                1,
+                self._key(question),
+                document_id,
+                value,
+                self._ttl_of(question),
+                self._most_documents,
+                MOST_ATTACHED_BYTES,
+            )
+        )
+        return Stored(stored)
+
+    async def remove(self, question: Question, document_id: str) -> None:
+        """Remove a document of the question's conversation."""
+        await await_answer(self._client.hdel(self._key(question), document_id))
+
+    async def find(self, question: Question, document_ids: Sequence[str]) -> dict[str, bytes]:
+        """Return those of the documents that the question's conversation has, by id."""
+        if not document_ids:
+            return {}
+        key = self._key(question)
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.hmget(key, list(document_ids))
+        pipeline.expire(key, self._ttl_of(question))
+        found, _ = await await_answer(pipeline.execute())
+        return {
+            name: value
+            for name, value in zip(document_ids, found, strict=True)
+            if value is not None
+        }
+
+    async def all(self, question: Question) -> dict[str, bytes]:
+        """Return every document of the question's conversation, by id."""
+        found: dict[bytes, bytes] = await await_answer(self._client.hgetall(self._key(question)))
+        return {name.decode(): value for name, value in found.items()}
+
+    def _key(self, question: Question) -> str:
+        return conversation_keys(question, self._shards).attachments

@@ -13,9 +13,8 @@ from broker.journal_events import JOURNAL_KINDS
 from envelope.conversation import ClarificationReason
 from envelope.outcome import Outcome
 from envelope.role import Role
-from manager.flow import Counter
+from manager.flow import Counter, StageEvent
 from manager.flows import FLOWS
-from manager.stage_event import StageEvent
 from tests.test_project_rules import PACKAGES, ROOT, events_logged, list_tracked
 
 SLUG = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", re.ASCII)

@@ -1,7 +1,16 @@
-"""The values of a tool call: the call, its caller, its result and its record."""
+"""The values of a tool call: the call, its caller, its result and its record.
 
+Effects of tools on the outside have receipts, so that each happens once, and approvals of people. A
+receipt is `claimed` before its call and `done` with the result after it. A call that an earlier
+delivery claimed is not repeated: it is unknown whether it was executed, and its receipt becomes
+`unknown`. The flow asks, and keeps the answer; how long it waits is the matter of its pause.
+"""
+
+import hashlib
+import json
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 from pydantic import BaseModel, Field, JsonValue
 
@@ -61,7 +70,7 @@ class ToolCaller:
 
     `allowed` are the names of the tools that the agent may use; None: all. `groups` are those of
     the person: a tool reads only documents that they may read. `approved` has the ids of
-    approvals (`tools.effects.make_approval_id`) that a person has given. `run` is the run in which
+    approvals (`tools.calls.make_approval_id`) that a person has given. `run` is the run in which
     the agent calls.
     """
 
@@ -160,3 +169,88 @@ class ToolExecution(BaseModel, frozen=True, extra="forbid"):
     input_tokens: int = Field(default=0, ge=0, description="estimated from the arguments")
     output_tokens: int = Field(default=0, ge=0, description="estimated from the text")
     result_summary: str = Field(default="", description="the first 200 characters of the text")
+
+
+MOST_RECEIPT_BYTES = 64_000
+"""A longer result is stored without its data."""
+
+
+class ReceiptState(StrEnum):
+    """The state of a call; only `claimed` by this very delivery lets it run.
+
+    `full`: the conversation has too many receipts, and nothing more can be noted.
+    """
+
+    CLAIMED = "claimed"
+    DONE = "done"
+    UNKNOWN = "unknown"
+    FULL = "full"
+
+
+class ReceiptKey(BaseModel, frozen=True):
+    """One call within its question and branch; the receipts know those."""
+
+    call_id: str
+    tool: str
+    digest: str
+
+    @property
+    def action(self) -> str:
+        """The effect itself: two calls of the same tool with the same arguments share it."""
+        return f"{self.tool}/{self.digest}"
+
+    @property
+    def name(self) -> str:
+        """The call."""
+        return f"{self.action}/{self.call_id}"
+
+
+class ToolReceipts(Protocol):
+    """The receipts of one branch of one question, as one delivery sees them."""
+
+    async def claim(self, key: ReceiptKey, *, was_approved: bool = False) -> tuple[str, bytes]:
+        """Claim a call, or return its state, and its result if it is done.
+
+        An action whose outcome is unknown stays unknown under every other call id, unless a person
+        has approved this call since.
+        """
+        ...
+
+    async def finish(self, key: ReceiptKey, result: bytes) -> None:
+        """Store the result of a call that was claimed."""
+        ...
+
+    async def mark_unknown(self, key: ReceiptKey) -> None:
+        """Store that it is unknown whether a claimed call was executed."""
+        ...
+
+
+def make_receipt_key(call: ToolCall, tool: str) -> ReceiptKey:
+    """Return the key of a call; `tool` is the tool's own name, which may not be the called one."""
+    return ReceiptKey(call_id=call.call_id, tool=tool, digest=digest_arguments(call.arguments))
+
+
+def make_approval_id(call: ToolCall, tool: str) -> str:
+    """Return the id of the approval that a call needs; other arguments need another one."""
+    return f"{call.call_id}/{tool}/{digest_arguments(call.arguments)}"
+
+
+def request_approval(
+    call: ToolCall, tool: str, *, most_cost_micros: int | None = None
+) -> ApprovalRequest:
+    """Return what a person is asked."""
+    return ApprovalRequest(
+        approval_id=make_approval_id(call, tool),
+        tool=tool,
+        arguments=call.arguments,
+        most_cost_micros=most_cost_micros,
+    )
+
+
+_CHARACTERS = 32
+
+
+def digest_arguments(arguments: JsonValue) -> str:
+    """Return 32 hexadecimal characters that two different values do not share."""
+    written = json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(written.encode()).hexdigest()[:_CHARACTERS]

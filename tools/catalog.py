@@ -112,11 +112,6 @@ class ToolCatalog:
         """Return the tool behind each tool of a set, by the name of the latter."""
         return {name: tool.base for name, tool in self._tools.items() if tool.base}
 
-    def list_outside(self) -> list[str]:
-        """Return the names of the tools that neither are built in nor belong to a set."""
-        own = {found.name for found in list_builtin()}
-        return [name for name, tool in self._tools.items() if name not in own and not tool.base]
-
     def combine(self, combinations: Mapping[str, tuple[str, ...]]) -> "ToolCatalog":
         """Return a catalogue with these combinations, which are not checked here."""
         return ToolCatalog(self._tools.values(), combinations)
@@ -308,12 +303,6 @@ Node = dict[str, JsonValue]
 _DROPPED = frozenset({"title"})
 
 
-def get_tool_schema(catalog: ToolCatalog, name: str) -> Node | None:
-    """Return `{name, description, input_schema}` of a tool, or None when there is none."""
-    tool = catalog.find(name)
-    return None if tool is None else _make_plain(describe_tool(tool))
-
-
 def describe_tool(tool: Tool[Any, Any]) -> ToolDescription:
     """Return the description of a tool for a model."""
     schema = inline_references(tool.describe_inputs())
@@ -366,11 +355,3 @@ def _inline_properties(
     properties: Node, definitions: Mapping[str, Node], inside: tuple[str, ...]
 ) -> JsonValue:
     return {name: _inline(one, definitions, inside) for name, one in properties.items()}
-
-
-def _make_plain(tool: ToolDescription) -> Node:
-    return {
-        "name": tool.name,
-        "description": tool.description,
-        "input_schema": dict(tool.input_schema),
-    }

@@ -9,7 +9,7 @@ their results.
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from graphlib import CycleError, TopologicalSorter
 
@@ -277,38 +277,6 @@ async def execute_calls(
     for wave in arranged.waves:
         results += await executor.execute_wave(wave, caller, budget)
     return results
-
-
-async def run_dialogue(
-    model: ConversationModel,
-    executor: ToolExecutor,
-    dialogue: Dialogue,
-    caller: ToolCaller,
-    budget: ToolBudget | None = None,
-) -> tuple[Dialogue, DialogueStep]:
-    """Hold a whole dialogue in one process; return it with its last step.
-
-    Raises what the model raises: results of tools never do.
-    """
-    while True:
-        step = await dialogue.take_step(model, caller.run)
-        if step.end is not None:
-            return dialogue, step
-        calls = [
-            ToolCall(
-                call_id=use.call_id,
-                tool=use.name,
-                arguments=use.arguments,
-                depends_on=use.depends_on,
-            )
-            for use in step.message.calls
-        ]
-        found = await execute_calls(executor, calls, caller, budget)
-        dialogue = replace(
-            dialogue,
-            messages=(*dialogue.messages, step.message),
-            results={**dialogue.results, **{one.call_id: one for one in found}},
-        )
 
 
 def _share_room(results: Sequence[ToolResult], room: int) -> dict[str, ToolResult]:

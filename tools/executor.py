@@ -22,22 +22,20 @@ from knowledge.sections import count_tokens
 from tools.calls import (
     CHANGES,
     LONGEST_NAME,
+    MOST_RECEIPT_BYTES,
     EffectClass,
+    ReceiptState,
     ToolCall,
     ToolCaller,
     ToolErrorType,
     ToolExecution,
-    ToolResult,
-)
-from tools.catalog import ToolCatalog
-from tools.effects import (
-    MOST_RECEIPT_BYTES,
-    ReceiptState,
     ToolReceipts,
+    ToolResult,
     make_approval_id,
     make_receipt_key,
     request_approval,
 )
+from tools.catalog import ToolCatalog
 from tools.errors import InvalidInput, OutcomeUnknown, ToolFailed, ToolRejected
 from tools.tool import TIMEOUT_SECONDS, Tool
 
@@ -392,19 +390,6 @@ def _fail(call: ToolCall, kind: ToolErrorType, reason: str) -> ToolResult:
         data=data,
         error=shown,
     )
-
-
-class CallLimit:
-    """A budget of at most `most_calls` calls in this process."""
-
-    def __init__(self, most_calls: int) -> None:
-        self._left = most_calls
-
-    async def reserve(self, call: ToolCall) -> bool:
-        if self._left <= 0:
-            return False
-        self._left -= 1
-        return True
 
 
 _FIRST_SHARE, _LAST_SHARE = 0.6, 0.35

@@ -24,11 +24,9 @@ from broker.journal_events import EncodedEvent, JournalEvent
 from broker.keys import stream_key
 from broker.values import Delivery, Fields, Forward, FrameSend, JournalEntry, Retry, Settlement
 from envelope.encoding import brief, to_json
-from envelope.envelope import Envelope, Hop, decode
-from envelope.errors import ContractError, DecodeError
-from envelope.merging import merge_writes
+from envelope.envelope import ContractError, DecodeError, Envelope, Hop, decode
 from envelope.outcome import GaveUp, RetryAfter, Wrote
-from envelope.payload import CATALOGUE, MERGE_RULES
+from envelope.payload import CATALOGUE, MERGE_RULES, merge_writes
 from envelope.question import Question
 from envelope.role import Role
 from envelope.run import DraftPublisher, Run

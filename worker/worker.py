@@ -29,8 +29,7 @@ from broker.values import (
     Settlement,
 )
 from envelope.encoding import brief
-from envelope.envelope import Envelope, Hop
-from envelope.errors import DecodeError
+from envelope.envelope import DecodeError, Envelope, Hop
 from envelope.memory_access import MemoryRead
 from envelope.question import Question
 from envelope.role import Role

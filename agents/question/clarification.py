@@ -1,12 +1,12 @@
 """Writes a clarification question or a refusal, which an earlier agent requested with a reason."""
 
-from typing import Literal, Protocol, Self
+from typing import Literal, Self
 
 from pydantic import BaseModel
 
 from agents.agent import Agent, AgentParts
 from citations.links import Allowed, clean_text, keep_links, plain_line
-from citations.places import choose_alternatives, list_labels, list_nearest_pages
+from citations.sources import choose_alternatives, list_labels, list_nearest_pages
 from citations.wording import find_asking_fault
 from envelope.conversation import (
     REFUSALS,
@@ -78,13 +78,6 @@ class Writes(BaseModel, frozen=True):
     clarification_fallback: str = ""
 
 
-class ClarificationSettings(Protocol):
-    """The settings that this agent needs."""
-
-    @property
-    def topic(self) -> str: ...
-
-
 class ClarificationAgent(Agent[Reads, Writes]):
     """Asks the user to choose among places that the search found, or declines with nearby pages.
 
@@ -103,7 +96,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         self._topic = topic
 
     @classmethod
-    def make(cls, parts: AgentParts[ClarificationSettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         return cls(
             model=find_model(parts.model(CLARIFY.name)),
             texts=parts.texts,

@@ -59,7 +59,7 @@ class CommandAgent(Agent[Reads, Writes]):
         self._codes = _spellings(texts)
 
     @classmethod
-    def make(cls, parts: AgentParts[object]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         return cls(texts=parts.texts)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:

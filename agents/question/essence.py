@@ -1,7 +1,7 @@
 """Makes the question independent of its conversation and recognises replies and acts."""
 
 import re
-from typing import Literal, Protocol, Self
+from typing import Literal, Self
 
 from pydantic import BaseModel
 
@@ -78,13 +78,6 @@ class Writes(MayAsk, frozen=True):
     model_error: str = ""
 
 
-class EssenceSettings(Protocol):
-    """The settings that this agent needs."""
-
-    @property
-    def combines_understanding(self) -> bool: ...
-
-
 class EssenceAgent(Agent[Reads, Writes]):
     """Makes the last turn understandable alone, or reads it as a reply to an open question.
 
@@ -103,7 +96,7 @@ class EssenceAgent(Agent[Reads, Writes]):
         self._model = model
 
     @classmethod
-    def make(cls, parts: AgentParts[EssenceSettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         combined = parts.settings.combines_understanding
         return cls(model=None if combined else find_model(parts.model(ESSENCE.name)))
 

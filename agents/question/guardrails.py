@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import BaseModel, Field
 
@@ -91,25 +91,6 @@ class Writes(MayAsk, frozen=True):
     sources_used: tuple[SourceUsed, ...] = ()
 
 
-class GuardrailsSettings(Protocol):
-    """The settings that this agent needs."""
-
-    @property
-    def domain_name(self) -> str: ...
-
-    @property
-    def domain_scope(self) -> str: ...
-
-    @property
-    def guardrails_strictness(self) -> Strictness: ...
-
-    @property
-    def combines_understanding(self) -> bool: ...
-
-    @property
-    def way(self) -> WayName: ...
-
-
 FindNamed = Callable[[str, Sequence[str]], Awaitable["NamedInText"]]
 """Returns the versions and documents that a text names, for a person of these groups."""
 
@@ -165,7 +146,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         self._inspection_seconds = inspection_seconds
 
     @classmethod
-    def make(cls, parts: AgentParts[GuardrailsSettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         settings = parts.settings
         combined = settings.combines_understanding
         return cls(

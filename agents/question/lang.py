@@ -1,7 +1,7 @@
 """Detects the language of the user."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol, Self
+from typing import Self
 
 from pydantic import BaseModel, Field
 
@@ -42,13 +42,6 @@ class Writes(MayAsk, frozen=True):
     confidence: float = Field(ge=0, le=1)
 
 
-class LangSettings(Protocol):
-    """The settings that this agent needs."""
-
-    @property
-    def default_language(self) -> str: ...
-
-
 ReadLanguages = Callable[[tuple[str, ...]], Awaitable[Mapping[str, float]]]
 """Returns the number of documents in each language that a person of these groups may read; empty
 where it is unknown."""
@@ -79,7 +72,7 @@ class LangAgent(Agent[Reads, Writes]):
         self._read_languages = read_languages
 
     @classmethod
-    def make(cls, parts: AgentParts[LangSettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         return cls(
             detector=parts.detector,
             default_language=parts.settings.default_language,

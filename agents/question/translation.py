@@ -4,13 +4,13 @@ meaning.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import BaseModel, Field
 
 from agents.agent import Agent, AgentParts, MayAsk
 from agents.question.replies import normalise, plain_reply
-from citations.places import choose_alternatives
+from citations.sources import choose_alternatives
 from envelope.conversation import (
     ClarificationOption,
     ConversationAct,
@@ -29,7 +29,7 @@ from knowledge.port import ANSWER_CHARACTERS, Hit, Searcher, SearchRequest
 from knowledge.search.query import ENGLISH
 from llm.errors import ModelError
 from llm.injection import BUDGET_SECONDS, inspect_within
-from llm.partial_answers import QuestionReader, ask_and_follow
+from llm.output_parsing import QuestionReader, ask_and_follow
 from llm.port import Model, TextListener, find_model
 from llm.tasks.question import (
     TRANSLATE,
@@ -82,28 +82,6 @@ class Writes(MayAsk, frozen=True):
     early_embedding: EarlyResult = ""
 
 
-class TranslationSettings(Protocol):
-    """The settings that this agent needs."""
-
-    @property
-    def product_names(self) -> tuple[str, ...]: ...
-
-    @property
-    def combines_understanding(self) -> bool: ...
-
-    @property
-    def domain_name(self) -> str: ...
-
-    @property
-    def domain_scope(self) -> str: ...
-
-    @property
-    def guardrails_strictness(self) -> Strictness: ...
-
-    @property
-    def way(self) -> WayName: ...
-
-
 @dataclass(frozen=True, slots=True)
 class CombinedCall:
     """The model of the task `understand`, and the facts about the desk that it receives."""
@@ -151,7 +129,7 @@ class TranslationAgent(Agent[Reads, Writes]):
         self._combined = combined
 
     @classmethod
-    def make(cls, parts: AgentParts[TranslationSettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         settings = parts.settings
         if not settings.combines_understanding:
             model = find_model(parts.model(TRANSLATE.name))

@@ -17,7 +17,7 @@ from agents.review.audit import (
     normalise_name,
     read_citations,
 )
-from agents.review.rule_units import cut_document
+from agents.review.passages import cut_document
 from agents.review.specialist import (
     LoopTurns,
     NoOutput,

@@ -9,22 +9,23 @@ from itertools import groupby
 from pydantic import BaseModel, JsonValue
 
 from agents.named_documents import identify_frameworks
-from agents.review.context import compress_requirements
 from agents.review.measures import compare_measures
-from agents.review.passages import Passage, PassageSearch, cut_passages
+from agents.review.passages import (
+    DocumentUnits,
+    Passage,
+    PassageSearch,
+    cut_document,
+    cut_passages,
+    divide_sizes,
+    join_digests,
+    list_units,
+    name_documents,
+)
 from agents.review.requirements import (
     Extraction,
     Requirement,
     RuleKind,
     TextPlace,
-)
-from agents.review.rule_units import (
-    DocumentUnits,
-    cut_document,
-    divide_sizes,
-    join_digests,
-    list_units,
-    name_documents,
 )
 from agents.review.specialist import (
     GivenOutput,
@@ -40,6 +41,7 @@ from agents.review.verdicts import (
     Status,
     Verdict,
     VerdictEvidence,
+    compress_requirements,
     join_decisions,
 )
 from envelope.conversation import Turn

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, JsonValue
 
 from agents.named_documents import TitledDocument, find_scope, list_named
-from agents.review.rule_units import cut_document
+from agents.review.passages import cut_document
 from agents.review.specialist import (
     LoopTurns,
     NoOutput,

@@ -6,17 +6,22 @@ from datetime import UTC, date, datetime
 from pydantic import BaseModel, JsonValue
 
 from agents.review.audit import CitationAudit
-from agents.review.context import compress_requirements, compress_verdicts
-from agents.review.passages import Passage, cut_passages
+from agents.review.passages import Passage, cut_document, cut_passages, divide_sizes, list_units
 from agents.review.requirements import Extraction, TextPlace
-from agents.review.rule_units import cut_document, divide_sizes, list_units
 from agents.review.specialist import (
     LoopTurns,
     SpecialistAgent,
     Toolbox,
     add_focus,
 )
-from agents.review.verdicts import CollectedGaps, ReviewResult, Status, SynthesizedGap
+from agents.review.verdicts import (
+    CollectedGaps,
+    ReviewResult,
+    Status,
+    SynthesizedGap,
+    compress_requirements,
+    compress_verdicts,
+)
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role

@@ -8,18 +8,21 @@ from pydantic import BaseModel, JsonValue
 from pydantic_core import from_json
 
 from agents.review.audit import CitationAudit
-from agents.review.context import (
+from agents.review.passages import DocumentUnits, cut_document, name_documents
+from agents.review.report_layout import load_texts
+from agents.review.requirements import Extraction, TextPlace
+from agents.review.review_report import ReportInputs, compose_report, encode_report
+from agents.review.specialist import LoopTurns, SpecialistAgent, Toolbox, add_focus
+from agents.review.verdicts import (
+    CollectedGaps,
+    RankedRisks,
+    ReviewResult,
+    Status,
     compress_requirements,
     compress_verdicts,
     describe_risk,
     divide_findings,
 )
-from agents.review.report.layout import load_texts
-from agents.review.report.report import ReportInputs, compose_report, encode_report
-from agents.review.requirements import Extraction, TextPlace
-from agents.review.rule_units import DocumentUnits, cut_document, name_documents
-from agents.review.specialist import LoopTurns, SpecialistAgent, Toolbox, add_focus
-from agents.review.verdicts import CollectedGaps, RankedRisks, ReviewResult, Status
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role

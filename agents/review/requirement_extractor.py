@@ -4,7 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import BaseModel, JsonValue
 
-from agents.review.passages import find_words
+from agents.review.passages import (
+    DocumentUnits,
+    cut_document,
+    find_words,
+    join_digests,
+    list_units,
+    name_documents,
+    plan_parts,
+)
 from agents.review.requirements import (
     Extraction,
     Requirement,
@@ -12,14 +20,6 @@ from agents.review.requirements import (
     RuleUnit,
     TextPlace,
     UnitAccount,
-)
-from agents.review.rule_units import (
-    DocumentUnits,
-    cut_document,
-    join_digests,
-    list_units,
-    name_documents,
-    plan_parts,
 )
 from agents.review.specialist import (
     LoopTurns,

@@ -8,7 +8,18 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
-from agents.review.errors import ChecklistError
+
+class ReviewError(Exception):
+    """The root; its text is for people."""
+
+
+class ChecklistError(ReviewError):
+    """A text that is no checklist; the message states the expected and the found."""
+
+
+class ReportFormatError(ReviewError):
+    """A stored report that is no report; the message states the expected."""
+
 
 Severity = Literal["mandatory", "recommended", "optional", "unjudged"]
 

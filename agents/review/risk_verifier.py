@@ -4,15 +4,17 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, JsonValue
 
-from agents.review.context import (
+from agents.review.requirements import Extraction
+from agents.review.specialist import LoopTurns, SpecialistAgent, add_focus
+from agents.review.verdicts import (
+    RankedRisks,
+    ReviewResult,
+    Risk,
     compress_requirements,
     compress_verdicts,
     describe_risk,
     divide_findings,
 )
-from agents.review.requirements import Extraction
-from agents.review.specialist import LoopTurns, SpecialistAgent, add_focus
-from agents.review.verdicts import RankedRisks, ReviewResult, Risk
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role

@@ -6,13 +6,13 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 import structlog
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts, R, W
-from agents.review.context import add_context
+from agents.review.verdicts import add_context
 from envelope.encoding import brief
 from envelope.run import OUTSIDE, Run
 from envelope.specialists import (
@@ -90,13 +90,6 @@ _SHOWN_RESULTS = 12
 _BATCHES_AT_ONCE = 4
 
 
-class TeamSettings(Protocol):
-    """The settings that every specialist needs."""
-
-    @property
-    def specialists(self) -> Mapping[str, SpecialistProfile]: ...
-
-
 def add_focus(question: str, focus: str) -> str:
     """Return the question of a further round: with the reason for the round."""
     return f"{question}\n{focus}" if focus else question
@@ -168,7 +161,7 @@ class Toolbox:
     run: Run = OUTSIDE
 
     @classmethod
-    def make(cls, parts: AgentParts[TeamSettings], task: str) -> "Toolbox":
+    def make(cls, parts: AgentParts, task: str) -> "Toolbox":
         """Return what the specialist of a task works with."""
         profile = parts.settings.specialists[task]
         tools = parts.tools if profile.tools else None
@@ -381,7 +374,7 @@ class SpecialistAgent(Agent[R, W]):
         self.toolbox = toolbox
 
     @classmethod
-    def make(cls, parts: AgentParts[TeamSettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         return cls(Toolbox.make(parts, cls.role.value))
 
     def in_run(self, run: Run) -> Self:

@@ -3,7 +3,7 @@ r"""Writes the answer from the findings; its `\cite{id}` become numbered sources
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from pydantic import BaseModel, JsonValue
 
@@ -17,8 +17,8 @@ from agents.review.findings import (
     describe_review,
     list_errors,
 )
+from agents.review.passages import DocumentUnits, cut_document, name_documents
 from agents.review.requirements import Extraction
-from agents.review.rule_units import DocumentUnits, cut_document, name_documents
 from agents.review.specialist import GivenOutput, NoOutput, SpecialistAgent
 from agents.review.verdicts import CollectedGaps, RankedRisks, ReviewResult, SynthesizedGap
 from citations.citing import cite
@@ -91,25 +91,12 @@ def number_citations(answer: str, numbers: Mapping[str, int]) -> NumberedAnswer:
 _LONGEST_FOCUS = 500
 
 
-class RoundReads(Protocol):
-    """The rounds so far."""
-
-    @property
-    def further_round(self) -> FurtherRound | None: ...
-
-    @property
-    def attempt(self) -> int: ...
-
-    @property
-    def triage(self) -> Triage: ...
-
-
-def may_ask_again(reads: RoundReads) -> bool:
+def may_ask_again(reads: "Reads") -> bool:
     """Return whether specialists may work once more: one further round is enough for an answer."""
     return reads.further_round is None and reads.attempt == 0
 
 
-def plan_further(wanted: FurtherWork | None, reads: RoundReads) -> FurtherRound | None:
+def plan_further(wanted: FurtherWork | None, reads: "Reads") -> FurtherRound | None:
     """Return the round that a model asks for; None: it asks for none, or for one that cannot be."""
     name = wanted.specialist.strip().lower() if wanted is not None else ""
     is_known = name in set(SpecialistName) and name != SpecialistName.SYNTHESIS

@@ -1,8 +1,8 @@
 """Composes the passages that are shown when no model wrote an answer. The parts of the sources that
 the search found are shown unchanged and are not judged. Prose is shown in whole sentences; a list
 or a code block whole, below its lead-in; of a long table the rows that hold words of the question,
-below its header. The words of the question are bold. A passage with instructions to an assistant is
-marked, and is never the first.
+below its header. The words of the question are bold, but for common ones.
+A passage with instructions to an assistant is marked, and is never the first.
 """
 
 import re
@@ -107,14 +107,16 @@ def compose_passages(
     counted_rows: CountedRows,
     make_safe: MakeSafe,
     is_suspicious: Callable[[str], bool],
+    common: Collection[str] = (),
 ) -> tuple[Passage, ...]:
     """Return the passages around the best hits, the best first.
 
+    Terms of the question that are `common` in the documents are not bold, unless all are.
     `context` contains the texts of the sources. Words are marked after `make_safe`, so that no mark
     hides an address. Returns nothing if every passage gives orders to an assistant.
     """
     made = [
-        _compose(question, one, counted_rows, make_safe, is_suspicious)
+        _compose(question, one, counted_rows, make_safe, is_suspicious, common)
         for one in _choose_sections(references, context)
     ]
     trusted = [passage for passage in made if not passage.is_suspicious]
@@ -143,10 +145,11 @@ def _compose(
     counted_rows: CountedRows,
     make_safe: MakeSafe,
     is_suspicious: Callable[[str], bool],
+    common: Collection[str],
 ) -> Passage:
     asked = frozenset(terms(question, found.source.language or "en"))
     shown = _show(found, asked, counted_rows)
-    marker = _Marker(asked, found.source.language or "en")
+    marker = _Marker(asked.difference(common) or asked, found.source.language or "en")
     gives_orders = is_suspicious("\n\n".join(part for _, part in shown))
     safe = [(is_code, make_safe(found.source, part, gives_orders)) for is_code, part in shown]
     text = "\n\n".join(part if is_code else marker.mark(part) for is_code, part in safe)

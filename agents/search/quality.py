@@ -12,13 +12,14 @@ that it was not judged.
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, Field
 
 from agents.agent import Agent, AgentParts, MayAsk
 from citations.blocks import remove_cells
 from citations.citing import SourcedText, claims_something, without_blocks
+from citations.claims import Complaint, write_complaints
 from citations.faults import (
     CheckedAnswer,
     Fault,
@@ -28,7 +29,6 @@ from citations.faults import (
     references_by_number,
     text_of,
 )
-from citations.feedback import Complaint, write_complaints
 from citations.links import keep_links
 from citations.wording import check_missing
 from envelope.conversation import ClarificationReason, Turn
@@ -52,13 +52,6 @@ Decision = Literal["approve", "research", "regenerate"]
 JudgeWhen = Literal["always", "doubt", "never"]
 LanguageOf = Callable[[str], str | None]
 """Returns the language of a text, ISO 639-1, or None if it is uncertain."""
-
-
-class QualitySettings(Protocol):
-    """The settings that the agent needs."""
-
-    @property
-    def judge(self) -> JudgeWhen: ...
 
 
 class Reads(BaseModel, frozen=True):
@@ -143,7 +136,7 @@ class QualityAgent(Agent[Reads, Writes]):
         self._when = judge
 
     @classmethod
-    def make(cls, parts: AgentParts[QualitySettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         return cls(
             model=parts.model(JUDGE.name),
             texts=parts.texts,

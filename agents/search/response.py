@@ -10,8 +10,7 @@ from typing import Literal, Self
 import structlog
 from pydantic import BaseModel, Field, JsonValue
 
-from agents.agent import Agent, AgentParts, MayAsk
-from agents.desk_domain import DeskDomain, ResponseSettings
+from agents.agent import Agent, AgentParts, DeskDomain, MayAsk
 from agents.search.passages import Passage, compose_passages, list_marked, name_place
 from citations.citing import Cited, SourcedText, cite
 from citations.faults import CheckedAnswer, LanguageOf, check_draft
@@ -34,7 +33,7 @@ from envelope.sources import (
 from envelope.texts import Texts
 from llm.errors import NO_MODEL, ModelError
 from llm.injection import is_order_to_assistant
-from llm.partial_answers import DraftReader, Silence, ask_and_follow
+from llm.output_parsing import DraftReader, Silence, ask_and_follow
 from llm.port import Model, ModelAnswer, TextListener
 from llm.tasks.search import RESPOND, PromptSource, RespondInputs, RespondOutput
 
@@ -82,6 +81,7 @@ class Reads(BaseModel, frozen=True):
     search_quality: Literal["excellent", "good", "poor"] = "good"
     best_answer: dict[str, JsonValue] | None = None
     document_languages: tuple[str, ...] = ()
+    common_terms: tuple[str, ...] = ()
 
 
 class Writes(MayAsk, frozen=True):
@@ -169,7 +169,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         self._language_of = language_of
 
     @classmethod
-    def make(cls, parts: AgentParts[ResponseSettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         return cls(
             model=parts.model(RESPOND.name),
             texts=parts.texts,
@@ -350,6 +350,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             counted_rows=count_rows,
             make_safe=make_safe,
             is_suspicious=is_order_to_assistant,
+            common=reads.common_terms,
         )
         if not chosen:
             return _asks("insufficient_context", "", "")

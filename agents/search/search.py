@@ -10,7 +10,7 @@ import re
 import time
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Literal, Protocol, Self
+from typing import Literal, Self
 
 from pydantic import BaseModel
 
@@ -98,16 +98,7 @@ class Writes(MayAsk, frozen=True):
     tried_chunks: tuple[str, ...] = ()
     clarification_options: tuple[ClarificationOption, ...] = ()
     document_languages: tuple[str, ...] = ()
-
-
-class SearchSettings(Protocol):
-    """The settings that this agent needs."""
-
-    @property
-    def context_tokens(self) -> int: ...
-
-    @property
-    def search_results_limit(self) -> int: ...
+    common_terms: tuple[str, ...] = ()
 
 
 class SearchAgent(Agent[Reads, Writes]):
@@ -137,7 +128,7 @@ class SearchAgent(Agent[Reads, Writes]):
         self._uses_model = uses_model
 
     @classmethod
-    def make(cls, parts: AgentParts[SearchSettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         return cls(
             searcher=parts.searcher,
             max_context_length=parts.settings.context_tokens,
@@ -265,6 +256,7 @@ class SearchAgent(Agent[Reads, Writes]):
             search_quality=findings.quality,
             tried_chunks=tuple(dict.fromkeys((*_already_used(reads), *context.chunks))),
             document_languages=find_uncompared(findings, text=reads.text, text_eng=reads.text_eng),
+            common_terms=findings.common,
         )
 
     def _stop_or_continue(self, writes: Writes, reads: Reads, findings: Findings) -> Writes:

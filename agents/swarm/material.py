@@ -8,7 +8,7 @@ from itertools import zip_longest
 from pydantic import BaseModel
 
 from agents.swarm.swarm_plan import SwarmPlan
-from agents.swarm.worker_output import WorkerOutput, WorkerStatus, names_subject
+from agents.swarm.workers import WorkerOutput, WorkerStatus, names_subject
 from knowledge.sections import document_of
 from tools.calls import CitedPassage
 from tools.passages import FoundPassage

@@ -2,14 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 import structlog
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts
-from agents.desk_domain import DeskDomain, ResponseSettings
-from agents.swarm.errors import PlanRejected, SwarmError
+from agents.agent import Agent, AgentParts, DeskDomain
 from agents.swarm.learning import FindAdvice, SwarmAdvice, classify_question, make_advice
 from agents.swarm.plan_making import (
     OfferedTool,
@@ -25,7 +23,15 @@ from agents.swarm.strategies import (
     StrategyRegistry,
     make_strategies,
 )
-from agents.swarm.swarm_plan import FieldType, PlanCost, RequiredInfoField, SwarmPlan, measure_cost
+from agents.swarm.swarm_plan import (
+    FieldType,
+    PlanCost,
+    PlanRejected,
+    RequiredInfoField,
+    SwarmError,
+    SwarmPlan,
+    measure_cost,
+)
 from agents.swarm.workers import TYPES, WorkerRegistry, make_registry, read_outputs
 from envelope.conversation import PauseQuestion, Turn
 from envelope.outcome import GaveUp, HopOutcome, Wrote
@@ -55,22 +61,6 @@ _MOST_FACTS = 5
 _MOST_TURNS, _LONGEST_TURN = 6, 500
 _MOST_PASSAGES = 10
 """Maximum number of documents that the planner is shown."""
-
-
-class PlanSettings(ResponseSettings, Protocol):
-    """The settings that the agent needs."""
-
-    @property
-    def swarm_strategy(self) -> str: ...
-
-    @property
-    def swarm_workers(self) -> int: ...
-
-    @property
-    def search_results_limit(self) -> int: ...
-
-    @property
-    def context_tokens(self) -> int: ...
 
 
 class Reads(BaseModel, frozen=True):
@@ -148,7 +138,7 @@ class PlanAgent(Agent[Reads, Writes]):
         }
 
     @classmethod
-    def make(cls, parts: AgentParts[PlanSettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         settings = parts.settings
         return cls(
             model=parts.model(PLAN_SWARM.name),

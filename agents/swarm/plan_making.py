@@ -6,11 +6,9 @@ from graphlib import CycleError, TopologicalSorter
 
 from pydantic import BaseModel
 
-from agents.swarm.errors import PlanRejected
 from agents.swarm.strategies import SwarmStrategy
-from agents.swarm.swarm_plan import MOST_WORKERS, SwarmPlan, WorkerPlan, name_worker
-from agents.swarm.worker_output import WorkerOutput
-from agents.swarm.workers import WorkerRegistry
+from agents.swarm.swarm_plan import MOST_WORKERS, PlanRejected, SwarmPlan, WorkerPlan, name_worker
+from agents.swarm.workers import WorkerOutput, WorkerRegistry
 from knowledge.index.terms import terms
 from llm.tasks.swarm import PlannedWorker, PlanSwarmOutput
 from tools.calls import EffectClass

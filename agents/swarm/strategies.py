@@ -3,8 +3,7 @@
 from abc import ABC
 from collections.abc import Iterable, Sequence
 
-from agents.swarm.errors import UnknownName
-from agents.swarm.swarm_plan import WorkerPlan
+from agents.swarm.swarm_plan import UnknownName, WorkerPlan
 
 
 class SwarmStrategy(ABC):

@@ -10,8 +10,7 @@ from typing import Literal, Self
 import structlog
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts
-from agents.desk_domain import DeskDomain, ResponseSettings
+from agents.agent import Agent, AgentParts, DeskDomain
 from agents.swarm.material import (
     USUAL_ROOM,
     ItemTable,
@@ -23,12 +22,10 @@ from agents.swarm.material import (
     make_table,
 )
 from agents.swarm.strategies import USUAL, StrategyRegistry, make_strategies
-from agents.swarm.swarm_plan import SwarmPlan
-from agents.swarm.tasks import TaskLedger, TaskState
-from agents.swarm.worker_output import WorkerOutput, fail_worker
-from agents.swarm.workers import read_outputs
+from agents.swarm.swarm_plan import SwarmPlan, TaskLedger, TaskState
+from agents.swarm.workers import WorkerOutput, fail_worker, read_outputs
 from citations.citing import cite
-from citations.feedback import parse_unsupported
+from citations.claims import parse_unsupported
 from citations.links import keep_links, plain_line
 from citations.proof import CitedSource, SourceTexts
 from citations.sources import collect_allowed, references_of, with_addresses
@@ -143,7 +140,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         self._uses_model = uses_model
 
     @classmethod
-    def make(cls, parts: AgentParts[ResponseSettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         return cls(
             model=parts.model(SYNTHESIZE_FINDINGS.name),
             texts=parts.texts,

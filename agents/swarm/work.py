@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts
-from agents.desk_domain import DeskDomain, ResponseSettings
+from agents.agent import Agent, AgentParts, DeskDomain
 from agents.swarm.swarm_plan import MOST_STEPS, WorkerPlan
-from agents.swarm.worker_output import WorkerOutput, WorkerStatus, write_output
 from agents.swarm.workers import (
+    WorkerOutput,
     WorkerProgress,
     WorkerRegistry,
+    WorkerStatus,
     WorkerTask,
     dump_outputs,
     fit_output,
     make_registry,
     open_worker,
+    write_output,
 )
 from citations.wording import find_asking_fault
 from envelope.conversation import InputField, PauseQuestion
@@ -132,7 +133,7 @@ class WorkAgent(Agent[Reads, Writes]):
         self._uses_model = uses_model
 
     @classmethod
-    def make(cls, parts: AgentParts[ResponseSettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         return cls(
             model=parts.model(WORK_ON_TASK.name),
             tools=parts.tools,

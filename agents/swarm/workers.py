@@ -1,16 +1,207 @@
-"""The types of workers, the task of one worker, and the bounds of what it gives back."""
+"""The types of workers, the task of one worker, and the bounds of what it gives back.
 
-from collections.abc import Iterable, Mapping, Sequence
+A result of a worker is read from the results of its tool calls. It is data: it is bounded, and a
+text that gives orders to an assistant is left out of it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue, ValidationError
 
-from agents.swarm.errors import UnknownName
-from agents.swarm.swarm_plan import WorkerPlan
-from agents.swarm.worker_output import WorkerOutput, bound_output
+from agents.swarm.swarm_plan import UnknownName, WorkerPlan
+from envelope.sources import TOOL_SOURCE
+from knowledge.index.graph.called_names import split_words
+from knowledge.index.terms import terms
+from llm.injection import is_order_to_assistant
 from llm.port import ToolConversation, ToolDescription, UserMessage
 from llm.tasks.swarm import WORK_ON_TASK
-from tools.passages import FoundPassage
+from tools.calls import CHANGES, CitedPassage, QuotedPassage, ToolErrorType, ToolResult
+from tools.listed_parts import find_listed_items
+from tools.passages import LINKED, FoundPassage
+
+MOST_PASSAGES = 30
+LONGEST_PASSAGE = 2_000
+LONGEST_TEXT = 8_000
+MOST_ITEMS = 32
+_SUBJECT_WEIGHT = 6.0
+"""A passage that has all words of the subject is worth this much score more than one with none."""
+_LISTING_PASSAGES = 3
+_NAMED_SHARE = 0.5
+"""The share of the words of a subject with which a passage names it."""
+_OUTSIDE_BRACKETS = "("
+
+
+class WorkerStatus(StrEnum):
+    """How the work of a worker ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+    NEEDS_INPUT = "needs_input"
+
+
+class WorkerOutput(BaseModel, frozen=True, extra="ignore"):
+    """What a worker wrote and found: its text, and passages with their sources, best first.
+
+    `items` are those of a worker that lists.
+    `stop_reason` says why it called no further tool, see `tools.dialogue.DialogueEnd`; `effects`
+    are the tools by which it changed something outside.
+    """
+
+    worker_id: str
+    status: WorkerStatus = WorkerStatus.DONE
+    text: str = ""
+    passages: tuple[FoundPassage, ...] = ()
+    items: tuple[str, ...] = ()
+    calls: int = Field(default=0, ge=0)
+    failed_calls: int = Field(default=0, ge=0)
+    left_out: int = Field(default=0, ge=0, description="passages with orders to an assistant")
+    error: str = ""
+    stop_reason: str = ""
+    effects: tuple[str, ...] = ()
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it has what its part asks for: something found, or something done."""
+        return self.status is WorkerStatus.DONE and bool(self.passages or self.effects)
+
+
+def write_output(
+    worker: WorkerPlan, results: Sequence[ToolResult], text: str = "", stop_reason: str = ""
+) -> WorkerOutput:
+    """Return the output of a worker from the results of its calls; `text` is what it wrote.
+
+    The passages that the text names come first.
+    """
+    found = [_shorten(one) for one in _read_passages(worker.id, results)]
+    safe = [one for one in found if not is_order_to_assistant(one.text)]
+    ranked = safe
+    if worker.subject and not text:
+        # No model has read them: an item that none of them names counts as not found.
+        is_named = any(names_subject(worker.subject, one) for one in safe)
+        ranked = rank_by_subject(safe, worker.subject) if is_named else []
+    ranked = sorted(ranked, key=lambda one: f"[{one.citation.chunk_id}]" not in text)
+    passages = tuple(ranked[: MOST_PASSAGES if text else min(worker.passages, MOST_PASSAGES)])
+    failed = sum(not one.success for one in results)
+    is_failed = bool(results) and failed == len(results)
+    return WorkerOutput(
+        worker_id=worker.id,
+        status=WorkerStatus.FAILED if is_failed else WorkerStatus.DONE,
+        text=text[:LONGEST_TEXT],
+        passages=passages,
+        items=_list_items(passages) if worker.lists_items else (),
+        calls=len(results),
+        failed_calls=failed,
+        left_out=len(found) - len(safe),
+        error=next((one.error or "" for one in results if not one.success), "")[:500],
+        stop_reason=stop_reason,
+        effects=tuple(one.tool for one in results if one.success and one.metadata.get(CHANGES)),
+    )
+
+
+def fail_worker(worker: WorkerPlan, error: str) -> WorkerOutput:
+    """Return the output of a worker that ended without a result."""
+    return WorkerOutput(worker_id=worker.id, status=WorkerStatus.FAILED, error=error[:500])
+
+
+def bound_output(output: WorkerOutput) -> WorkerOutput:
+    """Return an output within the limits, without instructions to an assistant."""
+    shown = [_shorten(one) for one in output.passages[:MOST_PASSAGES]]
+    safe = [one for one in shown if not is_order_to_assistant(one.text)]
+    text = output.text[:LONGEST_TEXT]
+    return output.model_copy(
+        update={
+            "text": "" if is_order_to_assistant(text) else text,
+            "passages": tuple(safe),
+            "items": tuple(item[:300] for item in output.items[:MOST_ITEMS]),
+            "left_out": output.left_out + len(shown) - len(safe),
+        }
+    )
+
+
+def rank_by_subject(passages: Sequence[FoundPassage], subject: str) -> list[FoundPassage]:
+    """Return passages in the order of their scores, those about the subject first."""
+    wanted = set(split_words(subject.partition(_OUTSIDE_BRACKETS)[0])) or set(split_words(subject))
+
+    def rate(passage: FoundPassage) -> float:
+        own = set(split_words(f"{passage.citation.title} {passage.text}"))
+        share = len(wanted & own) / max(1, len(wanted))
+        return passage.citation.score + _SUBJECT_WEIGHT * share
+
+    return sorted(passages, key=lambda one: -rate(one))
+
+
+def names_subject(subject: str, passage: FoundPassage) -> bool:
+    """Return whether a passage, with its place, has half of the words of a subject."""
+    citation = passage.citation
+    language = citation.language or "en"
+    wanted = set(terms(subject, language))
+    place = " ".join((citation.title, *citation.crumbs, *citation.heading_path))
+    own = set(terms(f"{place} {passage.text}", language))
+    return len(wanted & own) >= _NAMED_SHARE * len(wanted)
+
+
+def _read_passages(worker_id: str, results: Sequence[ToolResult]) -> Iterator[FoundPassage]:
+    """Yield the passages of results, each once; where the data is not there, what they quote.
+
+    A result that is a source itself, such as a calculation, is a passage with the tool's name.
+    """
+    seen: set[str] = set()
+    for result in results:
+        if result.error_type is not ToolErrorType.SUCCESS:
+            continue
+        passages = _read_found(result.data) or _read_quoted(result.quoted)
+        for passage in passages or _read_cited(result.citations) or _read_own(worker_id, result):
+            if passage.citation.chunk_id not in seen:
+                seen.add(passage.citation.chunk_id)
+                yield passage
+
+
+def _read_found(data: JsonValue) -> list[FoundPassage]:
+    listed = data.get("passages") if isinstance(data, dict) else None
+    if not isinstance(listed, list):
+        return []
+    try:
+        return [FoundPassage.model_validate(one) for one in listed]
+    except ValidationError:
+        return []  # a tool from outside may call something else by this name
+
+
+def _read_quoted(quoted: Iterable[QuotedPassage]) -> list[FoundPassage]:
+    return [
+        FoundPassage(citation=one.citation, text=one.text, relation=LINKED if one.is_linked else "")
+        for one in quoted
+    ]
+
+
+def _read_own(worker_id: str, result: ToolResult) -> list[FoundPassage]:
+    if not result.is_source:
+        return []
+    citation = CitedPassage(
+        chunk_id=f"{TOOL_SOURCE}{worker_id}/{result.call_id}",
+        document_id=f"{TOOL_SOURCE}{result.tool}",
+        title=result.tool,
+    )
+    return [FoundPassage(citation=citation, text=result.text)]
+
+
+def _read_cited(citations: Iterable[CitedPassage]) -> list[FoundPassage]:
+    return [FoundPassage(citation=one, text="") for one in citations]
+
+
+def _list_items(passages: Sequence[FoundPassage]) -> tuple[str, ...]:
+    for passage in passages[:_LISTING_PASSAGES]:
+        items = find_listed_items(passage.text)
+        if items:
+            return items[:MOST_ITEMS]
+    return ()
+
+
+def _shorten(passage: FoundPassage) -> FoundPassage:
+    if len(passage.text) <= LONGEST_PASSAGE:
+        return passage
+    return passage.model_copy(update={"text": passage.text[:LONGEST_PASSAGE]})
 
 
 @dataclass(frozen=True, slots=True)

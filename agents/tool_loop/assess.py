@@ -1,7 +1,7 @@
 """Assesses the answer of a round on four criteria, and keeps the best answer so far."""
 
 from collections.abc import Mapping
-from typing import Literal, Protocol, Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, JsonValue
 
@@ -20,13 +20,6 @@ FLOOR = 5.0
 """An answer whose completeness or accuracy is below it is not enough, whatever its mean."""
 _MOST_MISSING = 5
 _MISSING_CHARACTERS = 200
-
-
-class AssessSettings(Protocol):
-    """The settings that the agent needs."""
-
-    @property
-    def quality_threshold(self) -> float: ...
 
 
 class Reads(BaseModel, frozen=True):
@@ -77,7 +70,7 @@ class AssessAgent(Agent[Reads, Writes]):
         self._threshold = quality_threshold
 
     @classmethod
-    def make(cls, parts: AgentParts[AssessSettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         return cls(
             model=parts.model(ASSESS.name), quality_threshold=parts.settings.quality_threshold
         )

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from pydantic import BaseModel, JsonValue
 
@@ -44,25 +44,6 @@ ListVersions = Callable[[Sequence[str]], Awaitable[Sequence[str]]]
 ListDocuments = Callable[[Sequence[str]], "Awaitable[Sequence[ListedDocument]]"]
 """Returns the documents that a person of these groups may read."""
 _MOST_REASONING = 2_000
-
-
-class ReasonSettings(Protocol):
-    """The settings that the agent needs."""
-
-    @property
-    def domain_name(self) -> str: ...
-
-    @property
-    def domain_scope(self) -> str: ...
-
-    @property
-    def search_results_limit(self) -> int: ...
-
-    @property
-    def multi_tool_enabled(self) -> bool: ...
-
-    @property
-    def max_tool_calls(self) -> int: ...
 
 
 class Reads(BaseModel, frozen=True):
@@ -147,7 +128,7 @@ class ReasonAgent(Agent[Reads, Writes]):
         self._now = now
 
     @classmethod
-    def make(cls, parts: AgentParts[ReasonSettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         settings = parts.settings
         return cls(
             model=parts.model(REASON.name),

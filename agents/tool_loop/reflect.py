@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Protocol, Self
+from typing import Self
 
 from pydantic import BaseModel, JsonValue
 
@@ -19,13 +19,6 @@ _BETWEEN = "\n\n"
 _FURTHER_SHARE = 0.5
 """The share of the context that each further round may add."""
 _LEVEL = "tools"
-
-
-class ReflectSettings(Protocol):
-    """The settings that the agent needs."""
-
-    @property
-    def context_tokens(self) -> int: ...
 
 
 class Reads(BaseModel, frozen=True):
@@ -69,7 +62,7 @@ class ReflectAgent(Agent[Reads, Writes]):
         self._max_tokens = max_context_length
 
     @classmethod
-    def make(cls, parts: AgentParts[ReflectSettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         return cls(max_context_length=parts.settings.context_tokens)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Protocol, Self
+from typing import Self
 
 from pydantic import BaseModel, JsonValue
 
@@ -22,10 +22,10 @@ from tools.calls import (
     ToolCaller,
     ToolErrorType,
     ToolExecution,
+    ToolReceipts,
     ToolResult,
 )
 from tools.catalog import ToolCatalog
-from tools.effects import ToolReceipts
 from tools.executor import ToolBudget, ToolExecutor
 from tools.tool import TIMEOUT_SECONDS
 
@@ -71,16 +71,6 @@ _ARGUMENT_CHARACTERS = 300
 _SHOWN_ARGUMENTS = 800
 _PLANNER = "reason"
 """Who calls if the call names nobody: the tool loop."""
-
-
-class ToolSettings(Protocol):
-    """The settings that the agent needs."""
-
-    @property
-    def tool_timeout_seconds(self) -> float: ...
-
-    @property
-    def specialists(self) -> Mapping[str, SpecialistProfile]: ...
 
 
 class Reads(BaseModel, frozen=True):
@@ -132,7 +122,7 @@ class ToolAgent(Agent[Reads, Writes]):
         self._texts = texts
 
     @classmethod
-    def make(cls, parts: AgentParts[ToolSettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         return cls(
             catalog=parts.tools,
             texts=parts.texts,

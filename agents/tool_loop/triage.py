@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import BaseModel
 
-from agents.agent import Agent, AgentParts, MayAsk
-from agents.desk_domain import DeskDomain, ResponseSettings
+from agents.agent import Agent, AgentParts, DeskDomain, MayAsk
 from agents.named_documents import TitledDocument, list_named, offer_documents
 from envelope.conversation import ClarificationOption, ClarificationReason
 from envelope.outcome import GaveUp, HopOutcome, Wrote
@@ -47,22 +46,6 @@ REVIEW_BY_REQUEST = (
 """The reasoning about a question that may be meant as a review: only a model can tell."""
 _VAGUE = 0.6
 """Above this vagueness the user is asked, if the judgement says that nobody could begin."""
-
-
-class TriageSettings(ResponseSettings, Protocol):
-    """The settings that the agent needs."""
-
-    @property
-    def search_below_complexity(self) -> int: ...
-
-    @property
-    def specialists_above_complexity(self) -> int: ...
-
-    @property
-    def specialists_kinds(self) -> tuple[QueryType, ...]: ...
-
-    @property
-    def swarm_above_complexity(self) -> int: ...
 
 
 class Reads(BaseModel, frozen=True):
@@ -137,7 +120,7 @@ class TriageAgent(Agent[Reads, Writes]):
         self._table = table
 
     @classmethod
-    def make(cls, parts: AgentParts[TriageSettings]) -> Self:
+    def make(cls, parts: AgentParts) -> Self:
         return cls(
             model=parts.model(TRIAGE.name),
             domain=DeskDomain.of(parts.settings),

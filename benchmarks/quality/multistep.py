@@ -12,13 +12,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from agents.swarm.expansion import expand_plan
+from agents.swarm.ledger import expand_plan
 from agents.swarm.material import choose_shown
 from agents.swarm.plan_making import arrange_workers, plan_listed
 from agents.swarm.swarm_plan import SwarmPlan, WorkerPlan
 from agents.swarm.work import plan_worker_searches
-from agents.swarm.worker_output import WorkerOutput, write_output
-from agents.swarm.workers import WorkerRegistry, make_registry, open_worker
+from agents.swarm.workers import (
+    WorkerOutput,
+    WorkerRegistry,
+    make_registry,
+    open_worker,
+    write_output,
+)
 from deploy.evaluation.questions import UnknownFormatError, rows
 from deploy.evaluation.retrieval import ingest_corpus
 from knowledge.embedding import Embedder, local_embedder

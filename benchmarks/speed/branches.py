@@ -43,12 +43,12 @@ from manager.flow import (
     Row,
     Scatter,
     Stage,
+    StageEvent,
     make_gather_stage,
 )
 from manager.flows.stages import START
 from manager.machine import Limits
 from manager.manager import Manager
-from manager.stage_event import StageEvent
 from memory.conversation import RedisMemory
 from worker.agent_handler import AgentHandler
 from worker.port import SilentMeter

@@ -35,11 +35,10 @@ from manager.evidence_checks import OnFault, ignore_fault
 from manager.flows import FLOWS
 from manager.machine import Limits
 from manager.manager import Manager, OnRouted, ignore_routing
-from memory.conversation import RedisMemory
+from memory.console_state import RedisVerifiedAnswers
+from memory.conversation import RedisMemory, RedisPeople
 from memory.errors import MemoryStoreError
-from memory.people import RedisPeople
 from memory.port import People
-from memory.verified_answers import RedisVerifiedAnswers
 from memory.work_store import RedisWorkStore
 from worker.agent_handler import AgentHandler, Assistant
 from worker.call_recording import HopCalls
@@ -53,13 +52,13 @@ if TYPE_CHECKING:
 
     from deploy.assembly.assistant_prompts import PromptFolders
     from deploy.assembly.knowledge import Knowledge
-    from deploy.assembly.verified_answers import VerifiedFinder
     from knowledge.library.library import Library, NamedInText
     from knowledge.port import Searcher
     from knowledge.search.question_vectors import EarlyEmbedding
     from memory.learned_outcomes import LoggedOutcome
+    from records.verified_finder import VerifiedFinder
+    from tools.calls import ToolReceipts
     from tools.catalog import ToolCatalog
-    from tools.effects import ToolReceipts
     from tools.executor import ToolBudget
     from worker.metrics import PrometheusMeter
 
@@ -145,8 +144,8 @@ class AgentFactory:
         """The finder of verified answers; None without an index or a store of answers."""
         if self.knowledge is None or self.verified is None:
             return None
-        from deploy.assembly.verified_answers import VerifiedFinder
         from knowledge.calibration.queries import find_foreign_questions
+        from records.verified_finder import VerifiedFinder
 
         knowledge, settings = self.knowledge, self.settings
         unrelated = find_foreign_questions(settings.default_language)

@@ -8,8 +8,7 @@ from broker.values import Busy, DeadLetter, Submission
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.errors import CommandError
-from envelope.envelope import Envelope, decode
-from envelope.errors import DecodeError
+from envelope.envelope import DecodeError, Envelope, decode
 from envelope.role import Role
 from gateway.desk import make_dead_letter_changes, make_last_resort
 

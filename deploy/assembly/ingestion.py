@@ -14,23 +14,29 @@ from pydantic import TypeAdapter
 from broker.ports import Broker
 from broker.values import Delivery, Fields, Finish, Settlement, Submission
 from config.settings import Settings
-from deploy.assembly.calibration import calibrate
-from deploy.assembly.embedding_cost import (
-    PaidEmbedder,
-    choose_embedder,
-    count_waits,
-    make_patient,
+from deploy.assembly.indexed_documents import (
+    ACTIONS,
+    DOCUMENTS,
+    MOVE,
+    act_on_documents,
+    act_on_library,
 )
-from deploy.assembly.indexed_documents import DOCUMENTS, MOVE, act_on_documents
-from deploy.assembly.knowledge import Knowledge, close_embedder
+from deploy.assembly.knowledge import (
+    Knowledge,
+    calibrate,
+    close_embedder,
+    identify_vectors,
+    make_embedder,
+)
 from deploy.assembly.languages import language_of, make_detector
-from deploy.assembly.library_actions import ACTIONS, act_on_library
 from deploy.assembly.source_registry import FetchedSource, SourceSpec, spec_of
 from deploy.errors import CommandError
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.question import Question, qualify_conversation
 from envelope.role import Role
+from envelope.run import OUTSIDE, Run
+from knowledge.embedding import Embedder
 from knowledge.errors import KnowledgeError
 from knowledge.ingestion_report import (
     DescriptionUsage,
@@ -40,6 +46,8 @@ from knowledge.ingestion_report import (
     PlainReport,
     Report,
 )
+from llm.port import ModelCall, record_calls
+from llm.quotas import Limiter, PatientLimiter
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -49,7 +57,74 @@ if TYPE_CHECKING:
     from knowledge.index.overlap import SurveySource
     from knowledge.isolation.messages import ReadingLimits
     from knowledge.rule_descriptions import RuleDescriber
-    from llm.quotas import Limiter
+
+
+class PaidEmbedder:
+    """An embedder whose calls to a vendor are counted; `usage` is None while there were none."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.name = embedder.name
+        self.dimensions = embedder.dimensions
+        self.forms = embedder.forms
+        self.usage: EmbeddingUsage | None = None
+        self._embedder = embedder
+
+    async def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """Return a vector for each text of a document."""
+        return await self._embed(texts, are_questions=False)
+
+    async def embed_questions(
+        self, texts: Sequence[str], run: Run = OUTSIDE
+    ) -> Sequence[Sequence[float]]:
+        """Return a vector for each text of a question, by which a model is calibrated."""
+        return await self._embed(texts, are_questions=True)
+
+    async def _embed(
+        self, texts: Sequence[str], *, are_questions: bool
+    ) -> Sequence[Sequence[float]]:
+        embedder = self._embedder
+        embed = embedder.embed_questions if are_questions else embedder.embed_documents
+        with record_calls() as calls:
+            try:
+                return await embed(texts)
+            finally:
+                for call in calls:
+                    self._count(call)
+
+    def _count(self, call: ModelCall) -> None:
+        usage = EmbeddingUsage() if self.usage is None else self.usage
+        costs = usage.cost_usd, call.cost_usd
+        self.usage = EmbeddingUsage(
+            calls=usage.calls + 1,
+            input_tokens=usage.input_tokens + call.usage.input_tokens,
+            cost_usd=None if costs[0] is None or costs[1] is None else costs[0] + costs[1],
+        )
+
+
+def make_patient(limits: Limiter | None) -> PatientLimiter | None:
+    """Return the limits for an ingestion, which waits as long as necessary."""
+    return None if limits is None else PatientLimiter(limits)
+
+
+def choose_embedder(
+    settings: Settings, present: Embedder, patient: PatientLimiter | None
+) -> Embedder:
+    """Return the embedder of an index that waits for the limits; `present` has answered so far.
+
+    An embedder that other settings have made goes on as it is.
+    """
+    if patient is None or not settings.has_vendor_embedding:
+        return present
+    made = make_embedder(settings, patient)
+    return made if identify_vectors(made) == identify_vectors(present) else present
+
+
+def count_waits(patient: PatientLimiter | None) -> LimitWaits | None:
+    """Return how long an ingestion waited for limits; None if it did not."""
+    if patient is None or not patient.waits:
+        return None
+    return LimitWaits(patient.waits, patient.seconds)
+
 
 CHANNEL = "cli"
 COSTS = {

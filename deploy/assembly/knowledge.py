@@ -1,7 +1,7 @@
 """Opens the index, the embedder, and the search over both."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import structlog
 
 from config.settings import Settings
-from deploy.assembly.calibration import log_uncalibrated
 from deploy.assembly.data_folder import protect_data_folder
+from knowledge.answerability import ENGLISH_NOTE, UNCALIBRATED_NOTE, find_uncalibrated
+from knowledge.calibration.learning import learn_calibrations
 from knowledge.embedding import (
+    DEFAULT,
     FASTEMBED_SUFFIX,
     Embedder,
     LocalEmbedder,
@@ -37,7 +39,54 @@ if TYPE_CHECKING:
     from knowledge.index.qdrant import Identity
     from llm.quotas import Limiter, SharedLimits
 
+
 log = structlog.get_logger("knowledge")
+
+
+async def calibrate(index: Index, embedder: Embedder) -> Sequence[tuple[str, str]]:
+    """Calibrate the cosines for the present documents; return notes for the operator.
+
+    The shipped model is not calibrated: on English documents its weights were fitted, and in other
+    languages words alone decide better. If questions cannot be embedded, the previous calibrations
+    stay.
+    """
+    if embedder.name != DEFAULT:
+        known = await index.calibrations()
+        try:
+            learned = await learn_calibrations(index, embedder, known)
+        except EmbeddingFailed as error:
+            log.warning("calibration_failed", embedding=embedder.name, error=str(error))
+            reason = f"it could not be calibrated: {error}"
+            return (f"EMBEDDING_MODEL={embedder.name}", reason), *await find_notes(index)
+        if dict(learned) != dict(known):
+            await index.put_calibrations(learned)
+    return await find_notes(index)
+
+
+async def find_notes(index: Index) -> Sequence[tuple[str, str]]:
+    """Return the setting of the embedding model with a note if it is not calibrated."""
+    embedding = (await index.info()).embedding
+    languages = await index.languages()
+    missing = find_uncalibrated(embedding, languages, await index.calibrations())
+    if not missing:
+        return ()
+    where = f", documents in {', '.join(sorted(missing))}"
+    note = ENGLISH_NOTE if embedding == DEFAULT else UNCALIBRATED_NOTE
+    return ((f"EMBEDDING_MODEL={embedding}{where}", note),)
+
+
+async def log_uncalibrated(index: Index) -> None:
+    """Log the languages for which the embedding model is not calibrated, if there are documents in
+    them.
+    """
+    info = await index.info()
+    if info.embedding == DEFAULT:
+        return
+    missing = find_uncalibrated(info.embedding, await index.languages(), await index.calibrations())
+    if missing:
+        log.warning(
+            "embedding_model_not_calibrated", embedding=info.embedding, languages=sorted(missing)
+        )
 
 
 @dataclass(slots=True, eq=False)

@@ -1,7 +1,7 @@
 """Assembles the records: the database, the rules of retention, and the task that writes them."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,8 +15,11 @@ from memory.http_state import RedisSessionStore
 
 if TYPE_CHECKING:
     from deploy.assembly.runtime import Runtime
+    from knowledge.embedding import Embedder
+    from records.gaps import GapFinder
     from records.recorder import Recorder
     from records.store import RecordStore
+
 
 FILE = "records.sqlite3"
 
@@ -126,3 +129,50 @@ async def _open_recorder(runtime: "Runtime") -> AsyncIterator["Recorder"]:
     finally:
         await asyncio.to_thread(store.close)
         await client.aclose()
+
+
+@asynccontextmanager
+async def finding_gaps(
+    settings: Settings, store: "RecordStore", embedder: "Embedder | None" = None
+) -> AsyncIterator["GapFinder"]:
+    """Provide what finds the gaps; the embedder is made when it is first used, if none is given."""
+    from knowledge.calibration.queries import find_foreign_questions
+    from records.gaps import GapFinder
+
+    lazy = _LazyEmbedder(settings, embedder)
+    try:
+        yield GapFinder(
+            store,
+            lazy.embed,
+            settings.embedding_model,
+            find_foreign_questions(settings.default_language) or find_foreign_questions("en"),
+        )
+    finally:
+        await lazy.close()
+
+
+class _LazyEmbedder:
+    def __init__(self, settings: Settings, given: "Embedder | None") -> None:
+        self._settings = settings
+        self._given = given
+        self._own: Embedder | None = None
+        self._making = asyncio.Lock()
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        return await (await self._find()).embed_questions(texts)
+
+    async def _find(self) -> "Embedder":
+        if self._given is not None:
+            return self._given
+        async with self._making:
+            if self._own is None:
+                from deploy.assembly.knowledge import make_embedder
+
+                self._own = await asyncio.to_thread(make_embedder, self._settings)
+            return self._own
+
+    async def close(self) -> None:
+        if self._own is not None:
+            from deploy.assembly.knowledge import close_embedder
+
+            await close_embedder(self._own)

@@ -1,7 +1,11 @@
-"""Reads a source again."""
+"""Reads sources again: one at once, or the recorded ones from time to time."""
 
 import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from uuid import uuid4
 
 import structlog
 
@@ -14,6 +18,8 @@ from deploy.assembly.webhooks import announce_failed_source
 from deploy.errors import CommandError
 from knowledge.errors import KnowledgeError
 from knowledge.ingestion_report import PlainReport
+from memory.errors import MemoryUnavailableError
+from memory.presence import RedisDuty
 
 log = structlog.get_logger("ingestion")
 
@@ -40,4 +46,73 @@ async def refresh_source(runtime: Runtime, settings: Settings, source: Registere
         changed=result.changed,
         removed=result.removed,
         failed=len(result.failed),
+    )
+
+
+LEASE_SECONDS = 60.0
+RENEWAL_SECONDS = 15.0
+CHECK_SECONDS = 10.0
+"""How often a process checks whether a source is due, or the process that refreshed is gone."""
+
+
+@asynccontextmanager
+async def refresh(runtime: Runtime, every_seconds: float | None) -> AsyncIterator[None]:
+    """Ingest each recorded source by its schedule, others `every_seconds` after their last time.
+
+    Of several processes with this data folder, one does it at a time.
+    """
+    client = runtime.endpoint.client()
+    try:
+        listed = SourceRegistry(runtime.settings).read()
+        duty = RedisDuty(client, "ingestion", f"refresh-{listed.id}", uuid4().hex)
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(_refresh_repeatedly(runtime, duty, every_seconds))
+            yield
+            task.cancel()
+    finally:
+        await client.aclose()
+
+
+async def _refresh_repeatedly(
+    runtime: Runtime, duty: RedisDuty, every_seconds: float | None
+) -> None:
+    while True:
+        try:
+            if await duty.keep(LEASE_SECONDS):
+                async with asyncio.TaskGroup() as tasks:
+                    renewing = tasks.create_task(_renew(duty))
+                    await refresh_due_sources(runtime, every_seconds)
+                    renewing.cancel()
+        except* MemoryUnavailableError as group:
+            log.warning("refresh_lease_unavailable", error=str(group.exceptions[0]))
+        except* CommandError as group:
+            log.warning("source_list_unreadable", error=str(group.exceptions[0]))
+        await asyncio.sleep(min(every_seconds or CHECK_SECONDS, CHECK_SECONDS))
+
+
+async def _renew(duty: RedisDuty) -> None:
+    while True:
+        await asyncio.sleep(RENEWAL_SECONDS)
+        await duty.keep(LEASE_SECONDS)
+
+
+async def refresh_due_sources(runtime: Runtime, every_seconds: float | None) -> None:
+    """Ingest the sources that are due, one after the other; log and record the failures."""
+    listed = SourceRegistry(runtime.settings).read()
+    for source in sorted(listed.sources, key=lambda one: one.read_at):
+        settings = _find_settings(runtime.settings, source)
+        due = source.next_at(every_seconds) if source.read_at or not source.schedule else 0.0
+        if settings is not None and due is not None and time.time() >= due:
+            await refresh_source(runtime, settings, source)
+
+
+def _find_settings(settings: Settings, source: RegisteredSource) -> Settings | None:
+    """Return the settings of the assistant of a source; None if this process has another one."""
+    return next(
+        (
+            one
+            for one in settings.of_assistants()
+            if (one.tenant, one.assistant) == (source.tenant, source.assistant)
+        ),
+        None,
     )

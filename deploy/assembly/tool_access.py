@@ -14,11 +14,10 @@ from envelope.role import Role
 from envelope.run import Run
 from envelope.specialists import SpecialistName
 from knowledge.port import Findings, Searcher, SearchRequest
-from memory.attachments import RedisAttachments
 from memory.budgets import RedisBudgets
 from memory.learned_outcomes import RedisOutcomeLog
 from memory.receipts import RedisReceipts
-from memory.work_store import RedisWorkStore
+from memory.work_store import RedisAttachments, RedisWorkStore
 from worker.budgets import ToolCallBudget
 
 if TYPE_CHECKING:
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
     from knowledge.index.port import Index
     from knowledge.library.library import Library
     from knowledge.search.searcher import LevelSearcher
+    from tools.calls import ToolReceipts
     from tools.catalog import ToolCatalog
-    from tools.effects import ToolReceipts
     from tools.executor import ToolBudget
     from tools.outside.outside_tool import OutsideTool
     from tools.tool import Tool

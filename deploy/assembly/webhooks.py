@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from config.settings import Settings
-from deploy.assembly.gap_finding import finding_gaps
-from deploy.assembly.recording import connect_records, keeps_records
+from deploy.assembly.recording import connect_records, finding_gaps, keeps_records
 from envelope.question import Question
 from gateway.port import Feedback
 from knowledge.errors import KnowledgeError

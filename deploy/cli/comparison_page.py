@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from deploy.cli.markdown_tables import columns
-from deploy.cli.printing import WIDTH
+from deploy.cli.printing import WIDTH, columns
 from deploy.errors import CommandError
 from deploy.evaluation.measures import AnswerMeasure, list_cited_places
 from deploy.evaluation.summaries import Figures, MeasuredVariant, summarize

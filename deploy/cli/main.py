@@ -4,8 +4,9 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
+from typing import Any
 
 from deploy.chat_channels import CHAT_CHANNELS
 from deploy.cli.arguments import format_sentence
@@ -43,26 +44,17 @@ VERBS: dict[str, str] = {
     "audit": "check the citations of a Markdown answer against the documents",
     "evaluate": "measure Refdesk on a folder of evaluation data",
 }
-OPERATIONS = frozenset(
-    {
-        "console",
-        "documents",
-        "gaps",
-        "keys",
-        "workers",
-        "trace",
-        "status",
-        "swarm",
-        "forget",
-        "dead",
-        "webhooks",
-        "backup",
-        "restore",
-    }
-)
-"""The verbs for operators."""
-MODULES = {"swarm": "swarm_stats"}
-"""The modules of verbs that have another name."""
+MODULES = {
+    "chat": "ask",
+    "console": "keys",
+    "crawl": "ingest",
+    "restore": "backup",
+    "sources": "ingest",
+    "swarm": "swarm_stats",
+    "up": "worker",
+    "workers": "status",
+}
+"""The modules of verbs that have another name; see `_find_function`."""
 EXIT_ERROR = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
@@ -103,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         module = _load(chosen.verb)
         _name_env_file(chosen.env_file)
         _configure_logging()
-        status = int(module.run(chosen))
+        status = int(_find_function(module, "run", chosen.verb)(chosen))
         sys.stdout.flush()
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
@@ -113,8 +105,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _load(verb: str) -> ModuleType:
-    folder = "operations" if verb in OPERATIONS else "commands"
-    return importlib.import_module(f"deploy.cli.{folder}.{MODULES.get(verb, verb)}")
+    return importlib.import_module(f"deploy.cli.commands.{MODULES.get(verb, verb)}")
+
+
+def _find_function(module: ModuleType, name: str, verb: str) -> Callable[..., Any]:
+    """Return a function of a verb: `run`, or `run_crawl` in a module of several verbs."""
+    own = f"{name}_{verb}" if name == "run" else f"add_{verb}_arguments"
+    found: Callable[..., Any] = getattr(module, own, None) or getattr(module, name)
+    return found
 
 
 def _report_error(error: Exception) -> int:
@@ -145,7 +143,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
             # The option is also accepted after the verb; a default here would replace a value
             # given before it.
             sub.add_argument(_ENV_FILE, metavar="FILE", help=about, default=argparse.SUPPRESS)
-            _load(verb).add_arguments(sub)
+            _find_function(_load(verb), "add_arguments", verb)(sub)
     return parser
 
 

@@ -20,8 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.roster import AGENTS
-from agents.spec import PodGroup
+from agents.roster import AGENTS, PodGroup
 from broker.keys import stream_key
 from deploy.chat_channels import CHAT_CHANNELS, ChatChannelSpec
 from deploy.generate.pods import (

@@ -14,15 +14,13 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined, to_json
 from pydantic_settings import BaseSettings
 
-from agents.roster import SPECS
-from agents.spec import AgentSpec, ProgressStep
+from agents.roster import SPECS, AgentSpec, ProgressStep
 from config.env_file import HARMLESS
 from config.settings import Settings
 from config.way_settings import load_profiles
 from deploy.generate.manifests import GROUPS, Group
 from deploy.generate.pods import list_steps
-from envelope.merging import MergeRule
-from envelope.payload import CATALOGUE, Attribute
+from envelope.payload import CATALOGUE, Attribute, MergeRule
 from envelope.role import Role
 from envelope.specialists import NEEDS, PHASES, SpecialistName
 from manager.flow_proofs import draw

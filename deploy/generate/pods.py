@@ -6,8 +6,7 @@ from typing import Any
 
 import yaml
 
-from agents.roster import SPECS
-from agents.spec import ProgressStep
+from agents.roster import SPECS, ProgressStep
 from manager.flow_proofs import find_reached
 from manager.flows import EVERY
 from manager.flows.stages import START

@@ -31,6 +31,7 @@ async def search_parts(
         context=tuple(_join_sections(chain.from_iterable(one.context for one in found))),
         quality=max((one.quality for one in found), key=_QUALITIES.index),
         places=tuple(dict.fromkeys(chain.from_iterable(one.places for one in found))),
+        common=tuple(dict.fromkeys(chain.from_iterable(one.common for one in found))),
         fallbacks=tuple(dict.fromkeys(chain.from_iterable(one.fallbacks for one in found))),
         from_cache=all(one.from_cache for one in found),
     )

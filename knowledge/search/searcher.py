@@ -44,6 +44,9 @@ from knowledge.search.spelling import find_corrections, list_doubtful, replace_w
 
 _NOTHING = Findings(hits=(), quality="poor", answerability=0.0, coverage=0.0, ambiguity=0.0)
 _PLACES = 5
+_CHUNKS_TO_COUNT = 50
+_COMMON_SHARE = 0.2
+"""The share of the chunks that hold a term from which it is common, such as "die" and "hat"."""
 _MOST_RECENT = 16
 """The look-ups of one revision that are kept for the next search of the same question."""
 log = structlog.get_logger("knowledge")
@@ -62,6 +65,7 @@ class _LookUp:
     features: dict[str, float]
     correction: str | None = None
     failed: bool = False
+    common: tuple[str, ...] = ()
 
 
 class LevelSearcher:
@@ -148,6 +152,7 @@ class LevelSearcher:
             documents=view.counts.documents,
             languages=view.counts.languages,
             uncompared=_list_uncompared(view, request, is_embedded=not look_up.failed),
+            common=look_up.common,
             features=look_up.features,
             total=sum(len(page.chunks) for page in found.pages),
         )
@@ -209,7 +214,7 @@ class LevelSearcher:
         if found is None:
             return None
         measured = await features.measure(view, query, found, request, asked.language)
-        return _LookUp(found, query, measured)
+        return _LookUp(found, query, measured, common=_list_common(view, asked))
 
     async def _correct_spelling(
         self, view: CorpusView, request: SearchRequest
@@ -303,6 +308,16 @@ def _is_found_across_languages(view: CorpusView, request: SearchRequest, look_up
         return False
     found_in = look_up.found.pages[0].document.language
     return found_in != request.language and view.compares(request.language, found_in)
+
+
+def _list_common(view: CorpusView, asked: Wordings) -> tuple[str, ...]:
+    """Return the terms of the question that stand in many chunks; of few chunks nothing is said."""
+    if view.counts.chunks < _CHUNKS_TO_COUNT:
+        return ()
+    found = dict.fromkeys(term for text, spoken in asked.searched for term in terms(text, spoken))
+    counts = view.frequencies(view.numbers.of_all(found)).tolist()
+    least = _COMMON_SHARE * view.counts.chunks
+    return tuple(term for term, count in zip(found, counts, strict=True) if count >= least)
 
 
 def _list_terms(view: CorpusView, asked: Wordings) -> list[int]:

@@ -1,13 +1,12 @@
 """The flow `auto`: triage chooses a way for each question."""
 
-from manager.flow import Counter, Flow, Row, Target
+from manager.flow import Counter, Flow, Row, StageEvent, Target
 from manager.flows import stages as at
 from manager.flows.search_flow import SEARCHING
 from manager.flows.shared_rows import CLARIFYING, make_way_in, make_way_out
 from manager.flows.specialists import BEGIN, MOST_HOPS, TEAM, TEAM_1
 from manager.flows.swarm import SWARM, SWARM_1
 from manager.flows.tool_loop import TOOL_LOOP, TOOL_LOOP_1
-from manager.stage_event import StageEvent
 
 
 def _make_triage(specialists: Target, swarm: Target) -> tuple[Row, ...]:

@@ -1,10 +1,9 @@
 """The flow `search`: one search, one answer, one judgement, each repeated within limits."""
 
 from envelope.conversation import ClarificationReason as Reason
-from manager.flow import Counter, Flow, Row
+from manager.flow import Counter, Flow, Row, StageEvent
 from manager.flows import stages as at
 from manager.flows.shared_rows import BEST, CLARIFYING, make_way_in, make_way_out
-from manager.stage_event import StageEvent
 
 # fmt: off
 SEARCHING: tuple[Row, ...] = (

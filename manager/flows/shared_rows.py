@@ -4,9 +4,8 @@ The first row of a stage is the one of an answered question.
 """
 
 from envelope.conversation import ClarificationReason as Reason
-from manager.flow import Counter, Ending, Final, Row, Stage
+from manager.flow import Counter, Ending, Final, Row, Stage, StageEvent
 from manager.flows import stages as at
-from manager.stage_event import StageEvent
 
 ANSWER, BEST, EXIT = Final(Ending.ANSWER), Final(Ending.BEST), Final(Ending.EXIT)
 PAUSE, PAUSE_OVER = Final(Ending.PAUSE), Final(Ending.PAUSE_OVER)

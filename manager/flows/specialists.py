@@ -16,6 +16,7 @@ from manager.flow import (
     Row,
     Scatter,
     Stage,
+    StageEvent,
     Writes,
     make_gather_stage,
 )
@@ -23,7 +24,6 @@ from manager.flows import stages as at
 from manager.flows.search_flow import SEARCHING
 from manager.flows.shared_rows import CLARIFYING, make_way_in, make_way_out
 from manager.flows.tool_loop import list_calls
-from manager.stage_event import StageEvent
 
 HANDED_OVER = (
     "extracted", "classification", "checklist", "verdicts", "risks", "citation_audit", "gaps",

@@ -2,8 +2,7 @@
 
 from envelope.role import Role
 from manager import classify
-from manager.flow import Classifier, Stage, make_gather_stage, make_resume_stage
-from manager.stage_event import StageEvent
+from manager.flow import Classifier, Stage, StageEvent, make_gather_stage, make_resume_stage
 
 _E = StageEvent
 _DONE_OR_FAILED = frozenset({_E.DONE, _E.FAILED})

@@ -4,12 +4,22 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
-from manager.flow import BranchItem, Counter, Flow, Join, PauseFor, Return, Row, Scatter, Writes
+from manager.flow import (
+    BranchItem,
+    Counter,
+    Flow,
+    Join,
+    PauseFor,
+    Return,
+    Row,
+    Scatter,
+    StageEvent,
+    Writes,
+)
 from manager.flows import stages as at
 from manager.flows.search_flow import SEARCHING
 from manager.flows.shared_rows import CLARIFYING, make_judgement, make_way_in, make_way_out
 from manager.flows.tool_loop import list_calls
-from manager.stage_event import StageEvent
 
 _LONGEST_LABEL = 100
 _LONGEST_FOUND = 1_500

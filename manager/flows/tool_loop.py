@@ -9,11 +9,21 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from envelope.conversation import ClarificationReason as Reason
-from manager.flow import BranchItem, Counter, Flow, Join, PauseFor, Return, Row, Scatter, Writes
+from manager.flow import (
+    BranchItem,
+    Counter,
+    Flow,
+    Join,
+    PauseFor,
+    Return,
+    Row,
+    Scatter,
+    StageEvent,
+    Writes,
+)
 from manager.flows import stages as at
 from manager.flows.search_flow import SEARCHING
 from manager.flows.shared_rows import BEST, CLARIFYING, make_way_in, make_way_out
-from manager.stage_event import StageEvent
 
 _LONGEST_TOOL, _LONGEST_TEXT = 60, 100
 _JOIN = Join(seconds=60.0, at_once=64)

@@ -2,19 +2,20 @@
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import pytest
 from pydantic import BaseModel, PlainSerializer
 
-from agents.agent import Agent, MayAsk
+from agents.agent import Agent, AgentSettings, MayAsk
+from agents.review.specialist import Toolbox
 from agents.roster import AGENTS as SPECS
-from agents.search.search import SearchAgent
-from agents.spec import AgentRole, AgentSpec, AgentTier
+from agents.roster import AgentRole, AgentSpec, AgentTier
 from config.settings import Settings
 from envelope.payload import ASKERS, ATTRIBUTES
 from envelope.role import Role
@@ -59,15 +60,11 @@ def test_the_roster_names_tier_and_role_of_every_specialist_and_its_phase() -> N
     assert all(one.agent_role is None for one in SPECS if one.tier is AgentTier.WORKER)
 
 
-def settings_of(agent: type[Agent[Any, Any]]) -> dict[str, object]:
-    """Return the settings that an agent declares, with their types."""
-    parts = inspect.get_annotations(agent.make.__func__)["parts"]  # type: ignore[attr-defined] # a class method
-    [declared] = get_args(parts)
-    return {
-        name: get_type_hints(member.fget)["return"]
-        for name, member in vars(declared).items()
-        if isinstance(member, property)
-    }
+SETTINGS = {
+    name: get_type_hints(member.fget)["return"]
+    for name, member in vars(AgentSettings).items()
+    if isinstance(member, property)
+}
 
 
 def find_kind(name: str) -> object:
@@ -78,14 +75,17 @@ def find_kind(name: str) -> object:
     return get_type_hints(derived.fget)["return"] if isinstance(derived, property) else None
 
 
-@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.role.value)
-def test_an_agent_needs_only_settings_that_exist(agent: type[Agent[Any, Any]]) -> None:
-    for name, kind in settings_of(agent).items():
-        assert find_kind(name) == kind, f"{agent.role.value} needs {name!r}"
+@pytest.mark.parametrize("name", SETTINGS)
+def test_an_agent_needs_only_settings_that_exist(name: str) -> None:
+    assert find_kind(name) == SETTINGS[name]
 
 
-def test_the_search_agent_declares_its_settings() -> None:
-    assert settings_of(SearchAgent)["context_tokens"] is int
+def test_every_setting_that_agents_declare_is_read_by_one() -> None:
+    sources = "".join(
+        inspect.getsource(sys.modules[agent.__module__]) for agent in (*AGENTS, Agent, Toolbox)
+    )
+
+    assert {name for name in SETTINGS if not re.search(rf"ettings\.{name}\b", sources)} == set()
 
 
 def test_the_declarations_are_read_without_importing_an_agent() -> None:
@@ -98,7 +98,6 @@ def test_the_declarations_are_read_without_importing_an_agent() -> None:
     loaded = set(run.stdout.split())
     assert {name for name in loaded if name.startswith("agents.")} == {
         "agents.roster",
-        "agents.spec",
     }
     assert not {"llm", "knowledge"} & loaded
 

@@ -91,7 +91,7 @@ def test_all_keys_of_a_conversation_share_the_tag_of_its_shard() -> None:
     named = keys.question_keys(first, shard)
 
     every = [*named.closing, named.messages, *keys.shard_keys(shard).all]
-    every += [keys.stream_of("search", first, 16), keys.results_key("chat", shard)]
+    every += [keys.stream_key("search", shard), keys.results_key("chat", shard)]
     assert {key.split("{")[1].split("}")[0] for key in every} == {str(shard)}
 
 

@@ -2,7 +2,8 @@ import pytest
 from pydantic import ValidationError
 
 from config.answer_settings import CHARACTERS_PER_TOKEN, AnswerSettings
-from config.settings import Settings
+from config.errors import SettingsError
+from config.settings import Settings, load_settings
 from knowledge.sections import count_tokens
 
 
@@ -49,3 +50,12 @@ def test_the_smallest_window_of_the_models_that_read_the_context_decides_its_siz
     settings = Settings(_env_file=None, compatible_servers=servers, **changes)  # type: ignore[arg-type]
 
     assert settings.context_tokens == tokens
+
+
+def test_a_list_that_is_no_json_is_refused_by_the_name_of_its_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PRODUCT_NAMES", "Otter, Beaver")
+
+    with pytest.raises(SettingsError, match=r"^PRODUCT_NAMES: expected JSON, such as "):
+        load_settings()

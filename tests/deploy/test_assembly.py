@@ -8,9 +8,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from config.settings import Settings
-from deploy.assembly.calibration import find_notes
 from deploy.assembly.ingestion_run import run_ingestion
-from deploy.assembly.knowledge import open_knowledge
+from deploy.assembly.knowledge import find_notes, open_knowledge
 from deploy.assembly.runtime import INGESTION, connect_broker, open_desk
 from gateway.desk import Message
 from knowledge.answerability import ENGLISH_NOTE, UNCALIBRATED_NOTE

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from config.model_settings import CompatibleServer, ModelLimit
-from deploy.assembly.embedding_cost import PaidEmbedder
+from deploy.assembly.ingestion import PaidEmbedder
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import open_knowledge
 from deploy.assembly.source_registry import parse_source

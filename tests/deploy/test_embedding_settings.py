@@ -8,8 +8,7 @@ from pydantic import SecretStr
 
 from config.model_settings import CompatibleServer
 from config.settings import Settings
-from deploy.assembly.calibration import calibrate
-from deploy.assembly.knowledge import choose_forms, make_embedder
+from deploy.assembly.knowledge import calibrate, choose_forms, make_embedder
 from deploy.assembly.models import VendorEmbedding, make_registry
 from knowledge.calibration.learning import LEAST_CHUNKS
 from knowledge.errors import EmbeddingFailed

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fakeredis import FakeServer
 
-from agents.review.report.report import ReviewReport, decode_report
+from agents.review.review_report import ReviewReport, decode_report
 from broker.embedded_redis import Endpoint
 from broker.keys import record_of
 from broker.transport.connect import connect

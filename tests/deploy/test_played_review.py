@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from fakeredis import FakeServer
 
-from agents.review.report.layout import lay_out
-from agents.review.report.report import ReviewReport, decode_report
+from agents.review.report_layout import lay_out
+from agents.review.review_report import ReviewReport, decode_report
 from broker.embedded_redis import Endpoint
 from deploy.assembly.gateways.report_rendering import make_report_reader
 from deploy.assembly.ingestion_run import run_ingestion

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.spec import ProgressStep
+from agents.roster import ProgressStep
 from config.texts import load_texts
 from deploy.generate.pods import find_step, list_steps
 

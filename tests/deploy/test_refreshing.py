@@ -8,13 +8,13 @@ import pytest
 from config.settings import Settings
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.runtime import Runtime, run_desk
+from deploy.assembly.source_refresh import refresh
 from deploy.assembly.source_registry import (
     RegisteredSource,
     SourceRegistry,
     SourceSpec,
     parse_source,
 )
-from deploy.refreshing import refresh
 from knowledge.ingestion_report import IngestionResult, PlainReport
 from tests.support.app_harness import settings_of
 from tests.support.waiting import wait_until

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deploy.cli.operations.trace import trace_lines
+from deploy.cli.commands.trace import trace_lines
 from tests.deploy.conftest import OpenReviews
 from tests.deploy.test_specialists_way import count
 from tests.llm.vendor_dialects import OpenAI

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from pydantic import JsonValue
 
-from agents.review.report.report import ReviewReport
+from agents.review.review_report import ReviewReport
 from config.settings import Settings
 from deploy.cli.printing import list_operator_notes
 from envelope.specialists import SpecialistName

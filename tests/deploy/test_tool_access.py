@@ -8,10 +8,10 @@ from deploy.assembly.tool_access import open_attachments, open_receipts
 from envelope.question import Question
 from envelope.run import OUTSIDE, Run
 from knowledge.library.attached_documents import AttachmentSource
-from memory.attachments import RedisAttachments
 from memory.receipts import RedisReceipts
+from memory.work_store import RedisAttachments
 from tests.support.app_harness import settings_of
-from tools.effects import ReceiptKey
+from tools.calls import ReceiptKey
 
 QUESTION = Question(tenant="acme", assistant="desk", conversation_id="c1", message_id="m1")
 KEY = ReceiptKey(call_id="1", tool="pay", digest="abc")

@@ -2,11 +2,11 @@
 
 import pytest
 
-from deploy.assembly.verified_answers import put_answers
 from envelope.verified import CitedPage, VerifiedAnswer
 from llm.errors import ModelUnavailable
 from llm.tasks.question import MatchVerifiedOutput, ScopeOutput
-from memory.verified_answers import RedisVerifiedAnswers
+from memory.console_state import RedisVerifiedAnswers
+from records.verified_finder import put_answers
 from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import AppHarness, PartlyScriptedModel, options
 

@@ -8,8 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from envelope.envelope import SCHEMA_VERSION, Envelope, EnvelopeChanges, Hop, apply_delta, decode
-from envelope.errors import DecodeError, NewerVersionError
+from envelope.envelope import (
+    SCHEMA_VERSION,
+    DecodeError,
+    Envelope,
+    EnvelopeChanges,
+    Hop,
+    NewerVersionError,
+    apply_delta,
+    decode,
+)
 from envelope.payload import ATTRIBUTES, CATALOGUE
 from envelope.question import Question, shard_of
 

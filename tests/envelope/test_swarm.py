@@ -3,7 +3,7 @@
 import pytest
 from pydantic import JsonValue
 
-from agents.swarm.tasks import TaskState
+from agents.swarm.swarm_plan import TaskState
 from envelope.swarm import cancel_open, list_open, list_tasks, read_cancelled
 
 Fields = dict[str, JsonValue]

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from broker.values import WATCH, Fields, JournalEntry
 from envelope.outcome import Outcome
 from envelope.role import Role
-from manager.flow import Flow, FlowError, Next, Return, Row, Scatter, Stage, Target
+from manager.flow import Flow, FlowError, Next, Return, Row, Scatter, Stage, StageEvent, Target
 from manager.flows.search_flow import SEARCH_FLOW
 from manager.flows.stages import PLAN, START
 from manager.flows.swarm import SWARM_FLOW
-from manager.stage_event import StageEvent
 from tests.support.branching_flow import ACT, BRANCHING_FLOW
 from tests.support.pausing_flow import PAUSING_FLOW, RESUME
 

@@ -1,6 +1,6 @@
 import pytest
 
-from llm.partial_answers import read_complete_fields, read_partial_answer
+from llm.output_parsing import read_complete_fields, read_partial_answer
 
 ANSWERED = (
     '{"status": "answered", '

@@ -6,7 +6,7 @@ import pytest
 
 from envelope.run import OUTSIDE
 from llm.errors import ModelUnavailable, RateLimited
-from llm.partial_answers import ask_and_follow
+from llm.output_parsing import ask_and_follow
 from llm.port import ModelAnswer, ModelCall, PartialText, TextListener, Usage, record_calls
 from llm.registry import Registry
 from llm.vendors.catalogue import VendorAccess

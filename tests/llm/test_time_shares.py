@@ -9,7 +9,7 @@ import pytest
 from envelope.question import Question as Message
 from envelope.run import OUTSIDE
 from llm.errors import ModelTimeout
-from llm.partial_answers import ask_and_follow
+from llm.output_parsing import ask_and_follow
 from llm.port import ModelAnswer, PartialText, TextListener
 from llm.registry import Registry
 from llm.stored_model import MOST_TIMEOUTS, StoredModel

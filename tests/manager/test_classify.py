@@ -7,10 +7,9 @@ from pydantic import JsonValue
 
 from envelope.envelope import Hop
 from manager.classify import classify_result
-from manager.flow import Stage
+from manager.flow import Stage, StageEvent
 from manager.flows import stages
 from manager.flows.search_flow import SEARCH_FLOW
-from manager.stage_event import StageEvent
 
 Payload = dict[str, JsonValue]
 

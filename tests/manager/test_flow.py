@@ -9,12 +9,11 @@ from envelope.conversation import ClarificationReason
 from envelope.envelope import Envelope
 from envelope.role import Role
 from envelope.tool_loop import WayName
-from manager.flow import Counter, Flow, FlowError, Row, Stage, find_flow
+from manager.flow import Counter, Flow, FlowError, Row, Stage, StageEvent, find_flow
 from manager.flows import FLOWS, NEWEST, stages
 from manager.flows.search_flow import SEARCH_FLOW
 from manager.flows.specialists import BEGIN
 from manager.machine import Context, Counters, Decision, End, Limits, Send, decide
-from manager.stage_event import StageEvent
 
 FLOW = SEARCH_FLOW
 LIMITS = Limits()

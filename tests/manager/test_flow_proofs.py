@@ -13,12 +13,12 @@ from manager.flow import (
     Row,
     Scatter,
     Stage,
+    StageEvent,
     make_gather_stage,
     make_resume_stage,
 )
 from manager.flow_proofs import find_flow_problems
 from manager.flows import FLOWS
-from manager.stage_event import StageEvent
 from tests.support.branching_flow import BRANCHING_FLOW
 
 E = StageEvent

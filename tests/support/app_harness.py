@@ -22,7 +22,7 @@ from broker.values import JournalEntry
 from config.settings import Settings, load_settings
 from deploy.assembly.knowledge import Knowledge
 from deploy.assembly.runtime import ROLES, connect_runtime, desk, run_workers
-from deploy.cli.commands.chat import COMMANDS
+from deploy.cli.commands.ask import COMMANDS
 from deploy.cli.main import main
 from envelope.run import OUTSIDE, Run
 from gateway.desk import Desk, Message

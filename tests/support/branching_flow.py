@@ -18,12 +18,12 @@ from manager.flow import (
     Row,
     Scatter,
     Stage,
+    StageEvent,
     Writes,
     make_gather_stage,
 )
 from manager.flows import stages as at
 from manager.flows.shared_rows import BEST, CLARIFYING, make_way_in, make_way_out
-from manager.stage_event import StageEvent
 
 E = StageEvent
 _EITHER = frozenset({E.DONE, E.FAILED})

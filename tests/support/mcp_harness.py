@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from tests.support.local_tools import LocalReceipts
 from tools.calls import ToolCall, ToolCaller, ToolResult
 from tools.catalog import ToolCatalog
-from tools.effects import LocalReceipts
 from tools.executor import ToolExecutor
 from tools.outside.mcp_tools import McpTool
 

@@ -12,8 +12,7 @@ from agents.swarm.gather import GatherAgent
 from agents.swarm.ledger import LedgerAgent
 from agents.swarm.swarm_plan import SwarmPlan, WorkerPlan
 from agents.swarm.synthesize import SynthesizeAgent
-from agents.swarm.worker_output import WorkerOutput
-from agents.swarm.workers import WorkerTask, dump_outputs
+from agents.swarm.workers import WorkerOutput, WorkerTask, dump_outputs
 from envelope.outcome import Wrote
 from envelope.role import Role
 from envelope.run import Run

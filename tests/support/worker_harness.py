@@ -22,8 +22,7 @@ from manager.flow import Flow
 from manager.flows import FLOWS, NEWEST
 from manager.machine import Limits
 from manager.manager import Manager
-from memory.conversation import RedisMemory
-from memory.people import RedisPeople
+from memory.conversation import RedisMemory, RedisPeople
 from tests.support.flow_path import plain_writes
 from worker.agent_handler import AgentHandler, make_poison_notice
 from worker.call_recording import HopCalls

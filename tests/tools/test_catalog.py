@@ -8,7 +8,7 @@ from tools.calls import EffectClass, ToolCall, ToolCaller, ToolErrorType
 from tools.catalog import (
     ToolCatalog,
     combine_tools,
-    get_tool_schema,
+    describe_tool,
     inline_references,
     list_builtin,
     load_tool_set,
@@ -19,11 +19,13 @@ from tools.tool import LibraryTool, Tool
 
 
 def test_every_class_of_a_tool_below_builtin_is_a_tool_without_a_list() -> None:
+    listed = list_builtin()
+
     classes = {found for base in (Tool, LibraryTool) for found in base.__subclasses__()}
     own = {found for found in classes if found.__module__.startswith("tools.builtin.")}
 
     assert len(own) > 10
-    assert set(list_builtin()) == own
+    assert set(listed) == own
 
 
 def test_the_builtin_tools_only_read() -> None:
@@ -70,7 +72,9 @@ async def test_a_tool_of_a_set_is_a_builtin_with_fixed_arguments(
 ) -> None:
     extended = load_tool_set(write(tmp_path, SET), catalog)
     executor = ToolExecutor(extended)
-    schema = get_tool_schema(extended, "penalty_lookup")
+    tool = extended.find("penalty_lookup")
+    assert tool is not None
+    described = describe_tool(tool)
 
     found = await executor.execute(
         ToolCall(call_id="1", tool="penalties", arguments={"query": "a breach"}), CALLER
@@ -81,11 +85,11 @@ async def test_a_tool_of_a_set_is_a_builtin_with_fixed_arguments(
 
     assert [one.document_id for one in found.citations] == ["penalties@2025"]
     assert chosen.error_type is ToolErrorType.VALIDATION
-    assert schema is not None
-    properties = set(schema["input_schema"]["properties"])  # type: ignore[index, call-overload, arg-type]
+    properties = described.input_schema["properties"]
+    assert isinstance(properties, dict)
     assert "limit" not in properties
-    assert {"query", "method"} <= properties
-    assert schema["description"] == "Finds penalties."
+    assert {"query", "method"} <= set(properties)
+    assert described.description == "Finds penalties."
 
 
 @pytest.mark.parametrize(
@@ -190,9 +194,9 @@ class Nested(Tool[Inputs, Inputs]):
 
 
 def test_a_schema_has_no_references_and_keeps_its_fields() -> None:
-    schema = get_tool_schema(ToolCatalog([Nested()]), "nested")
+    described = describe_tool(Nested())
 
-    assert schema == {
+    assert described.model_dump() == {
         "name": "nested",
         "description": "Does nothing.",
         "input_schema": {
@@ -214,16 +218,12 @@ def test_a_schema_has_no_references_and_keeps_its_fields() -> None:
 
 def test_every_builtin_tool_has_a_schema_that_describes_each_argument(catalog: ToolCatalog) -> None:
     for tool in catalog.select():
-        schema = get_tool_schema(catalog, tool.name)
+        schema = describe_tool(tool).input_schema
 
-        assert schema is not None
         assert "$ref" not in str(schema)
-        properties = schema["input_schema"]["properties"]  # type: ignore[index, call-overload]
-        assert all("description" in str(one) for one in properties.values())  # type: ignore[union-attr]
-
-
-def test_an_unknown_tool_has_no_schema(catalog: ToolCatalog) -> None:
-    assert get_tool_schema(catalog, "invented") is None
+        properties = schema["properties"]
+        assert isinstance(properties, dict)
+        assert all("description" in str(one) for one in properties.values())
 
 
 def test_a_definition_that_contains_itself_is_refused() -> None:

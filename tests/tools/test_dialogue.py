@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 from llm.port import (
+    ConversationModel,
     ModelMessage,
     ToolChoice,
     ToolConversation,
@@ -12,23 +13,57 @@ from llm.port import (
     ToolUse,
     UserMessage,
 )
+from tests.support.local_tools import CallLimit
 from tests.support.scripted_model import ScriptedModel
 from tools.calls import CitedPassage, ToolCall, ToolCaller, ToolErrorType, ToolResult
 from tools.dialogue import (
     Dialogue,
     DialogueEnd,
     DialogueLimits,
+    DialogueStep,
     Waves,
     arrange_waves,
+    execute_calls,
     list_passages,
     make_tool_message,
-    run_dialogue,
 )
-from tools.executor import CallLimit, ToolExecutor
+from tools.executor import ToolBudget, ToolExecutor
 
 CALLER = ToolCaller(agent="reason")
 SEARCH = ToolDescription(name="search", description="Search.", input_schema={"type": "object"})
 FOUND = CitedPassage(chunk_id="d1#0", document_id="d1", title="D")
+
+
+async def run_dialogue(
+    model: ConversationModel,
+    executor: ToolExecutor,
+    dialogue: Dialogue,
+    caller: ToolCaller,
+    budget: ToolBudget | None = None,
+) -> tuple[Dialogue, DialogueStep]:
+    """Hold a whole dialogue in one process; return it with its last step.
+
+    Raises what the model raises: results of tools never do.
+    """
+    while True:
+        step = await dialogue.take_step(model, caller.run)
+        if step.end is not None:
+            return dialogue, step
+        calls = [
+            ToolCall(
+                call_id=use.call_id,
+                tool=use.name,
+                arguments=use.arguments,
+                depends_on=use.depends_on,
+            )
+            for use in step.message.calls
+        ]
+        found = await execute_calls(executor, calls, caller, budget)
+        dialogue = replace(
+            dialogue,
+            messages=(*dialogue.messages, step.message),
+            results={**dialogue.results, **{one.call_id: one for one in found}},
+        )
 
 
 def open_dialogue(limits: DialogueLimits | None = None, *messages: ModelMessage) -> Dialogue:

@@ -13,8 +13,14 @@ from pydantic import JsonValue
 from broker.transport.connect import connect
 from tests.support.effect_process import place_order
 from tests.support.waiting import wait_until
-from tools.calls import ToolCall, ToolErrorType
-from tools.effects import digest_arguments, make_approval_id, make_receipt_key, request_approval
+from tools.calls import (
+    ToolCall,
+    ToolErrorType,
+    digest_arguments,
+    make_approval_id,
+    make_receipt_key,
+    request_approval,
+)
 
 ROOT = Path(__file__).parent.parent.parent.parent
 
@@ -41,7 +47,7 @@ async def test_a_process_that_is_killed_in_the_middle_of_an_effect_leaves_it_unk
     assert orders.read_text() == "book\n"
     for result in (again, thereafter, under_another_id):
         assert result.error_type is ToolErrorType.UNKNOWN
-        assert "not known whether 'order' had its effect" in result.text
+        assert "unknown whether 'order' changed anything" in result.text
     assert orders.read_text() == "book\n"
     await client.aclose()
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, JsonValue
 
+from tests.support.local_tools import CallLimit, LocalReceipts
 from tests.support.waiting import wait_until
 from tools.calls import (
     CitedPassage,
@@ -18,11 +19,11 @@ from tools.calls import (
     ToolCaller,
     ToolErrorType,
     ToolResult,
+    make_approval_id,
 )
 from tools.catalog import ToolCatalog
-from tools.effects import LocalReceipts, make_approval_id
 from tools.errors import OutcomeUnknown, ToolFailed, ToolRejected
-from tools.executor import LONGEST_STORED, LONGEST_TEXT, CallLimit, ToolExecutor, shorten
+from tools.executor import LONGEST_STORED, LONGEST_TEXT, ToolExecutor, shorten
 from tools.graph_walk import is_notice
 from tools.tool import Tool
 
@@ -230,7 +231,7 @@ async def test_an_effect_that_ended_without_an_answer_is_unknown_and_not_repeate
     results = [await executor.execute(call, CALLER) for call in calls]
 
     assert {one.error_type for one in results} == {ToolErrorType.UNKNOWN}
-    assert all("not known whether" in one.text for one in results)
+    assert all("unknown whether" in one.text for one in results)
     assert tool.runs == 1
 
 

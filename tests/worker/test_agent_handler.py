@@ -10,8 +10,7 @@ from pydantic import BaseModel, Field
 
 from agents.agent import Agent
 from broker.values import Delivery, Forward, Retry, Settlement
-from envelope.envelope import Envelope, decode
-from envelope.errors import ContractError
+from envelope.envelope import ContractError, Envelope, decode
 from envelope.outcome import GaveUp, RetryAfter, Wrote
 from envelope.role import Role
 from tests.support.broker_harness import carrying

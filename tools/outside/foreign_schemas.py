@@ -16,7 +16,7 @@ import jsonschema_rs
 from pydantic import JsonValue
 
 from envelope.encoding import remove_hidden_characters
-from tools.effects import digest_arguments
+from tools.calls import digest_arguments
 from tools.errors import InvalidSchema
 
 MOST_SCHEMA_BYTES = 64_000

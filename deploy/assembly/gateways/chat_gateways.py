@@ -24,7 +24,7 @@ from gateway.chat.people import People, PersonLimits
 from gateway.chat.ports import Channel, ChatGroups, ChatPolicy, PushBroker, UserGroups
 from memory.chat_state import RedisPushMemory
 from memory.errors import MemoryUnavailableError
-from memory.leader_lock import RedisDuty
+from memory.presence import RedisDuty
 from memory.rate_limits import RedisTurns
 from worker.process import consumer_name
 

@@ -1,40 +1,54 @@
 """The documents of an index for HTTP, by this process or by the one that owns the index."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import structlog
 
 from config.settings import Settings
+from deploy.assembly.data_folder import protect_data_folder
 from deploy.assembly.indexed_documents import (
     AFTER,
+    BROWSE,
     DOCUMENTS,
     FROM,
+    GROUPS,
+    ID,
     IDS,
     LIMIT,
     MOVE,
     NAMES,
     PATTERNS,
+    QUERY,
+    READ,
     REFUSED,
     REMOVE,
+    SEARCH,
     TO,
     act_on_documents,
+    act_on_library,
 )
 from deploy.assembly.ingestion import SOURCES, ask_owner, read_result
 from deploy.assembly.runtime import Runtime
 from deploy.assembly.source_registry import FetchedSource, SourceSpec
-from deploy.assembly.uploads import Uploads
 from deploy.errors import CommandError
 from gateway.port import (
     CatalogEntry,
     CatalogMove,
     CatalogSelection,
     CatalogUpload,
+    FoundPassages,
+    LibraryDocument,
     ReadableDocument,
     ReadableSection,
 )
+from knowledge.documents.folder import ARCHIVE, display_name, is_left_out
+from knowledge.documents.formats import SUFFIXES, explain_skip
 from knowledge.errors import IndexUnavailable, KnowledgeError
 from knowledge.index.port import Index
 from knowledge.sections import document_of, read_document
@@ -46,11 +60,106 @@ if TYPE_CHECKING:
     from broker.values import Fields
 
 
+_MOST_FOLDERS = 16
+
+
+class Uploads:
+    """The written files of one assistant; names are relative to `folder`."""
+
+    def __init__(self, settings: Settings) -> None:
+        named = "\n".join((settings.tenant, settings.assistant))
+        digest = hashlib.sha256(named.encode()).hexdigest()[:16]
+        self._data = settings.refdesk_data
+        self.folder = settings.refdesk_data.resolve() / "uploads" / digest / "uploads"
+
+    def find_fault(self, name: str) -> str:
+        """Return why a file of this name is not kept, or an empty text."""
+        path = PurePosixPath(name)
+        is_clean = str(path) == name and all(display_name(part) == part for part in path.parts)
+        if path.is_absolute() or not is_clean or len(path.parts) > _MOST_FOLDERS:
+            return f"expected a file name such as hr/leave.pdf, found {name!r}"
+        if any(part == ".." or is_left_out(part) for part in path.parts):
+            return f"expected a name without hidden folders and files, found {name!r}"
+        if path.suffix.lower() not in SUFFIXES | {ARCHIVE}:
+            return f"expected a format that is read, found {name!r}: {explain_skip(path)}"
+        return ""
+
+    def keep(self, name: str, data: bytes) -> str:
+        """Write a file, in place of an earlier one, and return its name as it is listed."""
+        protect_data_folder(self._data)
+        target = self.folder / name
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        waiting = target.with_name(f".{target.name}.new")
+        waiting.write_bytes(data)
+        waiting.replace(target)
+        return name
+
+    def forget(self, files: Iterable[str]) -> None:
+        """Remove files whose documents were removed, so that they do not come back."""
+        for file in files:
+            place = Path(os.path.normpath(file))
+            if place.is_relative_to(self.folder):
+                place.unlink(missing_ok=True)
+
+
 WAIT_SECONDS = 20.0
+"""How long a request waits for the process that owns the index."""
+log = structlog.get_logger("gateway")
+
+
+class OwnedLibrary:
+    """A `gateway.port.SearchableLibrary`: the index of this process, else that of its owner.
+
+    Raises `KnowledgeError` when the index or its owner is unreachable.
+    """
+
+    def __init__(self, runtime: Runtime, *, wait_seconds: float = WAIT_SECONDS) -> None:
+        self._settings: dict[tuple[str, str], Settings] = {
+            (one.tenant, one.assistant): one for one in runtime.settings.of_assistants()
+        }
+        self._own = (runtime.settings.tenant, runtime.settings.assistant)
+        self._runtime = runtime
+        self._wait_seconds = wait_seconds
+
+    async def search(
+        self, tenant: str, assistant: str, query: str, *, groups: Sequence[str], limit: int
+    ) -> FoundPassages:
+        request: Fields = {DOCUMENTS: SEARCH, QUERY: query, GROUPS: [*groups], LIMIT: limit}
+        found = await self._act((tenant, assistant), request)
+        return FoundPassages.model_validate(found["found"])
+
+    async def read(
+        self, tenant: str, assistant: str, document_id: str, *, groups: Sequence[str]
+    ) -> LibraryDocument | None:
+        request: Fields = {DOCUMENTS: READ, ID: document_id, GROUPS: [*groups]}
+        found = (await self._act((tenant, assistant), request)).get("document")
+        return None if found is None else LibraryDocument.model_validate(found)
+
+    async def browse(
+        self, tenant: str, assistant: str, *, groups: Sequence[str], after: str, limit: int
+    ) -> Sequence[LibraryDocument]:
+        request: Fields = {DOCUMENTS: BROWSE, AFTER: after, LIMIT: limit, GROUPS: [*groups]}
+        listed = (await self._act((tenant, assistant), request)).get("documents")
+        documents = listed if isinstance(listed, list) else []
+        return [LibraryDocument.model_validate(one) for one in documents]
+
+    async def _act(self, name: tuple[str, str], request: "Fields") -> "Fields":
+        knowledge = self._runtime.knowledge
+        own = None if knowledge is None else knowledge.of(*name, own=self._own)
+        if own is not None:
+            return await act_on_library(own, request)
+        try:
+            return await ask_owner(
+                self._runtime.broker, self._settings[name], request, seconds=self._wait_seconds
+            )
+        except CommandError as error:
+            log.warning("index_owner_failed", reason=str(error))
+            raise IndexUnavailable(str(error)) from error
+
+
 """How long a request waits for the process that owns the index."""
 WRITE_SECONDS = 120.0
 """How long a request waits for a file to be read."""
-log = structlog.get_logger("gateway")
 
 Name = tuple[str, str]
 """Tenant and assistant."""

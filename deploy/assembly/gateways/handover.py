@@ -24,7 +24,7 @@ from gateway.text import clean_text
 from memory.chat_state import RedisPushMemory
 from memory.errors import MemoryUnavailableError
 from memory.http_state import RedisReplyAddresses
-from memory.leader_lock import RedisDuty
+from memory.presence import RedisDuty
 from notifications.handover import (
     LINK_SECONDS,
     SLACK_API,

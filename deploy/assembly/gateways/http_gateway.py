@@ -19,11 +19,10 @@ from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.data_folder import KeyHistory
 from deploy.assembly.gateways.console import make_gate, make_provider, open_parts
-from deploy.assembly.gateways.document_catalog import OwnedCatalog, documents_of
+from deploy.assembly.gateways.document_catalog import OwnedCatalog, OwnedLibrary, documents_of
 from deploy.assembly.gateways.handover import make_handover, reading_mail_replies
 from deploy.assembly.gateways.report_rendering import StoredReports, make_report_reader
 from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
-from deploy.assembly.gateways.searchable_library import OwnedLibrary
 from deploy.assembly.recording import Records, connect_records, keeps_records
 from deploy.assembly.runtime import Runtime, desks
 from deploy.chat_channels import CHAT_CHANNELS
@@ -50,7 +49,7 @@ from gateway.signing_keys import SigningKeys, check_address
 from gateway.widget.routes import widget_router
 from knowledge.errors import KnowledgeError
 from memory.chat_state import RedisPushMemory
-from memory.conversation import RedisMemory
+from memory.conversation import RedisMemory, RedisPeople
 from memory.errors import MemoryUnavailableError
 from memory.http_state import (
     EMPTY_SECONDS,
@@ -61,7 +60,6 @@ from memory.http_state import (
 )
 from memory.key_names import conversation_keys
 from memory.learned_outcomes import RedisOutcomeLog
-from memory.people import RedisPeople
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry

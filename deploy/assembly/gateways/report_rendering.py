@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 import orjson
 from pydantic import JsonValue
 
-from agents.review.report.docx_report import render_docx
-from agents.review.report.html_report import render_html
-from agents.review.report.layout import lay_out
-from agents.review.report.pdf_report import MissingPdfLibraryError, render_pdf
-from agents.review.report.report import ReviewReport, decode_report
+from agents.review.report_layout import lay_out
+from agents.review.report_rendering import (
+    MissingPdfLibraryError,
+    render_docx,
+    render_html,
+    render_pdf,
+)
 from agents.review.requirements import Extraction, make_checklist
+from agents.review.review_report import ReviewReport, decode_report
 from broker.keys import record_of
 from citations.printed_report import (
     PrintedReport,

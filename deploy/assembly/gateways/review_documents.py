@@ -32,7 +32,7 @@ from knowledge.documents.errors import (
 )
 from knowledge.library.attached_documents import AttachedDocument
 from knowledge.sections import document_of, join_chunks
-from memory.attachments import MOST_ATTACHMENTS, RedisAttachments, Stored
+from memory.work_store import MOST_ATTACHMENTS, RedisAttachments, Stored
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis

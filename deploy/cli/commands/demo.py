@@ -8,10 +8,9 @@ from uuid import uuid4
 from config.settings import Settings, load_settings
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.runtime import open_desk
-from deploy.cli.commands.ingest import result_lines
-from deploy.cli.operations.trace import trace_lines
+from deploy.cli.commands.ingest import report_on_terminal, result_lines
+from deploy.cli.commands.trace import trace_lines
 from deploy.cli.printing import WIDTH, print_line, print_reply
-from deploy.cli.progress import report_on_terminal
 from deploy.errors import CommandError
 from envelope.question import Question
 from gateway.desk import Desk, Message

@@ -18,8 +18,8 @@ from config.settings import Settings, load_settings
 from deploy.assembly.recording import connect_records, keeps_records
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime
 from deploy.assembly.source_registry import SourceRegistry
+from deploy.cli.commands.status import describe_controls, describe_server, find_notes
 from deploy.cli.model_in_use import NO_MODEL, describe_models
-from deploy.cli.operations.status import describe_controls, describe_server, find_notes
 from deploy.cli.printing import WIDTH, print_line, say_json
 from deploy.errors import CommandError
 from deploy.logging_setup import HIDDEN, secrets_of

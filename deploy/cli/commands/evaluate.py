@@ -103,9 +103,14 @@ def run(chosen: argparse.Namespace) -> int:
 def _run_answers(chosen: argparse.Namespace) -> int:
     from config.settings import load_settings
     from deploy.cli.comparison_page import check_page_path, make_page, make_table_lines
-    from deploy.evaluation.answers import AnswersPlan, find_documents, run_answers
+    from deploy.evaluation.answers import (
+        AnswersPlan,
+        check_run_folder,
+        find_documents,
+        run_answers,
+        write_run,
+    )
     from deploy.evaluation.golden import load_golden_cases, select_cases
-    from deploy.evaluation.run_folder import check_run_folder, write_run
     from deploy.evaluation.summaries import describe_measure, summarize
 
     settings = load_settings()
@@ -148,7 +153,7 @@ async def _measure_retrieval(data: Path) -> object:
 
 def _run_prompt(chosen: argparse.Namespace) -> Mapping[str, object]:
     from config.settings import load_settings
-    from deploy.evaluation.run_folder import run_prompt_again
+    from deploy.evaluation.answers import run_prompt_again
 
     return asyncio.run(run_prompt_again(load_settings(), chosen.data, chosen.hash, chosen.model))
 
@@ -174,10 +179,10 @@ def _make_variants(chosen: argparse.Namespace, settings: "Settings") -> "tuple[V
 async def _measure_judge(chosen: argparse.Namespace) -> Mapping[str, Any]:
     from config.settings import load_settings
     from deploy.assembly.models import make_registry
-    from deploy.evaluation.grounding import measure_judge
     from deploy.evaluation.judging import (
         JudgeRecord,
         find_doubt,
+        measure_judge,
         prompt_version,
         store_judge_record,
     )

@@ -1,19 +1,129 @@
-"""Reads documents into the index."""
+"""Reads documents and websites into the index, shows the progress, and manages the sources."""
 
 import argparse
 import asyncio
-from collections.abc import Sequence
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
-from config.settings import load_settings
+from citations.links import clean_text
+from config.settings import Settings, load_settings
 from deploy.assembly.ingestion import dump_costs
 from deploy.assembly.ingestion_run import run_ingestion
-from deploy.assembly.source_registry import SourceRegistry, SourceSpec, parse_source
-from deploy.cli.printing import print_line, say_json
-from deploy.cli.progress import report_on_terminal
+from deploy.assembly.source_registry import (
+    RegisteredSource,
+    SourceRegistry,
+    SourceSpec,
+    check_schedule,
+    parse_source,
+)
+from deploy.cli.printing import ERASE_LINE, print_line, say_json
 from deploy.errors import EXIT_SOME_FAILED, CommandError
 from knowledge.documents.formats import SUFFIXES
-from knowledge.ingestion_report import IngestionResult
+from knowledge.errors import KnowledgeError
+from knowledge.ingestion_report import DescriptionUsage, IngestionResult, PlainReport, Report
+
+
+@contextmanager
+def report_on_terminal(*, quiet: bool) -> Iterator[Report]:
+    """Provide the report, which writes to standard error; results go to standard output."""
+    if quiet:
+        yield PlainReport(lambda _line: None)
+    elif sys.stderr.isatty():
+        bar = BarReport(write_progress)
+        try:
+            yield bar
+        finally:
+            bar.close()
+    else:
+        yield LineReport(lambda line: write_progress(f"{line}\n"))
+
+
+def write_progress(text: str) -> None:
+    """Write to standard error without buffering."""
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+class LineReport(PlainReport):
+    """Writes plain lines; the command itself prints the result."""
+
+    def finish(self, result: IngestionResult) -> None:
+        """Print nothing."""
+
+    def record_failure(self, source: str, reason: str) -> None:
+        """Print nothing: the result lists the failures."""
+
+
+BAR_WIDTH = 24
+
+
+class BarReport:
+    """Shows a line with a bar for each folder, and warnings above it."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._name, self._done, self._total = "reading", 0, 0
+        self._usage = ""
+
+    def start(self, root: str, files: int) -> None:
+        """Begin the bar of a folder."""
+        self._name, self._done, self._total = shorten(root), 0, files
+        self._draw()
+
+    def advance(self, files: int, documents: int, chunks: int) -> None:
+        """Move the bar."""
+        self._done = files
+        self._draw()
+
+    def advance_crawl(self, start: str, visited: int, waiting: int) -> None:
+        """Advance the bar of a website, whose total grows with the links that are found."""
+        self._name, self._done, self._total = shorten(start), visited, visited + waiting
+        self._draw()
+
+    def advance_descriptions(self, usage: DescriptionUsage) -> None:
+        """Show the calls and their cost behind the bar."""
+        price = "?" if usage.cost_usd is None else f"{usage.cost_usd:.2f}"
+        self._usage = f" {usage.calls} model calls, {price} USD"
+        self._draw()
+
+    def record_failure(self, source: str, reason: str) -> None:
+        """Print nothing: the result lists the failures."""
+
+    def record_warning(self, source: str, reason: str) -> None:
+        """Print a warning about a file above the bar."""
+        self._print_above(f"note on {source}: {reason}")
+
+    def record_skip(self, source: str, reason: str) -> None:
+        """Print a line about a skipped file above the bar."""
+        self._print_above(f"skipped {source}: {reason}")
+
+    def finish(self, result: IngestionResult) -> None:
+        """Print nothing: the bar stays as it is."""
+
+    def close(self) -> None:
+        """Leave the line of the bar."""
+        self._write("\n")
+
+    def _print_above(self, text: str) -> None:
+        self._write(f"{ERASE_LINE}{clean_text(text)}\n")
+        self._draw()
+
+    def _draw(self) -> None:
+        filled = min(BAR_WIDTH, BAR_WIDTH * self._done // max(1, self._total))
+        bar = "━" * filled + " " * (BAR_WIDTH - filled)
+        line = f"{self._name} {bar} {self._done}/{self._total} files{self._usage}"
+        room = shutil.get_terminal_size().columns - 1
+        self._write(f"{ERASE_LINE}{clean_text(line)[:room]}")
+
+
+def shorten(name: str) -> str:
+    """Return the end of a name that is too long to be shown before a bar."""
+    line = " ".join(clean_text(name).split())
+    return line if len(line) <= 32 else f"…{line[-31:]}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -128,3 +238,184 @@ def result_fields(result: IngestionResult) -> dict[str, object]:
 
 def _list_reasons(sources: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
     return [{"source": source, "reason": reason} for source, reason in sources]
+
+
+def add_crawl_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk crawl`."""
+    parser.add_argument(
+        "url",
+        metavar="URL",
+        help="where to start, such as https://docs.example.com/guide/; only pages of this host at "
+        "or below this path are opened",
+    )
+    parser.add_argument(
+        "--pages", type=_count, metavar="N", help="open at most N pages (default: CRAWL_PAGES)"
+    )
+    parser.add_argument(
+        "--depth",
+        type=_count,
+        metavar="N",
+        help="follow at most N links from the start to a page (default: CRAWL_DEPTH)",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=_count,
+        metavar="N",
+        help="stop after N seconds (default: CRAWL_SECONDS)",
+    )
+    add_result_arguments(parser)
+
+
+def run_crawl(chosen: argparse.Namespace) -> int:
+    """Run `refdesk crawl`."""
+    spec = parse_source(chosen.url, pages=chosen.pages, depth=chosen.depth, seconds=chosen.seconds)
+    if not spec.is_website:
+        raise CommandError(
+            f"expected a web address such as https://docs.example.com/, found {chosen.url!r}"
+        )
+    return ingest_and_report([spec], as_json=chosen.json)
+
+
+def _count(text: str) -> int:
+    """Return a number of at least 1."""
+    if not text.isascii() or not text.isdigit() or not int(text[:9]) > 0:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, found {text!r}")
+    return int(text[:9])
+
+
+EXIT_NOTHING_FOUND = 3
+
+
+def add_sources_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk sources`."""
+    parser.add_argument(
+        "action",
+        choices=("list", "add", "remove", "sync"),
+        help="list: show sources and their state; add: add a source, which `refdesk serve` and "
+        "`refdesk up` read on its schedule; remove: remove a source, but not its documents "
+        "(see refdesk documents remove); sync: read some or all sources now",
+    )
+    parser.add_argument(
+        "sources",
+        nargs="*",
+        metavar="SOURCE",
+        help="a source as in refdesk ingest, or as `sources list` shows it",
+    )
+    parser.add_argument(
+        "--schedule",
+        default="",
+        metavar="CRON",
+        help="when to read it, in UTC, such as '0 6 * * *' (default: only by sync and --refresh)",
+    )
+    parser.add_argument("--revision", default="", help="branch, tag or commit of a repository")
+    parser.add_argument("--folder", default="", help="folder of a repository, such as docs")
+    parser.add_argument("--web-address", default="", metavar="PATTERN", help="as in refdesk ingest")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.epilog = f"exit status: 0 success, {EXIT_NOTHING_FOUND} no such source, 1 error"
+
+
+def run_sources(chosen: argparse.Namespace) -> int:
+    """Run `refdesk sources`."""
+    settings = load_settings()
+    if chosen.action == "list":
+        return _list(settings, as_json=chosen.json)
+    if chosen.action == "sync":
+        return _sync(settings, chosen.sources, as_json=chosen.json)
+    if not chosen.sources:
+        raise CommandError(f"sources {chosen.action} needs a source; see: refdesk sources list")
+    if chosen.action == "remove":
+        return _remove(settings, chosen.sources)
+    return _add(settings, chosen)
+
+
+def _add(settings: Settings, chosen: argparse.Namespace) -> int:
+    registry = SourceRegistry(settings)
+    schedule = check_schedule(chosen.schedule)
+    for text in chosen.sources:
+        spec = parse_source(
+            text,
+            revision=chosen.revision,
+            folder=chosen.folder,
+            web_address=chosen.web_address,
+        )
+        registry.add(spec, schedule)
+        when = f"on the schedule {schedule!r}" if schedule else "by: refdesk sources sync"
+        print_line(f"added {spec.root}; it is read {when}")
+    return 0
+
+
+def _remove(settings: Settings, roots: Sequence[str]) -> int:
+    registry = SourceRegistry(settings)
+    is_found = False
+    for text in roots:
+        found = [one.spec.root for one in _match(registry.list_own(), text)]
+        for root in found:
+            registry.forget(root)
+            print_line(
+                f"removed {root}; its documents stay in the index; to remove them: refdesk "
+                f"documents remove {root}"
+            )
+        is_found = is_found or bool(found)
+    return 0 if is_found else EXIT_NOTHING_FOUND
+
+
+def _sync(settings: Settings, named: Sequence[str], *, as_json: bool) -> int:
+    known = SourceRegistry(settings).list_own()
+    wanted = [one for text in named for one in _match(known, text)] if named else known
+    if not wanted:
+        raise CommandError("no such source; see: refdesk sources list")
+    statuses = []
+    for one in wanted:
+        try:
+            statuses.append(ingest_and_report([one.spec], as_json=as_json))
+        except (KnowledgeError, CommandError) as error:
+            SourceRegistry(settings).record_error(one.spec, error)
+            print_line(f"{one.spec.root} was not read: {error}")
+            statuses.append(EXIT_SOME_FAILED)
+    return max(statuses)
+
+
+def _match(known: Sequence[RegisteredSource], text: str) -> list[RegisteredSource]:
+    return [one for one in known if one.spec.root in (text, parse_source(text).root)]
+
+
+def _list(settings: Settings, *, as_json: bool) -> int:
+    known = SourceRegistry(settings).list_own()
+    if as_json:
+        say_json({"sources": [describe_source(one) for one in known]})
+        return 0
+    for line in [line for one in known for line in _lines(one)] or ["there are no sources"]:
+        print_line(line)
+    return 0
+
+
+def describe_source(source: RegisteredSource) -> dict[str, object]:
+    """Return a source and its state as values for JSON."""
+    state = "waiting" if not source.read_at else "failed" if source.failed else "read"
+    return {
+        "source": source.spec.root,
+        "state": state,
+        "schedule": source.schedule,
+        "read_at": _write_time(source.read_at),
+        "next_at": _write_time(source.next_at()),
+        "failed": source.failed,
+        "reasons": list(source.reasons),
+    }
+
+
+def _lines(source: RegisteredSource) -> list[str]:
+    fields = describe_source(source)
+    when = f"read {fields['read_at']}" if source.read_at else "not read yet"
+    following = f", next {fields['next_at']} ({source.schedule})" if source.schedule else ""
+    lines = [f"{source.spec.root}: {when}{following}"]
+    if source.failed:
+        lines.append(
+            f"  documents that could not be read: {source.failed}; their previous versions "
+            "stay in the index"
+        )
+        lines += (f"  {reason}" for reason in source.reasons)
+    return lines
+
+
+def _write_time(seconds: float | None) -> str | None:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC") if seconds else None

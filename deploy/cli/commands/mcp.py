@@ -2,12 +2,70 @@
 
 import argparse
 import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from importlib.metadata import version
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from config.settings import Settings, load_settings
-from deploy.assembly.gateways.mcp_gateway import open_mcp_tools, require_package
+from deploy.assembly.gateways.document_catalog import OwnedLibrary
+from deploy.assembly.gateways.http_gateway import MCP, STORES, StoredKeys, make_channel
+from deploy.assembly.runtime import Runtime, desks
 from deploy.cli.arguments import add_groups_argument, read_groups
 from deploy.cli.commands.serve import answering
+from deploy.errors import CommandError
+from gateway.http.access import AllowedHosts
+from gateway.http.admission_queue import AdmissionQueue, QuestionSender
+from gateway.http.app import PrometheusHttpMeter
+from gateway.http.library import CallersLibrary
+
+if TYPE_CHECKING:
+    from gateway.mcp.server import DeskTools
+
+
+def require_package() -> None:
+    """Raise `CommandError` if the package of the protocol is not installed."""
+    if find_spec("mcp") is None:
+        raise CommandError("the MCP server needs a package: pip install 'refdesk[mcp]'")
+
+
+@asynccontextmanager
+async def open_mcp_tools(
+    runtime: Runtime, *, assistant: str | None, groups: Sequence[str]
+) -> AsyncIterator["DeskTools"]:
+    """Provide the tools; `groups` are those of the person, where the settings name no key."""
+    from gateway.mcp.endpoint import find_local_caller
+    from gateway.mcp.server import DeskTools
+
+    settings, client = runtime.settings, runtime.endpoint.client()
+    key = "" if settings.mcp_key is None else settings.mcp_key.get_secret_value()
+    if key and groups:
+        raise CommandError(
+            "--groups cannot be used with MCP_KEY, because the key defines the groups"
+        )
+    try:
+        channel = await make_channel(
+            runtime,
+            client,
+            StoredKeys(client),
+            PrometheusHttpMeter(),
+            keyless=False,
+            # Another process may serve the pages of documents: see PUBLIC_URL.
+            has_reader=settings.source_links and settings.public_url is not None,
+            hosts=AllowedHosts(),
+        )
+        channel = replace(channel, desks=desks(runtime, MCP))
+        stopping = asyncio.Event()
+        sender = QuestionSender(channel, stopping, AdmissionQueue(stopping))
+        find_caller = find_local_caller(
+            channel.guard, key=key, tenant=settings.tenant, assistant=assistant, groups=groups
+        )
+        library = CallersLibrary(channel, OwnedLibrary(runtime))
+        yield DeskTools(channel, sender, library, find_caller, stopping, unavailable=STORES)
+    finally:
+        await client.aclose()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,12 +13,11 @@ from broker.values import JournalEntry
 from config.settings import load_settings
 from deploy.assembly.runtime import Runtime, desk, run_desk
 from deploy.cli.arguments import add_groups_argument, read_groups
-from deploy.cli.operations.trace import choose_question
+from deploy.cli.commands.trace import choose_question
 from deploy.cli.printing import print_line, say_json, wrap
 from deploy.errors import CommandError
 from envelope.conversation import Turn
-from envelope.merging import merge_writes
-from envelope.payload import MERGE_RULES
+from envelope.payload import MERGE_RULES, merge_writes
 from envelope.question import Question
 from envelope.tool_loop import WayName
 from gateway.desk import Fork, Message

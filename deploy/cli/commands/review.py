@@ -17,10 +17,9 @@ from citations.links import plain_line
 from config.settings import Settings, load_settings
 from config.texts import load_texts
 from deploy.cli.arguments import add_groups_argument, read_groups
+from deploy.cli.commands.trace import list_agent_costs
 from deploy.cli.main import EXIT_STATUSES
-from deploy.cli.markdown_tables import columns
-from deploy.cli.printing import WIDTH, print_line, reply_lines, say_json
-from deploy.cli.trace_lines import list_agent_costs
+from deploy.cli.printing import ERASE_LINE, WIDTH, columns, print_line, reply_lines, say_json
 from deploy.errors import CommandError
 from envelope.specialists import SpecialistName
 from gateway.answer import safe_reply
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from gateway.desk import Desk
 
 
-ERASE_LINE = "\r\x1b[2K"
 _JUDGED = re.compile(r"\w{1,20}-(\d{1,6})(?: - \w{1,20}-(\d{1,6}))?")
 
 
@@ -291,7 +289,7 @@ async def _make_message(
 ) -> Message:
     """Return the message of the review, with the documents that its names lead to."""
     from agents.review.cost_estimate import estimate_cost
-    from agents.review.rule_units import name_documents
+    from agents.review.passages import name_documents
 
     documents = await local.find(chosen.contract)
     against = [one for name in chosen.against for one in await local.find(name, is_rule=True)]

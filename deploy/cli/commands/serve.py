@@ -87,7 +87,7 @@ async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> No
             serving(app, listener, stopping, trusted_proxies=proxies, limits=limits)
         )
         if not alone:
-            from deploy.refreshing import refresh
+            from deploy.assembly.source_refresh import refresh
 
             await stack.enter_async_context(refresh(runtime, None))
         for line in await _startup_lines(runtime, host, listener.getsockname()[1], reason=reason):
@@ -128,7 +128,7 @@ async def answering(
 async def _startup_lines(runtime: Runtime, host: str, port: int, *, reason: str) -> list[str]:
     from deploy.assembly.data_folder import KeyHistory
     from deploy.assembly.gateways.http_gateway import StoredKeys
-    from deploy.cli.operations.status import describe_server
+    from deploy.cli.commands.status import describe_server
 
     shown = f"[{host}]" if ":" in host else host
     lines = [f"serving on http://{shown}:{port}; stop with Ctrl-C"]

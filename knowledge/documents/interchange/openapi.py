@@ -32,7 +32,7 @@ def split_operations(data: bytes, source: str, *, is_json: bool) -> Iterator[Pag
     """
     document, warnings = parse_structured(data, is_json=is_json)
     if not isinstance(document, dict) or not ("openapi" in document or "swagger" in document):
-        raise NoDocumentError("it holds data and is no description of an interface (OpenAPI)")
+        raise NoDocumentError("it contains data and is not a description of an interface (OpenAPI)")
     references = References(document)
     yield replace(_write_overview(document, source), warnings=warnings)
     for count, (method, path, operation) in enumerate(list_operations(document)):

@@ -2,14 +2,13 @@
 
 import pytest
 
-from agents.review.errors import ChecklistError
 from agents.review.requirement_extractor import (
     UNREAD,
     list_unaccounted,
     list_units_as_requirements,
     read_listed,
 )
-from agents.review.requirements import RuleUnit, make_checklist, parse_checklist
+from agents.review.requirements import ChecklistError, RuleUnit, make_checklist, parse_checklist
 from agents.review.verdicts import join_extractions
 from llm.tasks.review import RequirementExtractorInputs, RequirementExtractorOutput, TextUnit
 from tests.support.reviewing_model import list_requirements

@@ -7,7 +7,11 @@ HEADER = "| Country | Price |\n|---|---|"
 
 
 def compose(
-    question: str, *sources: str, hits: tuple[tuple[int, str], ...] = (), language: str = "en"
+    question: str,
+    *sources: str,
+    hits: tuple[tuple[int, str], ...] = (),
+    language: str = "en",
+    common: tuple[str, ...] = (),
 ) -> tuple[Passage, ...]:
     """Return the passages of sources; `hits` are the number of a source and the text found in it,
     the best first.
@@ -38,6 +42,7 @@ def compose(
         counted_rows=lambda shown, rows: f"{shown} of {rows} rows",
         make_safe=lambda _source, text, _gives_orders: text,
         is_suspicious=lambda text: "assistant" in text,
+        common=common,
     )
 
 
@@ -224,3 +229,13 @@ def test_a_mark_that_tells_a_model_of_a_cut_is_not_shown() -> None:
     for [passage] in (around, without_hit):
         assert "Before you start:" in passage.text
         assert "left out" not in passage.text
+
+
+def test_words_that_are_common_in_the_documents_are_bold_only_if_all_are() -> None:
+    asked, text = "Wie lange hat die Kasse auf?", "Die Kasse hat bis acht Uhr auf."
+
+    [some] = compose(asked, text, language="de", common=("hat", "die", "auf", "wie", "lang"))
+    [every] = compose("hat die", text, language="de", common=("hat", "die"))
+
+    assert some.text == "Die **Kasse** hat bis acht Uhr auf."
+    assert every.text == "**Die** Kasse **hat** bis acht Uhr auf."

@@ -1,7 +1,7 @@
 import pytest
 
 from agents.search.quality import JudgeWhen, QualityAgent, Reads, Writes
-from citations.feedback import parse_unsupported
+from citations.claims import parse_unsupported
 from envelope.conversation import ClarificationReason
 from envelope.outcome import Wrote
 from envelope.sources import SourceReference, SourceUsed

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 import pytest
 from structlog.testing import capture_logs
 
-from agents.desk_domain import DeskDomain
+from agents.agent import DeskDomain
 from agents.search.response import Reads, ResponseAgent, Writes
-from citations.feedback import Complaint, write_complaints
+from citations.claims import Complaint, write_complaints
 from config.texts import load_texts
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import Wrote

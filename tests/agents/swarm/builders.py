@@ -1,7 +1,7 @@
 """Values for tests of the swarm."""
 
 from agents.swarm.swarm_plan import SwarmPlan, WorkerPlan
-from agents.swarm.worker_output import WorkerOutput, WorkerStatus
+from agents.swarm.workers import WorkerOutput, WorkerStatus
 from tools.calls import CitedPassage
 from tools.passages import FoundPassage
 

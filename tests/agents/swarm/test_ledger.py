@@ -10,8 +10,8 @@ from agents.swarm.ledger import (
     note_round,
     settle_round,
 )
-from agents.swarm.tasks import TaskLedger, TaskState
-from agents.swarm.worker_output import WorkerStatus
+from agents.swarm.swarm_plan import TaskLedger, TaskState
+from agents.swarm.workers import WorkerStatus
 from tests.agents.swarm.builders import make_output, make_passage, make_worker
 
 DONE, FAILED = BranchReport(status="completed"), BranchReport(status="failed", reason="killed")

@@ -1,7 +1,7 @@
 """What workers wrote reaches the writer, with their passages as numbered sources."""
 
 from agents.swarm.material import cite_by_number, gather_material, make_table
-from agents.swarm.worker_output import WorkerStatus
+from agents.swarm.workers import WorkerStatus
 from tests.agents.swarm.builders import make_output, make_passage, make_swarm_plan, make_worker
 
 

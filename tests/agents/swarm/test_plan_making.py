@@ -2,8 +2,7 @@
 
 import pytest
 
-from agents.swarm.errors import PlanRejected
-from agents.swarm.expansion import expand_plan
+from agents.swarm.ledger import expand_plan
 from agents.swarm.material import choose_shown, find_closest
 from agents.swarm.plan_making import (
     OfferedTool,
@@ -19,9 +18,8 @@ from agents.swarm.plan_making import (
     read_plan,
 )
 from agents.swarm.strategies import make_strategies
-from agents.swarm.swarm_plan import MOST_WORKERS, SwarmPlan
-from agents.swarm.worker_output import WorkerOutput
-from agents.swarm.workers import make_registry
+from agents.swarm.swarm_plan import MOST_WORKERS, PlanRejected, SwarmPlan
+from agents.swarm.workers import WorkerOutput, make_registry
 from benchmarks.quality.multistep import run_worker
 from llm.tasks.swarm import PlannedWorker, PlanSwarmOutput
 from tests.agents.swarm.builders import make_output, make_passage, make_swarm_plan, make_worker

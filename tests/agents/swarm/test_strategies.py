@@ -4,9 +4,8 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from agents.swarm.errors import UnknownName
 from agents.swarm.strategies import USUAL, SwarmStrategy, make_strategies
-from agents.swarm.swarm_plan import WorkerPlan
+from agents.swarm.swarm_plan import UnknownName, WorkerPlan
 
 
 class StrangeStrategy(SwarmStrategy):

@@ -2,8 +2,7 @@
 
 import pytest
 
-from agents.swarm.errors import IllegalMove, UnknownName
-from agents.swarm.tasks import MOVES, TaskLedger, TaskState
+from agents.swarm.swarm_plan import MOVES, IllegalMove, TaskLedger, TaskState, UnknownName
 from tests.agents.swarm.builders import make_worker
 
 WORKERS = (make_worker("a"), make_worker("b", depends_on=("a",)))
@@ -68,14 +67,6 @@ def test_the_history_has_every_move_once_even_if_it_is_made_twice() -> None:
     assert [(one.before, one.after) for one in again.history] == [
         (TaskState.PENDING, TaskState.IN_PROGRESS)
     ]
-
-
-def test_a_join_fires_with_k_of_n() -> None:
-    ledger = open_ledger().move("a", TaskState.IN_PROGRESS).move("a", TaskState.COMPLETED)
-
-    assert ledger.is_met(1)
-    assert not ledger.is_met(2)
-    assert not ledger.is_met()
 
 
 def test_workers_are_added_once_and_unknown_tasks_are_refused() -> None:

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import JsonValue
 
-from agents.swarm.worker_output import (
+from agents.swarm.workers import (
     LONGEST_PASSAGE,
     WorkerStatus,
     bound_output,

@@ -8,9 +8,8 @@ from pydantic import BaseModel
 from agents.tool_loop.tool import MOST_QUOTED_CHARACTERS, Reads, ToolAgent, Writes
 from config.texts import load_texts
 from envelope.outcome import Wrote
-from tools.calls import EffectClass, ToolCaller, ToolErrorType, ToolResult
+from tools.calls import EffectClass, ReceiptKey, ReceiptState, ToolCaller, ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog
-from tools.effects import ReceiptKey, ReceiptState
 from tools.tool import Tool
 
 TEXTS = load_texts()

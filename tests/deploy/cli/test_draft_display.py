@@ -4,7 +4,7 @@ from contextlib import redirect_stdout
 import pytest
 
 from broker.values import Fields
-from deploy.cli.draft_display import STRUCK, DraftDisplay
+from deploy.cli.commands.ask import STRUCK, DraftDisplay
 from gateway.events import Event
 
 

@@ -1,7 +1,7 @@
 """The errors of a message in a terminal."""
 
 from broker.values import JournalEntry
-from deploy.cli.trace_lines import list_error_lines
+from deploy.cli.commands.trace import list_error_lines
 from envelope.specialists import ErrorSeverity, SpecialistError
 
 ERROR = SpecialistError(

@@ -1,8 +1,8 @@
 """The progress of a review: plain lines, or one line that changes, at 80 columns."""
 
 from broker.values import Fields, JournalEntry
-from deploy.cli.commands.review import ERASE_LINE, ReviewProgress
-from deploy.cli.markdown_tables import columns
+from deploy.cli.commands.review import ReviewProgress
+from deploy.cli.printing import ERASE_LINE, columns
 
 
 def begin(*plan: tuple[str, str], branch: str = "") -> Fields:

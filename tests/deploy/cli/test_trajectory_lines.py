@@ -1,7 +1,7 @@
 """The trajectory of a message in a terminal."""
 
+from deploy.cli.commands.trace import list_trajectory_lines
 from deploy.cli.printing import WIDTH
-from deploy.cli.trace_lines import list_trajectory_lines
 from tests.gateway.test_trajectory import JOURNAL
 
 

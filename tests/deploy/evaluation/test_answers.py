@@ -9,14 +9,19 @@ import pytest
 from config.settings import Settings
 from deploy.assembly.knowledge import open_knowledge
 from deploy.cli.main import main
-from deploy.cli.markdown_tables import columns
-from deploy.cli.printing import WIDTH
+from deploy.cli.printing import WIDTH, columns
 from deploy.errors import CommandError
-from deploy.evaluation.answers import AnswersPlan, AnswersResult, run_answers
+from deploy.evaluation.answers import (
+    AnswersPlan,
+    AnswersResult,
+    load_kept_prompt,
+    run_answers,
+    run_prompt_again,
+    write_run,
+)
 from deploy.evaluation.desk_run import Variant
 from deploy.evaluation.golden import GoldenCase
 from deploy.evaluation.questions import UnknownFormatError
-from deploy.evaluation.run_folder import load_kept_prompt, run_prompt_again, write_run
 from deploy.evaluation.summaries import summarize
 from llm.tasks.search import JudgeOutput, RespondOutput
 from tests.llm.vendor_dialects import OpenAI

@@ -152,7 +152,7 @@ def test_many_faults_are_counted_after_the_first_twenty(tmp_path: Path) -> None:
     write(tmp_path, "[]\n" * 30, "golden.jsonl")
 
     assert len(faults_of(tmp_path)) == 21
-    assert faults_of(tmp_path)[-1] == "and 10 faults more"
+    assert faults_of(tmp_path)[-1] == "and 10 more faults"
 
 
 def test_a_folder_without_golden_questions_is_named_with_what_it_holds(tmp_path: Path) -> None:

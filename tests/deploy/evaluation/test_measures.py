@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from deploy.cli.comparison_page import check_page_path, make_page, make_table_lines
-from deploy.cli.markdown_tables import columns
-from deploy.cli.printing import WIDTH
+from deploy.cli.printing import WIDTH, columns
 from deploy.errors import CommandError
 from deploy.evaluation.desk_run import AskedCase, CallTotals
 from deploy.evaluation.golden import GoldenCase
@@ -73,7 +72,7 @@ async def test_a_citation_of_an_unknown_source_supports_nothing() -> None:
     measure = await measure_answer(make_asked_case(f"{LIMIT} [7]"))
 
     [sentence] = measure.sentences
-    assert (sentence.supported, sentence.reason) == (False, "the text of source 7 is not known")
+    assert (sentence.supported, sentence.reason) == (False, "the text of source 7 is unknown")
 
 
 @pytest.mark.parametrize(

@@ -33,10 +33,10 @@ from deploy.redis_access.users import (
 from gateway.api_keys import make_key
 from gateway.desk import Message, erase
 from gateway.port import Feedback
-from memory.attachments import RedisAttachments
 from memory.budgets import Amounts, RedisBudgets
 from memory.chat_state import RedisPushMemory
-from memory.leader_lock import RedisDuty
+from memory.presence import RedisDuty
+from memory.work_store import RedisAttachments
 from records.store import Selection, connect_store
 from tests.conftest import start_redis
 from tests.support.app_harness import ROOT, settings_of

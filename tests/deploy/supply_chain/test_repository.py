@@ -54,6 +54,14 @@ def test_workflows_are_valid_and_call_verbs_of_the_makefile(file: Path) -> None:
         assert "secrets." not in file.read_text()
 
 
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_name_the_actions_of_others_by_their_commits(file: Path) -> None:
+    named = re.findall(r"uses: ([\w./-]+@\S+)", file.read_text())
+
+    assert named
+    assert [name for name in named if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", name)] == []
+
+
 def test_the_security_page_says_how_to_report_what_is_supported_and_what_is_in_scope() -> None:
     page = (ROOT / "SECURITY.md").read_text()
 

@@ -14,8 +14,8 @@ from envelope.question import Question
 from envelope.role import Role
 from gateway.desk import erase
 from gateway.http.routes.reviews import ReviewParts
-from memory.attachments import RedisAttachments
 from memory.key_names import conversation_keys
+from memory.work_store import RedisAttachments
 from tests.gateway.erasing.canary import files_with, files_with_bytes, keys_with, make_canary
 from tests.gateway.erasing.conftest import RewritingHarness
 from tests.support.app_harness import settings_of

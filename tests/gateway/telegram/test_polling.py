@@ -9,7 +9,7 @@ from structlog.dev import ConsoleRenderer
 from structlog.testing import capture_logs
 
 from gateway.telegram.connection import Duty, Polling, Updates, connect_bot
-from memory.leader_lock import RedisDuty
+from memory.presence import RedisDuty
 from tests.support.chat_harness import ANSWER, open_connector
 from tests.support.fake_telegram import BotApi, RefusedError, flood
 from tests.support.telegram_harness import PERSON, calls_of, channel_of, wait_until_settled

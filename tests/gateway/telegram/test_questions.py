@@ -6,7 +6,7 @@ import pytest
 from envelope.role import Role
 from gateway.chat.ports import ChatPolicy
 from gateway.telegram.connection import connect_bot, receive_updates
-from memory.leader_lock import RedisDuty
+from memory.presence import RedisDuty
 from tests.support.chat_harness import (
     ANSWER,
     AT_ONCE,

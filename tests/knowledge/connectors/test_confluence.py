@@ -229,9 +229,9 @@ async def test_attachments_are_read_with_the_groups_of_their_page(
 @pytest.mark.parametrize(
     ("status", "headers", "message"),
     [
-        (503, {"Retry_After": "3600"}, "asks for 3600 s"),
+        (503, {"Retry_After": "3600"}, "asks to wait 3600 s"),
         (401, {}, "set CONFLUENCE_EMAIL and CONFLUENCE_API_TOKEN"),
-        (429, {"Retry_After": "3600"}, "asks for 3600 s"),
+        (429, {"Retry_After": "3600"}, "asks to wait 3600 s"),
         (302, {"Location": "http://169.254.169.254/latest"}, "check its address"),
         (403, {}, "check its permissions"),
         (500, {}, "answered 500"),

@@ -287,7 +287,7 @@ async def test_a_broken_line_removes_nothing_because_its_id_is_unknown(desk: Des
 
     assert result.removed == 0
     assert set(desk.index.documents) == {"p", "q"}
-    assert any("nothing was removed" in reason for _, reason in result.warned)
+    assert any("no documents were removed" in reason for _, reason in result.warned)
 
 
 async def test_a_file_that_vanishes_while_others_are_read_is_reported(desk: Desk) -> None:

@@ -127,3 +127,22 @@ async def test_a_question_that_vectors_compare_across_languages_is_left_undecide
     assert found.are_calibrated == bool(uncompared)
     assert (found.coverage == 0.5 and found.quality == "good") == (not uncompared)
     assert translated.are_calibrated
+
+
+@pytest.mark.parametrize(("copies", "common"), [(60, ("die",)), (10, ())])
+async def test_terms_of_a_question_that_many_chunks_hold_are_common(
+    tmp_path: Path, copies: int, common: tuple[str, ...]
+) -> None:
+    embedder = WordEmbedder()
+    index = await open_embedded(tmp_path, Identity("t", "desk", embedder.name, DIMENSIONS))
+    texts = [f"Die Regel {number} gilt." for number in range(copies)]
+    texts[0] = "Die Kasse ist offen."
+    try:
+        made = document("haus", *texts, language="de")
+        await index.put(made, await embedder.embed_documents(texts), "root")
+        asked = SearchRequest(question="Hat die Kasse offen?", language="de")
+        found = await LevelSearcher(index, embedder).search(asked)
+    finally:
+        await index.close()
+
+    assert found.common == common

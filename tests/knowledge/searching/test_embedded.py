@@ -53,7 +53,7 @@ async def test_documents_are_there_after_a_restart(tmp_path: Path) -> None:
 async def test_a_second_owner_learns_who_the_first_is_and_of_the_server(
     tmp_path: Path, owner: subprocess.Popen[bytes]
 ) -> None:
-    with pytest.raises(IndexOwned, match=f"owned by process {owner.pid}.*QDRANT_URL"):
+    with pytest.raises(IndexOwned, match=f"in use by process {owner.pid}.*QDRANT_URL"):
         await open_embedded(tmp_path, identity())
 
 

@@ -14,10 +14,10 @@ import pytest
 from pydantic import JsonValue
 
 from knowledge.crawling.resolution import GuardedResolver
+from tests.support.local_tools import LocalReceipts
 from tests.support.waiting import wait_until
 from tools.calls import ToolCall, ToolCaller, ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog
-from tools.effects import LocalReceipts
 from tools.executor import ToolExecutor
 from tools.outside.mcp_connection import BoundedTransport
 from tools.outside.mcp_tools import McpTool, open_servers

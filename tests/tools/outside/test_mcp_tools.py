@@ -15,11 +15,11 @@ import pytest
 import pytest_asyncio
 from pydantic import JsonValue
 
+from tests.support.local_tools import LocalReceipts
 from tests.support.mcp_harness import PROGRAM, OutsideHarness, is_alive
 from tests.support.waiting import wait_until
 from tools.calls import ToolErrorType, ToolResult
 from tools.catalog import describe_tool
-from tools.effects import LocalReceipts
 from tools.executor import LONGEST_STORED
 from tools.outside.mcp_connection import LISTING_SECONDS
 from tools.outside.mcp_tools import open_servers

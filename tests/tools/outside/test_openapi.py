@@ -10,10 +10,10 @@ from pydantic import JsonValue
 from structlog.testing import capture_logs
 
 from knowledge.crawling.resolution import GuardedResolver
+from tests.support.local_tools import LocalReceipts
 from tests.support.ticket_server import TicketServer, run_ticket_server, write_document
 from tools.calls import EffectClass, ToolCall, ToolCaller, ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog, describe_tool
-from tools.effects import LocalReceipts
 from tools.errors import InvalidToolSet
 from tools.executor import LONGEST_STORED, ToolExecutor
 from tools.outside.openapi import MOST_BODY_BYTES, OperationTool, open_apis

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from deploy.assembly.runtime import ROLES
-from deploy.cli.commands import ask, chat
+from deploy.cli.commands import ask
 from deploy.cli.main import VERBS
 from envelope.role import Role
 from tests.support.command_line import CLEAR, Run, one_line
@@ -23,9 +23,9 @@ pytestmark = pytest.mark.slow
 
 def test_asking_and_talking_choose_a_way_with_the_same_arguments() -> None:
     chosen = ["--way", "swarm", "--strategy", "council", "--persona", "a tutor"]
-    for verb in (ask, chat):
+    for add_arguments in (ask.add_arguments, ask.add_chat_arguments):
         parser = argparse.ArgumentParser()
-        verb.add_arguments(parser)
+        add_arguments(parser)
         read = parser.parse_args(chosen)
 
         assert (read.way, read.strategy, read.persona) == ("swarm", "council", "a tutor")
@@ -118,7 +118,7 @@ def test_a_data_folder_that_cannot_be_made_is_one_line(
 def test_an_error_that_nobody_foresaw_is_one_line_and_its_place_a_debug_log(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import deploy.cli.operations.status as verb
+    import deploy.cli.commands.status as verb
 
     def broken(_chosen: object) -> int:
         raise ExceptionGroup("tasks", [ZeroDivisionError("no shards")])

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from deploy.assembly.runtime import INGESTION, ROLES
-from deploy.cli.operations.status import NOBODY, worker_lines
+from deploy.cli.commands.status import NOBODY, worker_lines
 from deploy.cli.printing import WIDTH
 from knowledge.answerability import ENGLISH_NOTE
 from memory.presence import LivingWorker

@@ -7,7 +7,7 @@ import pytest
 from broker.values import DeadLetter
 from config.settings import load_settings
 from deploy.assembly.dead_letters import retry_letter
-from deploy.cli.operations.dead import find_branch
+from deploy.cli.commands.dead import find_branch
 from deploy.errors import CommandError
 from tests.support.broker_harness import carrying
 

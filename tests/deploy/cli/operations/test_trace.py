@@ -4,7 +4,7 @@ from pydantic import JsonValue
 
 from broker.journal_events import JOURNAL_SCHEMA_VERSION
 from broker.values import Fields, JournalEntry
-from deploy.cli.operations.trace import trace_lines
+from deploy.cli.commands.trace import trace_lines
 from deploy.cli.printing import WIDTH
 from tests.support.broker_harness import question
 

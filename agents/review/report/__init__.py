@@ -1,1 +1,0 @@
-"""The report of a review, in Markdown, HTML and PDF."""

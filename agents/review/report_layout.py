@@ -1,0 +1,295 @@
+"""Prints a report in a language: seven parts of paragraphs, lists and tables.
+
+1 executive summary, 2 findings, 3 compliance matrix, 4 risk summary, 5 citations,
+6 recommendations, 7 appendix. Renderers turn the result into Markdown, HTML, PDF and DOCX.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from agents.review.findings import translate_note
+from agents.review.review_report import QuotedPlace, ReportedRequirement, ReviewReport
+from citations.printed_report import PrintedReport, ReportPart, ReportTable, ReportText
+
+_DUTY_WORDS = Path(__file__).with_name("duty_words.toml")
+_ONE_WORD = re.compile(r"[^\W\d_]{1,40}")
+
+
+def find_duty_words(text: str, language: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each such word; nothing in a language without a list."""
+    words = _load_duty_words(language)
+    for one in _ONE_WORD.finditer(text):
+        if one[0].lower() in words:
+            yield one.start(), one.end()
+
+
+@cache
+def _load_duty_words(language: str) -> frozenset[str]:
+    tables: dict[str, str] = tomllib.loads(_DUTY_WORDS.read_text("utf-8"))
+    return frozenset(tables.get(language, "").split())
+
+
+_FILE = Path(__file__).with_name("report_texts.toml")
+_LONGEST_CELL = 700
+_NOTHING = ReportText("–")
+_MATRIX_SHARES = (0.06, 0.37, 0.14, 0.43)
+_CLOSEST_SHARES = (0.06, 0.4, 0.54)
+_RISK_SHARES = (0.06, 0.16, 0.11, 0.12, 0.08, 0.47)
+
+
+def lay_out(report: ReviewReport) -> PrintedReport:
+    """Return a report in its language; English where a language has no texts."""
+    layout = _Layout(report)
+    return PrintedReport(
+        title=report.title,
+        language=report.language,
+        parts=(
+            layout.print_summary(),
+            layout.print_findings(),
+            layout.print_matrix(),
+            layout.print_risks(),
+            layout.print_citations(),
+            layout.print_recommendations(),
+            layout.print_appendix(),
+        ),
+        notice="" if report.is_judged else layout.say("no_model"),
+    )
+
+
+def load_texts(language: str) -> Mapping[str, str]:
+    """Return the fixed texts of a language; English ones where it has none."""
+    tables = _load()
+    return {**tables["en"], **tables.get(language, {})}
+
+
+class _Layout:
+    def __init__(self, report: ReviewReport) -> None:
+        self._report = report
+        self._texts = load_texts(report.language)
+
+    def say(self, key: str, **names: object) -> str:
+        return self._texts[key].format(**names)
+
+    def _name(self, group: str, value: str) -> str:
+        """Return the name of a category, a kind or a class; a value without a name as it is."""
+        return self._texts.get(f"{group}_{value.lower()}", value)
+
+    def print_summary(self) -> ReportPart:
+        report = self._report
+        if not report.is_judged:
+            lines = [self.say("no_model_counts", **report.counts)]
+        else:
+            lines = [self.say("counts", **report.counts), *report.summary]
+            lines.append(self.say("by_models", models=", ".join(report.judges)))
+        return ReportPart(
+            self.say("summary"),
+            tuple(map(ReportText, lines)),
+            tuple(ReportText(one) for one in self._list_unjudged()),
+        )
+
+    def _list_unjudged(self) -> Iterator[str]:
+        """Yield what was not judged, and why."""
+        if self._report.is_judged:
+            for one in self._report.undecided:
+                reason = self._translate(one.reason)
+                yield self.say("not_judged", number=one.number, place=_name(one.law), reason=reason)
+        for heading in self._report.units_unread:
+            yield self.say("not_read", place=heading)
+        for note in self._report.notes:
+            yield f"{self.say('note')}: {self._translate(note)}"
+
+    def print_findings(self) -> ReportPart:
+        report = self._report
+        items = [text for one in report.findings for text in self._print_finding(one)]
+        for gap in report.gaps:
+            items.append(ReportText(f"{self._name('gap', gap.kind)}: {gap.summary}"))
+            items += [self._cite_gap(one) for one in gap.places]
+        text = "" if items else self.say("no_findings" if report.is_judged else "nobody_judged")
+        return ReportPart(self.say("findings"), (ReportText(text),) if text else (), tuple(items))
+
+    def _print_finding(self, one: ReportedRequirement) -> Iterator[ReportText]:
+        status = self._name("status", one.status)
+        yield ReportText(
+            self.say("finding", number=one.number, status=status, requirement=one.requirement)
+        )
+        yield self._cite("law_says", one.law)
+        for read in one.evidence:
+            yield self._cite("document_says", read)
+        if not one.evidence:
+            closest = "; ".join(dict.fromkeys(map(_name, one.closest))) or "–"
+            yield ReportText(self.say("nothing_found", places=closest), is_detail=True)
+        if one.reason:
+            yield ReportText(self.say("reason", reason=one.reason), is_detail=True)
+        for line in one.comparisons:
+            yield ReportText(self.say("numbers", line=line), is_detail=True)
+        if one.confidence is not None:
+            shown = self.say("confidence_is", value=f"{one.confidence:.2f}")
+            yield ReportText(shown, is_detail=True)
+
+    def _cite_gap(self, place: QuotedPlace) -> ReportText:
+        if place.words:
+            return self._cite("words", place)
+        return ReportText("", place.link, is_detail=True, place=_name(place))
+
+    def _cite(self, key: str, place: QuotedPlace) -> ReportText:
+        shown = self.say(key, words=place.words)
+        return ReportText(shown, place.link, is_detail=True, place=_name(place))
+
+    def print_matrix(self) -> ReportPart:
+        if not self._report.is_judged:
+            return self._print_closest()
+        heads = ("number", "law", "status", "document")
+        rows = [tuple(ReportText(self.say(head)) for head in heads)]
+        for one in self._report.requirements:
+            status = self._name("status", one.status)
+            confidence = "" if one.confidence is None else f"{one.confidence:.2f}"
+            rows.append(
+                (
+                    ReportText(str(one.number)),
+                    self._quote(one.law),
+                    ReportText(status, more=(ReportText(confidence),) if confidence else ()),
+                    _stack(map(self._quote, one.evidence)),
+                )
+            )
+        return ReportPart(
+            self.say("matrix"),
+            (ReportText(self.say("matrix_scale")),),
+            table=ReportTable(tuple(rows), _MATRIX_SHARES),
+        )
+
+    def _print_closest(self) -> ReportPart:
+        """Return each unit of the law in its order, with the passages closest to it."""
+        heads = ("number", "law", "closest")
+        rows = [tuple(ReportText(self.say(head)) for head in heads)]
+        languages = {one.id: one.language for one in self._report.documents}
+        for one in self._report.requirements:
+            law = self._quote(one.law)
+            words = find_duty_words(law.text, languages.get(one.law.document_id, ""))
+            marked = ReportText(law.text, law.link, place=law.place, marks=tuple(words))
+            closest = _stack(map(self._quote, one.closest))
+            rows.append((ReportText(str(one.number)), marked, closest))
+        return ReportPart(
+            self.say("matrix"),
+            (ReportText(self.say("closest_scale")),),
+            table=ReportTable(tuple(rows), _CLOSEST_SHARES),
+        )
+
+    def print_risks(self) -> ReportPart:
+        ranked = sorted(
+            (one for one in self._report.requirements if one.risk is not None),
+            key=lambda one: (-(one.risk.score if one.risk else 0), one.number),
+        )
+        if not ranked:
+            key = "no_risks" if self._report.is_judged else "nobody_judged"
+            return ReportPart(self.say("risks"), (ReportText(self.say(key)),))
+        heads = ("number", "category", "severity", "likelihood", "score", "reason_head")
+        rows = [tuple(ReportText(self.say(head)) for head in heads)]
+        for one in ranked:
+            assert one.risk is not None  # noqa: S101 - chosen so
+            values = (
+                str(one.number), self._name("category", one.risk.category), str(one.risk.severity),
+                str(one.risk.likelihood), str(one.risk.score), one.risk.reason,
+            )  # fmt: skip
+            rows.append(tuple(map(ReportText, values)))
+        return ReportPart(
+            self.say("risks"),
+            (ReportText(self.say("risk_scale")),),
+            table=ReportTable(tuple(rows), _RISK_SHARES),
+        )
+
+    def print_citations(self) -> ReportPart:
+        """Return the audit, and every place that the report quotes, once."""
+        lines = []
+        wrong = [one for one in self._report.citations if one.problems]
+        if self._report.citations:
+            good = len(self._report.citations) - len(wrong)
+            total = len(self._report.citations)
+            lines.append(ReportText(self.say("citation_counts", good=good, total=total)))
+        items = [
+            ReportText(
+                f"{one.label} {_shorten(one.claim)}: {self._translate('; '.join(one.problems))}"
+            )
+            for one in wrong
+        ]
+        places = {
+            (one.document_id, one.heading, one.page): one
+            for each in self._report.requirements
+            for one in (each.law, *each.evidence)
+        }
+        items += [ReportText("", one.link, place=_name(one)) for one in places.values()]
+        return ReportPart(self.say("citations"), tuple(lines), tuple(items))
+
+    def print_recommendations(self) -> ReportPart:
+        items = []
+        for one in self._report.findings:
+            advice = one.recommendation or (one.risk.mitigation if one.risk else "")
+            if advice:
+                shown = self.say("recommendation", number=one.number, advice=advice)
+                items.append(ReportText(shown, one.law.link, place=_name(one.law)))
+        key = "no_recommendations" if self._report.is_judged else "nobody_judged"
+        return ReportPart(
+            self.say("recommendations"), () if items else (ReportText(self.say(key)),), tuple(items)
+        )
+
+    def print_appendix(self) -> ReportPart:
+        report = self._report
+        items = [ReportText(line) for one in report.documents for line in self._describe(one.id)]
+        facts = {
+            "units": str(report.units),
+            "passages": str(report.passages),
+            "models": ", ".join(report.judges) or self.say("none"),
+            "made": report.made_on,
+        }
+        items += [ReportText(f"{self.say(key)}: {value}") for key, value in facts.items() if value]
+        for unit in report.units_without:
+            place = unit.heading or "–"
+            items.append(ReportText(self.say("without", place=place, reason=unit.reason)))
+        items += [
+            ReportText(self.say("definition", text=_shorten(one))) for one in report.definitions
+        ]
+        return ReportPart(self.say("appendix"), (ReportText(self.say("no_advice")),), tuple(items))
+
+    def _describe(self, document_id: str) -> Iterator[str]:
+        """Yield a document with its file and its language, and its classes."""
+        for one in self._report.documents:
+            if one.id == document_id:
+                role = self.say("law" if one.role == "law" else "document")
+                names = ", ".join(filter(None, (one.file or one.title, one.language)))
+                yield f"{role}: {one.title} ({names})"
+                classes = (
+                    f"{self.say(f'class_{name}')}: {value}" for name, value in one.classes.items()
+                )
+                if shown := "; ".join(classes):
+                    yield f"{one.title} – {shown}"
+
+    def _quote(self, place: QuotedPlace) -> ReportText:
+        return ReportText(_shorten(place.words), place.link, place=_name(place))
+
+    def _translate(self, note: str) -> str:
+        return translate_note(note, self._report.language)
+
+
+def _stack(texts: Iterable[ReportText]) -> ReportText:
+    """Return texts as the lines of one cell."""
+    first, *others = list(texts) or [_NOTHING]
+    return ReportText(first.text, first.link, place=first.place, more=tuple(others))
+
+
+def _name(place: QuotedPlace) -> str:
+    """Return a place for people: title, headings, page and file."""
+    page = "" if place.page is None else f"p. {place.page}"
+    where = ", ".join(filter(None, (place.document, place.heading, page)))
+    return f"{where} [{place.file}]" if place.file else where
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…"
+
+
+@cache
+def _load() -> Mapping[str, Mapping[str, str]]:
+    tables: dict[str, dict[str, str]] = tomllib.loads(_FILE.read_text("utf-8"))
+    return tables

@@ -1,0 +1,382 @@
+"""Renders a report as DOCX, HTML and PDF; the same report gives the same bytes.
+
+DOCX is a package of WordprocessingML, without macros, fields or pictures; HTML is one page without
+scripts, pictures or foreign links. PDF needs the optional `reportlab` (the extra `pdf`). Its font
+has the Latin letters of Western languages: letters that it lacks become "?", and the last line of
+the report says how many.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
+from io import BytesIO
+from itertools import groupby
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+from agents.review.requirements import ReviewError
+from citations.links import Base, keep_own_link
+from citations.printed_report import PrintedReport, ReportTable, ReportText, split_marks
+from envelope.encoding import remove_hidden_characters
+
+_W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+_R = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_P = "http://schemas.openxmlformats.org/package/2006"
+_HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>'
+_WIDTH = 9_638
+"""Of the text on an A4 page with margins of 2 cm, in twentieths of a point."""
+_TYPES = (
+    f'{_HEAD}<Types xmlns="{_P}/content-types">'
+    '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.'
+    'relationships+xml"/>'
+    '<Default Extension="xml" ContentType="application/xml"/>'
+    '<Override PartName="/word/document.xml" ContentType="application/vnd.openxmlformats-'
+    'officedocument.wordprocessingml.document.main+xml"/>'
+    '<Override PartName="/word/styles.xml" ContentType="application/vnd.openxmlformats-'
+    'officedocument.wordprocessingml.styles+xml"/></Types>'
+)
+_ROOT = (
+    f'{_HEAD}<Relationships xmlns="{_P}/relationships"><Relationship Id="rId1" '
+    f'Type="{_R}/officeDocument" Target="word/document.xml"/></Relationships>'
+)
+_STYLES = (
+    ("Title", 32, 1, 0, 200),
+    ("Heading1", 26, 1, 240, 120),
+    ("Normal", 20, 0, 0, 80),
+    ("Cell", 16, 0, 0, 40),
+)
+"""Names, sizes in half points, bold, space before and after in twentieths of a point.
+
+Word processors have own formats for some names, such as "Text": "Normal" is the plain one in all.
+"""
+
+
+def render_docx(report: PrintedReport, *, base: Base = "") -> bytes:
+    """Return the file; only links to our own reader remain (`base` is its address)."""
+    writer = _Writer(base)
+    body = "".join(writer.write(report))
+    document = (
+        f'{_HEAD}<w:document xmlns:w="{_W}" xmlns:r="{_R}"><w:body>{body}<w:sectPr>'
+        '<w:pgSz w:w="11906" w:h="16838"/><w:pgMar w:top="1134" w:right="1134" w:bottom="1134" '
+        'w:left="1134" w:header="0" w:footer="0" w:gutter="0"/></w:sectPr></w:body></w:document>'
+    )
+    files = {
+        "[Content_Types].xml": _TYPES,
+        "_rels/.rels": _ROOT,
+        "word/document.xml": document,
+        "word/styles.xml": _make_styles(report.language),
+        "word/_rels/document.xml.rels": writer.make_relationships(),
+    }
+    buffer = BytesIO()
+    with ZipFile(buffer, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(ZipInfo(name), text.encode(), ZIP_DEFLATED)
+    return buffer.getvalue()
+
+
+class _Writer:
+    def __init__(self, base: Base) -> None:
+        self._base = base
+        self._targets: dict[str, str] = {}
+
+    def write(self, report: PrintedReport) -> Iterator[str]:
+        yield self._paragraph(ReportText(report.title), "Title")
+        if report.notice:
+            notice = ReportText(report.notice, marks=((0, len(report.notice)),))
+            yield self._paragraph(notice, "Normal")
+        for part in report.parts:
+            yield self._paragraph(ReportText(part.heading), "Heading1")
+            for one in part.paragraphs:
+                yield self._paragraph(one, "Normal")
+            for one in part.items:
+                yield self._paragraph(one, "Normal", indent=850 if one.is_detail else 425)
+            if part.table is not None:
+                yield self._table(part.table)
+
+    def make_relationships(self) -> str:
+        """Return the part that has the targets of the links."""
+        links = "".join(
+            f'<Relationship Id="{name}" Type="{_R}/hyperlink" Target="{escape(target)}" '
+            'TargetMode="External"/>'
+            for target, name in self._targets.items()
+        )
+        return (
+            f'{_HEAD}<Relationships xmlns="{_P}/relationships"><Relationship Id="rStyles" '
+            f'Type="{_R}/styles" Target="styles.xml"/>{links}</Relationships>'
+        )
+
+    def _table(self, table: ReportTable) -> str:
+        columns = len(table.rows[0])
+        shares = table.shares or (1 / columns,) * columns
+        widths = [round(share * _WIDTH) for share in shares]
+        grid = "".join(f'<w:gridCol w:w="{width}"/>' for width in widths)
+        rows = "".join(
+            self._row(row, widths, is_header=at == 0) for at, row in enumerate(table.rows)
+        )
+        sides = "".join(
+            f'<w:{side} w:val="single" w:sz="4" w:space="0" w:color="808080"/>'
+            for side in ("top", "left", "bottom", "right", "insideH", "insideV")
+        )
+        return (
+            f'<w:tbl><w:tblPr><w:tblW w:w="{_WIDTH}" w:type="dxa"/><w:tblBorders>{sides}'
+            '</w:tblBorders><w:tblLayout w:type="fixed"/></w:tblPr>'
+            f"<w:tblGrid>{grid}</w:tblGrid>{rows}</w:tbl>"
+        )
+
+    def _row(self, row: tuple[ReportText, ...], widths: list[int], *, is_header: bool) -> str:
+        cells = []
+        for cell, width in zip(row, widths, strict=True):
+            if is_header:
+                cell = ReportText(cell.text, marks=((0, len(cell.text)),))
+            lines = "".join(self._paragraph(one, "Cell") for one in (cell, *cell.more))
+            cells.append(
+                f'<w:tc><w:tcPr><w:tcW w:w="{width}" w:type="dxa"/></w:tcPr>{lines}</w:tc>'
+            )
+        repeated = "<w:tblHeader/>" if is_header else ""
+        return f"<w:tr><w:trPr><w:cantSplit/>{repeated}</w:trPr>{''.join(cells)}</w:tr>"
+
+    def _paragraph(self, text: ReportText, style: str, *, indent: int = 0) -> str:
+        left = f'<w:ind w:left="{indent}"/>' if indent else ""
+        runs = "".join(_run(piece, is_bold=is_bold) for piece, is_bold in split_marks(text))
+        if text.place:
+            place = self._link(_run(text.place), text.link)
+            runs = f"{runs}{_run(' (')}{place}{_run(')')}" if text.text else place
+        else:
+            runs = self._link(runs, text.link)
+        return f'<w:p><w:pPr><w:pStyle w:val="{style}"/>{left}</w:pPr>{runs}</w:p>'
+
+    def _link(self, runs: str, target: str) -> str:
+        link = keep_own_link(target, self._base)
+        if not link or link.startswith("#"):
+            return runs
+        name = self._targets.setdefault(link, f"rLink{len(self._targets) + 1}")
+        blue = '<w:rPr><w:color w:val="0563C1"/><w:u w:val="single"/></w:rPr>'
+        return (
+            f'<w:hyperlink r:id="{name}">{runs.replace("<w:r>", f"<w:r>{blue}", 1)}</w:hyperlink>'
+        )
+
+
+def _run(text: str, *, is_bold: bool = False) -> str:
+    bold = "<w:rPr><w:b/></w:rPr>" if is_bold else ""
+    clean = "".join(sign if sign.isprintable() else " " for sign in remove_hidden_characters(text))
+    return f'<w:r>{bold}<w:t xml:space="preserve">{escape(clean)}</w:t></w:r>'
+
+
+def _make_styles(language: str) -> str:
+    styles = "".join(_make_style(*style, escape(language, quote=True)) for style in _STYLES)
+    return f'{_HEAD}<w:styles xmlns:w="{_W}">{styles}</w:styles>'
+
+
+def _make_style(name: str, size: int, bold: int, before: int, after: int, language: str) -> str:
+    default = ' w:default="1"' if name == "Normal" else ""
+    shown = name.replace("Heading1", "heading 1")
+    return (
+        f'<w:style w:type="paragraph" w:styleId="{name}"{default}><w:name w:val="{shown}"/>'
+        f'<w:pPr>{"<w:keepNext/>" * bold}<w:spacing w:before="{before}" w:after="{after}"/></w:pPr>'
+        '<w:rPr><w:rFonts w:ascii="Calibri" '
+        f'w:hAnsi="Calibri" w:cs="Calibri"/>{"<w:b/>" * bold}<w:sz w:val="{size}"/>'
+        f'<w:lang w:val="{language}"/></w:rPr></w:style>'
+    )
+
+
+_STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+    "table{border-collapse:collapse;width:100%}th,td{border:1px solid #767676;padding:.3rem .5rem;"
+    "text-align:left;vertical-align:top}table{font-size:.9em}"
+)
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def render_html(report: PrintedReport, *, base: Base = "") -> str:
+    """Return the page; only links to our own reader remain (`base` is its address)."""
+    title = _escape_html(report.title)
+    lines = [
+        "<!doctype html>",
+        f'<html lang="{escape(report.language, quote=True)}">',
+        '<head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+        '<meta name="viewport" content="width=device-width">',
+        f"<title>{title}</title><style>{_STYLE}</style></head>",
+        f"<body><main><h1>{title}</h1>",
+    ]
+    if report.notice:
+        lines.append(f"<p><strong>{_escape_html(report.notice)}</strong></p>")
+    for part in report.parts:
+        lines.append(f"<section><h2>{_escape_html(part.heading)}</h2>")
+        lines += [f"<p>{_render_html(one, base)}</p>" for one in part.paragraphs]
+        if part.items:
+            lines.append(_render_items(part.items, base))
+        if part.table is not None:
+            lines += _render_table(part.table, base)
+        lines.append("</section>")
+    lines.append("</main></body></html>")
+    return "\n".join(lines) + "\n"
+
+
+def _render_items(items: Sequence[ReportText], base: Base) -> str:
+    """Return a list, in which details are a list below their item."""
+    parts: list[str] = []
+    for is_detail, own in groupby(items, key=lambda one: one.is_detail):
+        listed = "".join(f"<li>{_render_html(one, base)}</li>" for one in own)
+        if is_detail and parts:
+            parts[-1] = f"{parts[-1].removesuffix('</li>')}<ul>{listed}</ul></li>"
+        else:
+            parts.append(listed)
+    return f"<ul>{''.join(parts)}</ul>"
+
+
+def _render_table(table: ReportTable, base: Base) -> Iterator[str]:
+    yield "<table>"
+    for number, row in enumerate(table.rows):
+        opening, closing = ('<th scope="col">', "</th>") if number == 0 else ("<td>", "</td>")
+        cells = "".join(f"{opening}{_render_html(cell, base)}{closing}" for cell in row)
+        yield f"<tr>{cells}</tr>"
+    yield "</table>"
+
+
+def _render_html(text: ReportText, base: Base) -> str:
+    return "<br>".join(_render_line(one, base) for one in (text, *text.more))
+
+
+def _render_line(text: ReportText, base: Base) -> str:
+    words = "".join(
+        f"<strong>{_escape_html(piece)}</strong>" if is_marked else _escape_html(piece)
+        for piece, is_marked in split_marks(text)
+    )
+    if not text.place:
+        return _link_html(words, text.link, base)
+    place = _link_html(_escape_html(text.place), text.link, base)
+    return f"{words} <small>({place})</small>" if words else place
+
+
+def _link_html(shown: str, target: str, base: Base) -> str:
+    link = keep_own_link(target, base)
+    return f'<a href="{escape(link, quote=True)}">{shown}</a>' if link else shown
+
+
+def _escape_html(text: str) -> str:
+    clean = remove_hidden_characters(text)
+    before, after = (" " if clean[at : at + 1].isspace() else "" for at in (0, len(clean) - 1))
+    return escape(f"{before}{' '.join(clean.split())}{after}", quote=True)
+
+
+_FONT, _BOLD = "Vera", "VeraBd"
+_MARGIN = 56.0
+
+
+class MissingPdfLibraryError(ReviewError):
+    """`reportlab` is not installed; the message names the extra."""
+
+
+def render_pdf(report: PrintedReport, *, base: Base = "") -> bytes:
+    """Return the file; raises `MissingPdfLibraryError`. The same report gives the same bytes."""
+    try:
+        from reportlab.lib.pagesizes import A4
+        from reportlab.lib.styles import ParagraphStyle
+        from reportlab.platypus import Paragraph, SimpleDocTemplate, Spacer
+    except ImportError as error:
+        raise MissingPdfLibraryError(
+            "expected reportlab for PDF, found none: pip install 'refdesk[pdf]'"
+        ) from error
+    letters = _Letters(_register_fonts())
+    styles = {
+        name: ParagraphStyle(name, fontName=font, fontSize=size, leading=size * 1.35, spaceAfter=4)
+        for name, font, size in (
+            ("title", _BOLD, 16), ("notice", _BOLD, 9), ("heading", _BOLD, 12), ("text", _FONT, 9),
+            ("detail", _FONT, 9), ("cell", _FONT, 7.5),
+        )
+    }  # fmt: skip
+    styles["detail"].leftIndent = 14
+
+    def make_paragraph(text: ReportText, style: str, mark: str = "") -> Any:
+        return Paragraph(f"{mark}{_render_pdf(text, base, letters.replace)}", styles[style])
+
+    story: list[Any] = [make_paragraph(ReportText(report.title), "title")]
+    if report.notice:
+        story.append(make_paragraph(ReportText(report.notice), "notice"))
+    for part in report.parts:
+        story += [Spacer(1, 8), make_paragraph(ReportText(part.heading), "heading")]
+        story += [make_paragraph(one, "text") for one in part.paragraphs]
+        story += [
+            make_paragraph(one, "detail" if one.is_detail else "text", "• ") for one in part.items
+        ]
+        if part.table is not None:
+            width = A4[0] - 2 * _MARGIN
+            story.append(_make_pdf_table(part.table, make_paragraph, width))
+    if letters.lacking:
+        note = f"{letters.lacking} characters are not in the font and are shown as ?"
+        story.append(make_paragraph(ReportText(note), "text"))
+    buffer = BytesIO()
+    page = SimpleDocTemplate(
+        buffer, pagesize=A4, leftMargin=_MARGIN, rightMargin=_MARGIN, topMargin=_MARGIN,
+        bottomMargin=_MARGIN, title=letters.replace(report.title), invariant=1,
+    )  # fmt: skip
+    page.build(story)
+    return buffer.getvalue()
+
+
+class _Letters:
+    """Replaces letters that the font lacks, and counts them."""
+
+    def __init__(self, known: frozenset[int]) -> None:
+        self._known = known
+        self.lacking = 0
+
+    def replace(self, text: str) -> str:
+        plain = " ".join(remove_hidden_characters(text).split())
+        self.lacking += sum(ord(sign) not in self._known for sign in plain)
+        return "".join(sign if ord(sign) in self._known else "?" for sign in plain)
+
+
+def _register_fonts() -> frozenset[int]:
+    """Return the characters that both fonts have."""
+    from reportlab.pdfbase import pdfmetrics
+    from reportlab.pdfbase.ttfonts import TTFont
+
+    known: set[int] = set()
+    for name in (_FONT, _BOLD):
+        font = TTFont(name, f"{name}.ttf")
+        pdfmetrics.registerFont(font)
+        own = set(font.face.charToGlyph)
+        known = own if not known else known & own
+    return frozenset(known)
+
+
+def _make_pdf_table(table: ReportTable, make_paragraph: Callable[..., Any], width: float) -> Any:
+    from reportlab.lib import colors
+    from reportlab.platypus import LongTable, TableStyle
+
+    columns = len(table.rows[0])
+    shares = table.shares or (1 / columns,) * columns
+    rows = [
+        [[make_paragraph(line, "cell") for line in (cell, *cell.more)] for cell in row]
+        for row in table.rows
+    ]
+    style = TableStyle(
+        [("GRID", (0, 0), (-1, -1), 0.5, colors.grey), ("VALIGN", (0, 0), (-1, -1), "TOP")]
+    )
+    return LongTable(rows, colWidths=[share * width for share in shares], repeatRows=1, style=style)
+
+
+def _render_pdf(text: ReportText, base: Base, replace: Callable[[str], str]) -> str:
+    words = "".join(
+        f"<font name='{_BOLD}'>{_escape_pdf(piece, replace)}</font>"
+        if is_marked
+        else _escape_pdf(piece, replace)
+        for piece, is_marked in split_marks(text)
+    )
+    if not text.place:
+        return _link_pdf(words, text.link, base)
+    place = _link_pdf(_escape_pdf(text.place, replace), text.link, base)
+    return f"{words} ({place})" if words else place
+
+
+def _escape_pdf(text: str, replace: Callable[[str], str]) -> str:
+    before, after = (" " if text[at : at + 1].isspace() else "" for at in (0, len(text) - 1))
+    return escape(f"{before}{replace(text)}{after}", quote=True)
+
+
+def _link_pdf(shown: str, target: str, base: Base) -> str:
+    link = keep_own_link(target, base)
+    if not link or link.startswith("#"):
+        return shown
+    return f'<a href="{escape(link, quote=True)}" color="blue">{shown}</a>'

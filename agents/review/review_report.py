@@ -1,0 +1,400 @@
+"""The report of a review as values: every finding with the words of both sides and their places.
+
+It is what `--report FILE.json` and the HTTP interface return. `agents.review.report_layout` prints
+it; all texts are safe by then, and links lead to passages of the documents.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from agents.review.audit import CitationAudit
+from agents.review.requirements import Extraction, ReportFormatError, Requirement, TextPlace
+from agents.review.verdicts import (
+    ReviewResult,
+    Risk,
+    Status,
+    SynthesizedGap,
+    Verdict,
+    VerdictEvidence,
+)
+from citations.addresses import find_addresses
+from citations.links import clean_text, plain_line
+from citations.printed_report import PrintedReport
+from envelope.specialists import ReviewedDocument
+
+_BROKEN = str.maketrans({".": "[.]", ":": "[:]", "@": "[@]"})
+
+
+def clean_words(text: str) -> str:
+    """Return a text of a model or a title on one line, without links and addresses."""
+    return break_addresses(plain_line(text))
+
+
+def clean_quotation(text: str) -> str:
+    """Return words of a document on one line; its addresses stay readable, but lead nowhere."""
+    return break_addresses(" ".join(clean_text(text).split()))
+
+
+def break_addresses(text: str) -> str:
+    """Return a text in which addresses are broken, so that no viewer makes links of them:
+    `example[.]com`.
+    """
+    parts, end = [], 0
+    for found in find_addresses(text):
+        parts += [text[end : found.start], found.text.translate(_BROKEN)]
+        end = found.end
+    return "".join((*parts, text[end:])) if parts else text
+
+
+LinkMaker = Callable[[TextPlace], str]
+"""Returns the address of a place in our own reader, or an empty text."""
+PageFinder = Callable[[TextPlace], int | None]
+"""Returns the page of a place in its file, or None where the file has no pages."""
+
+
+class QuotedPlace(BaseModel, frozen=True):
+    """Words of a document and where they stand; `page` is that of its file, from 1."""
+
+    document_id: str
+    document: str
+    file: str = ""
+    heading: str = ""
+    page: int | None = None
+    words: str = ""
+    link: str = ""
+
+
+class ReportedRisk(BaseModel, frozen=True):
+    """The risk of a finding; severity and likelihood 1 to 5, score 1 to 25."""
+
+    category: str
+    severity: int
+    likelihood: int
+    score: int
+    reason: str
+    mitigation: str
+
+
+class ReportedRequirement(BaseModel, frozen=True):
+    """A requirement with its verdict; `number` counts them from 1.
+
+    `evidence` are the words of the document that decide; `closest` are the passages that a search
+    found, where none decides.
+    """
+
+    number: int
+    id: str
+    kind: str
+    severity: str
+    addressee: str = ""
+    applicability: str = ""
+    requirement: str
+    law: QuotedPlace
+    status: str
+    confidence: float | None = None
+    reason: str = ""
+    evidence: tuple[QuotedPlace, ...] = ()
+    closest: tuple[QuotedPlace, ...] = ()
+    comparisons: tuple[str, ...] = ()
+    recommendation: str = ""
+    risk: ReportedRisk | None = None
+
+
+class ReportedGap(BaseModel, frozen=True):
+    """A gap that is no single requirement, such as a contradiction within the document."""
+
+    kind: str
+    summary: str
+    requirements: tuple[str, ...] = ()
+    places: tuple[QuotedPlace, ...] = ()
+
+
+class ReportedCitation(BaseModel, frozen=True):
+    """A citation that was audited, with its problems."""
+
+    label: str
+    claim: str
+    place: str = ""
+    says: str = "unjudged"
+    problems: tuple[str, ...] = ()
+
+
+class ReportedDocument(BaseModel, frozen=True):
+    """A document of the review: `role` is `document` or `law`; classes are a model's, if any."""
+
+    role: str
+    id: str
+    title: str
+    file: str = ""
+    language: str = ""
+    units: int = 0
+    classes: dict[str, str] = {}
+
+
+class UnitWithoutDuty(BaseModel, frozen=True):
+    """A unit of a law from which no requirement was made, with the reason."""
+
+    heading: str
+    reason: str
+
+
+class ReviewReport(BaseModel, frozen=True):
+    """All that a review found. `is_judged` is false where no model is in use."""
+
+    title: str
+    language: str
+    is_judged: bool
+    law: str
+    document: str
+    made_on: str = ""
+    judges: tuple[str, ...] = ()
+    documents: tuple[ReportedDocument, ...] = ()
+    counts: dict[str, int] = {}
+    summary: tuple[str, ...] = ()
+    requirements: tuple[ReportedRequirement, ...] = ()
+    definitions: tuple[str, ...] = ()
+    gaps: tuple[ReportedGap, ...] = ()
+    citations: tuple[ReportedCitation, ...] = ()
+    units: int = 0
+    units_without: tuple[UnitWithoutDuty, ...] = ()
+    units_unread: tuple[str, ...] = ()
+    passages: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def findings(self) -> tuple[ReportedRequirement, ...]:
+        """The violations, then the gaps, each group by its risk."""
+        return tuple(
+            one
+            for status in (Status.VIOLATION, Status.GAP)
+            for one in sorted(
+                (each for each in self.requirements if each.status == status.value), key=_rank
+            )
+        )
+
+    @property
+    def undecided(self) -> tuple[ReportedRequirement, ...]:
+        """The requirements without a verdict."""
+        return tuple(one for one in self.requirements if one.status == Status.UNDECIDED.value)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportInputs:
+    """All that a report is composed of.
+
+    `judges` are the models that decided; without a model `is_judged` is false. `headings` are
+    those of units, by their ids; `unit_texts` by document and unit.
+    """
+
+    title: str
+    law: str
+    document: str
+    documents: Sequence[ReviewedDocument]
+    against: Sequence[ReviewedDocument]
+    extraction: Extraction
+    review: ReviewResult
+    risks: Sequence[Risk] = ()
+    gaps: Sequence[SynthesizedGap] = ()
+    audit: CitationAudit | None = None
+    classes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    summary: Sequence[str] = ()
+    recommendations: Mapping[str, str] = field(default_factory=dict)
+    headings: Mapping[str, str] = field(default_factory=dict)
+    unit_texts: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    units_unread: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    made_on: date | None = None
+    judges: Sequence[str] = ()
+    is_judged: bool = True
+
+
+def compose_report(
+    inputs: ReportInputs, *, language: str, link: LinkMaker, find_page: PageFinder
+) -> ReviewReport:
+    """Return the report; every text in it is safe."""
+    composer = _Composer(inputs, link, find_page)
+    extraction, review = inputs.extraction, inputs.review
+    requirements = tuple(composer.list_requirements())
+    return ReviewReport(
+        title=clean_words(inputs.title),
+        language=language,
+        is_judged=inputs.is_judged,
+        law=clean_words(inputs.law),
+        document=clean_words(inputs.document),
+        made_on="" if inputs.made_on is None else inputs.made_on.isoformat(),
+        judges=tuple(inputs.judges),
+        documents=tuple(composer.list_documents()),
+        counts={
+            "requirements": len(requirements),
+            **{
+                name: len(review.of_status(status))
+                for name, status in (
+                    ("compliant", Status.COMPLIANT),
+                    ("violations", Status.VIOLATION),
+                    ("gaps", Status.GAP),
+                    ("undecided", Status.UNDECIDED),
+                )
+            },
+        },
+        summary=tuple(map(clean_words, inputs.summary)),
+        requirements=requirements,
+        definitions=tuple(
+            clean_quotation(one.statement) for one in extraction.requirements if one.is_definition
+        ),
+        gaps=tuple(composer.list_gaps()),
+        citations=tuple(composer.list_citations()),
+        units=len(extraction.units),
+        units_without=tuple(
+            UnitWithoutDuty(
+                heading=clean_words(inputs.headings.get(one.unit_id, "")),
+                reason=clean_words(one.reason),
+            )
+            for one in extraction.units
+            if not one.requirement_ids
+        ),
+        units_unread=tuple(
+            clean_words(inputs.headings.get(name, name)) for name in inputs.units_unread
+        ),
+        passages=review.passages,
+        notes=tuple(dict.fromkeys(map(clean_words, inputs.notes))),
+    )
+
+
+class _Composer:
+    def __init__(self, inputs: ReportInputs, link: LinkMaker, find_page: PageFinder) -> None:
+        self._inputs = inputs
+        self._link = link
+        self._find_page = find_page
+        self._documents = {one.document_id: one for one in (*inputs.documents, *inputs.against)}
+        self._risks = {one.requirement_id: one for one in inputs.risks}
+
+    def list_requirements(self) -> Iterator[ReportedRequirement]:
+        verdicts = {one.requirement_id: one for one in self._inputs.review.verdicts}
+        for number, one in enumerate(self._inputs.extraction.rules, start=1):
+            undecided = Verdict(requirement_id=one.id, status=Status.UNDECIDED)
+            yield self._report(number, one, verdicts.get(one.id, undecided))
+
+    def list_documents(self) -> Iterator[ReportedDocument]:
+        for role, documents in (
+            ("document", self._inputs.documents), ("law", self._inputs.against),
+        ):  # fmt: skip
+            for one in documents:
+                classes = self._inputs.classes.get(one.document_id, {})
+                yield ReportedDocument(
+                    role=role,
+                    id=one.document_id,
+                    title=clean_words(one.title),
+                    file=clean_words(one.source),
+                    language=one.language,
+                    units=one.units,
+                    classes={name: clean_words(value) for name, value in classes.items()},
+                )
+
+    def list_gaps(self) -> Iterator[ReportedGap]:
+        for one in self._inputs.gaps:
+            if one.kind != "regulatory":
+                yield ReportedGap(
+                    kind=one.kind,
+                    summary=clean_words(one.summary),
+                    requirements=one.requirement_ids,
+                    places=tuple(self.point_to(place, self._read(place)) for place in one.places),
+                )
+
+    def list_citations(self) -> Iterator[ReportedCitation]:
+        for one in () if self._inputs.audit is None else self._inputs.audit.citations:
+            yield ReportedCitation(
+                label=clean_words(one.label),
+                claim=clean_quotation(one.claim),
+                place=clean_words(one.place),
+                says=one.says,
+                problems=tuple(map(clean_words, one.problems)),
+            )
+
+    def _read(self, place: TextPlace) -> str:
+        """Return the words of a place; empty where its unit is not at hand."""
+        whole = self._inputs.unit_texts.get((place.document_id, place.unit_id), "")
+        return whole[place.start : place.end]
+
+    def point_to(self, place: TextPlace, words: str = "") -> QuotedPlace:
+        own = self._documents.get(place.document_id)
+        title = "" if own is None else clean_words(own.title)
+        heading = " > ".join(map(clean_words, place.heading_path))
+        return QuotedPlace(
+            document_id=place.document_id,
+            document=title,
+            file="" if own is None else clean_words(own.source),
+            heading=heading.removeprefix(f"{title} > ") if title else heading,
+            page=self._find_page(place),
+            words=clean_quotation(words),
+            link=self._link(place),
+        )
+
+    def _report(self, number: int, one: Requirement, verdict: Verdict) -> ReportedRequirement:
+        risk = self._risks.get(one.id)
+        return ReportedRequirement(
+            number=number,
+            id=one.id,
+            kind=one.kind.value,
+            severity=one.severity,
+            addressee=clean_words(one.addressee),
+            applicability=clean_words(one.condition),
+            requirement=clean_quotation(one.statement),
+            law=self.point_to(one.place, one.quotation),
+            status=verdict.status.value,
+            confidence=verdict.confidence,
+            reason=clean_words(verdict.note),
+            evidence=tuple(self._quote(verdict.evidence)),
+            closest=tuple(self._quote(verdict.closest)),
+            comparisons=tuple(map(clean_quotation, verdict.comparisons)),
+            recommendation=clean_words(self._inputs.recommendations.get(one.id, "")),
+            risk=None if risk is None else _convert(risk),
+        )
+
+    def _quote(self, evidence: Iterable[VerdictEvidence]) -> Iterator[QuotedPlace]:
+        for one in evidence:
+            yield self.point_to(one.place, one.text)
+
+
+def _convert(risk: Risk) -> ReportedRisk:
+    return ReportedRisk(
+        category=risk.category.value,
+        severity=risk.severity,
+        likelihood=risk.likelihood,
+        score=risk.score,
+        reason=clean_words(risk.reason),
+        mitigation=clean_words(risk.mitigation),
+    )
+
+
+def _rank(one: ReportedRequirement) -> tuple[int, int]:
+    return -(0 if one.risk is None else one.risk.score), one.number
+
+
+_PRINTED = TypeAdapter(PrintedReport)
+_OBJECT = TypeAdapter(dict[str, object])
+_PARTS = "parts"
+"""An attribute that only reports of earlier versions have: they were stored as they are printed."""
+
+
+def encode_report(report: ReviewReport) -> bytes:
+    """Return a report as JSON."""
+    return report.model_dump_json().encode()
+
+
+def decode_report(value: bytes | str | Mapping[str, object]) -> ReviewReport | PrintedReport:
+    """Return the report of a JSON text or object; raises `ReportFormatError`.
+
+    Reports of earlier versions are returned as they are printed.
+    """
+    try:
+        found = value if isinstance(value, Mapping) else _OBJECT.validate_json(value)
+        if _PARTS in found:
+            return _PRINTED.validate_python(found)
+        return ReviewReport.model_validate(found)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "a report"
+        raise ReportFormatError(f"expected {where} of a report: {first['msg']}") from None

@@ -1,1 +1,0 @@
-"""The verbs for operators: keys, traces, status, erasure, dead letters."""

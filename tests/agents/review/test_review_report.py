@@ -1,0 +1,307 @@
+"""The report: seven parts in five forms, with the words of both sides and no foreign link."""
+
+import re
+from datetime import date
+from io import BytesIO
+from zipfile import ZipFile
+
+import docx
+import pypdfium2
+import pytest
+from markdown_it import MarkdownIt
+from selectolax.lexbor import LexborHTMLParser
+
+from agents.review.audit import AuditedCitation, CitationAudit
+from agents.review.report_layout import lay_out
+from agents.review.report_rendering import render_docx, render_html, render_pdf
+from agents.review.requirement_extractor import list_units_as_requirements
+from agents.review.requirements import Extraction, RuleUnit, TextPlace
+from agents.review.review_report import (
+    ReportInputs,
+    ReviewReport,
+    compose_report,
+    decode_report,
+    encode_report,
+)
+from agents.review.verdicts import (
+    ReviewResult,
+    Risk,
+    RiskCategory,
+    Status,
+    SynthesizedGap,
+    Verdict,
+    VerdictEvidence,
+)
+from citations.links import keep_own_link
+from citations.printed_report import PrintedReport, ReportText, render_markdown
+from envelope.specialists import ReviewedDocument
+
+HOSTILE = (
+    "<script>alert(1)</script> [x](http://evil.example) | `code` \u202e see www.evil.example or "
+    "https://evil.example/a and mail a@evil.example"
+)
+STATUSES = [Status.COMPLIANT, Status.VIOLATION, Status.GAP, Status.UNDECIDED]
+
+
+def make_report(
+    law: list[RuleUnit],
+    document: list[RuleUnit],
+    *,
+    language: str = "en",
+    words: str = "",
+    is_judged: bool = True,
+) -> ReviewReport:
+    """Compose a report of one finding of each status; `words` are added to every text of it."""
+    units = [one for one in law if one.heading_path][:4]
+    extraction: Extraction = list_units_as_requirements(units)
+    read = document[3]
+    place = TextPlace(
+        document_id="contract",
+        unit_id=read.unit_id,
+        heading_path=read.heading_path,
+        start=0,
+        end=len(read.text),
+    )
+    evidence = VerdictEvidence(place=place, text=f"{read.text} {words}".strip())
+    verdicts = [
+        Verdict(
+            requirement_id=one.id,
+            status=status if is_judged else Status.UNDECIDED,
+            confidence=0.9 if is_judged else None,
+            evidence=(evidence,) if status in STATUSES[:2] and is_judged else (),
+            closest=() if status in STATUSES[:2] and is_judged else (evidence,),
+            comparisons=('document "14 days" > rule "48 hours"',),
+            note=f"because of this {words}" if is_judged else "",
+        )
+        for one, status in zip(extraction.requirements, STATUSES, strict=True)
+    ]
+    risk = Risk(
+        requirement_id="REQ-002", category=RiskCategory.LEGAL, severity=4, likelihood=3,
+        reason=f"a fine {words}", mitigation="change it",
+    )  # fmt: skip
+    citation = AuditedCitation(label="[1]", claim=f"A claim {words}", exists=False,
+                               problems=(f"no source {words}",))  # fmt: skip
+    inputs = ReportInputs(
+        title=f"Review {words}",
+        law="Act",
+        document="Contract",
+        documents=(ReviewedDocument(document_id="contract", title="Contract", language="en",
+                                    source="contract.pdf", units=9),),
+        against=(ReviewedDocument(document_id="law", title="Act", language="en",
+                                  source="laws/act.md", units=4),),
+        extraction=extraction,
+        review=ReviewResult(verdicts=tuple(verdicts), passages=9),
+        risks=(risk,) if is_judged else (),
+        gaps=(SynthesizedGap(kind="consistency", summary=f"Two clauses {words}", places=(place,)),)
+        if is_judged
+        else (),
+        audit=CitationAudit(citations=(citation,)) if is_judged else None,
+        classes={"contract": {"document_type": "contract"}},
+        summary=(f"One is violated {words}",) if is_judged else (),
+        recommendations={"REQ-002": f"Write this {words}"},
+        notes=(f"a note {words}",),
+        made_on=date(2030, 1, 1),
+        judges=("gpt@openai",) if is_judged else (),
+        is_judged=is_judged,
+    )  # fmt: skip
+    return compose_report(
+        inputs,
+        language=language,
+        link=lambda place: f"/documents/{place.unit_id}",
+        find_page=lambda place: 7 if place.document_id == "contract" else None,
+    )
+
+
+def list_texts(report: PrintedReport) -> list[str]:
+    """Return every text of a printed report."""
+    texts: list[ReportText] = []
+    for part in report.parts:
+        rows = () if part.table is None else part.table.rows
+        texts += [*part.paragraphs, *part.items, *(cell for row in rows for cell in row)]
+    return [line for one in texts for each in (one, *one.more) for line in (each.text, each.place)]
+
+
+@pytest.fixture
+def report(law: list[RuleUnit], faulty: list[RuleUnit]) -> ReviewReport:
+    return make_report(law, faulty)
+
+
+def test_a_report_has_seven_parts(report: ReviewReport) -> None:
+    assert [part.heading for part in lay_out(report).parts] == [
+        "1. Executive summary",
+        "2. Findings",
+        "3. Compliance matrix",
+        "4. Risk summary",
+        "5. Citations",
+        "6. Recommendations",
+        "7. Appendix",
+    ]
+
+
+def test_a_finding_has_the_words_the_place_and_the_page_of_both_sides(
+    report: ReviewReport,
+) -> None:
+    lines = render_markdown(lay_out(report)).splitlines()
+    at = next(at for at, line in enumerate(lines) if line.startswith("- No. 2, VIOLATION"))
+
+    assert "The law: “The processor shall encrypt" in lines[at + 1]
+    assert "Act, Article 2 Security \\[laws/act.md\\]](/documents/law#2)" in lines[at + 1]
+    assert "The document: “The processor shall notify the keeper" in lines[at + 2]
+    assert "p. 7 \\[contract.pdf\\]](/documents/faulty_contract#3)" in lines[at + 2]
+    assert lines[at + 3 : at + 6] == [
+        "  - Why: because of this",
+        '  - Numbers: document "14 days" \\> rule "48 hours"',
+        "  - Confidence: 0.90",
+    ]
+
+
+def test_the_matrix_has_each_requirement_with_its_status_and_both_quotations(
+    report: ReviewReport,
+) -> None:
+    table = lay_out(report).parts[2].table
+
+    assert table is not None
+    assert [row[0].text for row in table.rows[1:]] == ["1", "2", "3", "4"]
+    assert [row[2].text for row in table.rows[1:]] == [one.value for one in STATUSES]
+    assert table.rows[2][1].text.startswith("The processor shall encrypt register data")
+    assert table.rows[2][3].text.startswith("The processor shall notify")
+
+
+def test_no_id_of_a_passage_or_of_an_error_is_printed(report: ReviewReport) -> None:
+    printed = "\n".join(list_texts(lay_out(report)))
+
+    assert not re.search(r"#\d|\bp\d+\b|RD-\d|REQ-", printed)
+
+
+def test_a_report_without_a_model_says_so_first_and_judges_nothing(
+    law: list[RuleUnit], faulty: list[RuleUnit]
+) -> None:
+    printed = lay_out(make_report(law, faulty, is_judged=False))
+    lines = render_markdown(printed).splitlines()
+    text = "\n".join(list_texts(printed))
+
+    assert lines[2].startswith("**No model is in use")
+    assert printed.parts[2].table is not None
+    assert len(printed.parts[2].table.rows) == 1 + 4
+    assert "The processor **shall** encrypt" in "\n".join(lines)
+    for judged in ("VIOLATION", "GAP", "COMPLIANT", "Confidence", "Legal"):
+        assert judged not in text
+
+
+def test_a_report_is_read_again_from_its_json(report: ReviewReport) -> None:
+    assert decode_report(encode_report(report)) == report
+
+
+def test_a_report_of_an_earlier_version_is_still_printed() -> None:
+    old = {"title": "Old", "language": "en", "parts": [
+        {"heading": "1. Summary", "paragraphs": [{"text": "Fine.", "link": "", "is_detail": False}],
+         "items": [], "table": None}]}  # fmt: skip
+
+    found = decode_report(old)
+
+    assert isinstance(found, PrintedReport)
+    assert "Fine." in render_markdown(found)
+
+
+@pytest.mark.parametrize("form", ["markdown", "html", "json", "docx"])
+def test_no_text_of_a_report_carries_a_link_of_others(
+    law: list[RuleUnit], faulty: list[RuleUnit], form: str
+) -> None:
+    report = make_report(law, faulty, words=HOSTILE)
+    printed = lay_out(report)
+    if form == "docx":
+        archive = ZipFile(BytesIO(render_docx(printed)))
+        shown = "".join(archive.read(name).decode() for name in archive.namelist())
+        assert set(re.findall(r'Target="(.{11})[^"]*" TargetMode', shown)) == {"/documents/"}
+    else:
+        shown = {
+            "markdown": lambda: render_markdown(printed),
+            "html": lambda: render_html(printed),
+            "json": lambda: encode_report(report).decode(),
+        }[form]()
+
+    plain = shown.replace("\\", "")
+    assert not re.search(r"https?://evil|www\.evil|@evil\.|\u202e", plain)
+    assert "evil[.]example" in plain, "a quotation stays readable"
+
+
+def test_texts_of_documents_are_shown_as_text(law: list[RuleUnit], faulty: list[RuleUnit]) -> None:
+    printed = lay_out(make_report(law, faulty, words=HOSTILE))
+    markdown = MarkdownIt("gfm-like", {"linkify": False}).render(render_markdown(printed))
+
+    for tree in (LexborHTMLParser(render_html(printed)), LexborHTMLParser(markdown)):
+        assert tree.css("script, img, code") == []
+        links = [one.attributes.get("href") or "" for one in tree.css("a")]
+        assert {one[:11] for one in links} == {"/documents/"}
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "https://evil.example/",
+        "//evil.example",
+        "javascript:alert(1)",
+        "/\\evil.example",
+        "evil",
+        "",
+    ],
+)
+def test_a_foreign_link_is_dropped(link: str) -> None:
+    assert keep_own_link(link) == ""
+
+
+def test_a_link_below_the_address_of_the_reader_is_kept() -> None:
+    base = "https://desk.example/documents/"
+
+    assert keep_own_link(f"{base}law#1", base) == f"{base}law#1"
+    assert keep_own_link('/documents/a"b', base) == "/documents/a%22b"
+
+
+@pytest.mark.slow
+def test_a_pdf_has_the_same_text(report: ReviewReport) -> None:
+    data = render_pdf(lay_out(report))
+
+    document = pypdfium2.PdfDocument(BytesIO(data))
+    text = " ".join(" ".join(page.get_textpage().get_text_range().split()) for page in document)
+    assert "3. Compliance matrix" in text
+    assert "within 14 days" in text
+    assert data == render_pdf(lay_out(report))
+
+
+def test_a_word_file_has_the_same_text_and_a_table(report: ReviewReport) -> None:
+    data = render_docx(lay_out(report), base="/documents/")
+
+    found = docx.Document(BytesIO(data))
+    text = "\n".join(one.text for one in found.paragraphs)
+    assert "3. Compliance matrix" in text
+    assert [len(one.rows) for one in found.tables] == [5, 2]
+    assert "within 14 days" in found.tables[0].cell(2, 3).text
+    assert data == render_docx(lay_out(report), base="/documents/")
+
+
+@pytest.mark.parametrize("language", ["de", "cs"])
+@pytest.mark.parametrize("is_judged", [True, False])
+def test_only_quotations_of_a_report_are_in_another_language(
+    law: list[RuleUnit], faulty: list[RuleUnit], language: str, *, is_judged: bool
+) -> None:
+    english = set(list_texts(lay_out(make_report(law, faulty, is_judged=is_judged))))
+    report = make_report(law, faulty, language=language, is_judged=is_judged)
+    quoted = {
+        one.words
+        for each in report.requirements
+        for one in (each.law, *each.evidence, *each.closest)
+    }
+
+    same = set(list_texts(lay_out(report))) & english - quoted
+    own = {*report.summary, *(one.risk.reason for one in report.requirements if one.risk)}
+    words = [one for one in same - own if re.search(r"[a-z]{3}", one)]
+
+    assert [one for one in words if "[" not in one] == []
+
+
+def test_each_recommendation_is_there_once_with_its_place(report: ReviewReport) -> None:
+    items = lay_out(report).parts[5].items
+
+    assert [(one.text, one.place) for one in items] == [
+        ("No. 2: Write this", "Act, Article 2 Security [laws/act.md]")
+    ]
