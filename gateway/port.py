@@ -307,8 +307,11 @@ class HandOver(Protocol):
         """Return the conversation of a ticket; None: it has none that is still kept."""
         ...
 
-    async def reply(self, ticket: str, text: str) -> bool:
-        """Show a person's answer in the conversation; return whether it was accepted."""
+    async def reply(self, ticket: str, text: str, *, reply_id: str = "") -> bool:
+        """Show a person's answer in the conversation; return whether it was accepted.
+
+        The same `reply_id`, or without one the same text, appears once.
+        """
         ...
 
 
