@@ -17,6 +17,7 @@ EXCEPTIONS = {
     "tests/faults/swarms/scripted_work.py": "a worker works for this long",
     "tests/faults/test_cluster_hangs.py": "a node hangs for this long",
     "tests/faults/test_redis_away.py": "a partition lasts this long",
+    "tests/faults/day_of_a_desk.py": "Redis stands still for this long",
     "tests/faults/test_redis_half_open.py": "a server hangs for this long",
     "tests/faults/timing/__main__.py": "questions arrive at a rate, kills at a random time",
     "tests/faults/timing/scripted_process.py": "an agent works for this long",

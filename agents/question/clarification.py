@@ -107,10 +107,11 @@ class ClarificationAgent(Agent[Reads, Writes]):
         reason = _find_reason(reads)
         actions = self._make_actions(reason, reads)
         lead, fallback = await self._word_lead(reason, reads, actions)
+        text = self._with_list(lead, actions, reads.language)
         if reason in _OF_SOME_DOCUMENTS and reads.document_languages:
-            lead = f"{lead}\n\n{self._note_uncompared(reads)}"
+            text = f"{text}\n\n{self._note_uncompared(reads)}"
         writes = Writes(
-            response=_without_links(self._with_list(lead, actions, reads.language)),
+            response=_without_links(text),
             clarification_type=_WORDING[reason][0],
             suggested_actions=actions,
         )

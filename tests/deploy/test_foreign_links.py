@@ -51,6 +51,8 @@ class Obedient(PartlyScriptedModel):
             )
         if isinstance(inputs, ScopeInputs) and inputs.question == VAGUE:
             scripted = ScopeOutput(verdict="unclear", confidence=0.5, analysis=self.shape.text)
+        if isinstance(inputs, ScopeInputs) and FOREIGN in inputs.question:
+            scripted = ScopeOutput(verdict="outside", confidence=0.9, analysis=self.shape.text)
         if scripted is None:
             return await super().ask(task, inputs, skip=skip)
         return await ScriptedModel([scripted]).ask(task, inputs, skip=skip)

@@ -77,6 +77,6 @@ async def test_without_the_extra_a_server_is_refused_with_the_name_of_the_extra(
     for module in [name for name in sys.modules if name.startswith("tools.outside.mcp_")]:
         monkeypatch.delitem(sys.modules, module)
 
-    with pytest.raises(CommandError, match=r"install refdesk\[mcp\]"):
+    with pytest.raises(CommandError, match=r"install 'refdesk\[mcp\]'"):
         async with open_outside_tools(folder / "outside.toml"):
             raise AssertionError

@@ -36,7 +36,7 @@ from gateway.http.errors import (
     away,
     waiting_headers,
 )
-from gateway.http.links import CITED, EARLIER_PATH, PATH, PICTURE_FORM, TICKET_FORM, Citation
+from gateway.http.links import CITED, EARLIER_PATH, PATH, TICKET_FORM, Citation, is_picture
 from gateway.port import Documents, ReadableDocument, ReadableSection, StoredPicture
 from gateway.review_ports import Attachments, ReportForm, ReportRenderer
 
@@ -62,9 +62,7 @@ _PAGES: dict[int | str, dict[str, object]] = {
 }
 
 
-PictureId = Annotated[
-    str, Path(pattern=f"^{PICTURE_FORM}$", description="part of the `link` of a picture")
-]
+PictureId = Annotated[str, Path(max_length=200, description="part of the `link` of a picture")]
 _PICTURES: dict[int | str, dict[str, object]] = {
     200: {"description": "The picture.", "content": {"image/*": {}}},
     404: {"description": "An expired or invalid link, or a picture of another document."},
@@ -176,7 +174,7 @@ async def _find_picture(
     if citation is None or documents is None or citation.message_id or citation.conversation_id:
         return None
     caller = await _admit_holder(channel, request, citation)
-    if caller is None:
+    if caller is None or not is_picture(picture):
         return None
     name = (citation.tenant, citation.assistant, citation.chunk_id)
     return await documents.picture(*name, picture, caller.groups)
