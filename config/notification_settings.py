@@ -73,6 +73,17 @@ class NotificationSettings(BaseModel):
         description="address of an incoming webhook of Slack, which posts the conversation "
         "to a channel",
     )
+    handover_slack_channel: str | None = Field(
+        None,
+        pattern=r"^[CG][A-Z0-9]{2,20}$",
+        description="the id of a channel of Slack to which the app of `SLACK_BOT_TOKEN` posts "
+        "conversations; replies in the thread go to the visitor, where `refdesk slack` runs",
+    )
+    handover_people: tuple[str, ...] = Field(
+        (),
+        description="the addresses of people who may answer by e-mail (a JSON list); empty: "
+        "`HANDOVER_EMAIL`",
+    )
     handover_webhook: WebhookEndpoint | None = Field(
         None,
         description="endpoint to which conversations are sent: a JSON object with `url`, "
@@ -86,6 +97,27 @@ class NotificationSettings(BaseModel):
     smtp_user: str = Field("", description="user name at that server; empty: no authentication")
     smtp_password: SecretStr | None = None
     smtp_from: str = Field("", description="sender of the e-mail; empty: `HANDOVER_EMAIL`")
+    imap_host: str | None = Field(
+        None,
+        description="the server with the mailbox of `SMTP_FROM`, whose replies go to the visitor; "
+        "it must accept addresses such as desk+anything@acme.com",
+    )
+    imap_port: int = Field(993, ge=1, le=65_535)
+    imap_security: Literal["tls", "starttls", "none"] = Field(
+        "tls", description="how the connection is encrypted"
+    )
+    imap_user: str = Field("", description="empty: the sender")
+    imap_password: SecretStr | None = None
+    imap_folder: str = Field(
+        "INBOX", pattern=r'^[^"\\\x00-\x1f]{1,200}$', description="the folder that is read"
+    )
+
+    @field_validator("handover_people")
+    @classmethod
+    def _are_mailboxes(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(map(_MAILBOX.fullmatch, value)):
+            raise ValueError("expected addresses such as ada@acme.com")
+        return value
 
     @field_validator("handover_email", "smtp_from")
     @classmethod

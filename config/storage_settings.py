@@ -214,6 +214,13 @@ class IngestionSettings(BaseModel):
         'ask this desk (JSON), such as ["confluence-users"]: what they may read is for everybody',
     )
 
+    sources_over_http: list[str] = Field(
+        ["https://"],
+        description="beginnings of the addresses of sources that a key with the scope `write` may "
+        'add over HTTP (JSON), such as ["https://", "s3://docs", "/srv/handbook"]; a website '
+        "must have a public address, unless its host is named here",
+    )
+
     @field_validator("confluence_url", "zendesk_url")
     @classmethod
     def _check_service(cls, value: str) -> str:

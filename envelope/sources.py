@@ -6,6 +6,13 @@ TOOL_SOURCE = "tool:"
 """Prefix of the `chunk_id` of a source that is the result of a tool instead of a passage."""
 
 
+class SourcePicture(BaseModel, frozen=True, extra="forbid"):
+    """A picture that stands in a section; its bytes stay in the index, with its document."""
+
+    id: str
+    caption: str = Field(default="", description="its own; no claim of the document")
+
+
 class FoundPart(BaseModel, frozen=True, extra="forbid"):
     """A chunk that the search compared with the question, inside the text of its section."""
 
@@ -39,6 +46,7 @@ class SearchResult(BaseModel, frozen=True, extra="forbid"):
     )
     is_cut: bool = Field(default=False, description="the text marks what its section has besides")
     found: tuple[FoundPart, ...] = Field(default=(), description="best first")
+    pictures: tuple[SourcePicture, ...] = Field(default=(), description="that stand in its text")
 
 
 class SearchStats(BaseModel, frozen=True, extra="forbid"):
@@ -72,6 +80,7 @@ class SourceReference(BaseModel, frozen=True, extra="forbid"):
     span: tuple[int, int] = Field(description="its text in `search_context`, in characters")
     is_cut: bool = Field(default=False, description="the text marks what its section has besides")
     found: tuple[FoundPart, ...] = Field(default=(), description="best first")
+    pictures: tuple[SourcePicture, ...] = Field(default=(), description="that stand in its text")
 
 
 class SourceUsed(BaseModel, frozen=True, extra="forbid"):
@@ -92,6 +101,7 @@ class SourceUsed(BaseModel, frozen=True, extra="forbid"):
         description="addresses in its text that the answer shows; of the first source, also those "
         "that the person typed",
     )
+    pictures: tuple[SourcePicture, ...] = Field(default=(), description="that stand in its text")
 
 
 class ShownPassage(BaseModel, frozen=True, extra="forbid"):

@@ -26,6 +26,8 @@ Opens = Callable[[Fields], str | None]
 """Returns the address of a source of a reply at its heading, or None."""
 REPORT_OF = "report_of"
 """Attribute of a source that is a report: the id of the message whose report is opened."""
+PICTURE = "picture"
+"""Attribute of a source that is a picture: the id of the picture of its document."""
 _ENDING = re.compile(r"\.[A-Za-z0-9]{1,8}\Z")
 _IN_ANCHOR = "!$&'()*+,;=:@/?-._~"
 
@@ -238,6 +240,13 @@ _WORDS_OF_MODELS = frozenset(
 """The attributes with texts of models or outside servers, which are shown without links."""
 
 
+class ShownPicture(BaseModel, frozen=True, extra="ignore"):
+    """A picture that stands in a cited section, as this desk shows it."""
+
+    link: str = Field(description="the picture at this desk; the link is valid for one day")
+    caption: str = Field("", description="its caption or alternative text, in plain words")
+
+
 class Source(BaseModel, frozen=True, extra="ignore"):
     """A place in the documents that the answer cites as `[number]`."""
 
@@ -261,6 +270,7 @@ class Source(BaseModel, frozen=True, extra="ignore"):
         "published documentation, else in the document reader, where the link is valid for "
         "one day; null if there is no link",
     )
+    pictures: tuple[ShownPicture, ...] = Field((), description="that stand in the cited section")
 
     @property
     def place(self) -> str:
@@ -535,8 +545,18 @@ def _source(source: Named, opens: Opens) -> dict[str, JsonValue]:
     for name in ("path", "anchor"):
         value = source.get(name)
         shown[name] = clean_text(value) if isinstance(value, str) else None
+    if "pictures" in shown:
+        shown["pictures"] = [*_pictures(source, opens)]
     link = opens(shown)
     return shown if link is None else {**shown, "link": link}
+
+
+def _pictures(source: Named, opens: Opens) -> Iterator[dict[str, JsonValue]]:
+    """Yield the pictures of a source that this desk can show, with their links."""
+    for one in _objects(source.get("pictures")):
+        link = opens({"chunk_id": source.get("chunk_id"), PICTURE: one.get("id")})
+        if link is not None:
+            yield {"link": link, "caption": plain_line(str(one.get("caption") or ""))}
 
 
 def _action(action: Named, opens: Opens) -> dict[str, JsonValue]:

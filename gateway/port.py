@@ -69,12 +69,24 @@ class VisitorSession:
 
 @dataclass(frozen=True, slots=True)
 class ReadableSection:
-    """The blocks (Markdown) below one heading of a document, and whether it is `cited`."""
+    """The blocks (Markdown) below one heading of a document, and whether it is `cited`.
+
+    `pictures` are the ids and captions of those that stand in it.
+    """
 
     heading_path: tuple[str, ...]
     anchor: str | None
     text: str
     cited: bool = False
+    pictures: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPicture:
+    """A picture of a document: its media type, found by its bytes, and its bytes."""
+
+    media_type: str
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +109,12 @@ class Documents(Protocol):
 
         None, too, when a person of these groups may not read it.
         """
+        ...
+
+    async def picture(
+        self, tenant: str, assistant: str, chunk_id: str, picture: str, groups: tuple[str, ...]
+    ) -> StoredPicture | None:
+        """Return a picture of the document of a chunk; None as for `citing`."""
         ...
 
 
@@ -289,8 +307,11 @@ class HandOver(Protocol):
         """Return the conversation of a ticket; None: it has none that is still kept."""
         ...
 
-    async def reply(self, ticket: str, text: str) -> bool:
-        """Show a person's answer in the conversation; return whether it was accepted."""
+    async def reply(self, ticket: str, text: str, *, reply_id: str = "") -> bool:
+        """Show a person's answer in the conversation; return whether it was accepted.
+
+        The same `reply_id`, or without one the same text, appears once.
+        """
         ...
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from knowledge.document import Chunk, Document
-from knowledge.documents.page import Block, BlockKind, Page
+from knowledge.documents.page import Block, BlockKind, Page, Picture
 
 VERSION = "4"
 WORDS = 75
@@ -57,6 +57,7 @@ class _Piece:
     words: int
     joint: str
     repeatable: bool = True
+    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class ChunkText:
     heading_path: tuple[str, ...] = ()
     anchor: str | None = None
     links: tuple[tuple[str, str], ...] = ()
+    pictures: tuple[Picture, ...] = ()
 
 
 def split_page(page: Page, document_id: str) -> tuple[Chunk, ...]:
@@ -84,6 +86,7 @@ def name_chunks(passages: Iterable[ChunkText], document_id: str) -> tuple[Chunk,
             heading_path=passage.heading_path,
             anchor=passage.anchor,
             links=passage.links,
+            pictures=tuple((one.id, one.caption) for one in passage.pictures),
         )
         for ordinal, passage in enumerate(passages)
     )
@@ -97,9 +100,9 @@ def passages(page: Page) -> Iterator[ChunkText]:
             yield ChunkText(text, links=_links_in(text, links))
         return
     for section in _sections(page):
-        for text in _texts(section):
+        for text, pictures in _texts(section):
             own = _links_in(text, links)
-            yield ChunkText(text, section.heading_path, section.anchor, own)
+            yield ChunkText(text, section.heading_path, section.anchor, own, pictures)
 
 
 def _links_in(text: str, links: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
@@ -185,27 +188,29 @@ def _is_above(section: _PageSection, following: _PageSection) -> bool:
     )
 
 
-def _texts(section: _PageSection) -> Iterator[str]:
+def _texts(section: _PageSection) -> Iterator[tuple[str, tuple[Picture, ...]]]:
     pieces = [piece for block in section.blocks for piece in _pieces(block)]
     if pieces:
-        yield from _pack(pieces)
+        for chunk in _pack(pieces):
+            pictures = (picture for piece in chunk for picture in piece.pictures)
+            yield _join(chunk), tuple(dict.fromkeys(pictures))
     elif section.heading and not section.has_parts:
-        yield section.heading
+        yield section.heading, ()
 
 
-def _pack(pieces: Iterable[_Piece]) -> Iterator[str]:
+def _pack(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
     chunk: list[_Piece] = []
     words = fresh = 0
     for piece in pieces:
         if fresh and words + piece.words > WORDS:
-            yield _join(chunk)
+            yield chunk
             chunk = _tail(chunk, WORDS - piece.words)
             words, fresh = sum(kept.words for kept in chunk), 0
         chunk.append(piece)
         words += piece.words
         fresh += 1
     if fresh:
-        yield _join(chunk)
+        yield chunk
 
 
 def _tail(chunk: Sequence[_Piece], room: int) -> list[_Piece]:
@@ -242,7 +247,8 @@ def _pieces(block: Block) -> Iterator[_Piece]:
     for index, part in enumerate(parts):
         ends_line = part.endswith("\n")
         part = part.rstrip("\n")
-        yield _Piece(part, weight(part), following if index else first, repeatable)
+        pictures = () if index else block.pictures
+        yield _Piece(part, weight(part), following if index else first, repeatable, pictures)
         following = "\n" if ends_line else joint
 
 

@@ -52,6 +52,7 @@ def compose(
         stated_version=page.version,
         location_name=location.name,
         keeps_name=location.keeps_name,
+        files=page.files,
     )
 
 

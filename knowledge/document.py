@@ -2,6 +2,8 @@
 
 from pydantic import BaseModel, Field
 
+from knowledge.documents.page import PictureFile
+
 
 class Chunk(BaseModel, frozen=True, extra="forbid"):
     """A passage small enough to cite; code fences and tables are never split between two."""
@@ -13,6 +15,9 @@ class Chunk(BaseModel, frozen=True, extra="forbid"):
     anchor: str | None = None
     links: tuple[tuple[str, str], ...] = Field(
         default=(), description="label and address of its links to the web; the text has the labels"
+    )
+    pictures: tuple[tuple[str, str], ...] = Field(
+        default=(), description="id and caption of the pictures that stand in it"
     )
 
 
@@ -49,3 +54,4 @@ class Document(BaseModel, frozen=True, extra="forbid"):
     groups: tuple[str, ...] = Field(
         default=(), description="groups that may read it; empty: everybody who uses the assistant"
     )
+    files: tuple[PictureFile, ...] = Field(default=(), description="the pictures of its chunks")

@@ -10,6 +10,7 @@ be read keep their last version.
 import asyncio
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -25,7 +26,7 @@ from knowledge.documents.folder import FolderListing, FoundFile
 from knowledge.documents.formats import Item
 from knowledge.documents.front_matter import find_stated_language, make_sample
 from knowledge.documents.location import Location
-from knowledge.documents.snippets import read_with_snippets
+from knowledge.documents.snippets import load_pictures, read_with_snippets
 from knowledge.documents.survey import Survey
 from knowledge.errors import ConnectorError
 from knowledge.index.listing import ListedDocument
@@ -39,16 +40,17 @@ from knowledge.isolation.preparation import Preparation
 from knowledge.moves import Vectors, find_vectors, keep_names
 from knowledge.rule_descriptions import Description
 
-READING_VERSION = "8"
+READING_VERSION = "9"
 HASH_SEPARATOR = "-"
 """What separates the hash of a text from that of its place."""
 CHUNKS_PER_BATCH = 256
+PICTURE_CHARACTERS_PER_BATCH = 16_000_000
 SECONDS_PER_BATCH = 3.0
 """Documents that are ready are written after this time, even if their batch is not full."""
 PROVISIONAL = "provisional:"
 """Marks the hash of a document whose description is to be made again."""
 MOST_FAILURES = 100
-"""The most unreadable lines of one file that are reported; further ones are only counted."""
+"""The most reasons for which lines of one file are reported; further lines are only counted."""
 
 
 class WritableIndex(Protocol):
@@ -249,6 +251,7 @@ class _Ingestion:
     async def _file(self, file: FoundFile, place: Location, root: str) -> None:
         try:
             data = await self._load(file)
+            beside = await asyncio.to_thread(load_pictures, file, data, place.groups)
             items = await self._split(file, place, data)
         except NoDocumentError as error:
             self._ledger.skip(str(file.path), str(error))
@@ -257,22 +260,33 @@ class _Ingestion:
             self._lose(file, place, str(file.path), error)
             return
         allowance = ReadingAllowance(self._reader.limits, len(data))
-        failures = 0
+        failures: Counter[str] = Counter()
         for item in items:
+            item = replace(item, pictures=beside) if beside else item
             failure = await self._try_item(item, file, place, root, allowance)
             await self._write_if_due(root)
-            failures += failure is not None
-            if failure is not None and failures <= MOST_FAILURES:
-                self._lose(file, place, item.place, failure)
+            if failure is not None:
+                reason = _reason(failure)
+                failures[reason] += 1
+                if failures[reason] == 1 and len(failures) <= MOST_FAILURES:
+                    self._lose(file, place, item.place, failure)
             if allowance.is_spent and formats.holds_many(file.path):
                 self._lose(file, place, str(file.path), allowance.error())
                 break
-        if failures > MOST_FAILURES:
-            left = failures - MOST_FAILURES
-            self._ledger.fail(str(file.path), f"{left} more of its lines could not be read")
+        self._count_repeated(file, failures)
         if not allowance.documents:
             empty = NoTextError("expected lines of JSON, found none")
             self._lose(file, place, str(file.path), empty)
+
+    def _count_repeated(self, file: FoundFile, failures: Counter[str]) -> None:
+        """Report how many more lines of a file failed: many with one reason are one note."""
+        for reason, count in list(failures.items())[:MOST_FAILURES]:
+            if count > 1:
+                more = f"{count - 1} more of its lines could not be read for this reason: {reason}"
+                self._ledger.fail(str(file.path), more)
+        left = sum(list(failures.values())[MOST_FAILURES:])
+        if left:
+            self._ledger.fail(str(file.path), f"{left} more of its lines could not be read")
 
     def _note_missing_files(self, root: str) -> None:
         """Note the files to which pages refer; many become one note that says what to ingest."""
@@ -403,17 +417,21 @@ class _Ingestion:
             self._default_language,
         )
         prefix = hashlib.sha256("\0".join(shaped_by).encode()).digest()
-        text = hashlib.sha256(prefix + item.data).hexdigest()
+        text = hashlib.sha256(prefix + item.data)
+        for address, data in item.pictures.items():
+            text.update(address.encode() + hashlib.sha256(data).digest())
         located = hashlib.sha256(
             f"{replace(place, repeated=())!r}\0{item.source}".encode()
         ).hexdigest()
-        return f"{text}{HASH_SEPARATOR}{located}"
+        return f"{text.hexdigest()}{HASH_SEPARATOR}{located}"
 
     async def _add(self, document: Document, vectors: Vectors, root: str) -> None:
         if not self._waiting:
             self._waiting_since = time.monotonic()
         self._waiting.append((document, vectors))
-        if sum(len(waiting) for _, waiting in self._waiting) >= CHUNKS_PER_BATCH:
+        chunks = sum(len(waiting) for _, waiting in self._waiting)
+        pictures = sum(len(one.data) for document, _ in self._waiting for one in document.files)
+        if chunks >= CHUNKS_PER_BATCH or pictures >= PICTURE_CHARACTERS_PER_BATCH:
             await self._write(root)
 
     async def _write_if_due(self, root: str) -> None:

@@ -84,7 +84,8 @@ class FoundSpan:
 class ContextSection:
     """Chunks of one section as one text, without what the chunks share; `is_cut`: not all of them.
 
-    `best` is the chunk for whose sake the section is given; `found` are the hits in the text.
+    `best` is the chunk for whose sake the section is given; `found` are the hits in the text;
+    `pictures` are the ids and captions of the pictures that stand in it.
     """
 
     best: Hit
@@ -92,6 +93,7 @@ class ContextSection:
     chunk_ids: tuple[str, ...]
     found: tuple[FoundSpan, ...] = ()
     is_cut: bool = False
+    pictures: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,12 +36,16 @@ class JoinedText:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The text below one heading, blocks as in Markdown, and the ids of its chunks."""
+    """The text below one heading, blocks as in Markdown, and the ids of its chunks.
+
+    `pictures` are those that stand in it, by id and caption.
+    """
 
     heading_path: tuple[str, ...]
     anchor: str | None
     text: str
     chunk_ids: frozenset[str] = frozenset()
+    pictures: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +148,8 @@ def count_table_header(before: str, after: str) -> int:
 
 def _section(path: tuple[str, ...], anchor: str | None, chunks: Sequence[Chunk]) -> Section:
     text = join_texts([chunk.text for chunk in chunks]).text
-    return Section(path, anchor, text, frozenset(chunk.chunk_id for chunk in chunks))
+    pictures = tuple(dict.fromkeys(one for chunk in chunks for one in chunk.pictures))
+    return Section(path, anchor, text, frozenset(chunk.chunk_id for chunk in chunks), pictures)
 
 
 def count_tokens(text: str) -> int:

@@ -3,7 +3,9 @@
 The values are opaque: the gateway encodes and decodes them.
 """
 
+import base64
 import hashlib
+import hmac
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ from memory.key_names import (
     key_uses_key,
     link_secret_key,
     rate_key,
+    reply_address_key,
     thread_key,
 )
 from memory.model_calls import await_answer
@@ -133,6 +136,37 @@ class RedisApiKeys:
         await await_answer(self._client.set(key, new, nx=True))
         found: bytes = await await_answer(self._client.get(key))
         return found
+
+
+class RedisReplyAddresses:
+    """The addresses to which people answer by e-mail: one of each conversation, with its ticket.
+
+    The name of an address is signed by the secret of the hand-over: nobody can guess one.
+    """
+
+    def __init__(self, client: "Redis") -> None:
+        self._client = client
+
+    async def put(self, question: Question, ticket: str, seconds: int) -> str:
+        """Store the ticket of the question's conversation; return the name of its address."""
+        name = await self._name(question)
+        await await_answer(self._client.set(reply_address_key(name), ticket, ex=seconds))
+        return name
+
+    async def get(self, name: str) -> str | None:
+        """Return the ticket of an address; None if it has expired or was erased."""
+        found: bytes | None = await await_answer(self._client.get(reply_address_key(name)))
+        return None if found is None else found.decode()
+
+    async def forget(self, question: Question) -> None:
+        """Delete the address of the question's conversation."""
+        await await_answer(self._client.delete(reply_address_key(await self._name(question))))
+
+    async def _name(self, question: Question) -> str:
+        secret: bytes | None = await await_answer(self._client.get(handover_secret_key()))
+        named = b"address." + "\x1f".join(question.conversation).encode()
+        made = hmac.new(secret or b"", named, hashlib.sha256).digest()[:20]
+        return base64.b32encode(made).decode().lower()
 
 
 class RedisRates:

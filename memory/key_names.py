@@ -24,6 +24,7 @@
 | rd:keys                                    | hash | keys    | gateway | never    |
 | rd:keys:links                              | str  | gateway | gateway | never    |
 | rd:keys:handover                           | str  | gateway | gateway | never    |
+| rd:handover:<name>                         | str  | gateway | gateway | 7 days   |
 | rd:keys:uses                               | hash | gateway | console | never    |
 | rd:verified:<tenant>/<assistant>           | str  | gateway | agents  | never    |
 | rd:{console}:code:<hash>                   | str  | console | gateway | minutes  |
@@ -187,6 +188,11 @@ def link_secret_key() -> str:
 def handover_secret_key() -> str:
     """Return the Redis key of the secret that signs where people answer conversations."""
     return "rd:keys:handover"
+
+
+def reply_address_key(name: str) -> str:
+    """Return the key of what an address for replies by e-mail leads to."""
+    return f"rd:handover:{in_key(name)}"
 
 
 def rate_key(owner: str, name: str) -> str:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from email.message import EmailMessage
-from typing import Protocol
+from typing import Any, Protocol
 
 import httpx2
 import structlog
@@ -25,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from envelope.question import Question
 from knowledge.crawling.crawl_values import AddressRefusedError, FetchError
 from knowledge.crawling.resolution import GuardedResolver
+from notifications.mail_replies import MARK
 from notifications.webhooks import Endpoint, name_event, post_event, post_json
 
 log = structlog.get_logger("handover")
@@ -36,14 +37,19 @@ LONGEST_TICKET = 2_000
 LONGEST_POST = 3_000
 """Characters of a conversation in a post of Slack."""
 LONGEST_SUBJECT = 120
+SLACK_API = "https://slack.com/api/"
 _PURPOSE = b"handover."
+NO_REPLIES = "Do not reply to this message: the reply would not reach anybody."
+BY_MAIL = "You can also reply to this e-mail. What you write goes to the visitor."
+BY_THREAD = "You can also reply in this thread. Each message of it goes to the visitor."
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """A conversation for a person: its `turns` (speaker, text), and the link to answer by.
 
-    `note` is what the visitor wrote to the person.
+    `note` is what the visitor wrote to the person, `reply_address` the address of an e-mail to
+    answer by, if one is read.
     """
 
     question: Question
@@ -51,6 +57,7 @@ class Case:
     note: str
     language: str
     link: str
+    reply_address: str = ""
 
     @property
     def title(self) -> str:
@@ -58,8 +65,8 @@ class Case:
         asked = [text for speaker, text in self.turns if speaker == "user"]
         return " ".join((self.note or (asked[-1] if asked else "")).split())[:LONGEST_SUBJECT]
 
-    def write(self) -> str:
-        """Return the conversation as plain text."""
+    def write(self, how: str = NO_REPLIES) -> str:
+        """Return the conversation as plain text; `how` says what else than the link may be used."""
         names = {"user": "Visitor", "assistant": "Refdesk"}
         lines = [f"{names.get(speaker, speaker)}: {text}" for speaker, text in self.turns]
         if self.note:
@@ -69,7 +76,7 @@ class Case:
             [
                 f"Somebody asked {place} for a person. Language: {self.language}",
                 f"Answer here, within seven days: {self.link}",
-                "Do not reply to this message: the reply would not reach anybody.",
+                how,
                 *lines,
             ]
         )
@@ -110,7 +117,13 @@ class MailReceiver:
         message["From"], message["To"] = self.sender, self.to
         message["Subject"] = f"Refdesk: {case.title}" if case.title else "Refdesk"
         message["Auto-Submitted"] = "auto-generated"
-        message.set_content(case.write())
+        if case.reply_address:
+            message["Reply-To"] = case.reply_address
+            # Programs of Microsoft send no notes of absence to it.
+            message["X-Auto-Response-Suppress"] = "All"
+            message.set_content(f"{MARK}\n\n{case.write(BY_MAIL)}")
+        else:
+            message.set_content(case.write())
         try:
             await asyncio.to_thread(self._send, message)
         except (OSError, smtplib.SMTPException) as error:
@@ -141,10 +154,7 @@ class SlackReceiver:
     name: str = "slack"
 
     async def send(self, case: Case) -> None:
-        text = case.write()
-        # Plain text: a visitor's words are no mentions and no links.
-        block = {"type": "plain_text", "text": text[:LONGEST_POST], "emoji": False}
-        body = json.dumps({"text": "Refdesk", "blocks": [{"type": "section", "text": block}]})
+        body = json.dumps(_make_post(case.write()))
         endpoint = Endpoint(self.name, self.url, ())
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS):
@@ -155,6 +165,37 @@ class SlackReceiver:
             raise HandOverError(type(error).__name__) from error
         if not 200 <= status < 300:
             raise HandOverError(f"status {status}")
+
+
+@dataclass(frozen=True, slots=True)
+class SlackChannelReceiver:
+    """Posts to a channel of Slack as the app, which reads the thread below."""
+
+    token: str
+    channel: str
+    url: str = SLACK_API
+    name: str = "slack"
+
+    async def send(self, case: Case) -> None:
+        body = {"channel": self.channel, "unfurl_links": False, **_make_post(case.write(BY_THREAD))}
+        headers = {"Authorization": f"Bearer {self.token}"}
+        try:
+            async with httpx2.AsyncClient(timeout=TIMEOUT_SECONDS) as client:
+                answer = await client.post(
+                    f"{self.url.rstrip('/')}/chat.postMessage", json=body, headers=headers
+                )
+            found = answer.json()
+        except (httpx2.HTTPError, ValueError) as error:
+            raise HandOverError(type(error).__name__) from error
+        if not isinstance(found, dict) or found.get("ok") is not True:
+            reason = found.get("error") if isinstance(found, dict) else None
+            raise HandOverError(f"Slack refuses it: {reason or answer.status_code}")
+
+
+def _make_post(text: str) -> dict[str, Any]:
+    """Return a message of Slack in plain text: a visitor's words are no mentions and no links."""
+    block = {"type": "plain_text", "text": text[:LONGEST_POST], "emoji": False}
+    return {"text": "Refdesk", "blocks": [{"type": "section", "text": block}]}
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,9 @@ MOST_QUESTIONS = 2_000
 """The newest questions of an assistant that are grouped; older ones are not shown."""
 DAY_SECONDS = 86_400
 TREND_DAYS = 7
+FRESH_SECONDS = 300
+"""How long gaps are shown without a look at the time, which changes their trends."""
+Version = tuple[tuple[object, ...], tuple[object, ...]]
 _HEAVY = ("answer", "sources", "steps", "stage_seconds")
 """Columns that no gap shows."""
 ANSWER_SECONDS = 3_600
@@ -127,14 +130,27 @@ class GapFinder:
         self._clock = clock
         self._least: float | None = None
         self._turn = asyncio.Lock()
+        self._found: dict[Name, tuple[Version, Sequence[Gap]]] = {}
 
     async def find(self, name: Name) -> Sequence[Gap]:
-        """Return the gaps of an assistant, of all its records, the greatest first."""
+        """Return the gaps of an assistant, of all its records, the greatest first.
+
+        They are grouped again once a record, a rating or a state has changed, or time has passed
+        that changes what counts.
+        """
         now = self._clock()
         async with self._turn:
+            version = await asyncio.to_thread(self._read_version, name, now)
+            before, gaps_before = self._found.get(name, (None, ()))
+            if version == before:
+                return gaps_before
             questions = await asyncio.to_thread(self._read_questions, name, now)
             vectors = await self._add_vectors(questions)
-            return await asyncio.to_thread(self._group, name, questions, vectors, now)
+            found = await asyncio.to_thread(self._group, name, questions, vectors, now)
+            # Grouping may have made gaps, which count.
+            version = await asyncio.to_thread(self._read_version, name, now, of_records=version)
+            self._found[name] = version, found
+            return found
 
     def set_state(self, name: Name, gap_id: str, state: str) -> bool:
         """Store the state of a gap; False if there is no such gap."""
@@ -144,6 +160,34 @@ class GapFinder:
         values = {"state": state, "changed_at": self._clock()}
         with self._store.begin() as connection:
             return connection.execute(update(gaps).where(one).values(values)).rowcount > 0
+
+    def _read_version(
+        self, name: Name, now: float, *, of_records: "Version | None" = None
+    ) -> "Version":
+        """Return what changes whenever the gaps may: the second half is that of their states.
+
+        `of_records` is a version whose first half holds; the records may have changed since.
+        """
+        is_own = (messages.c.tenant == name[0]) & (messages.c.assistant == name[1])
+        recorded = select(
+            func.count(),
+            func.max(messages.c.ended_at),
+            func.sum(messages.c.ended_at),
+            *(func.count().filter(messages.c.rating == one) for one in ("up", "down")),
+        ).where(is_own)
+        of_gaps = (gaps.c.tenant == name[0]) & (gaps.c.assistant == name[1])
+        states = select(
+            func.count(), func.max(gaps.c.changed_at), *(
+                func.count().filter(gaps.c.state == one) for one in STATES
+            ),
+        ).where(of_gaps)  # fmt: skip
+        with self._store.begin() as connection:
+            first: tuple[object, ...] = (int(now // FRESH_SECONDS),)
+            if of_records is None:
+                first += tuple(connection.execute(recorded).one())
+            else:
+                first = of_records[0]
+            return first, tuple(connection.execute(states).one())
 
     def _read_questions(self, name: Name, now: float) -> list[GapQuestion]:
         found: dict[Key, GapQuestion] = {}

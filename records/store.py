@@ -33,6 +33,7 @@ from sqlalchemy import (
     delete,
     event,
     func,
+    insert,
     make_url,
     or_,
     select,
@@ -129,6 +130,8 @@ verified_answers = Table(
     Column("changed_at", Float, nullable=False),
 )
 """The verified answers; `sources` is JSON."""
+_OWNED = (gaps, gap_questions, verified_answers)
+"""The tables of what cannot be read from questions."""
 
 
 class RecordsUnavailableError(Exception):
@@ -164,16 +167,22 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class PersonFigures:
-    """What one person asked: messages, conversations, thumbs down, and when last (Unix seconds).
+    """What one person asked, how it ended, how they rated it, and when last (Unix seconds).
 
-    `name`: as the channel names them, else empty.
+    `name`: as the channel names them, else empty. `languages` are those in which they asked.
     """
 
     person: str
     name: str
     messages: int
     conversations: int
+    answered: int
+    asked_back: int
+    refused: int
+    failed: int
+    up: int
     down: int
+    languages: int
     last_at: float
 
 
@@ -290,6 +299,26 @@ class RecordStore:
             if record.rating:
                 self.rate(record.id, record.rating, record.rating_reason)
 
+    def read_owned(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield what the owner wrote, as tables and rows: verified answers, the states of gaps."""
+        with self.begin() as connection:
+            for table in _OWNED:
+                for row in connection.execute(select(table)).mappings():
+                    yield table.name, dict(row)
+
+    def restore_owned(self, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> int:
+        """Replace what the owner wrote by rows of `read_owned`; return their number."""
+        tables = {table.name: table for table in _OWNED}
+        count = 0
+        with self.begin() as connection:
+            for table in _OWNED:
+                connection.execute(delete(table))
+            for name, row in rows:
+                known = {one.name for one in tables[name].columns} & row.keys()
+                connection.execute(insert(tables[name]), {one: row[one] for one in known})
+                count += 1
+        return count
+
     def find_conversation(self, question: Question, *, limit: int = PAGE) -> Sequence[Record]:
         """Return the records of a question's conversation, oldest first."""
         wanted = (
@@ -330,7 +359,18 @@ class RecordStore:
                 func.max(one.person_name),
                 func.count(),
                 func.count(conversation.distinct()),
-                func.sum(case((one.rating == "down", 1), else_=0)),
+                *(
+                    func.sum(case((column == value, 1), else_=0))
+                    for column, value in (
+                        (one.outcome, "answered"),
+                        (one.outcome, "clarification"),
+                        (one.outcome, "refused"),
+                        (one.outcome, "failed"),
+                        (one.rating, "up"),
+                        (one.rating, "down"),
+                    )
+                ),
+                func.count(func.nullif(one.language, "").distinct()),
                 last,
             )
             .where(is_wanted, *_conditions(selection))

@@ -80,6 +80,7 @@ def _number_references(results: tuple[SearchResult, ...]) -> tuple[SourceReferen
             span=span,
             is_cut=result.is_cut,
             found=result.found,
+            pictures=result.pictures,
         )
         for number, (result, span) in enumerate(given, start=1)
     )

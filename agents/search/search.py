@@ -24,7 +24,7 @@ from envelope.conversation import (
 )
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.sources import FoundPart, SearchResult, SearchStats
+from envelope.sources import FoundPart, SearchResult, SearchStats, SourcePicture
 from knowledge.errors import KnowledgeError
 from knowledge.port import (
     ANSWER_CHARACTERS,
@@ -49,6 +49,8 @@ _REPEATED = "repeated_search"
 _OPTIONS = 5
 _MERE_REPLY = 3
 _SHORT_QUESTION = 5
+MOST_PICTURES = 4
+"""The pictures of one source that are shown with an answer."""
 _SHORT_POINTING = 6
 """Maximum number of words of a short question, and of one with an "it" that no earlier turn
 explains.
@@ -416,6 +418,10 @@ def _make_result(section: ContextSection, span: tuple[int, int], first_rank: int
         found=tuple(
             FoundPart(rank=first_rank + part.rank, start=part.start, end=part.end)
             for part in section.found
+        ),
+        pictures=tuple(
+            SourcePicture(id=name, caption=caption)
+            for name, caption in section.pictures[:MOST_PICTURES]
         ),
     )
 

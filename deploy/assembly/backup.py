@@ -8,6 +8,7 @@ The file is a compressed tar archive, written front to back:
 | redis.jsonl       | a line for each key: name, value (base64), Unix seconds of its expiry    |
 | data/...          | files of the data folder: sources, descriptions, websites, the index     |
 | records.jsonl     | a line for each record, of whichever database                            |
+| owned.jsonl       | a line for each verified answer and state of a gap, of the same database |
 | end.json          | the number of keys and records: a file without it is incomplete          |
 
 Redis is copied first, so that a question that ends meanwhile is recorded (a repeated record
@@ -44,8 +45,8 @@ from memory.presence import RedisPresence
 from records.record import Record
 
 FORMAT = 1
-MANIFEST, REDIS, DATA, RECORDS, END = (
-    "manifest.json", "redis.jsonl", "data", "records.jsonl", "end.json",
+MANIFEST, REDIS, DATA, RECORDS, OWNED, END = (
+    "manifest.json", "redis.jsonl", "data", "records.jsonl", "owned.jsonl", "end.json",
 )  # fmt: skip
 LEFT_OUT = frozenset({"broker", "index", "model_in_use"})
 """Parts of the data folder that are not copied as files: those of Redis, and the index, which its
@@ -101,7 +102,7 @@ async def write_backup(settings: Settings, target: Path) -> BackupResult:
 
 
 async def _write_parts(settings: Settings, archive: tarfile.TarFile) -> BackupResult:
-    notes = []
+    notes = ["settings and secrets of the environment are not in the file: keep them elsewhere"]
     _add_json(archive, MANIFEST, {
         "format": FORMAT, "release": version("refdesk"), "created_at": time.time(),
         "shards": settings.shards,
@@ -192,9 +193,21 @@ def _add_records(archive: tarfile.TarFile, settings: Settings) -> int:
                 lines.write(json.dumps(asdict(record), default=str).encode() + b"\n")
                 count += 1
             _add_stream(archive, RECORDS, lines)
+        with tempfile.SpooledTemporaryFile(KEEP_IN_MEMORY) as lines:
+            for table, row in store.read_owned():
+                lines.write(json.dumps([table, row], default=_encode).encode() + b"\n")
+            _add_stream(archive, OWNED, lines)
     finally:
         store.close()
     return count
+
+
+def _encode(value: bytes) -> dict[str, str]:
+    return {"base64": base64.b64encode(value).decode()}
+
+
+def _decode(value: dict[str, Any]) -> Any:
+    return base64.b64decode(value["base64"]) if value.keys() == {"base64"} else value
 
 
 def _add_json(archive: tarfile.TarFile, name: str, value: dict[str, Any]) -> None:
@@ -315,6 +328,10 @@ def _restore_records(archive: tarfile.TarFile, settings: Settings) -> int:
     try:
         store.prepare()
         store.restore(read())
+        # Files that earlier releases wrote have none.
+        if OWNED in archive.getnames():
+            lines = (json.loads(one, object_hook=_decode) for one in _member(archive, OWNED))
+            store.restore_owned(lines)
     finally:
         store.close()
     return count

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import hashlib
 import re
 import tempfile
 from collections.abc import AsyncIterator, Sequence
@@ -14,7 +13,7 @@ from urllib.parse import urlsplit
 
 from config.settings import Settings
 from deploy.assembly.data_folder import protect_data_folder
-from deploy.assembly.source_registry import FetchedSource, SourceSpec
+from deploy.assembly.source_registry import FetchedSource, SourceSpec, locate_copy
 from knowledge.connectors.confluence import Confluence
 from knowledge.connectors.connector import (
     Connector,
@@ -122,6 +121,7 @@ async def _fetch(
         user_agent=f"{AGENT}/{version('refdesk')}",
         read_links=reader.links,
         progress=partial(report.advance_crawl, spec.place),
+        is_public=spec.is_public,
     )
     return FetchedSource(spec=spec, outcome=crawled)
 
@@ -151,9 +151,7 @@ def store_folder(settings: Settings, place: str) -> Path:
 
 
 def _folder_of(settings: Settings, kind: str, start: str) -> Path:
-    named = "\n".join((settings.tenant, settings.assistant, start))
-    digest = hashlib.sha256(named.encode()).hexdigest()[:16]
-    return settings.refdesk_data.resolve() / kind / digest
+    return locate_copy(settings.refdesk_data, settings.tenant, settings.assistant, kind, start)
 
 
 def survey_website(settings: Settings, place: str, outcome: CrawlOutcome) -> SurveySource:
@@ -194,7 +192,7 @@ async def open_connector(settings: Settings, place: str) -> AsyncIterator[Connec
     if not url or urlsplit(url).netloc.lower() != host:
         raise ConnectorError(
             place,
-            f"expected the site {host} in {prefix}_URL, found {url or 'nothing'!r}: set "
+            f"expected the site {host} in {prefix}_URL, found {url or 'nothing'}: set "
             f"{prefix}_URL, {prefix}_EMAIL and {prefix}_API_TOKEN",
         )
     if not _NAME_IN_SERVICE.fullmatch(name):

@@ -1,11 +1,14 @@
 """Records in the data folder the ingested sources and the result of the last reading."""
 
 import fcntl
+import hashlib
 import os
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from urllib.parse import unquote
 from uuid import uuid4
 
 from croniter import croniter
@@ -15,8 +18,7 @@ from config.settings import Settings
 from deploy.assembly.data_folder import protect_data_folder
 from deploy.errors import CommandError
 from knowledge.connectors.store_values import SCHEMES, SERVICES, StoreOutcome, is_store
-from knowledge.crawling.crawl_values import AddressRefusedError, CrawlOutcome
-from knowledge.crawling.web_scope import check_start
+from knowledge.crawling.crawl_values import AddressRefusedError, CrawlOutcome, check_start
 from knowledge.ingestion_report import IngestionResult
 
 _FILE = "sources.json"
@@ -29,6 +31,7 @@ class SourceSpec(BaseModel, frozen=True, extra="forbid"):
 
     `revision` and `folder` are those of a repository; `web_address` makes web addresses of paths,
     see `knowledge.documents.exports.make_address`. None: the limits of the settings.
+    `is_public`: a website that is read only at public addresses.
     """
 
     place: str
@@ -38,6 +41,7 @@ class SourceSpec(BaseModel, frozen=True, extra="forbid"):
     pages: int | None = None
     depth: int | None = None
     seconds: float | None = None
+    is_public: bool = False
 
     @property
     def is_website(self) -> bool:
@@ -85,6 +89,11 @@ class RegisteredSource(BaseModel, frozen=True, extra="forbid"):
     failed: int = 0
     reasons: tuple[str, ...] = ()
     schedule: str = ""
+
+    @property
+    def id(self) -> str:
+        """What names the source in addresses."""
+        return hashlib.sha256(self.spec.root.encode()).hexdigest()[:16]
 
     def next_at(self, every_seconds: float | None = None) -> float | None:
         """Return when the source is to be read again, in Unix seconds; None: when asked for."""
@@ -145,7 +154,10 @@ class SourceRegistry:
         return [one for one in self.read().sources if (one.tenant, one.assistant) == self._owner]
 
     def forget(self, root: str) -> bool:
-        """Remove a source from the list; return whether it was in it."""
+        """Remove a source from the list, and its copy; return whether it was in the list."""
+        for kind in ("websites", "stores"):
+            copy = locate_copy(self._folder, *self._owner, kind, root)
+            shutil.rmtree(copy, ignore_errors=True)
         if not (self._folder / _FILE).exists():
             return False
         with self._changing() as listed:
@@ -186,6 +198,12 @@ class SourceRegistry:
             listed = self.read()
             yield listed
             _replace(self._folder / _FILE, listed.model_dump_json(indent=1))
+
+
+def locate_copy(data: Path, tenant: str, assistant: str, kind: str, place: str) -> Path:
+    """Return the folder in which the copy of a source is kept; `kind` is one of its kind."""
+    named = "\n".join((tenant, assistant, place))
+    return data.resolve() / kind / hashlib.sha256(named.encode()).hexdigest()[:16]
 
 
 def _replace(path: Path, text: str) -> None:
@@ -258,6 +276,37 @@ def _check_options(spec: SourceSpec) -> None:
             "expected a web address such as https://github.com/acme/docs/blob/{revision}/{path}, "
             f"found {spec.web_address!r}"
         )
+
+
+def admit_over_http(spec: SourceSpec, prefixes: Sequence[str]) -> SourceSpec:
+    """Return a source that somebody adds over HTTP; raise `CommandError` for one that may not be.
+
+    `prefixes` are the beginnings of addresses that may be added. A website that none of them
+    names by its host must have a public address: the key is not one of this network.
+    """
+    folder = os.path.realpath(spec.repository) if spec.is_local else ""
+    place = f"{GIT * spec.is_repository}{folder}" if folder else spec.place
+    is_inside = ".." not in unquote(place).split("/")
+    named = [one for one in prefixes if is_inside and _begins_with(place, one)]
+    if not named:
+        shown = ", ".join(prefixes) or "nothing"
+        raise CommandError(
+            f"{spec.root} may not be added over HTTP, where sources may begin with: {shown}; an "
+            "operator adds it with refdesk sources add, or extends SOURCES_OVER_HTTP"
+        )
+    is_public = spec.is_website and all(one in WEB for one in named)
+    return spec.model_copy(update={"is_public": is_public})
+
+
+def _begins_with(place: str, prefix: str) -> bool:
+    """Return whether an address is one, or below it: not one whose name only begins the same."""
+    if prefix.endswith("://"):
+        return place.startswith(prefix)
+    scheme, mark, path = prefix.partition(":") if prefix.startswith(GIT) else ("", "", prefix)
+    if path.startswith("/"):
+        path = os.path.realpath(path)
+    whole = f"{scheme}{mark}{path}".rstrip("/")
+    return bool(whole) and (place.rstrip("/") == whole or place.startswith(f"{whole}/"))
 
 
 def check_schedule(text: str) -> str:

@@ -87,7 +87,8 @@ GATEWAY = RedisUser(
     "refdesk-gateway",
     (
         *_QUESTIONS, *_READS_SHARDS, *_CONVERSATIONS, "rd:{*}:mem:*:visit", "rd:{*}:outcomes:*",
-        "%R~rd:keys", "rd:keys:links", "rd:keys:uses", "rd:keys:handover", "rd:rate:*",
+        "%R~rd:keys", "rd:keys:links", "rd:keys:uses", "rd:keys:handover", "rd:handover:*",
+        "rd:rate:*",
         "rd:thread:*", "rd:push:*",
         "rd:{console}:*", "rd:{webhooks}:*", "rd:verified:*", "rd:person:*",
     ),
@@ -98,7 +99,7 @@ CHAT = RedisUser(
     "refdesk-chat",
     (
         *_QUESTIONS, *_READS_SHARDS, "rd:{*}:mem:*:feedback", "rd:{*}:outcomes:*", "rd:push:*",
-        "rd:rate:*", "rd:keys:handover",
+        "rd:rate:*", "rd:keys:handover", "rd:handover:*",
     ),
 )  # fmt: skip
 """Records ratings with the answers. No access to the rest of the memory of conversations, and to

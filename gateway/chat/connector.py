@@ -16,7 +16,6 @@ from gateway.chat.inbound import Declining, Intake, Losses, MessageSubmitter
 from gateway.chat.people import People
 from gateway.chat.placeholder import DraftPosts, TypingIndicator
 from gateway.chat.ports import (
-    AskPerson,
     Channel,
     ChatPolicy,
     FeedbackStore,
@@ -27,7 +26,7 @@ from gateway.chat.ports import (
     Tally,
 )
 from gateway.desk import Desk
-from gateway.port import Feedback
+from gateway.port import Feedback, HandOver
 
 log = structlog.get_logger("gateway")
 
@@ -49,13 +48,14 @@ class ChatChannel:
         policy: ChatPolicy,
         secret: str,
         people: People,
-        ask_person: AskPerson | None = None,
+        handover: HandOver | None = None,
         unavailable: tuple[type[Exception], ...] = (),
     ) -> None:
         self.channel = channel
         self.memory = memory
         self.texts = texts
         self.policy = policy
+        self.handover = handover
         self.tally = Tally()
         self.refusals = Tally()
         self.ratings = Tally()
@@ -96,7 +96,7 @@ class ChatChannel:
             memory,
             people=people,
             declining=self.declining,
-            ask_person=ask_person,
+            handover=handover,
             default_language=policy.default_language,
         )
 

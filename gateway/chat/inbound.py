@@ -31,7 +31,6 @@ from gateway.chat.people import People
 from gateway.chat.placeholder import DraftPosts, TypingIndicator
 from gateway.chat.platform_calls import retry
 from gateway.chat.ports import (
-    AskPerson,
     Channel,
     ChatPolicy,
     Incoming,
@@ -42,6 +41,7 @@ from gateway.chat.ports import (
 )
 from gateway.desk import Desk, Message
 from gateway.errors import BusyError, GatewayError, MessageError
+from gateway.port import HandOver
 
 Spawn = Callable[[Coroutine[None, None, None]], None]
 
@@ -274,9 +274,9 @@ class Intake:
         people: People,
         declining: Declining,
         default_language: str,
-        ask_person: AskPerson | None = None,
+        handover: HandOver | None = None,
     ) -> None:
-        self._ask_person = ask_person
+        self._handover = handover
         self._people = people
         self._declining = declining
         self._asking = asking
@@ -328,12 +328,14 @@ class Intake:
 
         A repeated event sends nothing again.
         """
-        if incoming.command != PERSON or self._ask_person is None:
+        if incoming.command != PERSON or self._handover is None:
             return incoming
         known = (await self._memory.fields(incoming.question)).get(HANDED_OVER)
         if known is None:
             note = " ".join(incoming.arguments)
-            is_sent = await self._ask_person(incoming.question, note, language)
+            is_sent = await self._handover.request(
+                incoming.question, note=note, language=language, address=""
+            )
             known = "sent" if is_sent else "failed"
             await self._memory.note(incoming.question, **{HANDED_OVER: known})
         return replace(incoming, command=HANDED_OVER, arguments=(language, known), fixed=PERSON)

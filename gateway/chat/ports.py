@@ -14,7 +14,7 @@ Everybody in a channel reads the answers there. So the groups of a person count 
 chat with this person; in a channel or a group chat, the groups of the place count.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -241,10 +241,6 @@ class FeedbackStore(Protocol):
     """Stores the ratings of answers."""
 
     async def give_feedback(self, question: Question, feedback: Feedback) -> None: ...
-
-
-AskPerson = Callable[[Question, str, str], Awaitable[bool]]
-"""Sends a conversation to a person, with a note and the language; returns whether it was sent."""
 
 
 @dataclass(frozen=True, slots=True)

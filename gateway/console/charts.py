@@ -9,7 +9,9 @@ from markupsafe import Markup, escape
 
 from gateway.console.figures import OUTCOMES, DayFigures
 
-_HEIGHT, _STEP, _GAP, _FOOT = 160, 24, 4, 18
+_HEIGHT, _GAP, _FOOT = 160, 4, 18
+_CHART_WIDTH, _MOST_STEP = 720, 72
+"""Of a chart in pixels, at most, and of the bar of one day."""
 _LANE_HEIGHT, _LANE_WIDTH, _LABEL_WIDTH = 22, 1000, 190
 _LEAST_WIDTH = 2.0
 _MOST_LANES = 60
@@ -18,12 +20,8 @@ _MOST_LANES = 60
 def draw_days(days: Sequence[DayFigures]) -> Markup:
     """Return a bar for each day, divided by outcome; the numbers are in its title."""
     most = max((day.total for day in days), default=0) or 1
-    width = max(1, len(days)) * _STEP
-    parts = [
-        Markup('<svg class="chart" role="img" viewBox="0 0 {} {}" aria-label="{}">').format(
-            width, _HEIGHT + _FOOT, f"Questions by day, at most {most} on one day"
-        )
-    ]
+    step = _choose_step(len(days))
+    parts = [_open_chart(step * len(days), f"Questions by day, at most {most} on one day")]
     for at, day in enumerate(days):
         counts = ", ".join(f"{day.outcomes.get(name, 0)} {name}" for name in OUTCOMES
                            if day.outcomes.get(name))  # fmt: skip
@@ -35,12 +33,12 @@ def draw_days(days: Sequence[DayFigures]) -> Markup:
             if height:
                 parts.append(
                     Markup('<rect class="{}" x="{}" y="{:.1f}" width="{}" height="{:.1f}"/>')
-                    .format(f"outcome-{name}", at * _STEP + _GAP, bottom, _STEP - _GAP, height)
+                    .format(f"outcome-{name}", at * step + _GAP, bottom, step - _GAP, height)
                 )  # fmt: skip
         if at % max(2, len(days) // 6) == 0:
             parts.append(
                 Markup('<text x="{}" y="{}">{}</text>').format(
-                    at * _STEP + _GAP, _HEIGHT + _FOOT - 4, day.day[5:]
+                    at * step + _GAP, _HEIGHT + _FOOT - 4, day.day[5:]
                 )
             )
         parts.append(Markup("</g>"))
@@ -51,25 +49,34 @@ def draw_days(days: Sequence[DayFigures]) -> Markup:
 def draw_amounts(days: Sequence[tuple[str, Decimal]], label: str) -> Markup:
     """Return a bar for each day, as high as its amount in US dollars."""
     most = max((amount for _, amount in days), default=Decimal(0)) or Decimal(1)
-    parts = [
-        Markup('<svg class="chart" role="img" viewBox="0 0 {} {}" aria-label="{}">').format(
-            max(1, len(days)) * _STEP, _HEIGHT + _FOOT, f"{label}, at most ${most:.2f}"
-        )
-    ]
+    step = _choose_step(len(days))
+    parts = [_open_chart(step * len(days), f"{label}, at most ${most:.2f}")]
     for at, (day, amount) in enumerate(days):
         height = float(amount / most) * (_HEIGHT - _GAP)
-        x = at * _STEP + _GAP
+        x = at * step + _GAP
         parts.append(
             Markup(
                 "<g><title>{}: {}</title>"
                 '<rect class="amount" x="{}" y="{:.1f}" width="{}" height="{:.1f}"/></g>'
-            ).format(day, f"${amount:.4f}", x, _HEIGHT - height, _STEP - _GAP, height)
+            ).format(day, f"${amount:.4f}", x, _HEIGHT - height, step - _GAP, height)
         )
         if at % max(2, len(days) // 6) == 0:
             text = Markup('<text x="{}" y="{}">{}</text>').format(x, _HEIGHT + _FOOT - 4, day[5:])
             parts.append(text)
     parts.append(Markup('<text x="0" y="12">${}</text></svg>').format(f"{most:.2f}"))
     return Markup("").join(parts)
+
+
+def _choose_step(days: int) -> int:
+    """Return the width of a day: the text of a chart keeps its size, however many there are."""
+    return min(_MOST_STEP, _CHART_WIDTH // max(1, days)) or 1
+
+
+def _open_chart(width: int, label: str) -> Markup:
+    wide, high = max(1, width), _HEIGHT + _FOOT
+    return Markup(
+        '<svg class="chart" role="img" width="{}" height="{}" viewBox="0 0 {} {}" aria-label="{}">'
+    ).format(wide, high, wide, high, label)
 
 
 @dataclass(frozen=True, slots=True)

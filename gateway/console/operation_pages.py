@@ -34,7 +34,11 @@ Days = Annotated[int, Query(ge=1, le=3660)]
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """An ingested source, and how its last reading went; `is_running`: it is being read now."""
+    """A source, and how its last reading went; `is_running`: it is being read now.
+
+    Times are Unix seconds; `read_at` is 0 before the first reading, `next_at` is None for a source
+    without a schedule.
+    """
 
     assistant: Assistant
     place: str
@@ -42,6 +46,9 @@ class SourceState:
     failed: int
     reasons: Sequence[str]
     is_running: bool = False
+    id: str = ""
+    schedule: str = ""
+    next_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,16 @@ import base64
 import binascii
 import hashlib
 import hmac
+import re
 import time
 from collections.abc import Mapping
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from broker.values import Fields
 from envelope.question import Question
 from envelope.sources import TOOL_SOURCE
-from gateway.answer import REPORT_OF, Opens, at, opens_in
+from gateway.answer import PICTURE, REPORT_OF, Opens, at, opens_in
 from gateway.http.access import Principal
 from gateway.review_ports import is_attached
 
@@ -26,6 +27,8 @@ LIFE_SECONDS = 24 * 3600
 LONGEST_TICKET = 8_000
 TICKET_FORM = r"eyJ[A-Za-z0-9_=-]{60,7900}\.[A-Za-z0-9_-]{43}"
 """A regular expression for tickets: an encoded object, and its signature."""
+PICTURE_FORM = r"[0-9a-f]{32}"
+"""A regular expression for the ids of pictures."""
 CITED = "cited"
 """The anchor of the cited part in a document without headings."""
 REPORT = "report"
@@ -97,8 +100,10 @@ class SourceLinks:
             message_id = source.get(REPORT_OF)
             if isinstance(message_id, str) and self._secret is not None:
                 return self._sign(caller, question, REPORT, message_id=message_id)
-            found = elsewhere(source)
             chunk_id = source.get("chunk_id")
+            if isinstance(picture := source.get(PICTURE), str):
+                return self._open_picture(caller, question, chunk_id, picture)
+            found = elsewhere(source)
             if found is not None or self._secret is None or not isinstance(chunk_id, str):
                 return found
             if chunk_id.startswith(TOOL_SOURCE):
@@ -127,6 +132,15 @@ class SourceLinks:
         found = self._sign(caller, question, chunk_id)
         return None if found is None else at(found, anchor)
 
+    def _open_picture(
+        self, caller: Principal, question: Question, chunk_id: JsonValue, picture: str
+    ) -> str | None:
+        """Return the address of a picture: whoever may open its document may see it."""
+        if self._secret is None or not isinstance(chunk_id, str) or not is_picture(picture):
+            return None
+        document = self._sign(caller, question, chunk_id)
+        return None if document is None else f"{document}/{picture}"
+
     def _sign(
         self, caller: Principal, question: Question, chunk_id: str, *, message_id: str = ""
     ) -> str | None:
@@ -154,6 +168,11 @@ class SourceLinks:
         secret = self._secret if self._secret is not None else b""
         made = hmac.new(secret, body.encode(), hashlib.sha256).digest()
         return base64.urlsafe_b64encode(made).decode().rstrip("=")
+
+
+def is_picture(name: str) -> bool:
+    """Return whether a name has the form of the id of a picture."""
+    return re.fullmatch(PICTURE_FORM, name) is not None
 
 
 def _find_end(caller: Principal) -> int:

@@ -40,6 +40,8 @@ ACKNOWLEDGE_SECONDS = 2.5
 LOCALE_SECONDS = 0.8
 KEPT_LOCALES = 10_000
 JOINED = "joined"
+SENT = "white_check_mark"
+_TICKET = re.compile(r"/v1/handover/([A-Za-z0-9_=.-]{1,2000})", re.ASCII)
 NO_EVENT = "expected an event of Slack, found another form"
 NOT_SUBSCRIBED = "expected an event to which the app is subscribed"
 
@@ -81,12 +83,15 @@ class SlackEvents:
         me: SlackIdentity,
         chat: ChatChannel,
         audience: SlackAudience | None = None,
+        *,
+        handover_channel: str = "",
     ) -> None:
         self._calls = calls
         self._me = me
         self._audience = SlackAudience() if audience is None else audience
         self._chat = chat
         self._locales = Locales(calls)
+        self._handover_channel = handover_channel
 
     async def message(self, event: Mapping[str, Any], body: Mapping[str, Any]) -> None:
         """Handle a message that a person wrote, edited or deleted."""
@@ -95,7 +100,9 @@ class SlackEvents:
         async with asyncio.timeout(ACKNOWLEDGE_SECONDS):
             match found:
                 case InboundMessage() as inbound:
-                    await self._take_message(inbound, self._is_allowed(inbound, event, body))
+                    is_allowed = self._is_allowed(inbound, event, body)
+                    if not await self._take_reply(inbound, is_allowed):
+                        await self._take_message(inbound, is_allowed)
                 case Deleted(question, message_id):
                     await self._chat.intake.withdraw(question, message_id)
                 case None:
@@ -157,6 +164,33 @@ class SlackEvents:
         spoken = self._chat.policy.default_language if language is None else language
         post = inbound.incoming.post if inbound.direct else None
         await self._chat.declining.decline("not_allowed", inbound.user, post, spoken)
+
+    async def _take_reply(self, inbound: InboundMessage, is_allowed: bool) -> bool:
+        """Show what a person writes below a hand-over in the conversation; False: it is no reply.
+
+        The ticket is in the message above, which must be of the app itself.
+        """
+        handover, incoming = self._chat.handover, inbound.incoming
+        channel, thread = incoming.post["channel"], incoming.post.get("thread")
+        is_inside = inbound.in_thread and channel == self._handover_channel
+        if handover is None or thread is None or not is_inside:
+            return False
+        text = await self._calls.read_own_message(channel, thread, self._me.user)
+        found = _TICKET.search(text)
+        if found is None or not handover.is_ticket(found[1]):
+            return False
+        if not is_allowed or incoming.edits is not None:
+            return True
+        ts = incoming.post["ts"]
+        if await handover.reply(found[1], incoming.text, reply_id=f"slack {channel} {ts}"):
+            self._chat.spawn(self._mark_sent(channel, ts))
+        else:
+            key, language = "handover_reply_failed", await self._locales.of(inbound.user)
+            self._chat.spawn(self._show_to_person(incoming.post, inbound.user, key, language))
+        return True
+
+    async def _mark_sent(self, channel: str, ts: str) -> None:
+        await retry(lambda: self._calls.sign(channel, ts, name=SENT), call_name="mark_sent")
 
     async def _take_message(self, inbound: InboundMessage, is_allowed: bool) -> None:
         incoming = inbound.incoming

@@ -38,6 +38,7 @@ RATES = {
     "chat.postEphemeral": Rate(80, at_once=15),
     "users.info": Rate(80, at_once=15),
     "usergroups.users.list": Rate(9, at_once=10),
+    "conversations.replies": Rate(38, at_once=10),
     "reactions.add": Rate(14, at_once=5),
     "reactions.remove": Rate(14, at_once=5),
 }
@@ -57,6 +58,7 @@ SCOPES = {
     "chat.postEphemeral": "chat:write",
     "users.info": "users:read",
     "usergroups.users.list": "usergroups:read",
+    "conversations.replies": "channels:history",
     "reactions.add": "reactions:write",
     "reactions.remove": "reactions:write",
 }
@@ -74,10 +76,20 @@ class SlackCalls:
         self._client = client
         self._pacer = pacer
 
-    async def sign(self, channel: str, ts: str) -> None:
-        """Add the eyes reaction to a message, or skip it if the rate limit would delay it."""
+    async def sign(self, channel: str, ts: str, *, name: str = EYES) -> None:
+        """Add a reaction to a message, or skip it if the rate limit would delay it."""
         async with self._turn("reactions.add", soon=True):
-            await self._client.reactions_add(channel=channel, timestamp=ts, name=EYES)
+            await self._client.reactions_add(channel=channel, timestamp=ts, name=name)
+
+    async def read_own_message(self, channel: str, ts: str, user: str) -> str:
+        """Return the text of a message of the app, whose user is `user`; else an empty text."""
+        async with self._turn("conversations.replies", soon=True):
+            reply = await self._client.conversations_replies(channel=channel, ts=ts, limit=1)
+        first: Mapping[str, Any] = next(iter(reply.get("messages") or ()), {})
+        if first.get("user") != user or first.get("ts") != ts:
+            return ""
+        texts = (block.get("text") or {} for block in first.get("blocks") or ())
+        return "\n".join(str(text.get("text") or "") for text in texts)
 
     async def unsign(self, channel: str, ts: str) -> None:
         """Remove the eyes reaction of a message."""

@@ -20,10 +20,9 @@ import orjson
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from knowledge.connectors.store_values import StoreOutcome
-from knowledge.crawling.crawl_values import CrawlError, CrawlLimits
+from knowledge.crawling.crawl_values import CrawlError, CrawlLimits, normalise
 from knowledge.crawling.fetcher import MOST_REDIRECTS, REDIRECTS, Fetcher, WebResponse
 from knowledge.crawling.resolution import GuardedResolver, Resolve, resolve_by_system
-from knowledge.crawling.web_scope import normalise
 from knowledge.documents.decoding import MAX_BYTES
 from knowledge.documents.folder import FolderListing, FoundFile, display_name
 from knowledge.documents.location import Location

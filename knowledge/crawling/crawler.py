@@ -13,11 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
-from knowledge.crawling.crawl_values import CrawlError, CrawlLimits, CrawlOutcome
+from knowledge.crawling.crawl_values import (
+    CrawlError,
+    CrawlLimits,
+    CrawlOutcome,
+    CrawlScope,
+    normalise,
+)
 from knowledge.crawling.fetcher import Fetcher, RedirectRefusedError, WebResponse, follow
 from knowledge.crawling.resolution import GuardedResolver, Resolve, resolve_by_system
 from knowledge.crawling.site_entry import SiteEntry, read_entry
-from knowledge.crawling.web_scope import CrawlScope, normalise
 from knowledge.crawling.website_mirror import MirroredPage, WebsiteMirror
 from knowledge.documents.errors import ReadingError
 from knowledge.documents.formats import SUFFIXES, is_media
@@ -331,18 +336,21 @@ async def crawl(
     read_links: ReadLinks,
     resolve: Resolve = resolve_by_system,
     progress: Progress = lambda _visited, _waiting: None,
+    is_public: bool = False,
 ) -> tuple[WebsiteMirror, CrawlOutcome]:
     """Crawl a website into the mirror in `folder`; `start` is in its normal form.
 
     A website that cannot be crawled at all is a failure of the outcome, and its mirror stays as it
-    was. Raises `CrawlError` only for a mirror that cannot be read or is in use.
+    was. Raises `CrawlError` only for a mirror that cannot be read or is in use. `is_public`: a
+    start at a private address is refused, too.
     """
     mirror = WebsiteMirror(folder, start)
     scope = CrawlScope.of(start)
     resolver = GuardedResolver(resolve)
     with mirror.reserve():
         try:
-            await resolver.start_at(scope.host, urlsplit(start).port or scope.port)
+            if not is_public:
+                await resolver.start_at(scope.host, urlsplit(start).port or scope.port)
             async with Fetcher(limits, resolver, user_agent) as fetcher:
                 entry = await read_entry(fetcher, scope, limits, AGENT)
                 crawler = Crawler(mirror, scope, fetcher, entry, read_links, limits, progress)

@@ -13,9 +13,8 @@ from typing import Self
 
 import httpx2
 
-from knowledge.crawling.crawl_values import CrawlError, CrawlLimits, FetchError
+from knowledge.crawling.crawl_values import CrawlError, CrawlLimits, FetchError, normalise
 from knowledge.crawling.resolution import GuardedResolver
-from knowledge.crawling.web_scope import normalise
 from knowledge.crawling.website_mirror import MirroredPage
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})

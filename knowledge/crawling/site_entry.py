@@ -7,9 +7,14 @@ from dataclasses import dataclass, field
 
 from protego import Protego
 
-from knowledge.crawling.crawl_values import CrawlError, CrawlLimits, FetchError
+from knowledge.crawling.crawl_values import (
+    CrawlError,
+    CrawlLimits,
+    CrawlScope,
+    FetchError,
+    normalise,
+)
 from knowledge.crawling.fetcher import Fetcher, RedirectRefusedError, follow
-from knowledge.crawling.web_scope import CrawlScope, normalise
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.office.zipped_xml import parse_xml
 

@@ -12,8 +12,7 @@ from typing import TypedDict, Unpack
 
 from pydantic import BaseModel, Field, ValidationError
 
-from knowledge.crawling.crawl_values import CrawlError, CrawlOutcome
-from knowledge.crawling.web_scope import CrawlScope
+from knowledge.crawling.crawl_values import CrawlError, CrawlOutcome, CrawlScope
 from knowledge.documents.folder import FolderListing, FoundFile
 from knowledge.documents.survey import LanguageOf, ReadTitle, Survey, place_files
 

@@ -5,7 +5,7 @@ once more, whichever reader it comes from.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import PurePosixPath
@@ -19,6 +19,7 @@ from knowledge.documents.furniture import remove_repeated
 from knowledge.documents.interchange import json_lines, zendesk
 from knowledge.documents.location import Location
 from knowledge.documents.page import Block, BlockKind, Page, Prepared
+from knowledge.documents.pictures import collect_pictures
 
 Reader = Callable[[bytes, str], Page]
 
@@ -53,6 +54,8 @@ _READERS: Mapping[str, str] = {
     ".msg": "interchange.msg",
 }
 """The module that reads a format; it is imported with the first file, in the process that reads."""
+_SCANS = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff"})
+"""Pictures: documents where they are ingested by themselves; in folders, pages show them."""
 _JSON_LINES = frozenset({".jsonl", ".ndjson"})
 _STRUCTURED = frozenset({".json", ".yaml", ".yml"})
 SUFFIXES = frozenset(_READERS) | _JSON_LINES | _STRUCTURED
@@ -66,12 +69,14 @@ class Item:
     """The bytes of one document: a whole file, a line of one, or a page taken out of one.
 
     `is_record`: the bytes are a record of a prepared document, see `interchange.json_lines`.
+    `pictures` are files beside it, by the addresses that it has for them.
     """
 
     source: str
     data: bytes
     place: str
     is_record: bool = False
+    pictures: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def holds_many(path: PurePosixPath) -> bool:
@@ -124,7 +129,8 @@ def split(path: PurePosixPath, data: bytes) -> Iterator[Item]:
 def read(item: Item, path: PurePosixPath, location: Location) -> Page:
     """Return the page of an item, placed where its path puts it; raise a `ReadingError`."""
     try:
-        page = clean_page(_read(item, path.suffix.lower(), location))
+        page = collect_pictures(_read(item, path.suffix.lower(), location), item.pictures)
+        page = clean_page(page)
         page = remove_repeated(page, location.repeated)
     except RecursionError as error:
         raise WrongFormatError("expected less nesting than found") from error
@@ -150,6 +156,8 @@ def _read(item: Item, suffix: str, location: Location) -> Page:
         return json_lines.read(item.data, item.source)
     if suffix in _STRUCTURED:
         return _PAGE.validate_json(item.data)
+    if suffix in _SCANS:
+        return _find_reader("scans")(item.data, item.source)
     if suffix not in _READERS:
         known = " ".join(sorted(SUFFIXES))
         reason = explain_skip(PurePosixPath(f"file{suffix}"))

@@ -20,12 +20,35 @@ class BlockKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture that a page shows, where a block stands; `caption` is on one line.
+
+    A reader gives its `data` (base64), or the `address` of a file beside the page; afterwards `id`
+    names the `PictureFile`.
+    """
+
+    caption: str = ""
+    address: str = ""
+    data: str = ""
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PictureFile:
+    """The bytes of a picture in base64; its id is made of them."""
+
+    id: str
+    media_type: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """A piece of a page.
 
     `level` is 1 to 6 for a heading and 0 elsewhere. `anchor` names the place: of the section for
     a heading, of what follows for any other block (a page of a PDF). `is_link`: nothing in it is
-    more than the label of a link.
+    more than the label of a link. `pictures` stand in it or below it.
     """
 
     kind: BlockKind
@@ -33,6 +56,7 @@ class Block:
     level: int = 0
     anchor: str | None = None
     is_link: bool = False
+    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +75,7 @@ class Page:
     `name` names the page whatever its language; `language` is what the page or its folder claims
     (a tag such as `de` or `pt-BR`), None when neither does. `warnings` name problems that
     did not keep it from being read. `groups` are those that may read it, none: everybody.
-    `links` are its links to the web, by label and address.
+    `links` are its links to the web, by label and address. `files` are the pictures of its blocks.
     """
 
     source: str
@@ -69,6 +93,7 @@ class Page:
     groups: tuple[str, ...] = ()
     version: str = ""
     links: tuple[tuple[str, str], ...] = ()
+    files: tuple[PictureFile, ...] = ()
 
     @property
     def content(self) -> str:

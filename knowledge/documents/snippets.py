@@ -1,4 +1,4 @@
-"""Puts files into a page that its markup refers to, from the ingested folder or its repository.
+"""Finds the files to which a page refers, in the ingested folder or its repository: text, pictures.
 
 Known are `--8<-- "file"` of MkDocs, in a line or as a block, `{* file ln[2:5] *}`, which is fenced,
 and `literalinclude` of Sphinx and MyST. Only files with a suffix of `TEXT_SUFFIXES` are read, none
@@ -13,10 +13,12 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
+from urllib.parse import unquote
 
 from knowledge.documents.errors import ReadingError
 from knowledge.documents.folder import FoundFile, is_private
 from knowledge.documents.folder_rules import FolderRules
+from knowledge.documents.pictures import LARGEST_PICTURE, MOST_BYTES, MOST_PICTURES
 
 _SUFFIXES = frozenset({".md", ".markdown", ".mdx"})
 _SPHINX_SUFFIXES = frozenset({".rst", ".rest"})
@@ -318,3 +320,68 @@ def _write_directive(indent: str, code: list[str] | None, options: dict[str, str
     yield ""
     yield from (f"{indent}   {line}" for line in code)
     yield ""
+
+
+_BESIDE = frozenset({".md", ".markdown", ".mdx", ".html", ".htm", ".xhtml"})
+_OF_PICTURES = r"\.(?:png|jpe?g|gif|webp)"
+_ADDRESS = re.compile(
+    rb"(?<=[\"'(<:])[ \t]{0,3}([^\"'()<>:\s][^\"'()<>:\n]{0,300}" + _OF_PICTURES.encode() + rb")",
+    re.IGNORECASE,
+)
+_PUBLIC_FOLDERS = ("", "static", "public", "docs")
+"""Where an address that begins with a slash may stand, below a folder above the page."""
+
+
+def load_pictures(file: FoundFile, data: bytes, groups: Sequence[str]) -> dict[str, bytes]:
+    """Return the pictures beside a page, by the addresses that it has for them.
+
+    Only files of the folder, or of the repository around it, that are neither hidden nor for groups
+    other than those that may read the page.
+    """
+    if file.top is None or file.path.suffix.lower() not in _BESIDE:
+        return {}
+    limit = find_repository(file.top) or file.top
+    rules = FolderRules()
+    found: dict[str, bytes] = {}
+    left = MOST_BYTES
+    for match in _ADDRESS.finditer(data):
+        address = match[1].decode("utf-8", "replace")
+        if address in found or len(found) >= MOST_PICTURES:
+            continue
+        picture = _read_beside(file, address, limit, rules, groups)
+        if picture is not None and len(picture) <= left:
+            found[address] = picture
+            left -= len(picture)
+    return found
+
+
+def _read_beside(
+    file: FoundFile, address: str, limit: Path, rules: FolderRules, groups: Sequence[str]
+) -> bytes | None:
+    for target in _list_places(file, unquote(address), limit):
+        is_hidden = any(part.startswith(".") for part in target.relative_to(limit).parts)
+        if is_hidden or is_private(target.relative_to(limit)) or not target.is_file():
+            continue
+        try:
+            stated = rules.find(target).groups
+            if stated and not (groups and set(groups) <= set(stated)):
+                continue
+            if target.stat().st_size <= LARGEST_PICTURE:
+                return FoundFile(PurePosixPath(target.name), target, limit).read()
+        except (OSError, ReadingError):
+            continue
+    return None
+
+
+def _list_places(file: FoundFile, address: str, limit: Path) -> Iterator[Path]:
+    """Yield the places that an address may mean: the one relative to the page comes first."""
+    if "\0" in address or "://" in address or address.startswith("//"):
+        return
+    name = address.lstrip("/")
+    folder = Path(os.path.realpath(file.location)).parent
+    while folder.is_relative_to(limit):
+        for public in _PUBLIC_FOLDERS if address.startswith("/") else ("",):
+            target = Path(os.path.realpath(folder / public / name))
+            if target.is_relative_to(limit):
+                yield target
+        folder = folder.parent

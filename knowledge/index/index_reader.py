@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from envelope.question import may_read
+from knowledge.documents.page import PictureFile
 from knowledge.index.calibration import Calibrations
 from knowledge.index.engine import Engine
 from knowledge.index.listing import ListedDocument
@@ -125,6 +126,13 @@ class IndexReader:
             for point in found
             if self._is_visible(point)
         }
+
+    async def picture(self, document_id: str, picture: str) -> PictureFile | None:
+        found = await self._engine.retrieve([layout.picture_identity(document_id, picture)])
+        for point in found:
+            if self._is_visible(point):
+                return PictureFile(picture, point.payload["media_type"], point.payload["data"])
+        return None
 
     async def calibrations(self) -> Calibrations:
         found = await self._engine.retrieve([layout.calibration_identity()])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from knowledge.document import Chunk, Document
+from knowledge.documents.page import PictureFile
 from knowledge.embedding_forms import VectorIdentity
 from knowledge.index.calibration import Calibrations
 from knowledge.index.listing import ListedDocument
@@ -198,6 +199,10 @@ class ReadableIndex(Protocol):
 
     async def passages(self, points: Sequence[PointId]) -> Mapping[PointId, Passage]:
         """Return the texts of chunks by point; chunks that are gone meanwhile are left out."""
+        ...
+
+    async def picture(self, document_id: str, picture: str) -> PictureFile | None:
+        """Return a picture of a document; None if it is gone or its document is for others."""
         ...
 
     async def calibrations(self) -> Calibrations:

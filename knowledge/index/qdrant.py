@@ -16,7 +16,7 @@ from knowledge.index.index_reader import IndexReader
 from knowledge.index.maintenance.halves import remove_halves
 from knowledge.index.points import layout, point_decoder
 from knowledge.index.points.layout import Point
-from knowledge.index.points.point_encoder import PointEncoder, calibration_point
+from knowledge.index.points.point_encoder import PointEncoder, calibration_point, encode_picture
 from knowledge.index.port import IndexInfo, WrittenDocument
 
 
@@ -73,6 +73,8 @@ class QdrantIndex(IndexReader):
             )
             await self._engine.begin_change([document.id])
             await self._engine.upsert(chunks)
+            for picture in document.files:
+                await self._engine.upsert([encode_picture(document, picture, version)])
             await self._engine.upsert([own])
             await self._engine.delete_chunks([document.id], but_version=version)
             await self._write_manifest()

@@ -1,7 +1,7 @@
 """Defines what the two processes send each other, as frames of bytes, and the limits of reading.
 
-A request is a line of JSON and the bytes of the document. An answer is JSON as well: it is checked
-against its types, and never runs code as a pickle would.
+A request is a line of JSON, the bytes of pictures beside the document, and its own bytes. An answer
+is JSON as well: it is checked against its types, and never runs code as a pickle would.
 """
 
 import json
@@ -74,8 +74,10 @@ class ReadRequest:
             "location": asdict(self.location),
             "wanted": self.wanted.value.decode(),
             "most_characters": self.most_characters,
+            "pictures": {address: len(data) for address, data in self.item.pictures.items()},
         }
-        return json.dumps(fields).encode() + b"\n" + self.item.data
+        parts = (json.dumps(fields).encode(), b"\n", *self.item.pictures.values(), self.item.data)
+        return b"".join(parts)
 
 
 def decode_request(frame: bytes) -> ReadRequest:
@@ -83,8 +85,11 @@ def decode_request(frame: bytes) -> ReadRequest:
     head, _, data = frame.partition(b"\n")
     fields = json.loads(head)
     stated = fields["location"]
+    pictures: dict[str, bytes] = {}
+    for address, size in fields["pictures"].items():
+        pictures[address], data = data[:size], data[size:]
     return ReadRequest(
-        item=Item(fields["source"], data, fields["place"], fields["is_record"]),
+        item=Item(fields["source"], data, fields["place"], fields["is_record"], pictures),
         path=PurePosixPath(fields["path"]),
         location=Location(**{**stated, "folders": tuple(stated["folders"])}),
         wanted=Kind(fields["wanted"].encode()),

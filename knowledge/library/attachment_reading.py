@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Protocol
 
@@ -62,7 +63,8 @@ async def read_attachment(
         name=shown,
         title=page.title or page.name or shown,
         language=find_stated_language(page) or language_of(make_sample(page)),
-        passages=prepared.passages,
+        # A conversation keeps texts alone.
+        passages=tuple(replace(one, pictures=()) for one in prepared.passages),
         groups=tuple(sorted(set(groups))),
     )
 

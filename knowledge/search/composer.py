@@ -347,6 +347,13 @@ class _Composer:
                 ),
                 found=tuple(sorted(found, key=lambda span: span.rank)),
                 is_cut=written.is_cut,
+                pictures=tuple(
+                    dict.fromkeys(
+                        picture
+                        for one in sorted(section.given)
+                        for picture in self._passages[one].chunk.pictures
+                    )
+                ),
             )
 
     def _is_later(self, chunk: int) -> bool:

@@ -5,9 +5,13 @@ import io
 import json
 import tarfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from broker.embedded_redis import Endpoint
 from config.settings import Settings
@@ -19,11 +23,23 @@ from deploy.errors import CommandError
 from gateway.desk import Message
 from records.store import Selection
 from tests.support.app_harness import settings_of
+from tests.support.postgres import PostgresServer
 from tests.support.waiting import wait_until
 
 EARLIER, DURING = 8, 24
 HERE, THERE = 11, 12
 """Databases of the server that no other test uses."""
+VERIFIED, ASKED = "verified_answers", "gap_questions"
+NAME = {"tenant": "default", "assistant": "default"}
+ROW = {
+    **NAME, "id": "v1", "question": "May I?", "answer": "Yes.", "sources": "[]", "created_at": 1.0,
+    "changed_at": 2.0,
+}  # fmt: skip
+GAP = {**NAME, "id": "g1", "state": "done", "created_at": 1.0, "changed_at": 2.0}
+IN_GAP = {
+    **NAME, "conversation_id": "c1", "message_id": "m1", "model": "m", "vector": b"\x00\xff",
+    "gap_id": "g1",
+}  # fmt: skip
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
 
@@ -153,3 +169,47 @@ async def test_a_file_that_was_cut_off_or_names_a_place_outside_is_refused(
 
     with pytest.raises(CommandError, match="not a complete backup"):
         await read_backup(there, cut, overwrite=True)
+
+
+@pytest.fixture
+def postgres_url() -> Iterator[str]:
+    with TemporaryDirectory(prefix="refdesk-postgres-", dir="/tmp") as folder:
+        server = PostgresServer(Path(folder))
+        server.start()
+        yield server.url
+        server.kill()
+
+
+async def test_records_verified_answers_and_states_of_gaps_move_between_databases(
+    tmp_path: Path, redis_url: str, postgres_url: str
+) -> None:
+    here = make_settings(tmp_path / "here", redis_url, HERE).model_copy(
+        update={"records_url": SecretStr(postgres_url)}
+    )
+    there = make_settings(tmp_path / "there", redis_url, THERE)
+    file = tmp_path / "desk.backup"
+    written: list[tuple[str, dict[str, Any]]] = [
+        (VERIFIED, {**ROW, "question": "May I? \u2028"}),
+        ("gaps", GAP),
+        (ASKED, IN_GAP),
+    ]
+    async with answering(here, alone=False, records=True) as runtime:
+        await desk(runtime, "cli").ask(make_message(1))
+        await wait_until(lambda: list_recorded(here) == ["m1"])
+        store = connect_records(here)
+        store.restore_owned(written)
+        result = await write_backup(here, file)
+        all_recorded = [one.id for one in store.read_all()]
+        store.close()
+
+    await read_backup(there, file, overwrite=False)
+
+    restored = connect_records(there)
+    owned = list(restored.read_owned())
+    restored.close()
+    assert list_recorded(there) == ["m1"]
+    assert sorted(owned, key=str) == sorted(written, key=str)
+    assert result.records == len(all_recorded), all_recorded
+    assert result.notes == (
+        ["settings and secrets of the environment are not in the file: keep them elsewhere"]
+    )

@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,11 @@ from fakeredis import FakeServer
 
 from broker.embedded_redis import Endpoint
 from broker.redis_broker import RedisBroker
-from deploy.assembly.gateways.handover import StoredHandOver, list_receivers
+from deploy.assembly.gateways.handover import (
+    StoredHandOver,
+    list_receivers,
+    make_mail_replies,
+)
 from deploy.assembly.gateways.http_gateway import StoredConversations, StoredKeys, open_http_app
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime, desk, run_workers
@@ -26,8 +31,10 @@ from gateway.http.links import SourceLinks
 from knowledge.embedding import Embedder
 from memory.chat_state import RedisPushMemory
 from notifications.handover import LINK_SECONDS, Tickets
+from notifications.mail_replies import MailboxError
 from tests.support.app_harness import settings_of
 from tests.support.mail_server import MailServer, run_mail_server
+from tests.support.mailbox_server import PASSWORD, USER, MailboxServer, run_mailbox_server
 from tests.support.waiting import wait_until
 
 CONVERSATION = "/v1/conversations/c1"
@@ -42,7 +49,9 @@ def mail() -> Iterator[MailServer]:
 
 
 @asynccontextmanager
-async def open_runtime(data: Path, embedder: Embedder, port: int) -> AsyncIterator[Runtime]:
+async def open_runtime(
+    data: Path, embedder: Embedder, port: int, **more: Any
+) -> AsyncIterator[Runtime]:
     settings = settings_of(
         data,
         handover_email="desk@acme.test",
@@ -50,6 +59,7 @@ async def open_runtime(data: Path, embedder: Embedder, port: int) -> AsyncIterat
         smtp_port=port,
         smtp_security="none",
         public_url="http://desk.test",
+        **more,
     )
     index = await open_index(settings, embedder)
     knowledge = Knowledge(index, embedder, make_searcher(settings, index, embedder))
@@ -282,3 +292,114 @@ async def test_in_a_chat_the_answer_is_posted_where_the_question_was_asked(
     fields = await memory.fields(result.question)
     assert (fields["post"], fields["fixed"]) == ('{"chat": "7"}', "person")
     await client.aclose()
+
+
+@pytest.fixture
+async def mailbox() -> AsyncIterator[MailboxServer]:
+    async with run_mailbox_server() as server:
+        yield server
+
+
+@pytest.fixture
+async def reading(
+    unrestricted: Path, embedder: Embedder, mail: MailServer, mailbox: MailboxServer
+) -> AsyncIterator[Runtime]:
+    """A desk that reads replies by e-mail; `USER` of the server is its mailbox."""
+    async with open_runtime(
+        unrestricted,
+        embedder,
+        mail.port,
+        imap_host="127.0.0.1",
+        imap_port=mailbox.port,
+        imap_security="none",
+        imap_user=USER,
+        imap_password=PASSWORD,
+        handover_people=("Ada@acme.test",),
+    ) as opened:
+        yield opened
+
+
+def answer(mail: MailServer, text: str, *, mail_id: str = "<1@acme.test>") -> EmailMessage:
+    """What Ada's mail program sends when she replies to the last message."""
+    asked = mail.messages[-1]
+    made = EmailMessage()
+    made["From"], made["To"], made["Message-ID"] = "Ada <ada@acme.test>", asked["Reply-To"], mail_id
+    quoted = "".join(f"> {line}\n" for line in asked.get_content().splitlines())
+    made.set_content(f"{text}\n\nOn Tue, 24 Nov 2026, {asked['From']} wrote:\n\n{quoted}")
+    return made
+
+
+async def list_answers(client: httpx.AsyncClient) -> list[str]:
+    """The texts of the messages after the first, once all have ended."""
+
+    async def look() -> list[dict[str, Any]]:
+        messages = (await client.get(CONVERSATION)).json()["messages"]
+        return messages if all(one["status"] == "ended" for one in messages) else []
+
+    return [one["answer"]["text"] for one in (await wait_until(look))[1:]]
+
+
+async def test_a_reply_by_mail_is_in_the_conversation_without_what_it_quotes(
+    reading: Runtime, mail: MailServer, mailbox: MailboxServer
+) -> None:
+    async with open_client(reading) as client:
+        await client.post(HANDOVER, json={"message_id": await ask(client)})
+        await mailbox.put(answer(mail, ANSWER))
+        async with open_client(reading):
+            answers = await wait_until(lambda: list_answers(client))
+
+    assert re.fullmatch(r"desk\+[a-z2-7]{32}@acme\.test", mail.messages[0]["Reply-To"])
+    assert answers == [f"A person answered:\n\n{ANSWER}"]
+
+
+async def test_a_process_that_dies_after_it_stored_a_reply_leaves_it_once(
+    reading: Runtime, mail: MailServer, mailbox: MailboxServer
+) -> None:
+    client_of_redis = reading.endpoint.client()
+    handover = StoredHandOver(
+        reading,
+        client_of_redis,
+        StoredConversations(client_of_redis, shards=reading.settings.shards, ttl_seconds=60),
+        (),
+        Tickets(await StoredKeys(client_of_redis).handover_secret()),
+    )
+
+    async def deliver_and_die(token: str, text: str, mail_id: str) -> bool:
+        await handover.deliver_mail(token, text, mail_id)
+        raise ConnectionResetError("killed before the mail was marked as read")
+
+    async with open_client(reading) as client:
+        message_id = await ask(client)
+        await client.post(HANDOVER, json={"message_id": message_id})
+        await mailbox.put(answer(mail, "The same words."))
+        with pytest.raises(MailboxError, match="killed"):
+            await make_mail_replies(reading.settings, deliver_and_die).poll()
+        # Meanwhile the visitor asks again: the address leads to a newer message.
+        await client.post(HANDOVER, json={"message_id": message_id, "note": "Anybody?"})
+        read_again = await make_mail_replies(reading.settings, handover.deliver_mail).poll()
+        await mailbox.put(answer(mail, "The same words.", mail_id="<2@acme.test>"))
+        further = await make_mail_replies(reading.settings, handover.deliver_mail).poll()
+        answers = await list_answers(client)
+
+    await client_of_redis.aclose()
+    assert (read_again, further) == (1, 1)
+    assert answers == ["A person answered:\n\nThe same words."] * 2
+
+
+async def test_after_an_erasure_a_reply_by_mail_arrives_nowhere(
+    reading: Runtime, mail: MailServer, mailbox: MailboxServer
+) -> None:
+    redis = reading.endpoint.client()
+    async with open_client(reading) as client:
+        await client.post(HANDOVER, json={"message_id": await ask(client)})
+        kept = [key async for key in redis.scan_iter("rd:handover:*")]
+        await client.delete(CONVERSATION)
+        gone = [key async for key in redis.scan_iter("rd:handover:*")]
+        await mailbox.put(answer(mail, ANSWER))
+        async with open_client(reading):
+            await wait_until(mailbox.is_read)
+        conversation = await client.get(CONVERSATION)
+
+    await redis.aclose()
+    assert (len(kept), len(gone)) == (1, 0)
+    assert "bicycle" not in conversation.text

@@ -208,3 +208,23 @@ def test_a_group_goes_on_as_the_gap_of_most_of_its_questions() -> None:
 
     assert first == "old"
     assert second not in {"old", "other"}
+
+
+async def test_gaps_are_grouped_again_only_once_something_changed(store: RecordStore) -> None:
+    store.write([ask(1, "leave one"), ask(2, "car two", outcome="answered", reason="")])
+    finder = make_finder(store)
+
+    first = await finder.find(DESK)
+    unchanged = await finder.find(DESK)
+    make_finder(store).set_state(DESK, first[0].id, DONE)
+    of_state = await finder.find(DESK)
+    store.rate(ask(2, "").id, "down", "")
+    of_rating = await finder.find(DESK)
+    store.write([ask(3, "pets three")])
+    of_record = await finder.find(DESK)
+    store.forget(ask(3, "").id)
+    of_erasure = await finder.find(DESK)
+
+    assert unchanged is first
+    assert [gap.state for gap in of_state] == [DONE]
+    assert [len(found) for found in (of_rating, of_record, of_erasure)] == [2, 3, 2]

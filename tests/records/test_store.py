@@ -92,10 +92,18 @@ def test_people_are_counted_and_found_with_their_conversations(store: RecordStor
 
     everybody = store.list_people(Selection())
 
-    assert everybody == [
-        PersonFigures("p-8", "", 1, 1, 0, 4_000.0), PersonFigures("p-7", "ada", 3, 3, 1, 3_000.0)
-    ]  # fmt: skip
-    assert store.list_people(desk, person="p-7") == [PersonFigures("p-7", "ada", 2, 2, 1, 3_000.0)]
+    one = PersonFigures(
+        "p-8", "", messages=1, conversations=1, answered=1, asked_back=0, refused=0, failed=0, up=0,
+        down=0, languages=1, last_at=4_000.0,
+    )  # fmt: skip
+    ada = PersonFigures(
+        "p-7", "ada", messages=3, conversations=3, answered=2, asked_back=0, refused=1, failed=0,
+        up=0, down=1, languages=1, last_at=3_000.0,
+    )  # fmt: skip
+    assert everybody == [one, ada]
+    assert store.list_people(desk, person="p-7") == [
+        replace(ada, messages=2, conversations=2, answered=2, refused=0)
+    ]
     assert store.list_people(Selection(), offset=1, limit=5) == everybody[1:]
     found = store.find_conversations_of("p-7", desk)
     assert sorted(one.conversation_id for one in found) == ["c1", "c2"]

@@ -35,7 +35,7 @@ FLAGS = [
 ]
 WIDGET = "refdesk-widget"
 POLICY = (
-    "default-src 'none'; script-src {url}; connect-src {url}; base-uri 'none'; "
+    "default-src 'none'; script-src {url}; connect-src {url}; img-src {url}; base-uri 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 PAGE = """\

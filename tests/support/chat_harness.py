@@ -11,8 +11,9 @@ from deploy.assembly.gateways.http_gateway import StoredConversations, StoredRat
 from gateway.chat.connector import ChatChannel
 from gateway.chat.delivery import ELLIPSIS
 from gateway.chat.people import People, PersonLimits
-from gateway.chat.ports import AskPerson, Channel, ChatPolicy
+from gateway.chat.ports import Channel, ChatPolicy
 from gateway.desk import Desk
+from gateway.port import HandOver
 from memory.chat_state import RedisPushMemory
 from memory.errors import MemoryUnavailableError
 from tests.support.waiting import wait_until
@@ -38,7 +39,7 @@ async def open_connector(
     broker: Any = None,
     memory: Any = None,
     limits: PersonLimits = NO_LIMITS,
-    ask_person: AskPerson | None = None,
+    handover: HandOver | None = None,
     **broker_options: Any,
 ) -> AsyncIterator[ChatChannel]:
     """Deliver for a channel while inside."""
@@ -68,7 +69,7 @@ async def open_connector(
             channel=channel.name,
             secret="of the test",  # noqa: S106 - of this test
         ),
-        ask_person=ask_person,
+        handover=handover,
         unavailable=(MemoryUnavailableError,),
     )
     try:

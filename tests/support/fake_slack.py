@@ -27,6 +27,7 @@ ALLOWED = {
     "reactions.add": 50,
     "reactions.remove": 20,
     "usergroups.users.list": 20,
+    "conversations.replies": 50,
 }
 """Calls of a method in a minute, by the tiers that Slack publishes."""
 POSTS_IN_A_ROW = 3
@@ -53,6 +54,7 @@ class Said:
     text: str
     blocks: list[dict[str, Any]]
     versions: list[str] = field(default_factory=list)
+    user: str = BOT
 
     @property
     def shown(self) -> str:
@@ -160,6 +162,7 @@ class SlackApi:
             "auth.test": lambda _: {"team_id": TEAM, "user_id": BOT, "bot_id": "B1"},
             "users.info": lambda fields: {"user": {"id": fields["user"], "locale": self.locale}},
             "usergroups.users.list": self._list_members,
+            "conversations.replies": self._list_thread,
             "apps.connections.open": lambda _: {"url": f"{self.url.replace('http', 'ws')}socket"},
             "chat.postMessage": self._post,
             "chat.update": self._update,
@@ -176,6 +179,12 @@ class SlackApi:
         if fields["usergroup"] not in self.user_groups:
             raise RefusedError("no_such_subteam")
         return {"users": self.user_groups[fields["usergroup"]]}
+
+    def _list_thread(self, fields: dict[str, Any]) -> dict[str, Any]:
+        said = self.posts.get(fields["ts"])
+        if said is None or said.channel != fields["channel"]:
+            raise RefusedError("thread_not_found")
+        return {"messages": [{"ts": fields["ts"], "user": said.user, "blocks": said.blocks}]}
 
     def _delete(self, fields: dict[str, Any]) -> None:
         if self.posts.pop(fields["ts"], None) is None:

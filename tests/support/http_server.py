@@ -40,6 +40,7 @@ from gateway.port import (
     ReadableDocument,
     ReadableSection,
     SearchableLibrary,
+    StoredPicture,
 )
 from manager.flows import NEWEST
 from memory.errors import MemoryUnavailableError
@@ -69,6 +70,7 @@ class FakeDocuments:
 
     def __init__(self, *kept: tuple[str, str, str, ReadableDocument]) -> None:
         self.kept = {(tenant, assistant, chunk): one for tenant, assistant, chunk, one in kept}
+        self.pictures: dict[str, StoredPicture] = {}
         self.readers: list[tuple[str, ...]] = []
 
     async def citing(
@@ -76,6 +78,15 @@ class FakeDocuments:
     ) -> ReadableDocument | None:
         self.readers.append(groups)
         return self.kept.get((tenant, assistant, chunk_id))
+
+    async def picture(
+        self, tenant: str, assistant: str, chunk_id: str, picture: str, groups: tuple[str, ...]
+    ) -> StoredPicture | None:
+        document = await self.citing(tenant, assistant, chunk_id, groups)
+        named = (
+            () if document is None else (one for s in document.sections for one, _ in s.pictures)
+        )
+        return self.pictures.get(picture) if picture in named else None
 
 
 class FakeCatalog:

@@ -99,11 +99,16 @@ class PlayedService:
         return f"127.0.0.1:{self.port}"
 
     def fail(
-        self, path: str, status: int, *, body: bytes = b"{}", times: int = 99, **headers: str
+        self,
+        path: str,
+        status: int,
+        headers: Mapping[str, str] | None = None,
+        *,
+        body: bytes = b"{}",
+        times: int = 99,
     ) -> None:
-        """Answer a path with a fault; underscores in the names of headers are hyphens."""
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        self.faults[path] = (status, named, body, times)
+        """Answer a path with a fault, some times."""
+        self.faults[path] = (status, {} if headers is None else dict(headers), body, times)
 
     def take_requests(self) -> list[str]:
         """Return the paths that were asked for since the last time."""

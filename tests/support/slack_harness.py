@@ -143,6 +143,7 @@ async def slack_desk(
     *,
     policy: ChatPolicy = AT_ONCE,
     audience: SlackAudience | None = None,
+    handover_channel: str = "",
     **options: Any,
 ) -> AsyncIterator[SlackHarness]:
     """Stand open while inside, over HTTP."""
@@ -157,9 +158,8 @@ async def slack_desk(
             open_connector(harness, channel, policy=policy, **options) as connector,
             httpx.AsyncClient() as caller,
         ):
-            app = make_app(
-                client, SlackEvents(calls, me, connector, audience), signing_secret=SIGNING_SECRET
-            )
+            events = SlackEvents(calls, me, connector, audience, handover_channel=handover_channel)
+            app = make_app(client, events, signing_secret=SIGNING_SECRET)
             web = slack_webhook(
                 app, signing_secret=SIGNING_SECRET, unavailable=connector.unavailable
             )

@@ -16,12 +16,12 @@ from deploy.assembly.gateways.listening import serve_probes
 from deploy.assembly.recording import Records
 from deploy.assembly.runtime import Runtime, desk
 from deploy.chat_channels import CHAT_CHANNELS
-from envelope.question import Question, parse_groups
+from envelope.question import parse_groups
 from envelope.texts import Texts
 from gateway.chat.connector import ChatChannel
 from gateway.chat.delivery import push_metrics
 from gateway.chat.people import People, PersonLimits
-from gateway.chat.ports import AskPerson, Channel, ChatGroups, ChatPolicy, PushBroker, UserGroups
+from gateway.chat.ports import Channel, ChatGroups, ChatPolicy, PushBroker, UserGroups
 from memory.chat_state import RedisPushMemory
 from memory.errors import MemoryUnavailableError
 from memory.presence import RedisDuty
@@ -30,7 +30,6 @@ from worker.process import consumer_name
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
-    from redis.asyncio import Redis
 
 DRAFT_SECONDS = 1.0
 """Slack and Telegram permit about one message per second in a chat, edits included."""
@@ -115,7 +114,9 @@ async def run_chat_channel(
             people=People(
                 StoredRates(client), person_limits(settings), channel=channel.name, secret=secret
             ),
-            ask_person=await _find_people(runtime, client, conversations),
+            handover=await make_handover(
+                runtime, client, StoredKeys(client), conversations, journals_alone=True
+            ),
             unavailable=(MemoryUnavailableError,),
         )
         async with (
@@ -134,20 +135,6 @@ async def run_chat_channel(
             yield connector
     finally:
         await client.aclose()
-
-
-async def _find_people(
-    runtime: Runtime, client: "Redis", conversations: StoredConversations
-) -> AskPerson | None:
-    """Return the hand-over to a person; None if the settings name no receiver."""
-    handover = await make_handover(runtime, client, StoredKeys(client), conversations)
-    if handover is None:
-        return None
-
-    async def ask(question: Question, note: str, language: str) -> bool:
-        return await handover.request(question, note=note, language=language, address="")
-
-    return ask
 
 
 def person_limits(settings: Settings) -> PersonLimits:

@@ -21,7 +21,14 @@ from deploy.assembly.gateways.document_catalog import OwnedCatalog, Uploads
 from deploy.assembly.recording import finding_gaps
 from deploy.assembly.runtime import Runtime, desks
 from deploy.assembly.source_refresh import refresh_source
-from deploy.assembly.source_registry import RegisteredSource, SourceRegistry, SourceSpec
+from deploy.assembly.source_registry import (
+    RegisteredSource,
+    SourceRegistry,
+    SourceSpec,
+    admit_over_http,
+    check_schedule,
+    parse_source,
+)
 from deploy.errors import CommandError
 from deploy.logging_setup import secrets_of
 from envelope.question import CONSOLE
@@ -36,6 +43,7 @@ from gateway.console.operation_pages import Budgets, OperationPages, ShownSettin
 from gateway.console.pages import PATH
 from gateway.console.routes import ConsolePart
 from gateway.console.verified_pages import VerifiedPages, find_in_answers
+from gateway.http.routes.sources import NewSource
 from gateway.signing_keys import check_address
 from knowledge.documents.formats import SUFFIXES
 from memory.console_state import RedisConsoleSessions, RedisVerifiedAnswers
@@ -82,6 +90,9 @@ class ConsoleOperations:
                 one.failed,
                 one.reasons,
                 is_running=(assistant, one.spec.root) in self._running,
+                id=one.id,
+                schedule=one.schedule,
+                next_at=one.next_at(),
             )
             for one in SourceRegistry(self._settings[assistant]).read().sources
             if (one.tenant, one.assistant) == assistant
@@ -95,6 +106,22 @@ class ConsoleOperations:
             return False
         self._begin(assistant, spec)
         return True
+
+    def add_source(self, assistant: Assistant, wanted: NewSource) -> SourceState:
+        """Add a source, or change its schedule; raise `ValueError` for one that is refused."""
+        settings = self._settings[assistant]
+        options = wanted.model_dump(exclude={"source", "schedule"})
+        try:
+            spec = parse_source(wanted.source, **options)
+            spec = admit_over_http(spec, settings.sources_over_http)
+            SourceRegistry(settings).add(spec, check_schedule(wanted.schedule))
+        except CommandError as error:
+            raise ValueError(str(error)) from error
+        return next(one for one in self.list_sources(assistant) if one.place == spec.root)
+
+    def forget_source(self, assistant: Assistant, place: str) -> bool:
+        """Read a source no more; its documents stay."""
+        return SourceRegistry(self._settings[assistant]).forget(place)
 
     async def upload(self, assistant: Assistant, name: str, data: bytes) -> None:
         settings = self._settings[assistant]
@@ -216,7 +243,7 @@ async def open_parts(
             pages.append(verified)
             concerns.append(find_in_answers(verified))
             await _publish_all(frame, verified, settings)
-        yield ConsoleParts(pages, concerns, gaps)
+        yield ConsoleParts(pages, concerns, gaps, operations)
 
 
 async def _publish_all(frame: Frame, pages: VerifiedPages, settings: Settings) -> None:
@@ -232,11 +259,15 @@ async def _publish_all(frame: Frame, pages: VerifiedPages, settings: Settings) -
 
 @dataclass(frozen=True, slots=True)
 class ConsoleParts:
-    """Pages of the console, and what finds the gaps; None where no records are kept."""
+    """Pages of the console, what finds the gaps, and what reads sources.
+
+    `gaps` is None where no records are kept.
+    """
 
     pages: Sequence[ConsolePart]
     concerns: Sequence[FindConcerns]
     gaps: "GapFinder | None"
+    operations: ConsoleOperations
 
 
 def make_gate(settings: Settings, client: "Redis") -> Gate:

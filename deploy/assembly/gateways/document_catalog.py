@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import os
+from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path, PurePosixPath
@@ -46,6 +47,7 @@ from gateway.port import (
     LibraryDocument,
     ReadableDocument,
     ReadableSection,
+    StoredPicture,
 )
 from knowledge.documents.folder import ARCHIVE, display_name, is_left_out
 from knowledge.documents.formats import SUFFIXES, explain_skip
@@ -192,10 +194,26 @@ class IndexedDocuments:
             crumbs=found.crumbs,
             language=found.language,
             sections=tuple(
-                ReadableSection(one.heading_path, one.anchor, one.text, chunk_id in one.chunk_ids)
+                ReadableSection(
+                    one.heading_path,
+                    one.anchor,
+                    one.text,
+                    chunk_id in one.chunk_ids,
+                    one.pictures,
+                )
                 for one in found.sections
             ),
         )
+
+    async def picture(
+        self, tenant: str, assistant: str, chunk_id: str, picture: str, groups: tuple[str, ...]
+    ) -> StoredPicture | None:
+        """Return a picture of the document of a chunk; see `citing`."""
+        index = await self.index((tenant, assistant))
+        if index is None:
+            return None
+        found = await index.visible_to(groups).picture(document_of(chunk_id), picture)
+        return None if found is None else StoredPicture(found.media_type, b64decode(found.data))
 
     async def index(self, name: Name) -> Index | None:
         """Return the index of an assistant, or None when this process does not have it.

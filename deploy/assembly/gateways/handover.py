@@ -1,11 +1,15 @@
 """Assembles the hand-over to a person: receivers of conversations, and storage of answers."""
 
+import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
+from broker.errors import BrokerError
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.runtime import Runtime, desks
@@ -13,21 +17,30 @@ from deploy.chat_channels import CHAT_CHANNELS
 from envelope.conversation import PERSON_REPLY
 from envelope.question import CHANNEL_MARK, HTTP, Question
 from gateway.desk import Message
-from gateway.errors import BusyError
+from gateway.errors import BusyError, MessageError
 from gateway.http.routes.handover import PATH
-from gateway.port import Conversations, OpenCase
+from gateway.port import Conversations, HandOver, OpenCase
+from gateway.text import clean_text
 from memory.chat_state import RedisPushMemory
+from memory.errors import MemoryUnavailableError
+from memory.http_state import RedisReplyAddresses
+from memory.presence import RedisDuty
 from notifications.handover import (
+    LINK_SECONDS,
+    SLACK_API,
     Case,
     MailReceiver,
     Receiver,
+    SlackChannelReceiver,
     SlackReceiver,
     Ticket,
     Tickets,
     WebhookReceiver,
     send_case,
 )
+from notifications.mail_replies import POLL_SECONDS, Deliver, Mailbox, MailReplies
 from notifications.webhooks import Endpoint
+from worker.process import consumer_name
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -46,14 +59,24 @@ class SecretKeeper(Protocol):
 
 
 async def make_handover(
-    runtime: Runtime, client: "Redis", keys: SecretKeeper, conversations: Conversations
+    runtime: Runtime,
+    client: "Redis",
+    keys: SecretKeeper,
+    conversations: Conversations,
+    *,
+    journals_alone: bool = False,
 ) -> "StoredHandOver | None":
-    """Return what hands conversations over; None if the settings name no receiver."""
+    """Return what hands conversations over; None if the settings name no receiver.
+
+    `journals_alone`: this process may not read the memory of conversations.
+    """
     receivers = list_receivers(runtime.settings)
     if not receivers:
         return None
     tickets = Tickets(await keys.handover_secret())
-    return StoredHandOver(runtime, client, conversations, receivers, tickets)
+    return StoredHandOver(
+        runtime, client, conversations, receivers, tickets, journals_alone=journals_alone
+    )
 
 
 def list_receivers(settings: Settings) -> list[Receiver]:
@@ -64,12 +87,20 @@ def list_receivers(settings: Settings) -> list[Receiver]:
         receivers.append(
             MailReceiver(
                 to=settings.handover_email,
-                sender=settings.smtp_from or settings.handover_email,
+                sender=find_sender(settings),
                 host=settings.smtp_host,
                 port=settings.smtp_port,
                 user=settings.smtp_user,
                 password="" if password is None else password.get_secret_value(),
                 security=settings.smtp_security,
+            )
+        )
+    if settings.handover_slack_channel is not None and settings.slack_bot_token is not None:
+        receivers.append(
+            SlackChannelReceiver(
+                settings.slack_bot_token.get_secret_value(),
+                settings.handover_slack_channel,
+                settings.slack_api_url or SLACK_API,
             )
         )
     if settings.handover_slack_url is not None:
@@ -78,6 +109,49 @@ def list_receivers(settings: Settings) -> list[Receiver]:
         endpoint = Endpoint("handover", hook.url, hook.secrets, is_private=hook.private)
         receivers.append(WebhookReceiver(endpoint))
     return receivers
+
+
+def find_sender(settings: Settings) -> str:
+    """Return the address that sends e-mail; replies come to it."""
+    return settings.smtp_from or settings.handover_email or ""
+
+
+@asynccontextmanager
+async def reading_mail_replies(
+    settings: Settings, client: "Redis", handover: HandOver | None
+) -> AsyncIterator[None]:
+    """Read what people answer by e-mail while inside, if the settings name a mailbox."""
+    if settings.imap_host is None or not isinstance(handover, StoredHandOver):
+        yield
+        return
+    replies = make_mail_replies(settings, handover.deliver_mail)
+    duty = RedisDuty(client, HTTP, "mail", consumer_name())
+    async with asyncio.TaskGroup() as tasks:
+        reading = tasks.create_task(replies.run(partial(duty.keep, 2 * POLL_SECONDS)))
+        try:
+            yield
+        finally:
+            reading.cancel()
+
+
+def make_mail_replies(settings: Settings, deliver: Deliver) -> MailReplies:
+    """Return what reads the mailbox of the settings."""
+    sender, password = find_sender(settings), settings.imap_password
+    people = settings.handover_people or (settings.handover_email or "",)
+    return MailReplies(
+        Mailbox(
+            settings.imap_host or "",
+            settings.imap_port,
+            settings.imap_user or sender,
+            "" if password is None else password.get_secret_value(),
+            settings.imap_security,
+            settings.imap_folder,
+        ),
+        deliver,
+        address=sender.lower(),
+        people=[one.lower() for one in people],
+        unavailable=(BusyError, BrokerError, MemoryUnavailableError),
+    )
 
 
 class StoredHandOver:
@@ -90,12 +164,16 @@ class StoredHandOver:
         conversations: Conversations,
         receivers: Sequence[Receiver],
         tickets: Tickets,
+        *,
+        journals_alone: bool = False,
     ) -> None:
         self._runtime = runtime
         self._client = client
         self._conversations = conversations
         self._receivers = receivers
         self._tickets = tickets
+        self._addresses = RedisReplyAddresses(client)
+        self._journals_alone = journals_alone
         self._names = {(one.tenant, one.assistant) for one in runtime.settings.of_assistants()}
         self._texts = load_texts()
 
@@ -108,9 +186,23 @@ class StoredHandOver:
             log.error("handover_failed", receiver="", error="PUBLIC_URL is not set")
             return False
         ticket = self._tickets.write(question, language)
-        turns = await self._list_recent(question)
-        case = Case(question, turns, note, language, f"{base}{PATH}{ticket}")
+        case = Case(
+            question,
+            await self._list_recent(question),
+            note,
+            language,
+            f"{base}{PATH}{ticket}",
+            await self._make_reply_address(question, ticket),
+        )
         return await send_case(self._receivers, case)
+
+    async def _make_reply_address(self, question: Question, ticket: str) -> str:
+        """Return the address for replies by e-mail; empty if no mailbox is read."""
+        if self._runtime.settings.imap_host is None:
+            return ""
+        name = await self._addresses.put(question, ticket, LINK_SECONDS)
+        local, _, domain = find_sender(self._runtime.settings).partition("@")
+        return f"{local}+{name}@{domain}"
 
     def is_ticket(self, ticket: str) -> bool:
         return self._tickets.read(ticket) is not None
@@ -121,23 +213,38 @@ class StoredHandOver:
             return None
         return OpenCase(await self._list_turns(found.question))
 
-    async def reply(self, ticket: str, text: str) -> bool:
-        found = self._tickets.read(ticket)
-        if found is None or not await self._is_kept(found.question):
-            return False
+    async def reply(self, ticket: str, text: str, *, reply_id: str = "") -> bool:
         try:
-            return await self._submit(found, text)
+            return await self.deliver(ticket, text, reply_id)
         except BusyError:
             return False
 
-    async def _submit(self, ticket: Ticket, text: str) -> bool:
-        """Submit the answer as a message of the conversation; the same text again changes nothing.
+    async def deliver(self, ticket: str, text: str, reply_id: str) -> bool:
+        """Show an answer, as `reply` does; raises `BusyError` where it may be repeated later."""
+        found = self._tickets.read(ticket)
+        if found is None or not await self._is_kept(found.question):
+            return False
+        return await self._submit(found, text, reply_id)
+
+    async def deliver_mail(self, name: str, text: str, mail_id: str) -> bool:
+        """Show an answer that was sent to the address of this name; raises `BusyError`."""
+        ticket = await self._addresses.get(name)
+        if ticket is None:
+            return False
+        try:
+            return await self.deliver(ticket, clean_text(text), f"mail {mail_id}")
+        except MessageError:
+            return False
+
+    async def _submit(self, ticket: Ticket, text: str, reply_id: str) -> bool:
+        """Submit the answer as a message of the conversation; once for an id, or for a text.
 
         In a chat it is posted where the question was asked; returns False once that is unknown.
         """
         asked = ticket.question
         channel = find_channel(asked)
-        name = hashlib.sha256(f"{asked.message_id}\x1f{text}".encode()).hexdigest()[:24]
+        once = reply_id or f"{asked.message_id}\x1f{text}"
+        name = hashlib.sha256(once.encode()).hexdigest()[:24]
         is_pushed = any(spec.name == channel for spec in CHAT_CHANNELS)
         result_list = channel if is_pushed else ""
         desk = desks(self._runtime, channel, result_list=result_list)[asked.tenant, asked.assistant]
@@ -178,7 +285,7 @@ class StoredHandOver:
         journal = await self._runtime.broker.replies.read_journal(question)
         if journal:
             return not journal[-1].fields.get("forgot")
-        return bool(await self._conversations.turns(question))
+        return not self._journals_alone and bool(await self._conversations.turns(question))
 
     async def _list_turns(self, question: Question) -> tuple[tuple[str, str], ...]:
         """Return the turns from the memory, which keeps them longer than the journals."""

@@ -20,7 +20,7 @@ from config.texts import load_texts
 from deploy.assembly.data_folder import KeyHistory
 from deploy.assembly.gateways.console import make_gate, make_provider, open_parts
 from deploy.assembly.gateways.document_catalog import OwnedCatalog, OwnedLibrary, documents_of
-from deploy.assembly.gateways.handover import make_handover
+from deploy.assembly.gateways.handover import make_handover, reading_mail_replies
 from deploy.assembly.gateways.report_rendering import StoredReports, make_report_reader
 from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
 from deploy.assembly.recording import Records, connect_records, keeps_records
@@ -42,6 +42,7 @@ from gateway.http.routes.catalog import Catalog, gaps_router
 from gateway.http.routes.documents import reader_router
 from gateway.http.routes.review_form import ReviewEstimate
 from gateway.http.routes.reviews import EstimateReview, ReviewParts, estimate_nothing
+from gateway.http.routes.sources import sources_router
 from gateway.http.visitors import VisitorLimits, Visitors
 from gateway.person_tokens import PersonIssuer, PersonTokens
 from gateway.port import Demand, Feedback, SearchableLibrary, Shortage, VisitorSession
@@ -51,7 +52,13 @@ from knowledge.errors import KnowledgeError
 from memory.chat_state import RedisPushMemory
 from memory.conversation import RedisMemory, RedisPeople
 from memory.errors import MemoryUnavailableError
-from memory.http_state import EMPTY_SECONDS, RedisApiKeys, RedisRates, RedisSessionStore
+from memory.http_state import (
+    EMPTY_SECONDS,
+    RedisApiKeys,
+    RedisRates,
+    RedisReplyAddresses,
+    RedisSessionStore,
+)
 from memory.key_names import conversation_keys
 from memory.learned_outcomes import RedisOutcomeLog
 
@@ -172,6 +179,7 @@ class StoredConversations:
             empty_seconds=empty_seconds,
             ttl_of=ttl_of,
         )
+        self._addresses = RedisReplyAddresses(client)
         self._outcomes = RedisOutcomeLog(client, shards=shards)
         self._pushed = [
             RedisPushMemory(
@@ -215,6 +223,7 @@ class StoredConversations:
         return conversation_keys(question, self._shards).all
 
     async def forget_threads(self, question: Question) -> int:
+        await self._addresses.forget(question)
         return await self._sessions.forget_threads(question)
 
     async def forget_posts(self, question: Question) -> None:
@@ -359,6 +368,7 @@ async def open_http_app(
                 )
             )
         )
+        others.append(sources_router(channel, parts.operations))
         if parts.gaps is not None:
             others.append(gaps_router(channel, parts.gaps))
         made = make_app(
@@ -379,7 +389,7 @@ async def open_http_app(
             library=library,
             mcp=_find_mcp(replace(channel, desks=desks(runtime, MCP)), library, stopping),
         )
-        async with made.running():
+        async with made.running(), reading_mail_replies(settings, client, channel.handover):
             yield made.app
     finally:
         await stack.aclose()

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -20,7 +21,7 @@ from deploy.assembly.source_registry import (
     check_schedule,
     parse_source,
 )
-from deploy.cli.printing import ERASE_LINE, print_line, say_json
+from deploy.cli.printing import ERASE_LINE, WIDTH, print_line, say_json
 from deploy.errors import EXIT_SOME_FAILED, CommandError
 from knowledge.documents.formats import SUFFIXES
 from knowledge.errors import KnowledgeError
@@ -133,8 +134,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="SOURCE",
         help="a folder, a file, a zip archive, git:PATH of a local repository, a web address "
-        "such as https://docs.example.com/guide/, whose pages below it are crawled, or a store: "
-        "s3://, gs://, az://, sftp:// or webdav://",
+        "such as https://docs.example.com/guide/, whose pages below it are crawled, a store: "
+        "s3://, gs://, az://, sftp:// or webdav://, or a service: confluence://HOST/SPACE, "
+        "zendesk://HOST",
     )
     parser.add_argument(
         "--revision", default="", help="branch, tag or commit of a repository (default: HEAD)"
@@ -405,15 +407,26 @@ def describe_source(source: RegisteredSource) -> dict[str, object]:
 
 def _lines(source: RegisteredSource) -> list[str]:
     fields = describe_source(source)
-    when = f"read {fields['read_at']}" if source.read_at else "not read yet"
+    done = "tried" if source.failed else "read"
+    when = f"{done} {fields['read_at']}" if source.read_at else "not read yet"
     following = f", next {fields['next_at']} ({source.schedule})" if source.schedule else ""
-    lines = [f"{source.spec.root}: {when}{following}"]
+    lines = [source.spec.root, f"  {when}{following}"]
     if source.failed:
         lines.append(
-            f"  documents that could not be read: {source.failed}; their previous versions "
-            "stay in the index"
+            f"  documents that could not be read: {source.failed}; their previous versions stay:"
         )
-        lines += (f"  {reason}" for reason in source.reasons)
+        lines += [
+            line
+            for reason in source.reasons
+            for line in textwrap.wrap(
+                reason,
+                WIDTH,
+                initial_indent="  - ",
+                subsequent_indent="    ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        ]
     return lines
 
 

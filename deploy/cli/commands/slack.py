@@ -104,7 +104,9 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
             teams=frozenset(settings.slack_allowed_teams),
             external=settings.slack_external_people,
         )
-        events = SlackEvents(calls, me, channel, audience)
+        events = SlackEvents(
+            calls, me, channel, audience, handover_channel=settings.handover_slack_channel or ""
+        )
         app = make_app(client, events, signing_secret=secret)
         if socket_token is not None:
             await stack.enter_async_context(socket_mode(app, socket_token.get_secret_value()))

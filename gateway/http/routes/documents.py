@@ -1,7 +1,8 @@
 """The route where people read a cited document, at the cited heading.
 
 The text of documents is data. Only blocks and inline code of Markdown are rendered, so that a
-document contains no link, no image and no HTML; the page's policy would block them as well.
+document contains no link and no HTML; the page's policy would block them as well. Pictures are
+those that the index holds, from this server alone.
 """
 
 import base64
@@ -35,8 +36,8 @@ from gateway.http.errors import (
     away,
     waiting_headers,
 )
-from gateway.http.links import CITED, EARLIER_PATH, PATH, TICKET_FORM, Citation
-from gateway.port import Documents, ReadableDocument, ReadableSection
+from gateway.http.links import CITED, EARLIER_PATH, PATH, PICTURE_FORM, TICKET_FORM, Citation
+from gateway.port import Documents, ReadableDocument, ReadableSection, StoredPicture
 from gateway.review_ports import Attachments, ReportForm, ReportRenderer
 
 Ticket = Annotated[str, Path(description="part of the `link` of a source")]
@@ -58,6 +59,17 @@ _PAGES: dict[int | str, dict[str, object]] = {
     },
     429: {"description": "The key of the link has no requests left.", "content": _NOTICE},
     503: {"description": "The index is unavailable.", "content": _NOTICE},
+}
+
+
+PictureId = Annotated[
+    str, Path(pattern=f"^{PICTURE_FORM}$", description="part of the `link` of a picture")
+]
+_PICTURES: dict[int | str, dict[str, object]] = {
+    200: {"description": "The picture.", "content": {"image/*": {}}},
+    404: {"description": "An expired or invalid link, or a picture of another document."},
+    429: {"description": "The key of the link has no requests left."},
+    503: {"description": "The index is unavailable."},
 }
 
 
@@ -105,17 +117,14 @@ def reader_router(
     async def read_document(request: Request, ticket: Ticket) -> Response:
         """Show the document that a source's `link` opens, the cited part marked."""
         citation = channel.links.read(ticket)
+        found: ReadableDocument | None = None
         try:
             if citation is not None and citation.message_id:
                 report = await _render_report(channel, reports, request, citation)
                 if report is not None:
                     return _page(report, policy=_REPORT_POLICY)
-                citation = None
-            found = (
-                None
-                if citation is None
-                else await _find_document(channel, documents, attachments, request, citation)
-            )
+            elif citation is not None:
+                found = await _find_document(channel, documents, attachments, request, citation)
         except LimitedError as error:
             return _later(channel, request, error)
         except gone:
@@ -123,9 +132,66 @@ def reader_router(
         if found is None:
             return _page(_notice(channel, request, "reader_gone"), status=404)
         cited = channel.words("reader_cited", found.language)
-        return _page(await run_in_threadpool(document_page, found, cited=cited))
+        return _page(await run_in_threadpool(document_page, found, cited=cited, ticket=ticket))
 
+    add_picture_route(router, channel, documents, gone)
     return router
+
+
+def add_picture_route(
+    router: APIRouter,
+    channel: HttpChannel,
+    documents: Documents | None,
+    gone: tuple[type[Exception], ...],
+) -> None:
+    """Add the route of the pictures of documents; their links are those of the documents."""
+
+    @router.get(
+        f"{EARLIER_PATH}{{ticket:ticket}}/{{picture}}",
+        response_class=Response,
+        include_in_schema=False,
+    )
+    @router.get(
+        f"{PATH}{{ticket}}/{{picture}}",
+        responses=_PICTURES,
+        response_class=Response,
+        summary="See a picture of a cited document",
+    )
+    async def see_picture(request: Request, ticket: Ticket, picture: PictureId) -> Response:
+        """Show a picture that a source's `pictures` name, to whoever may read its document."""
+        try:
+            found = await _find_picture(channel, documents, request, ticket, picture)
+        except LimitedError as error:
+            return Response(status_code=error.status, headers=waiting_headers(error))
+        except gone:
+            return Response(status_code=away().status)
+        return Response(status_code=404) if found is None else _show_picture(found)
+
+
+async def _find_picture(
+    channel: HttpChannel, documents: Documents | None, request: Request, ticket: str, picture: str
+) -> StoredPicture | None:
+    """Return a picture of the document of a link, if its caller may still read that."""
+    citation = channel.links.read(ticket)
+    if citation is None or documents is None or citation.message_id or citation.conversation_id:
+        return None
+    caller = await _admit_holder(channel, request, citation)
+    if caller is None:
+        return None
+    name = (citation.tenant, citation.assistant, citation.chunk_id)
+    return await documents.picture(*name, picture, caller.groups)
+
+
+def _show_picture(picture: StoredPicture) -> Response:
+    """Return a picture that websites with the widget may show, and that no program can be."""
+    headers = {
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "X-Content-Type-Options": "nosniff",
+        "Cross-Origin-Resource-Policy": "cross-origin",
+        "Cache-Control": "private, max-age=3600",
+        "X-Robots-Tag": "noindex",
+    }
+    return Response(picture.data, 200, headers, picture.media_type)
 
 
 async def _find_document(
@@ -256,10 +322,14 @@ class DocumentPart:
     headings: tuple[Heading, ...]
     body: Markup
     cited: bool
+    pictures: tuple[tuple[str, str], ...] = ()
 
 
-def document_page(document: ReadableDocument, *, cited: str) -> bytes:
-    """Return the page of a document; the label `cited` is above the cited part."""
+def document_page(document: ReadableDocument, *, cited: str, ticket: str = "") -> bytes:
+    """Return the page of a document; the label `cited` is above the cited part.
+
+    Its pictures have addresses below the one of the page, which ends with the `ticket`.
+    """
     return _fill_template(
         title=document.title,
         crumbs=[crumb for crumb in document.crumbs if crumb != document.title],
@@ -268,14 +338,16 @@ def document_page(document: ReadableDocument, *, cited: str) -> bytes:
         cited=cited,
         cited_id=CITED,
         notice="",
+        ticket=ticket,
     )
 
 
 def notice_page(title: str, notice: str, *, language: str) -> bytes:
     """Return a page with a notice."""
     return _fill_template(
-        title=title, crumbs=[], language=language, parts=[], cited="", cited_id="", notice=notice
-    )
+        title=title, crumbs=[], language=language, parts=[], cited="", cited_id="", notice=notice,
+        ticket="",
+    )  # fmt: skip
 
 
 @cache
@@ -283,7 +355,8 @@ def document_policy() -> str:
     """Return the Content-Security-Policy of the pages."""
     digest = base64.b64encode(hashlib.sha256(document_style().encode()).digest()).decode()
     return (
-        f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; "
+        f"default-src 'none'; img-src 'self'; style-src 'sha256-{digest}'; base-uri 'none'; "
+        "form-action 'none'; "
         "frame-ancestors 'none'; sandbox"
     )
 
@@ -294,14 +367,17 @@ def _parts(document: ReadableDocument) -> Iterator[DocumentPart]:
     for section in document.sections:
         name = section.anchor or ""
         text = section.text[: max(0, left)]
+        for _, caption in section.pictures:
+            text = text.replace(f"![{caption}]", "")  # the picture itself is shown
         left -= len(text)
-        if not text and not section.cited:
+        if not text and not section.cited and not section.pictures:
             continue
         yield DocumentPart(
             id="" if name in taken else name,
             headings=tuple(_headings(section.heading_path, above)),
             body=_body(section, text, document.title),
             cited=section.cited,
+            pictures=section.pictures,
         )
         taken.add(name)
         above = section.heading_path

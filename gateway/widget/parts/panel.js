@@ -125,7 +125,8 @@ export class Panel {
         handOver: (unhelped) => conversation.handOver(unhelped),
         say: (text) => this.say(text),
       };
-      view = new TurnView(turn, { words: this.words, template: this.options.template, desk });
+      const { template, server } = this.options;
+      view = new TurnView(turn, { words: this.words, template, server, desk });
       this.views.set(turn, view);
     }
     return view;

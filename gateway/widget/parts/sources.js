@@ -4,12 +4,14 @@ import { icon, make, plainTitle, titled, unseen } from "./elements.js";
 import { harmless, placeOf } from "./links.js";
 
 const MOST_SHOWN = 8; // places; further ones are folded
+const MOST_FIGURES = 4;
 const OPENS = { target: "_blank", rel: "noopener noreferrer" };
 
 /** The sources of one answer. */
 export class Sources {
-  constructor(sources, { words, template }) {
+  constructor(sources, { words, template, server }) {
     this.words = words;
+    this.shown = figuresOf(sources ?? [], server);
     this.places = grouped(sources ?? [], template);
     this.items = new Map();
     const opened = (sources ?? []).flatMap(({ url, link }) => [url, link]);
@@ -43,6 +45,32 @@ export class Sources {
     return make("button", { ...named, onclick: goes }, String(number));
   }
 
+  /** Return a passage without the names that stand for pictures which are shown. */
+  withoutNames(text) {
+    const names = new Set(this.shown.map(({ caption }) => caption));
+    return text.replace(/!\[([^[\]]{1,400})\]/g, (mark, name) => (names.has(name.replaceAll("**", "")) ? "" : mark));
+  }
+
+  /** Return the pictures that stand in the cited sections, or null when there are none. */
+  figures() {
+    if (!this.shown.length) return null;
+    const figures = this.shown.map(({ link, caption, number }) => {
+      const place = this.places.find(({ numbers }) => numbers.includes(number));
+      const image = make("img", {
+        src: link,
+        alt: caption || plainTitle(place.title),
+        loading: "lazy",
+        referrerpolicy: "no-referrer",
+      });
+      const open = make("a", { href: link, ...OPENS }, image, unseen(` (${this.words.tab})`));
+      const below = make("figcaption", { dir: "auto" }, caption, " ", this.cite(number));
+      const figure = make("figure", {}, open, below);
+      image.addEventListener("error", () => figure.remove()); // an expired link, or no right any more
+      return figure;
+    });
+    return make("div", { class: "figures" }, ...figures);
+  }
+
   /** Return further places where a reader unfolds them, or null when there are none. */
   #folded(items) {
     if (!items.length) return null;
@@ -73,6 +101,20 @@ export function placeNode({ numbers, title, above, address }, words) {
   if (!address) return make("div", { class: "place" }, ...shown);
   const opened = [icon("out"), unseen(` (${words.tab})`)];
   return make("a", { class: "place", href: address, ...OPENS }, ...shown, ...opened);
+}
+
+/** Return the pictures of sources, each once: only those that our own server shows. */
+function figuresOf(sources, server) {
+  const found = new Map();
+  for (const { number, pictures } of sources) {
+    for (const { link, caption } of pictures ?? []) {
+      const address = harmless(link);
+      const name = address?.split("/").at(-1);
+      if (address === null || new URL(address).origin !== server || found.has(name)) continue;
+      found.set(name, { link: address, caption: caption ?? "", number });
+    }
+  }
+  return [...found.values()].slice(0, MOST_FIGURES);
 }
 
 /** Return what two addresses of one page share, or null for what is no address of the web. */

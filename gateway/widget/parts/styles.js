@@ -163,11 +163,11 @@ ol.turns { list-style: none; margin-block: 0; padding: 0; display: flex; flex-di
 .prose th, .prose td { vertical-align: top; padding: 7px 14px 7px 0;
   padding-inline: 0 14px; border-block-end: 1px solid var(--line); overflow-wrap: break-word; min-inline-size: 4em; }
 .prose .note { color: var(--muted); font-style: italic; }
-.prose .cite { display: inline-block; min-inline-size: 24px; padding-inline: 5px; margin-inline: 2px 1px;
+:is(.prose, .figures) .cite { display: inline-block; min-inline-size: 24px; padding-inline: 5px; margin-inline: 2px 1px;
   border-radius: 12px; background: var(--bubble); color: var(--accent); font-size: .75em;
   line-height: 24px; font-weight: 650; text-align: center; text-decoration: none; vertical-align: .12em;
   unicode-bidi: isolate; }
-.prose .cite:hover { background: var(--accent); color: var(--on-accent); }
+:is(.prose, .figures) .cite:hover { background: var(--accent); color: var(--on-accent); }
 
 .passages > .prose:first-child { color: var(--muted); margin-block-end: 1em; }
 .passages h3 { margin-block: 0 .4em; font-size: 1em; }
@@ -186,7 +186,13 @@ ol.turns { list-style: none; margin-block: 0; padding: 0; display: flex; flex-di
 [data-outcome=failed] > .prose { border-inline-start: 3px solid var(--problem);
   margin-inline-start: -12px; padding-inline-start: 9px; }
 [data-outcome=superseded] > .prose { color: var(--muted); }
-.options, .sources { margin-block-start: 14px; }
+.options, .sources, .figures { margin-block-start: 14px; }
+.figures figure { margin: 0; }
+.figures figure + figure { margin-block-start: 12px; }
+.figures a { display: block; border-radius: var(--small); }
+.figures img { display: block; max-inline-size: 100%; max-block-size: 320px; block-size: auto;
+  border: 1px solid var(--line); border-radius: var(--small); background: #fff; }
+.figures figcaption { margin-block-start: 4px; color: var(--muted); font-size: .8125em; }
 .sources ol { list-style: none; margin: 0; padding: 0; border: 1px solid var(--line);
   border-radius: var(--small); overflow: hidden; }
 .sources li + li { border-block-start: 1px solid var(--line); }

@@ -13,10 +13,11 @@ const LISTED = /^\s*(?:[-*]|\d{1,2}[.)])\s+(\S[^]*)$/;
 
 export class TurnView {
   /** `desk`: `ask`, `stop`, `again`, `rate`, `say`; `template` tells where pages without address stand. */
-  constructor(turn, { words, template, desk }) {
+  constructor(turn, { words, template, server, desk }) {
     this.turn = turn;
     this.words = words;
     this.template = template;
+    this.server = server;
     this.desk = desk;
     this.answer = make("div", { class: "answer" });
     const question = make("p", { class: "question", dir: "auto" }, unseen(`${words.you} `), turn.text);
@@ -77,7 +78,8 @@ export class TurnView {
 
   #draft({ text, language, sources }) {
     this.answer.dir = directionOf(language);
-    this.sources = new Sources(sources, { words: this.words, template: this.template });
+    const { words, template, server } = this;
+    this.sources = new Sources(sources, { words, template, server });
     const body = this.#prose(text, { outcome: "answered", language, sources });
     return make("div", { class: "draft" }, body, this.sources.list());
   }
@@ -120,14 +122,16 @@ export class TurnView {
     const { answer } = this.turn;
     this.answer.dir = directionOf(answer.language);
     this.answer.dataset.outcome = answer.outcome;
-    this.sources = new Sources(answer.sources, { words: this.words, template: this.template });
+    const { words, template, server } = this;
+    this.sources = new Sources(answer.sources, { words, template, server });
     const { text, actions } = untwined(answer);
     this.body = answer.passages ? this.#passages(answer, text) : this.#prose(text, answer);
     this.tools = answer.outcome === "superseded" ? null : this.#tools();
     const options = this.#options(actions);
     this.offer = answer.handover ? personOffer(this.turn, { words: this.words, ...this.desk }) : null;
     if (answer.handover === "offered") this.offer.show();
-    const parts = [this.body, this.#retracted(), options, this.sources.list(), this.offer?.node, this.tools?.node];
+    const places = [this.sources.figures(), this.sources.list()];
+    const parts = [this.body, this.#retracted(), options, ...places, this.offer?.node, this.tools?.node];
     this.answer.replaceChildren(...parts.filter(Boolean));
   }
 
@@ -154,7 +158,7 @@ export class TurnView {
     const heading = make("h3", { dir: "auto" }, ...titled(place), " ", this.sources.cite(number));
     const note = warning ? make("p", { class: "note" }, warning) : null;
     // Numbers in brackets are the document's own here.
-    const nodes = readMarkdown(text, {
+    const nodes = readMarkdown(this.sources.withoutNames(text), {
       cite: () => null,
       follows: (address) => this.sources.follows(address),
       breaks: false,

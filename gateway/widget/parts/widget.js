@@ -128,7 +128,7 @@ class RefdeskWidget extends HTMLElement {
 
   #conversation(language) {
     const attribute = (name) => this.getAttribute(name) ?? "";
-    const url = attribute("desk") || (SCRIPT ? new URL(SCRIPT.src).origin : location.origin);
+    const url = this.#server();
     const key = attribute("key");
     const assistant = attribute("assistant");
     const desk = new Desk({ url, key, assistant, language, person: this.person });
@@ -136,6 +136,11 @@ class RefdeskWidget extends HTMLElement {
     const who = attribute("person");
     const name = [desk.url, key.split("_")[2] ?? "", assistant, ...(who ? [who] : [])].join("|");
     return new Conversation(desk, new Keeping(name, { lasting: attribute("remember") !== "tab" }));
+  }
+
+  #server() {
+    const script = SCRIPT ? new URL(SCRIPT.src).origin : location.origin;
+    return this.getAttribute("desk") || script;
   }
 
   #options() {
@@ -147,6 +152,7 @@ class RefdeskWidget extends HTMLElement {
       placeholder: attribute("placeholder"),
       disclaimer: attribute("disclaimer"),
       template: attribute("source-url"),
+      server: new URL(this.#server(), location.href).origin,
       questions,
     };
   }

@@ -5,13 +5,14 @@ The tree is walked with an explicit stack, so that nesting of any depth is read.
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from knowledge.documents.decoding import clean_text, decode
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.markup.hidden_elements import remove_hidden
-from knowledge.documents.page import DEEPEST_INDENT, Anchors, Block, BlockKind, Page
+from knowledge.documents.page import DEEPEST_INDENT, Anchors, Block, BlockKind, Page, Picture
 from knowledge.documents.tables import Cell, unfold_tables, write_table
 
 _DROPPED = (
@@ -22,6 +23,8 @@ _MAIN = ("main", "[role=main]", "article")
 _TAG = re.compile(r"<(/?)([a-z][a-z0-9-]{0,40})", re.IGNORECASE)
 _DEEPEST = 2000
 _DEEPEST_IN_LINK = 5
+_DEEPEST_IN_FIGURE = 4
+_INLINE_PICTURE = re.compile(r"data:image/[a-z]{1,8};base64,")
 _LEAST_WORDS = 5
 _MOST_LINKS = 5000
 _WEB_ADDRESS = re.compile(r"https?://[^\s<>\"']{1,800}")
@@ -162,6 +165,7 @@ class BlockWriter:
         self._anchors = anchors
         self._written: list[Block] = []
         self._text: list[str] = []
+        self._pictures: list[Picture] = []
         self._is_link = True
         self._lists: list[int] = []
         self._markers: list[str] = []
@@ -180,6 +184,8 @@ class BlockWriter:
                 self._write(_code(node))
             if tag == "table":
                 self._table(node)
+        elif tag == "img":
+            self._pictures += find_pictures(node)
         elif tag == "code" and not _has(node, "a"):
             self._text.append(f"`{node.text().strip()}`")
             self._is_link = self._is_link and _is_in_link(node)
@@ -205,8 +211,8 @@ class BlockWriter:
         is_link = self._is_link
         text = self._line()
         if not text:
-            return
-        if not self._markers:
+            self._write(Block(BlockKind.TEXT, "") if self._pictures else None)
+        elif not self._markers:
             self._write(Block(BlockKind.TEXT, text, is_link=is_link))
         else:
             indent = "  " * min(len(self._markers) - 1, DEEPEST_INDENT)
@@ -247,6 +253,8 @@ class BlockWriter:
             self._write(Block(BlockKind.TEXT, text))
         for block in write_table(list(_rows(node))):
             self._write(block)
+        self._pictures += (found for one in node.css("img") for found in find_pictures(one))
+        self.flush()
 
     def _heading(self, node: LexborNode, level: int) -> None:
         text = self._line()
@@ -263,8 +271,30 @@ class BlockWriter:
 
     def _write(self, block: Block | None) -> None:
         if block is not None:
-            self._written.append(block)
+            pictures, self._pictures = tuple(self._pictures), []
+            self._written.append(replace(block, pictures=pictures) if pictures else block)
             self._place = None
+
+
+def find_pictures(node: LexborNode) -> Iterator[Picture]:
+    """Yield the picture of an element; its caption is that of its figure, else what stands for it.
+
+    A picture that is written into its address is taken from there; none is fetched.
+    """
+    address = (node.attributes.get("src") or "").strip()
+    figure, caption = node.parent, None
+    for _ in range(_DEEPEST_IN_FIGURE):
+        if figure is not None and figure.tag == "figure":
+            caption = figure.css_first("figcaption")
+            break
+        figure = figure.parent if figure is not None else None
+    stated = caption.text() if caption is not None else node.attributes.get("alt")
+    name = " ".join((stated or "").split())
+    inline = _INLINE_PICTURE.match(address)
+    if inline is not None:
+        yield Picture(name, data=address[inline.end() :])
+    elif address:
+        yield Picture(name, address)
 
 
 def _is_in_link(node: LexborNode) -> bool:

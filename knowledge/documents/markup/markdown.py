@@ -22,7 +22,15 @@ from knowledge.documents.decoding import decode
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.markup.html import note_on_hidden, text_of
 from knowledge.documents.markup.raw_markup import RawMarkup
-from knowledge.documents.page import DEEPEST_INDENT, Anchors, Block, BlockKind, Page, first_heading
+from knowledge.documents.page import (
+    DEEPEST_INDENT,
+    Anchors,
+    Block,
+    BlockKind,
+    Page,
+    Picture,
+    first_heading,
+)
 
 _STATED_ANCHOR = re.compile(r"\{[ \t]*#([\w:.-]+)(?:[ \t][^{}]{0,200})?\}[ \t]*\Z")
 _ADMONITION = re.compile(r"\A(?:!!!|\?\?\?\+?|===[!+]?)[ \t]")
@@ -37,7 +45,8 @@ _WITH_TEXT = frozenset({"inline", "code_block", "fence", "html_block", "table_op
 _DIRECTIVE = re.compile(r"\{([\w:.+-]{1,40})\}(.*)\Z", re.DOTALL)
 _OPTION_LINES = re.compile(r"\A(?:[ \t]*:[\w-]+:[^\n]*\n|[ \t]*\n)+")
 _LISTINGS = frozenset({"code-block", "code", "code-cell", "sourcecode", "doctest", "testcode"})
-_LEFT_OUT = frozenset({"toctree", "eval-rst", "image", "raw", "include", "literalinclude"})
+_FIGURES = frozenset({"figure", "image"})
+_LEFT_OUT = frozenset({"toctree", "eval-rst", "raw", "include", "literalinclude"})
 
 
 def read(data: bytes, source: str) -> Page:
@@ -91,6 +100,7 @@ class _Blocks:
         self._markers: list[str] = []
         self._opened_note = False
         self._note_title = ""
+        self._in_table: list[Picture] = []
         self.links: list[tuple[str, str]] = []
 
     def of(self, markdown: str) -> Iterator[Block]:
@@ -123,8 +133,10 @@ class _Blocks:
             if self._markup.hide(token.content):
                 yield from self._code(token)
         elif token.type == "html_block":
-            if text := text_of(self._markup.visible_block(token.content)):
-                yield Block(BlockKind.TEXT, text)
+            text = text_of(self._markup.visible_block(token.content))
+            pictures = self._markup.take_pictures()
+            if text or pictures:
+                yield Block(BlockKind.TEXT, text, pictures=pictures)
         elif token.type == "inline" and before is not None:
             yield from self._text(token, before)
         else:
@@ -135,22 +147,25 @@ class _Blocks:
         content = self._markup.visible_inline(token.content)
         self._markup.end_line()
         self.links += find_web_links(content)
+        pictures = (*find_pictures(content), *self._markup.take_pictures())
         if before.type == "heading_open":
             if content.strip() or not token.content:
-                yield self._heading(content, int(before.tag[1:]))
+                yield replace(self._heading(content, int(before.tag[1:])), pictures=pictures)
             return
         self._opened_note = _ADMONITION.match(token.content) is not None
         text = one_line(_NOTE.sub(_title_note, content, count=1))
         if not text:
+            if pictures:
+                yield Block(BlockKind.TEXT, "", pictures=pictures)
             return
         if not self._markers and self._opened_note and text == _title_of(token.content):
             self._note_title = text
             return
         if not self._markers:
-            yield Block(BlockKind.TEXT, text)
+            yield Block(BlockKind.TEXT, text, pictures=pictures)
             return
         indent = "  " * min(len(self._markers) - 1, DEEPEST_INDENT)
-        yield Block(BlockKind.ITEM, f"{indent}{self._markers[-1]} {text}")
+        yield Block(BlockKind.ITEM, f"{indent}{self._markers[-1]} {text}", pictures=pictures)
         self._markers[-1] = " " * len(self._markers[-1])
 
     def _heading(self, content: str, level: int) -> Block:
@@ -177,7 +192,8 @@ class _Blocks:
         if name in _LISTINGS:
             if body.strip():
                 yield _code(_add_caption(argument, options[0] if options else ""), body)
-        elif name == "figure":
+        elif name in _FIGURES:
+            yield Block(BlockKind.TEXT, "", pictures=(_figure(argument, options, body),))
             yield from self._inside(body)
         elif name not in _LEFT_OUT:
             yield from self._inside(f"{argument}\n\n{body}")
@@ -192,7 +208,9 @@ class _Blocks:
         self._markup.begin_block()
         rows = [self._plain_row(line) for line in lines[first:last]]
         if any(rows):
-            yield Block(BlockKind.TABLE, "\n".join(row for row in rows if row))
+            pictures, self._in_table = tuple(self._in_table), []
+            text = "\n".join(row for row in rows if row)
+            yield Block(BlockKind.TABLE, text, pictures=pictures)
 
     def _plain_row(self, line: str) -> str:
         """Return a row without markup, in which an escaped bar is no border of a cell."""
@@ -203,6 +221,7 @@ class _Blocks:
         self._markup.enter()
         row = self._markup.visible_inline(line.strip().lstrip(">").strip())
         self.links += find_web_links(row)
+        self._in_table += (*find_pictures(row), *self._markup.take_pictures())
         self._markup.leave()
         return row
 
@@ -259,6 +278,16 @@ def _put_title(title: str, blocks: Iterator[Block]) -> Iterator[Block]:
     if first is not None:
         yield first
     yield from blocks
+
+
+_ALT_OPTION = re.compile(r"^[ \t]*:alt:[ \t]{1,20}([^\n]{1,500})$", re.MULTILINE)
+
+
+def _figure(address: str, options: re.Match[str] | None, body: str) -> Picture:
+    """Return the picture of a directive; its caption is its first paragraph, else its `alt`."""
+    alt = _ALT_OPTION.search(options[0]) if options is not None else None
+    caption = one_line(body.strip().partition("\n\n")[0])
+    return Picture(caption or (alt[1].strip() if alt is not None else ""), address)
 
 
 _CAPTION_OPTION = re.compile(r"^[ \t]*:caption:[ \t]{1,20}([^\"\n]{1,200})$", re.MULTILINE)
@@ -328,6 +357,17 @@ def _mark_picture(found: re.Match[str]) -> str:
     """Return the text that stands for a picture, marked: it is a name and no sentence."""
     name = " ".join(found[1].split())
     return f"{_PICTURE_START}{name}{_PICTURE_END}" if name else ""
+
+
+_SHOWN = re.compile(
+    r"!\[([^\[\]]{0,500})\]\([ \t]{0,3}(?:<([^<>\n]{1,500})>|([^\s()<>]{1,500}))[^()\n]{0,500}\)"
+)
+
+
+def find_pictures(text: str) -> list[Picture]:
+    """Return the pictures of a text with their names, without those of code."""
+    marked = _mark_code(text.replace(_CODE_MARK, ""))[0] if "![" in text else ""
+    return [Picture(one_line(found[1]), found[2] or found[3]) for found in _SHOWN.finditer(marked)]
 
 
 def find_web_links(text: str) -> list[tuple[str, str]]:
@@ -407,6 +447,7 @@ def remove_site_marks(text: str) -> str:
 
 
 _TAB = re.compile(r"[ \t]{0,80}<(/?)(Tabs|TabItem|Tab)(?:\s([^<>\n]{0,500}))?(?<!/)>[ \t]{0,80}\Z")
+_LONGEST_LINE_OF_TABS = 2000
 _TAB_LABEL = re.compile(r"(?<![\w-])(label|title|value)=(?:\"([^\"\n]{1,200})\"|'([^'\n]{1,200})')")
 
 
@@ -416,20 +457,28 @@ def unfold_tabs(lines: Sequence[str]) -> list[str]:
     margins: list[int | None] = []
     fence: str | None = None
     for line in lines:
-        tab = _TAB.match(line) if fence is None and "<" in line else None
-        if tab is None:
+        tabs = _find_tabs(line) if fence is None and "<" in line else []
+        if not tabs:
             if margins and margins[-1] is None and line.strip():
                 margins[-1] = len(line) - len(line.lstrip())
             kept.append(_dedent(line, margins[-1] or 0) if margins else line)
             mark = _FENCE.match(line)
             fence = _follow(fence, mark[1]) if mark is not None else fence
             continue
-        if tab[1]:
-            margins[-1:] = []
-        else:
-            margins.append(None)
-        kept += ["", _find_tab_label(tab[3] or ""), ""]
+        for tab in tabs:
+            if tab[1]:
+                margins[-1:] = []
+            else:
+                margins.append(None)
+            kept += ["", _find_tab_label(tab[3] or ""), ""]
     return kept
+
+
+def _find_tabs(line: str) -> list[re.Match[str]]:
+    """Return the tags of a line that has nothing but tags of tabs, else none."""
+    parts = line.replace("><", ">\n<").split("\n") if len(line) <= _LONGEST_LINE_OF_TABS else []
+    found = [tag for tag in map(_TAB.match, parts) if tag is not None]
+    return found if len(found) == len(parts) else []
 
 
 def _find_tab_label(attributes: str) -> str:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from knowledge.documents.markup.appearance import Appearance, Rule, appearance_inside, parse_rules
+from knowledge.documents.page import Picture
 
 _LONGEST_TAG = 8_000
 _INTERESTING = re.compile(r"[<`\\]")
@@ -49,6 +50,7 @@ class RawMarkup:
 
     def __init__(self, markdown: str) -> None:
         self.hidden_words = 0
+        self._pictures: list[Picture] = []
         self._rules = _page_rules(markdown)
         self._open: list[tuple[str, Appearance | None]] = [("", Appearance())]
         self._counts: list[Counter[str]] = [Counter()]
@@ -95,9 +97,17 @@ class RawMarkup:
         """Return a block of HTML with its tags, without hidden text."""
         return _Scan(self, markup, is_inline=False).run()
 
+    def take_pictures(self) -> tuple[Picture, ...]:
+        """Return the visible pictures since the last time."""
+        taken, self._pictures = tuple(self._pictures), []
+        return taken
+
     def start(self, tag: str, attributes: Mapping[str, str | None]) -> None:
         """Record the beginning of an element."""
         self._end_top(_ENDED_BY.get(tag, frozenset()))
+        if tag == "img" and not self.hides and attributes.get("src"):
+            caption = attributes.get("alt") or ""
+            self._pictures.append(Picture(caption, (attributes["src"] or "").strip()))
         if tag in _VOID:
             return
         outer = self._open[-1][1]
@@ -206,7 +216,7 @@ class _Scan:
         was_hidden = self._markup.hides
         if tag[1]:
             self._markup.end(name)
-        elif not text.endswith("/>", start, end) or name not in _VOID:
+        elif not text.endswith("/>", start, end) or name not in _VOID or name == "img":
             self._markup.start(name, _attributes(text[tag.end() : end - 1]))
         if self._is_inline:
             self._kept.append(" ")

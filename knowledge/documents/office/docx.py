@@ -6,8 +6,8 @@ that are kept leave out insertions and the numbers that Word counts.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from knowledge.documents.office.zipped_xml import (
@@ -15,12 +15,21 @@ from knowledge.documents.office.zipped_xml import (
     find_all,
     find_child,
     find_children,
+    find_drawn,
     get_attribute,
     get_value,
     local_name,
     read_properties,
 )
-from knowledge.documents.page import DEEPEST_INDENT, Anchors, Block, BlockKind, Page, first_heading
+from knowledge.documents.page import (
+    DEEPEST_INDENT,
+    Anchors,
+    Block,
+    BlockKind,
+    Page,
+    Picture,
+    first_heading,
+)
 from knowledge.documents.tables import Cell, write_table
 
 if TYPE_CHECKING:
@@ -42,6 +51,7 @@ def read(data: bytes, source: str) -> Page:
         Styles(_parse_related(archive, main, "styles")),
         Numbering(_parse_related(archive, main, "numbering")),
         _read_notes(archive, main),
+        lambda drawing: find_drawn(drawing, archive, main),
     )
     blocks = tuple(writer.write(body))
     stated = read_properties(archive)
@@ -92,6 +102,7 @@ class ParagraphStyle:
     list_level: int = 0
     is_code: bool = False
     is_contents: bool = False
+    is_caption: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +158,7 @@ class Styles:
             is_code=any(word in name for name in names[:1] for word in _STYLES_OF_CODE)
             or any(is_typeface_of_code(find_child(style, "rPr")) for style in chain),
             is_contents=any(name.startswith(("toc ", "table of figures")) for name in names),
+            is_caption="caption" in names,
         )
 
     def _chain(self, style_id: str) -> list["Element"]:
@@ -207,7 +219,15 @@ class Numbering:
 class _DocxWriter:
     """Writes the blocks of a body; knows the headings above and the lines of code so far."""
 
-    def __init__(self, styles: Styles, numbering: Numbering, notes: dict[str, str]) -> None:
+    def __init__(
+        self,
+        styles: Styles,
+        numbering: Numbering,
+        notes: dict[str, str],
+        find_drawn: "Callable[[Element], Iterable[Picture]]",
+    ) -> None:
+        self._find_drawn = find_drawn
+        self._pictures: tuple[Picture, ...] = ()
         self._styles = styles
         self._numbering = numbering
         self._notes = notes
@@ -222,9 +242,36 @@ class _DocxWriter:
             if local_name(element.tag) == "tbl":
                 yield from self._end_code()
                 yield from write_table(list(self._rows(element)))
+                self._pictures += self._find_pictures(element)
+                yield from self._show_pictures()
             else:
                 yield from self._paragraph(element)
         yield from self._end_code()
+        yield from self._show_pictures()
+
+    def _find_pictures(self, element: "Element") -> tuple[Picture, ...]:
+        """Return the pictures of a paragraph or table that are neither hidden nor deleted."""
+        found: list[Picture] = []
+        waiting = [element]
+        while waiting:
+            one = waiting.pop()
+            name = local_name(one.tag)
+            if name == "drawing":
+                # A text box is walked by its own paragraphs.
+                is_box = any(True for _ in find_all(one, "txbxContent"))
+                found += () if is_box else self._find_drawn(one)
+            elif name not in _LEFT_OUT and name not in _DELETED:
+                is_hidden = name == "r" and _is_on(find_child(one, "rPr"), "vanish")
+                waiting.extend(() if is_hidden else reversed(list(one)))
+        return tuple(found)
+
+    def _show_pictures(self, caption: str = "") -> Iterator[Block]:
+        """Yield the pictures that stand before this place, the last one with its caption."""
+        pictures, self._pictures = self._pictures, ()
+        if pictures and caption:
+            pictures = (*pictures[:-1], replace(pictures[-1], caption=caption))
+        if pictures:
+            yield Block(BlockKind.TEXT, "", pictures=pictures)
 
     def warnings(self) -> tuple[str, ...]:
         """Return notes on text that was left out."""
@@ -243,8 +290,13 @@ class _DocxWriter:
             self._code.append(paragraph.raw)
             return
         yield from self._end_code()
+        if place.style.is_caption:
+            self._pictures += self._find_pictures(element)
+        yield from self._show_pictures(paragraph.text if place.style.is_caption else "")
         if paragraph.text:
             yield self._block(paragraph, place)
+        if not place.style.is_caption:
+            self._pictures += self._find_pictures(element)
         for note in paragraph.notes:
             if text := self._notes.get(note):
                 yield Block(BlockKind.TEXT, text)

@@ -43,7 +43,7 @@ def read(data: bytes, source: str) -> Page:
             warnings.append(f"the chapter {name} is missing")
             continue
         chapter = html.read(archive.read(name), source)
-        blocks += (_name_place(block, name) for block in chapter.blocks)
+        blocks += (_name_place(_show(block, name, archive), name) for block in chapter.blocks)
         links += chapter.links
         warnings += chapter.warnings
     if not blocks and _ENCRYPTION in archive:
@@ -71,6 +71,21 @@ def _chapters(root: "Element", folder: str) -> Iterator[str]:
             continue
         if "nav" not in (item.get("properties") or "").split():
             yield posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
+
+
+def _show(block: Block, chapter: str, archive: ZippedXml) -> Block:
+    """Return a block with the pictures of the book that it names."""
+    if not block.pictures:
+        return block
+    folder = posixpath.dirname(chapter)
+    names = [
+        posixpath.normpath(posixpath.join(folder, unquote(one.address))) for one in block.pictures
+    ]
+    found = (
+        archive.read_picture(name, one.caption) if one.address else one
+        for name, one in zip(names, block.pictures, strict=True)
+    )
+    return replace(block, pictures=tuple(one for one in found if one is not None))
 
 
 def _name_place(block: Block, chapter: str) -> Block:

@@ -6,7 +6,7 @@ are left out. Values of sheets are written as the sheet shows them, which the fo
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -21,7 +21,15 @@ from knowledge.documents.office.zipped_xml import (
     get_attribute,
     local_name,
 )
-from knowledge.documents.page import DEEPEST_INDENT, Anchors, Block, BlockKind, Page, first_heading
+from knowledge.documents.page import (
+    DEEPEST_INDENT,
+    Anchors,
+    Block,
+    BlockKind,
+    Page,
+    Picture,
+    first_heading,
+)
 from knowledge.documents.tables import MOST_COLUMNS, Cell, SheetRow, write_sheet, write_table
 
 if TYPE_CHECKING:
@@ -42,7 +50,7 @@ def read(data: bytes, source: str) -> Page:
     archive = ZippedXml(data, _EXPECTED)
     content = archive.parse("content.xml")
     styles = _Styles([archive.parse("styles.xml") if "styles.xml" in archive else None, content])
-    reader = _Reader(styles)
+    reader = _Reader(styles, archive)
     body = find_child(content, "body")
     kinds = {local_name(child.tag): child for child in (body if body is not None else ())}
     if "spreadsheet" in kinds:
@@ -81,6 +89,7 @@ class _Styles:
         self.hidden: set[str] = set()
         self._numbered: dict[str, set[int]] = {}
         self._code: set[str] = set()
+        self._captions = {"Caption"}
         for part in parts:
             for style in find_all(part, "style"):
                 self._read(style)
@@ -104,10 +113,16 @@ class _Styles:
         parent = get_attribute(style, "parent-style-name") or ""
         if "Preformatted" in parent or "Preformatted" in name or parent == "Source_20_Code":
             self._code.add(name)
+        if parent in self._captions:
+            self._captions.add(name)
 
     def is_numbered(self, list_style: str, level: int) -> bool:
         """Return whether the items of a list have numbers at a level, from 1."""
         return level in self._numbered.get(list_style, ())
+
+    def is_caption(self, name: str) -> bool:
+        """Return whether a paragraph of a style is the caption of a figure."""
+        return name in self._captions
 
     def is_code(self, name: str) -> bool:
         """Return whether a paragraph of a style is preformatted."""
@@ -126,7 +141,8 @@ class _List:
 class _Reader:
     """Reads the elements of a body; collects links and notes on what was left out."""
 
-    def __init__(self, styles: _Styles) -> None:
+    def __init__(self, styles: _Styles, archive: ZippedXml) -> None:
+        self._archive = archive
         self.links: list[tuple[str, str]] = []
         self.warnings: list[str] = []
         self._styles = styles
@@ -153,6 +169,8 @@ class _Reader:
             return
         if name in ("p", "h"):
             yield from self._paragraph(element, name)
+        elif name == "frame" and (pictures := tuple(self._drawn(element))):
+            yield Block(BlockKind.TEXT, "", pictures=pictures)
         elif name == "list":
             yield from self._list(element)
         elif name == "table":
@@ -174,10 +192,46 @@ class _Reader:
             self._lists[-1].label = " " * len(label)
         elif text:
             yield Block(BlockKind.TEXT, text)
-        for box in find_all(element, "text-box"):
+        caption = (
+            text if self._styles.is_caption(get_attribute(element, "style-name") or "") else ""
+        )
+        pictures, boxes = self._find_frames(element, caption)
+        if pictures:
+            yield Block(BlockKind.TEXT, "", pictures=pictures)
+        for box in boxes:
             yield from self.blocks(box)
         for note in notes:
             yield from self.blocks(note)
+
+    def _find_frames(
+        self, element: "Element", caption: str
+    ) -> "tuple[tuple[Picture, ...], list[Element]]":
+        """Return the pictures in the frames of a paragraph, and the texts in its frames."""
+        pictures: list[Picture] = []
+        boxes: list[Element] = []
+        waiting = [element]
+        while waiting:
+            one = waiting.pop()
+            name = local_name(one.tag)
+            if name == "text-box":
+                boxes.append(one)
+            elif name not in _LEFT_OUT:
+                pictures += self._drawn(one) if name == "frame" else ()
+                waiting.extend(reversed(list(one)))
+        if pictures and caption:
+            pictures[-1] = replace(pictures[-1], caption=caption)
+        return tuple(pictures), boxes
+
+    def _drawn(self, frame: "Element") -> Iterator[Picture]:
+        """Yield the picture of a frame, with the text that describes it."""
+        texts = (find_child(frame, name) for name in ("desc", "title"))
+        caption = next((one.text for one in texts if one is not None and one.text), "")
+        for image in find_children(frame, "image"):
+            name = get_attribute(image, "href") or ""
+            picture = self._archive.read_picture(name, caption)
+            if picture is not None:
+                yield picture
+                return
 
     def _list(self, element: "Element") -> Iterator[Block]:
         outer = self._lists[-1].style if self._lists else ""

@@ -13,6 +13,7 @@ from knowledge.documents.office.zipped_xml import (
     find_all,
     find_child,
     find_children,
+    find_drawn,
     get_attribute,
     local_name,
     read_properties,
@@ -50,7 +51,10 @@ def read(data: bytes, source: str) -> Page:
         heading = _find_title(slide)
         title = title or heading
         anchor = f"slide={number}"
-        below = (*_write_shapes(slide), *_write_notes(archive, relation.target))
+        below = (
+            *_write_shapes(slide, archive, relation.target),
+            *_write_notes(archive, relation.target),
+        )
         if heading or below:
             named = heading or f"Slide {number}"
             blocks += (Block(BlockKind.HEADING, named, 2, anchor), *below)
@@ -87,7 +91,7 @@ def _find_title(slide: "Element") -> str:
     return ""
 
 
-def _write_shapes(slide: "Element") -> Iterator[Block]:
+def _write_shapes(slide: "Element", archive: ZippedXml, name_of_slide: str) -> Iterator[Block]:
     waiting = list(reversed(list(slide)))
     while waiting:
         element = waiting.pop()
@@ -95,6 +99,9 @@ def _write_shapes(slide: "Element") -> Iterator[Block]:
         if name == "sp":
             if _placeholder(element) not in _TITLES | _FURNITURE:
                 yield from _write_paragraphs(element)
+        elif name == "pic":
+            pictures = tuple(find_drawn(element, archive, name_of_slide))
+            yield Block(BlockKind.TEXT, "", pictures=pictures)
         elif name == "tbl":
             yield from write_table([_row(row) for row in find_children(element, "tr")])
         elif name != "Fallback":

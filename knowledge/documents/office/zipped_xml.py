@@ -12,6 +12,8 @@ from urllib.parse import unquote
 
 from knowledge.documents.decoding import MAX_BYTES, clean_text
 from knowledge.documents.errors import TooLargeError, WrongFormatError
+from knowledge.documents.page import Picture
+from knowledge.documents.pictures import LARGEST_PICTURE, MOST_PICTURES, encode
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -49,6 +51,7 @@ class ZippedXml:
         if len(self._sizes) > MOST_PARTS:
             raise TooLargeError(f"a document may have {MOST_PARTS} parts, found {len(self._sizes)}")
         self._left = MOST_UNPACKED_BYTES
+        self._pictures_left = 2 * MOST_PICTURES
 
     def __contains__(self, name: str) -> bool:
         return name in self._sizes
@@ -74,6 +77,16 @@ class ZippedXml:
                 f"a part may have {MAX_BYTES} bytes unpacked and all parts {MOST_UNPACKED_BYTES}"
             )
         return data
+
+    def read_picture(self, name: str, caption: str = "") -> Picture | None:
+        """Return a part as a picture; None for a missing, large or damaged one, or one too many."""
+        self._pictures_left -= 1
+        if not 0 < self._sizes.get(name, 0) <= LARGEST_PICTURE or self._pictures_left < 0:
+            return None
+        try:
+            return Picture(caption=caption, data=encode(self.read(name)))
+        except WrongFormatError:
+            return None
 
     def parse(self, name: str) -> "Element":
         """Return the root of a part in XML; raise `WrongFormatError`."""
@@ -169,6 +182,19 @@ def get_value(element: "Element | None", *names: str) -> str | None:
     """Return the attribute `val` of the descendant at a path of names."""
     found = find_child(element, *names)
     return None if found is None else get_attribute(found, "val")
+
+
+def find_drawn(parent: "Element", archive: ZippedXml, part: str) -> "Iterator[Picture]":
+    """Yield the pictures of a drawing in a part, each with the text that describes it."""
+    described = (find_all(parent, name) for name in ("docPr", "cNvPr"))
+    texts = [found.get("descr") or "" for names in described for found in names]
+    relations = archive.relationships(part)
+    for blip in find_all(parent, "blip"):
+        relation = relations.get(get_attribute(blip, "embed") or "")
+        if relation is not None:
+            picture = archive.read_picture(relation.target, next(filter(None, texts), ""))
+            if picture is not None:
+                yield picture
 
 
 _LEFT_BY_PROGRAMS = re.compile(

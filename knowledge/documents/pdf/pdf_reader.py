@@ -17,14 +17,16 @@ from knowledge.documents.errors import (
 from knowledge.documents.office.zipped_xml import choose_title
 from knowledge.documents.page import Block, BlockKind, Page, first_heading
 from knowledge.documents.pdf.page_layout import LaidOutPage, lay_out, remove_furniture
+from knowledge.documents.pdf.page_pictures import PagePicture, insert_pictures, take_pictures
 from knowledge.documents.pdf.page_text import take_text
-from knowledge.documents.pdf.recognition import (
+from knowledge.documents.pdf.structure import Outline, bare, write_blocks
+from knowledge.documents.pictures import MOST_PICTURES
+from knowledge.documents.recognition import (
     Recognise,
     has_time,
     load_recogniser,
     recognise_page,
 )
-from knowledge.documents.pdf.structure import Outline, bare, write_blocks
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument, PdfPage
@@ -81,7 +83,8 @@ def _read_document(document: "PdfDocument", source: str, recognise: Recognise | 
     pages = list(reading.read())
     remove_furniture(pages)
     laid_out = write_blocks(pages, _read_outline(document))
-    blocks = tuple(_insert_recognised(laid_out, reading.recognised))
+    shown = insert_pictures(list(laid_out), pages, reading.shown)
+    blocks = tuple(_insert_recognised(shown, reading.recognised))
     if not blocks and reading.pictures:
         raise PicturesError(
             f"its pages are pictures ({len(reading.pictures)} of {len(document)}); {reading.reason}"
@@ -118,12 +121,13 @@ class _PageReader:
     """Reads the pages of a document, and remembers which of them gave no text.
 
     `recognised` has the texts of pages that are pictures, by their numbers; `reason` says why the
-    other pictures have none.
+    other pictures have none. `shown` are the figures beside the text.
     """
 
     def __init__(self, document: "PdfDocument", recognise: Recognise | None) -> None:
         self.pictures: list[int] = []
         self.recognised: dict[int, str] = {}
+        self.shown: list[PagePicture] = []
         self.reason = ""
         self._recognise: Recognise | str | None = recognise
         self._document = document
@@ -154,6 +158,8 @@ class _PageReader:
             taken = take_text(page, text_page)
             text_page.close()
             if taken[0].segments:
+                if taken[0].has_pictures and len(self.shown) < MOST_PICTURES:
+                    self.shown += take_pictures(page, number)
                 yield from (lay_out(number, text) for text in taken)
             elif taken[0].has_pictures:
                 self._read_picture(page, number)

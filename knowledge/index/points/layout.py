@@ -51,7 +51,9 @@ GRAPH_FORMAT = 2
 VERSION = "stated_version"
 """The field with the version that a document states."""
 VOCABULARY = "vocabulary"
-KINDS_OF_CHUNKS = ("chunk", "links")
+PICTURES = "pictures"
+"""The field of a chunk with the ids and captions of the pictures that stand in it."""
+KINDS_OF_CHUNKS = ("chunk", "links", "picture")
 """The points of a version of a document that are deleted with it."""
 CHUNKS_OF_LINKS = 64
 """Chunks whose links are in one point; the points of chunks never change for a link."""
@@ -118,6 +120,11 @@ def chunk_identity(document_id: str, version: str, ordinal: int) -> PointId:
 def links_identity(document_id: str, ordinal: int = 0) -> PointId:
     """Return the name of the point with the links of a chunk and of those around it."""
     return _identity("links", document_id, str(ordinal // CHUNKS_OF_LINKS))
+
+
+def picture_identity(document_id: str, picture: str) -> PointId:
+    """Return the name of the point with the bytes of a picture, whatever the document's version."""
+    return _identity("picture", document_id, picture)
 
 
 def make_tag(name: str, value: str | int) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from knowledge.document import Chunk, Document
+from knowledge.documents.page import PictureFile
 from knowledge.index.bm25 import CHUNK_LENGTH, SUMMARY_LENGTH, Bm25, TermNumbers, merge
 from knowledge.index.calibration import Calibrations
 from knowledge.index.graph.called_names import list_called_names
@@ -25,6 +26,7 @@ from knowledge.index.points.layout import (
     NAME,
     NAMES,
     PARENT,
+    PICTURES,
     REFERENCES,
     SUMMARY,
     TAGS,
@@ -36,6 +38,7 @@ from knowledge.index.points.layout import (
     document_identity,
     make_tag,
     make_word_term,
+    picture_identity,
 )
 from knowledge.index.queries import SparseText, Terms
 from knowledge.index.terms import surface_words, terms
@@ -123,6 +126,19 @@ class PointEncoder:
         return Point(document_identity(document.id), payload, centre, CENTRE, sparse)
 
 
+def encode_picture(document: Document, picture: PictureFile, version: str) -> Point:
+    """Return the point of a picture, which only those may read who may read its document."""
+    payload = {
+        TAGS: _make_tags(kind="picture", document=document.id),
+        "version": version,
+        "document": document.id,
+        "media_type": picture.media_type,
+        "data": picture.data,
+        **({GROUPS: list(document.groups)} if document.groups else {}),
+    }
+    return Point(picture_identity(document.id, picture.id), payload)
+
+
 def encode_edges(edges: OwnEdges) -> dict[str, Any]:
     """Return the fields of a chunk with the edges that its document decides."""
     return {
@@ -193,6 +209,7 @@ def _chunk_payload(document: Document, chunk: Chunk, version: str) -> dict[str, 
         "defined": list_defined(document, chunk),
         "anchor": chunk.anchor,
         ADDRESSES: [list(link) for link in chunk.links],
+        **({PICTURES: [list(one) for one in chunk.pictures]} if chunk.pictures else {}),
         **_place(document),
     }
 

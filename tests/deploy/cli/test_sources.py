@@ -9,6 +9,7 @@ from deploy.assembly.source_registry import (
     RegisteredSource,
     SourceRegistry,
     SourceSpec,
+    locate_copy,
     parse_source,
 )
 from deploy.cli.main import main
@@ -31,7 +32,7 @@ def test_a_source_is_added_with_a_schedule_listed_and_removed(
 
     out = capsys.readouterr().out
     assert "added s3://docs/handbook; it is read on the schedule '0 6 * * *'" in out
-    assert "s3://docs/handbook: not read yet, next " in out
+    assert "s3://docs/handbook\n  not read yet, next " in out
     assert " 06:00 UTC (0 6 * * *)" in out
 
     assert main(["sources", "remove", "s3://docs/handbook"]) == 0
@@ -55,7 +56,9 @@ def test_a_source_that_cannot_be_reached_keeps_the_reason(
 
     out = capsys.readouterr().out
     assert "webdav://127.0.0.1:9/dav was not read: " in out
-    assert "documents that could not be read: 1; their previous versions stay" in out
+    assert "documents that could not be read: 1; their previous versions stay:\n  - " in out
+    shown = out.partition("previous versions stay:")[2].split("\n")
+    assert max(map(len, shown)) <= 80
 
 
 def test_an_ingestion_keeps_the_schedule_of_its_source(data: Path) -> None:
@@ -79,6 +82,28 @@ def test_a_source_is_due_by_its_schedule_else_by_the_interval_of_the_process() -
     assert daily.next_at(60) == noon + 18 * 3600
     assert (other.next_at(60), other.next_at()) == (noon + 60, None)
     assert daily.model_copy(update={"read_at": 0.0}).next_at() > time.time()  # type: ignore[operator]
+
+
+def test_a_service_is_a_source_and_a_password_in_an_address_is_refused() -> None:
+    assert parse_source("Confluence://ACME.atlassian.net/HR/").root == (
+        "confluence://acme.atlassian.net/HR"
+    )
+    for place in ("webdav://ann:secret@host/a", "zendesk://ann:secret@host"):
+        with pytest.raises(CommandError, match="without a password") as caught:
+            parse_source(place)
+        assert "secret" not in str(caught.value)
+
+
+def test_a_source_that_is_removed_leaves_no_copy(data: Path) -> None:
+    registry = SourceRegistry(settings_of(data))
+    spec = SourceSpec(place="s3://docs")
+    registry.add(spec, "")
+    copy = locate_copy(data, "default", "default", "stores", "s3://docs")
+    copy.mkdir(parents=True)
+
+    registry.forget("s3://docs")
+
+    assert not copy.exists()
 
 
 @pytest.mark.parametrize("place", ["ftp://a/b", "file:///etc"])

@@ -3,11 +3,11 @@
 import pytest
 
 from envelope.conversation import HANDED_OVER
-from envelope.question import Question
 from envelope.role import Role
 from gateway.chat.ports import Incoming
 from tests.support.chat_harness import memory_of, open_connector
 from tests.support.fake_channel import FakeChannel
+from tests.support.fake_handover import FakeHandOver
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
@@ -16,14 +16,9 @@ from tests.support.worker_harness import WorkerHarness
 async def test_a_repeated_command_asks_a_person_once(
     harness: WorkerHarness, accepts: bool, told: str
 ) -> None:
-    asked: list[tuple[str, str, str]] = []
-
-    async def ask_person(question: Question, note: str, language: str) -> bool:
-        asked.append((question.message_id, note, language))
-        return accepts
-
+    people = FakeHandOver(accepts=accepts)
     channel = FakeChannel()
-    async with harness.open(), open_connector(harness, channel, ask_person=ask_person) as opened:
+    async with harness.open(), open_connector(harness, channel, handover=people) as opened:
         question = opened.name_question("7", "1")
         incoming = Incoming(
             question, "/person call me", {"chat": "7"}, 1.0, command="person",
@@ -33,7 +28,7 @@ async def test_a_repeated_command_asks_a_person_once(
         await opened.intake.accept(incoming)
         await wait_until(lambda: "Done." in channel.posts.values())
 
-    assert asked == [("1", "call me", "en")]
+    assert people.asked == [("1", "call me", "en")]
     fields = await memory_of(harness, channel.name).fields(question)
     assert (fields[HANDED_OVER], fields["fixed"]) == (told, "person")
     assert len(harness.script.seen[Role.COMMAND]) == 1

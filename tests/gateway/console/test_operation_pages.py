@@ -244,7 +244,7 @@ async def test_failed_sources_and_dead_letters_are_concerns(
     store.close()
 
     assert "Documents of a source could not be read" in shown
-    assert "1 messages were given up" in shown
+    assert "1 messages could not be answered" in shown
 
 
 async def test_what_cannot_be_examined_is_said_and_hides_no_other_concern(

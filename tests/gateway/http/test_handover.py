@@ -1,43 +1,17 @@
 """Who may hand a conversation over, and when a person is offered."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from envelope.question import Question
 from envelope.role import Role
-from gateway.port import OpenCase
+from tests.support.fake_handover import FakeHandOver
 from tests.support.http_server import HttpServerFixture, open_http_server
 from tests.support.worker_harness import WorkerHarness
 
 MESSAGES = "/v1/conversations/c1/messages"
 HANDOVER = "/v1/conversations/c1/handover"
-
-
-@dataclass
-class FakeHandOver:
-    """Notes which conversations were handed over; one assistant has people."""
-
-    notes: list[tuple[str, str]] = field(default_factory=list)
-
-    def hands_over(self, _tenant: str, assistant: str) -> bool:
-        return assistant == "docs"
-
-    async def request(self, question: Question, *, note: str, language: str, address: str) -> bool:
-        del language, address
-        self.notes.append((question.conversation_id, note))
-        return True
-
-    def is_ticket(self, _ticket: str) -> bool:
-        return False
-
-    async def read(self, _ticket: str) -> OpenCase | None:
-        return None
-
-    async def reply(self, _ticket: str, _text: str) -> bool:
-        return False
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ async def test_a_sentence_that_the_judge_takes_back_is_struck_out_below_the_answ
 
     assert "priority" not in await shown.part(".answer > .prose").inner_text()
     assert await shown.part(".retracted del").inner_text() == "Rules are tried by priority."
-    assert "Taken back after checking:" in await shown.part(".retracted").inner_text()
+    assert "Withdrawn after checking:" in await shown.part(".retracted").inner_text()
     await take_picture(shown, "retracted-sentence")
 
 

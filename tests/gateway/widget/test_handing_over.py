@@ -10,9 +10,9 @@ from fakeredis import FakeAsyncRedis, FakeServer
 from envelope.question import Question
 from envelope.role import Role
 from gateway.widget.routes import widget_router
-from tests.gateway.http.test_handover import FakeHandOver
 from tests.gateway.widget.conftest import SHELF, Come
 from tests.support.browser import violations
+from tests.support.fake_handover import FakeHandOver
 from tests.support.http_server import HttpServerFixture, open_http_server
 from tests.support.worker_harness import WorkerHarness
 

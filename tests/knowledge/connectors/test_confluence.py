@@ -7,11 +7,16 @@ from typing import Any
 
 import pytest
 
-from deploy.assembly.source_opening import open_connector
+from deploy.assembly.source_opening import fetch_sources, open_connector, open_copy
+from deploy.assembly.source_registry import parse_source
+from knowledge.connectors.confluence_storage import write_html
 from knowledge.connectors.connector import copy_service, survey_service
 from knowledge.connectors.store_values import StoreOutcome
 from knowledge.document import Document
+from knowledge.documents.markup import html
 from knowledge.errors import ConnectorError
+from knowledge.ingestion_report import PlainReport
+from knowledge.isolation.messages import ReadingLimits
 from tests.knowledge.documents.conftest import Desk, desk
 from tests.support.app_harness import settings_of
 from tests.support.services import EMAIL, TOKEN, PlayedService, Wiki, serve_confluence
@@ -229,9 +234,9 @@ async def test_attachments_are_read_with_the_groups_of_their_page(
 @pytest.mark.parametrize(
     ("status", "headers", "message"),
     [
-        (503, {"Retry_After": "3600"}, "asks to wait 3600 s"),
+        (503, {"Retry-After": "3600"}, "asks to wait 3600 s"),
         (401, {}, "set CONFLUENCE_EMAIL and CONFLUENCE_API_TOKEN"),
-        (429, {"Retry_After": "3600"}, "asks to wait 3600 s"),
+        (429, {"Retry-After": "3600"}, "asks to wait 3600 s"),
         (302, {"Location": "http://169.254.169.254/latest"}, "check its address"),
         (403, {}, "check its permissions"),
         (500, {}, "answered 500"),
@@ -246,7 +251,7 @@ async def test_a_service_that_is_away_loses_nothing_and_says_what_to_do(
 ) -> None:
     await reading.read()
     before = dict(reading.documents)
-    service.fail("/wiki/api/v2/spaces/1/pages", status, body=b"{}", times=99, **headers)
+    service.fail("/wiki/api/v2/spaces/1/pages", status, headers)
 
     with pytest.raises(ConnectorError, match=message) as caught:
         await reading.read()
@@ -258,7 +263,7 @@ async def test_a_service_that_is_away_loses_nothing_and_says_what_to_do(
 async def test_a_busy_service_is_asked_again_after_the_time_that_it_states(
     reading: Reading, service: PlayedService
 ) -> None:
-    service.fail("/wiki/api/v2/pages/11", 429, times=2, Retry_After="0")
+    service.fail("/wiki/api/v2/pages/11", 429, {"Retry-After": "0"}, times=2)
 
     assert (await reading.read()).fetched == 3
     assert service.requests.count("/wiki/api/v2/pages/11") == 3
@@ -284,7 +289,7 @@ async def test_half_a_page_keeps_its_last_version_and_is_named(
 async def test_an_answer_that_breaks_off_is_no_page(
     reading: Reading, service: PlayedService
 ) -> None:
-    service.fail("/wiki/api/v2/pages/11", 200, body=b'{"id"', Content_Length="900")
+    service.fail("/wiki/api/v2/pages/11", 200, {"Content-Length": "900"}, body=b'{"id"')
 
     outcome = await reading.read()
 
@@ -337,7 +342,7 @@ async def test_credentials_go_to_the_site_of_the_settings_alone(
         reading.place = f"confluence://{service.host}/OPS"
         wiki.attach("12", "att5", "rates.md", b"# Rates\n")
         download = "/wiki/rest/api/content/12/child/attachment/att5/download"
-        service.fail(download, 302, Location=f"http://localhost:{other.port}/secret.md")
+        service.fail(download, 302, {"Location": f"http://localhost:{other.port}/secret.md"})
 
         outcome = await reading.read()
 
@@ -367,3 +372,43 @@ async def test_a_space_that_is_not_there_is_an_error_that_names_it(reading: Read
 async def test_without_credentials_the_error_names_the_settings(reading: Reading) -> None:
     with pytest.raises(ConnectorError, match="set CONFLUENCE_EMAIL and CONFLUENCE_API_TOKEN"):
         await reading.read(confluence_api_token=None)
+
+
+async def test_a_service_is_fetched_and_opened_as_a_source(
+    reading: Reading, service: PlayedService, tmp_path: Path
+) -> None:
+    settings = settings_of(tmp_path / "data", **reading.settings)
+    spec = parse_source(reading.place)
+    limits, report = ReadingLimits(seconds=20, memory_mb=512), PlainReport(lambda _line: None)
+
+    (fetched,) = await fetch_sources(settings, [spec], limits, report)
+    assert fetched.copied is not None
+    await reading.desk.ingest(open_copy(settings, fetched.spec, fetched.copied))
+
+    assert len(reading.documents) == 3
+    assert set(reading.desk.index.roots.values()) == {spec.root}
+
+
+def test_macros_keep_their_text_and_leave_out_what_is_elsewhere() -> None:
+    storage = (
+        '<ac:structured-macro ac:name="warning"><ac:parameter ac:name="title">Heat</ac:parameter>'
+        "<ac:rich-text-body><p>Do not touch.</p></ac:rich-text-body></ac:structured-macro>"
+        '<p>State: <ac:structured-macro ac:name="status"><ac:parameter ac:name="title">DONE'
+        "</ac:parameter></ac:structured-macro></p>"
+        "<ac:task-list><ac:task><ac:task-id>7</ac:task-id><ac:task-status>complete"
+        "</ac:task-status><ac:task-body>Order lamps</ac:task-body></ac:task></ac:task-list>"
+        '<ac:structured-macro ac:name="jira"><ac:parameter ac:name="key">OPS-1</ac:parameter>'
+        "</ac:structured-macro>"
+        '<ac:link><ri:page ri:content-title="Nowhere" /><ac:plain-text-link-body><![CDATA[a < b]]>'
+        '</ac:plain-text-link-body></ac:link> <a href="/wiki/x">here</a>'
+    )
+
+    page = html.read(
+        write_html(storage, "T & t", "https://a.example/wiki", lambda *_: ""), "a.html"
+    )
+
+    assert page.title == "T & t"
+    assert [block.text for block in page.blocks] == [
+        "T & t", "Heat", "Do not touch.", "State: DONE", "- [x] Order lamps", "a < b here",
+    ]  # fmt: skip
+    assert page.links == (("here", "https://a.example/wiki/x"),)

@@ -9,9 +9,10 @@ from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen import canvas
 
 from knowledge.chunking import passages
-from knowledge.documents.errors import PicturesError
+from knowledge.documents import scans
+from knowledge.documents.errors import PicturesError, WrongFormatError
 from knowledge.documents.pdf import pdf_reader
-from knowledge.documents.pdf.recognition import RecognisedText, join_lines, load_recogniser
+from knowledge.documents.recognition import RecognisedText, join_lines, load_recogniser
 
 
 def scan(*pages: str) -> bytes:
@@ -55,6 +56,31 @@ def test_a_page_that_is_a_picture_is_cited_by_its_page() -> None:
 def test_a_page_in_which_nothing_is_recognised_is_named() -> None:
     with pytest.raises(PicturesError, match="no text was recognised in them"):
         pdf_reader.read(scan("", ""), "a.pdf", lambda _: [])
+
+
+def test_a_picture_that_is_given_as_a_document_is_cited_by_its_pages() -> None:
+    file = io.BytesIO()
+    first, second = (Image.new("L", (1200, 1100), shade) for shade in (255, 250))
+    first.save(file, "TIFF", save_all=True, append_images=[second])
+
+    page = scans.read(file.getvalue(), "scan.tiff", recognise)
+
+    assert [(passage.text, passage.anchor) for passage in passages(page)] == [
+        ("The pump starts at 4.2 bar\nNever run it dry.", "page=1"),
+        ("The pump starts at 4.2 bar\nNever run it dry.", "page=2"),
+    ]
+    assert page.warnings == ("its text was recognised in pictures and may have mistakes",)
+
+
+def test_a_picture_is_refused_that_is_none_or_without_text() -> None:
+    file = io.BytesIO()
+    Image.new("L", (1200, 1100), 255).save(file, "PNG")
+
+    with pytest.raises(PicturesError, match="no text was recognised"):
+        scans.read(file.getvalue(), "a.png", lambda _: [])
+    for data in (b"", b"%PDF-1.7", file.getvalue()[:60]):
+        with pytest.raises(WrongFormatError, match="expected a picture"):
+            scans.read(data, "a.png", recognise)
 
 
 def test_texts_beside_each_other_are_one_line() -> None:

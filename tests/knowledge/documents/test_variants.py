@@ -49,6 +49,16 @@ def test_the_label_of_a_tab_stands_above_what_the_tab_holds(name: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["a.md", "a.mdx"])
+def test_tags_of_tabs_on_one_line_lose_no_label(name: str) -> None:
+    tabs = (
+        '<Tabs><TabItem value="apt" label="Debian">\n\nRun apt.\n\n'
+        '</TabItem><TabItem value="rpm" label="Fedora">\n\nRun dnf.\n\n</TabItem></Tabs>\n'
+    )
+
+    assert texts(name, tabs) == ["Debian", "Run apt.", "Fedora", "Run dnf."]
+
+
 @pytest.mark.parametrize(
     ("info", "kept"),
     [

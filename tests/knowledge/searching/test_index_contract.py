@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from knowledge.documents.page import PictureFile
 from knowledge.errors import IndexMismatch
 from knowledge.index.port import Index
 from tests.knowledge.searching.conftest import (
@@ -183,3 +184,24 @@ async def test_the_index_counts_its_documents_by_language(index: Index) -> None:
     await put(index, document("c", "text", language="de"))
 
     assert await index.languages() == {"en": 2, "de": 1}
+
+
+async def test_a_picture_is_read_by_those_who_may_read_its_document_and_goes_with_it(
+    index: Index,
+) -> None:
+    first, second = (PictureFile(letter * 32, "image/png", "AAAA") for letter in "ab")
+    made = document("routes", "A route.", groups=("board",), files=(first, second))
+    await put(index, made)
+
+    assert await index.picture("routes", first.id) == first
+    assert await index.visible_to(["board"]).picture("routes", first.id) == first
+    assert await index.visible_to(["sales"]).picture("routes", first.id) is None
+    assert await index.picture("other", first.id) is None
+
+    await put(index, made.model_copy(update={"files": (second,), "content_hash": "2"}))
+    assert await index.picture("routes", first.id) is None
+    assert await index.picture("routes", second.id) == second
+
+    await index.remove(["routes"])
+    assert await index.picture("routes", second.id) is None
+    assert (await index.info()).documents == 0

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.crawling.crawl_values import AddressRefusedError
-from knowledge.crawling.web_scope import CrawlScope, check_start, normalise
+from knowledge.crawling.crawl_values import AddressRefusedError, CrawlScope, check_start, normalise
 
 BASE = "https://docs.example.com/guide/setup?x=1#here"
 

@@ -80,7 +80,16 @@ def recognise_page(page: "PdfPage", recognise: Recognise) -> tuple[str, str]:
     """Return the lines of a page that is a picture, and the reason where there are none."""
     scale = min(_SCALE, _LARGEST_SIDE / max(page.get_size()))
     try:
-        text = join_lines(recognise(page.render(scale=scale).to_pil()))
+        picture = page.render(scale=scale).to_pil()
+    except MemoryError:
+        return "", TOO_LITTLE_MEMORY
+    return recognise_picture(picture, recognise)
+
+
+def recognise_picture(picture: Any, recognise: Recognise) -> tuple[str, str]:
+    """Return the lines of a picture (of Pillow), and the reason where there are none."""
+    try:
+        text = join_lines(recognise(picture))
     except MemoryError:
         return "", TOO_LITTLE_MEMORY
     except Exception as error:  # noqa: BLE001 - the runtime of the models has no class of its own

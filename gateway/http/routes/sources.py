@@ -1,0 +1,171 @@
+"""The routes by which programs add, list, remove and read the sources of documents."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Literal, Protocol
+
+from fastapi import APIRouter, Depends, Path, Response
+from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
+
+from gateway.api_keys import Scope
+from gateway.console.operation_pages import SourceState
+from gateway.http.access import Principal
+from gateway.http.context import AssistantName, HttpChannel, require_scope
+from gateway.http.errors import InvalidRequestError, unknown
+
+BASE = "/v1/sources"
+LONGEST_ADDRESS = 2_000
+SourceId = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$", description="`id` of a listed source")]
+Assistant = tuple[str, str]
+"""Tenant and assistant."""
+
+
+class NewSource(BaseModel, extra="forbid"):
+    """A source to add; the setting SOURCES_OVER_HTTP says which ones may be."""
+
+    source: str = Field(
+        min_length=1,
+        max_length=LONGEST_ADDRESS,
+        description="as in `refdesk ingest`: a web address, a store, a service, `git:PATH`, a path",
+        examples=["https://docs.example.com/guide/", "confluence://acme.atlassian.net/HR"],
+    )
+    schedule: str = Field(
+        "",
+        max_length=200,
+        description="a cron expression in UTC; empty: it is read by `sync`",
+        examples=["0 6 * * *"],
+    )
+    revision: str = Field("", max_length=200, description="branch, tag or commit of a repository")
+    folder: str = Field("", max_length=LONGEST_ADDRESS, description="folder of a repository")
+    web_address: str = Field(
+        "", max_length=LONGEST_ADDRESS, description="pattern of the addresses of files on the web"
+    )
+
+
+class Source(BaseModel):
+    """A source and its state."""
+
+    id: str
+    source: str
+    state: Literal["waiting", "reading", "failed", "read"] = Field(
+        description="waiting: not read yet; failed: a part of it, or all, was not read the last "
+        "time, and its earlier documents stay"
+    )
+    schedule: str = ""
+    read_at: datetime | None = Field(None, description="when it was read last")
+    next_at: datetime | None = Field(None, description="when it is read next, by its schedule")
+    failed: int = Field(0, description="number of documents that were not read the last time")
+    reasons: list[str] = Field([], description="some of the reasons")
+
+
+class SourceList(BaseModel):
+    """The sources of an assistant."""
+
+    sources: list[Source]
+
+
+class SourceKeeper(Protocol):
+    """Keeps the sources of assistants, and reads them in the background."""
+
+    def list_sources(self, assistant: Assistant) -> Sequence[SourceState]:
+        """Return the sources of an assistant, by place."""
+        ...
+
+    def add_source(self, assistant: Assistant, wanted: NewSource) -> SourceState:
+        """Add a source, or change its schedule; raise `ValueError` for one that is refused."""
+        ...
+
+    def forget_source(self, assistant: Assistant, place: str) -> bool:
+        """Read a source no more; its documents stay."""
+        ...
+
+    def read_again(self, assistant: Assistant, place: str) -> bool:
+        """Begin to read a source; False if there is none, or if it is being read."""
+        ...
+
+
+def sources_router(channel: HttpChannel, keeper: SourceKeeper) -> APIRouter:
+    """Return the routes."""
+    router = APIRouter(tags=["sources"])
+    writer = Depends(require_scope(channel, Scope.WRITE))
+
+    @router.get(BASE, summary="List sources")
+    async def list_sources(
+        caller: Annotated[Principal, writer], assistant: AssistantName = None
+    ) -> SourceList:
+        """Return the sources of an assistant with their state."""
+        found = await run_in_threadpool(keeper.list_sources, _name(channel, caller, assistant))
+        return SourceList(sources=[_show(one) for one in found])
+
+    @router.post(BASE, status_code=201, summary="Add a source")
+    async def add_source(
+        caller: Annotated[Principal, writer], wanted: NewSource, assistant: AssistantName = None
+    ) -> Source:
+        """Add a source, or change its schedule. It is read by its schedule, or by `sync`."""
+        own = _name(channel, caller, assistant)
+        return _show(await _change(lambda: keeper.add_source(own, wanted)))
+
+    @router.delete(f"{BASE}/{{source_id}}", status_code=204, summary="Remove a source")
+    async def remove_source(
+        caller: Annotated[Principal, writer], source_id: SourceId, assistant: AssistantName = None
+    ) -> Response:
+        """Read a source no more. Its documents stay until they are removed."""
+        own = _name(channel, caller, assistant)
+        place = (await _find(keeper, own, source_id)).place
+        await run_in_threadpool(keeper.forget_source, own, place)
+        return Response(status_code=204)
+
+    @router.post(f"{BASE}/{{source_id}}/sync", status_code=202, summary="Read a source now")
+    async def sync_source(
+        caller: Annotated[Principal, writer], source_id: SourceId, assistant: AssistantName = None
+    ) -> Source:
+        """Begin to read a source, unless it is being read; the list shows how it goes."""
+        own = _name(channel, caller, assistant)
+        keeper.read_again(own, (await _find(keeper, own, source_id)).place)
+        return _show(await _find(keeper, own, source_id))
+
+    return router
+
+
+def _name(channel: HttpChannel, caller: Principal, assistant: str | None) -> Assistant:
+    question = channel.desk(caller, assistant).name_question("-", "-")
+    return question.tenant, question.assistant
+
+
+async def _find(keeper: SourceKeeper, own: Assistant, identity: str) -> SourceState:
+    for one in await run_in_threadpool(keeper.list_sources, own):
+        if one.id == identity:
+            return one
+    raise unknown("source")
+
+
+async def _change(act: Callable[[], SourceState]) -> SourceState:
+    try:
+        return await run_in_threadpool(act)
+    except ValueError as error:
+        raise InvalidRequestError(str(error), code="invalid_request", param="source") from error
+
+
+def _show(one: SourceState) -> Source:
+    state: Literal["waiting", "reading", "failed", "read"] = "read"
+    if one.is_running:
+        state = "reading"
+    elif not one.read_at:
+        state = "waiting"
+    elif one.failed:
+        state = "failed"
+    return Source(
+        id=one.id,
+        source=one.place,
+        state=state,
+        schedule=one.schedule,
+        read_at=_write_time(one.read_at),
+        next_at=_write_time(one.next_at),
+        failed=one.failed,
+        reasons=list(one.reasons),
+    )
+
+
+def _write_time(seconds: float | None) -> datetime | None:
+    return datetime.fromtimestamp(seconds, UTC) if seconds else None

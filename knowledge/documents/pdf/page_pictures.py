@@ -1,0 +1,128 @@
+"""Takes the pictures of the pages of a PDF, and finds the text beside which they stand."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from knowledge.documents.page import Block, BlockKind, Picture
+from knowledge.documents.pdf.page_layout import LaidOutPage
+from knowledge.documents.pdf.text_lines import Line
+from knowledge.documents.pictures import (
+    LARGEST_PICTURE,
+    LONGEST_CAPTION,
+    MOST_PICTURES,
+    encode,
+    write_png,
+)
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfImage, PdfPage
+
+_LEAST_SIDE = 36.0
+"""In points: a smaller picture is a sign, and no figure."""
+_LARGEST_SHARE = 0.9
+"""Of the page: a larger one is its background."""
+_LARGEST_AREA = 6_000_000
+_FURTHEST_CAPTION = 3.0
+"""How many times its size the line below a picture may be away from it."""
+_NUMBERED_CAPTION = re.compile(
+    r"[^\W\d_]{1,20}\.?[ \u00a0]{0,2}[0-9]{1,3}(?:[.-][0-9]{1,3})?[ \u00a0]?[:.\u2013\u2014-]"
+)
+"""Such as `Figure 3:`, in any language: else nobody knows where a caption ends and text begins."""
+_MOST_PAGES_OF_ONE = 2
+"""A picture of more pages is a logo or the like."""
+
+
+@dataclass(frozen=True, slots=True)
+class PagePicture:
+    """A picture on a page, in points from the lower left corner."""
+
+    page: int
+    data: str
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+
+def take_pictures(page: "PdfPage", number: int) -> Iterator[PagePicture]:
+    """Yield the figures of a page that can be shown, at most `MOST_PICTURES`."""
+    from pypdfium2 import PdfImage, PdfiumError, raw
+
+    width, height = page.get_size()
+    left_to_take = MOST_PICTURES
+    for drawn in page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=4):
+        left, bottom, right, top = drawn.get_bounds()
+        size = right - left, top - bottom
+        is_figure = min(size) >= _LEAST_SIDE and size[0] * size[1] < _LARGEST_SHARE * width * height
+        if not is_figure or not isinstance(drawn, PdfImage) or left_to_take <= 0:
+            continue
+        left_to_take -= 1
+        try:
+            data = _extract(drawn)
+        except PdfiumError:
+            # A picture that is damaged is not shown; the text of its page is read nevertheless.
+            continue
+        if data is not None:
+            yield PagePicture(number, encode(data), left, bottom, right, top)
+
+
+def _extract(drawn: "PdfImage") -> bytes | None:
+    """Return a picture as it is written, if it is a JPEG, else as PNG."""
+    columns, rows = drawn.get_px_size()
+    if not 0 < columns * rows <= _LARGEST_AREA:
+        return None
+    if drawn.get_filters() == ["DCTDecode"]:
+        written = bytes(drawn.get_data())
+        return written if len(written) <= LARGEST_PICTURE else None
+    pixels = drawn.get_bitmap(render=True).to_numpy()
+    colours = pixels[:, :, 2::-1] if pixels.ndim == 3 and pixels.shape[2] >= 3 else pixels
+    return write_png(colours.reshape(colours.shape[0], colours.shape[1], -1))
+
+
+def insert_pictures(
+    blocks: Sequence[Block], pages: Sequence[LaidOutPage], taken: Sequence[PagePicture]
+) -> Iterator[Block]:
+    """Yield the blocks with the pictures of their pages.
+
+    A picture belongs to the block of the line below it if that is its numbered caption, else to the
+    block of the line above it. One that many pages show is left out.
+    """
+    counts = Counter(data for data, _ in {(one.data, one.page) for one in taken})
+    lines = {page.number: page.lines for page in pages}
+    found: dict[int, list[Picture]] = {}
+    for one in taken:
+        if counts[one.data] <= _MOST_PAGES_OF_ONE:
+            at, caption = _place(one, blocks, lines.get(one.page, []))
+            found.setdefault(at, []).append(Picture(caption, data=one.data))
+    for at, block in enumerate(blocks):
+        pictures = tuple(found.get(at, ()))
+        yield replace(block, pictures=(*block.pictures, *pictures)) if pictures else block
+
+
+def _place(one: PagePicture, blocks: Sequence[Block], lines: Sequence[Line]) -> tuple[int, str]:
+    """Return the number of the block of a picture, and its caption."""
+    own = [at for at, block in enumerate(blocks) if block.anchor == f"page={one.page}"]
+    beside = [line for line in lines if _is_across(one, line)]
+    below = [line for line in beside if line.base < one.bottom + line.size / 2]
+    nearest = max(below, key=lambda line: line.base, default=None)
+    if nearest is not None and one.bottom - nearest.base <= _FURTHEST_CAPTION * nearest.size:
+        for at in own:
+            text = blocks[at].text
+            is_short = blocks[at].kind is BlockKind.TEXT and len(text) <= LONGEST_CAPTION
+            if is_short and text.startswith(nearest.text) and _NUMBERED_CAPTION.match(text):
+                return at, text
+    above = [line for line in beside if line.base >= one.top - line.size]
+    last = min(above, key=lambda line: line.base, default=None)
+    for at in reversed(own):
+        if last is not None and last.text in blocks[at].text:
+            return at, ""
+    return (own[0] if own else -1), ""
+
+
+def _is_across(one: PagePicture, line: Line) -> bool:
+    left = min(segment.left for segment in line.segments)
+    right = max(segment.right for segment in line.segments)
+    return left < one.right and right > one.left

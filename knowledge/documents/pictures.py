@@ -1,0 +1,182 @@
+"""Collects the pictures of a document: its own ones, and files beside the page.
+
+What a picture is decide its first bytes and never its name. Drawings with scripts (SVG) are none.
+Pictures that are smaller than a figure, such as icons, and those beyond the limits are left out.
+"""
+
+import base64
+import hashlib
+import re
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from knowledge.documents.decoding import clean_text
+from knowledge.documents.page import Block, BlockKind, Page, Picture, PictureFile
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+LARGEST_PICTURE = 2 * 1024 * 1024
+MOST_PICTURES = 50
+"""The pictures of one document that are kept."""
+MOST_BYTES = 12 * 1024 * 1024
+"""Of all pictures of one document."""
+LONGEST_CAPTION = 200
+_NAME_OF_A_FILE = re.compile(r"[^\s]{1,300}\.(?:png|jpe?g|gif|webp)", re.IGNORECASE)
+_LEAST_SIDE, _LARGEST_AREA = 48, 40_000_000
+_ID_CHARACTERS = 32
+
+
+def encode(data: bytes) -> str:
+    """Return bytes as blocks carry them."""
+    return base64.b64encode(data).decode()
+
+
+def _decode(data: str) -> bytes | None:
+    """Return the bytes of a picture; None for what is no base64."""
+    try:
+        return base64.b64decode(data)
+    except ValueError:
+        return None
+
+
+@dataclass(slots=True)
+class _Collection:
+    """The pictures of a page so far; `left_out` counts those beyond the limits."""
+
+    beside: Mapping[str, bytes]
+    files: dict[str, PictureFile] = field(default_factory=dict)
+    bytes_left: int = MOST_BYTES
+    left_out: int = 0
+
+    def take(self, picture: Picture) -> Picture | None:
+        """Return the picture by its id; None for one that is not shown."""
+        data = _decode(picture.data) if picture.data else self.beside.get(picture.address)
+        media_type = None if data is None else recognise_type(data)
+        if data is None or media_type is None or not _is_figure(data, media_type):
+            return None
+        name = hashlib.sha256(data).hexdigest()[:_ID_CHARACTERS]
+        if name not in self.files:
+            is_within = len(data) <= min(LARGEST_PICTURE, self.bytes_left)
+            if not is_within or len(self.files) >= MOST_PICTURES:
+                self.left_out += 1
+                return None
+            self.bytes_left -= len(data)
+            self.files[name] = PictureFile(name, media_type, encode(data))
+        caption = " ".join(clean_text(picture.caption[: 4 * LONGEST_CAPTION]).split())
+        is_name = _NAME_OF_A_FILE.fullmatch(caption) is not None
+        return Picture(caption="" if is_name else caption[:LONGEST_CAPTION], id=name)
+
+
+def collect_pictures(page: Page, beside: Mapping[str, bytes]) -> Page:
+    """Return the page with the files of its pictures; blocks that are only a picture go.
+
+    Their pictures belong to the text before them in their section, else to the text after them.
+    """
+    if not any(block.pictures for block in page.blocks):
+        return page
+    collection = _Collection(beside)
+    blocks: list[Block] = []
+    waiting: tuple[Picture, ...] = ()
+    for block in page.blocks:
+        taken = (collection.take(picture) for picture in block.pictures)
+        own = tuple(picture for picture in taken if picture is not None)
+        if block.kind is BlockKind.HEADING:
+            blocks += _stand_alone(waiting)
+            blocks.append(replace(block, pictures=()))
+            waiting = own
+        elif block.text:
+            blocks.append(replace(block, pictures=(*waiting, *own)))
+            waiting = ()
+        elif blocks and blocks[-1].kind is not BlockKind.HEADING:
+            blocks[-1] = replace(blocks[-1], pictures=(*blocks[-1].pictures, *own))
+        else:
+            waiting = (*waiting, *own)
+    blocks += _stand_alone(waiting)
+    note = f"{collection.left_out} pictures beyond the limits were left out"
+    return replace(
+        page,
+        blocks=tuple(blocks),
+        files=tuple(collection.files.values()),
+        warnings=(*page.warnings, note) if collection.left_out else page.warnings,
+    )
+
+
+def write_png(pixels: "NDArray[np.uint8]") -> bytes:
+    """Return rows of pixels as PNG: one value each is grey, three are red, green and blue."""
+    rows, columns, values = pixels.shape
+    kind = {1: 0, 3: 2}[values]
+    lines = b"".join(b"\0" + row.tobytes() for row in pixels)
+    header = struct.pack("!IIBBBBB", columns, rows, 8, kind, 0, 0, 0)
+    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(lines)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack("!I", len(body)) + name + body + struct.pack("!I", zlib.crc32(name + body))
+        for name, body in parts
+    )
+
+
+def _stand_alone(pictures: tuple[Picture, ...]) -> Iterator[Block]:
+    """Yield a block for the pictures of a section without text; nothing else would lead to them."""
+    captions = " ".join(f"![{picture.caption}]" for picture in pictures if picture.caption)
+    if captions:
+        yield Block(BlockKind.TEXT, captions, pictures=pictures)
+
+
+def recognise_type(data: bytes) -> str | None:
+    """Return the media type of a picture by its first bytes; None for all that is not shown."""
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if data.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if data.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return "image/webp"
+    return None
+
+
+def _is_figure(data: bytes, media_type: str) -> bool:
+    width, height = measure(data, media_type)
+    return min(width, height) >= _LEAST_SIDE and width * height <= _LARGEST_AREA
+
+
+def measure(data: bytes, media_type: str) -> tuple[int, int]:
+    """Return the width and height in pixels; zeros for a damaged picture."""
+    if media_type == "image/png":
+        return _number(data[16:20]), _number(data[20:24])
+    if media_type == "image/gif":
+        return int.from_bytes(data[6:8], "little"), int.from_bytes(data[8:10], "little")
+    if media_type == "image/webp":
+        return _measure_webp(data)
+    return _measure_jpeg(data)
+
+
+def _number(data: bytes) -> int:
+    return int.from_bytes(data, "big")
+
+
+def _measure_webp(data: bytes) -> tuple[int, int]:
+    kind = data[12:16]
+    if kind == b"VP8X":
+        size = data[24:27], data[27:30]
+        return int.from_bytes(size[0], "little") + 1, int.from_bytes(size[1], "little") + 1
+    if kind == b"VP8L":
+        bits = int.from_bytes(data[21:25], "little")
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    width, height = (int.from_bytes(data[at : at + 2], "little") for at in (26, 28))
+    return width & 0x3FFF, height & 0x3FFF
+
+
+def _measure_jpeg(data: bytes) -> tuple[int, int]:
+    at = 2
+    while at + 9 < len(data) and data[at] == 0xFF:
+        mark = data[at + 1]
+        is_frame = 0xC0 <= mark <= 0xCF and mark not in (0xC4, 0xC8, 0xCC)
+        if is_frame:
+            return _number(data[at + 7 : at + 9]), _number(data[at + 5 : at + 7])
+        at += 1 if mark == 0xFF else 2 + _number(data[at + 2 : at + 4])
+    return 0, 0
