@@ -67,7 +67,7 @@ page = "webhooks.md"
 id = "weather"
 question = "What will the weather be like in Berlin tomorrow?"
 expect = "refuse"
-reason = "out_of_scope"
+reason = "insufficient_context"
 
 [[question]]
 id = "refused-by-mistake"
@@ -161,7 +161,7 @@ def test_one_question_can_be_run_again_alone(
     [
         (("--page", "page.pdf"), "expected a page .html or .md at --page, found 'page.pdf'"),
         (("--output", "."), "expected a new or an empty folder at --output, found '.'"),
-        (("--prompts", "."), "expected a model that reads prompts"),
+        (("--prompts", "."), "--prompts needs a model, found only offline"),
         (("--only", "nobody"), "expected ids of golden questions (limit, missed"),
         (("--model", "offline", "--model", "gpt-5@nowhere"), "found 'gpt-5@nowhere'"),
         (("--judge", "gpt-5@openai"), "OPENAI_API_KEY"),

@@ -16,8 +16,8 @@ from tests.support.worker_harness import WorkerHarness
 
 MESSAGES = "/v1/conversations/c1/messages"
 QUESTION = {"text": "How do I add a rule?"}
-OPEN = {"/healthz", "/readyz", "/v1/reader/{ticket}"}
-"""Routes that say nothing of anybody, and the one whose links are keys themselves."""
+OPEN = {"/healthz", "/readyz", "/v1/reader/{ticket}", "/v1/reader/{ticket}/{picture}"}
+"""Routes that say nothing of anybody, and those whose links are keys themselves."""
 BODIES: dict[str, object] = {
     "/v1/conversations/{conversation_id}/messages": QUESTION,
     "/v1/conversations/{conversation_id}/messages/{message_id}/feedback": {"rating": "up"},

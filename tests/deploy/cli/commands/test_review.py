@@ -38,7 +38,7 @@ def test_without_a_model_each_unit_is_shown_with_links_to_the_places(
 
     assert result.status == EXIT_FINDINGS, result.err
     assert read_marks(result) == ["?"] * UNITS
-    lines = (*result.out.partition("\nSources\n")[0].splitlines(), *result.err.splitlines())
+    lines = (*result.out.partition("\nSources:\n")[0].splitlines(), *result.err.splitlines())
     assert all(len(line) <= 80 for line in lines)
     report = (elsewhere / "report.md").read_text("utf-8")
     assert report.splitlines()[2].startswith("**No model is in use")
