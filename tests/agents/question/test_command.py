@@ -61,7 +61,7 @@ async def test_statistics_are_worded_in_the_language_of_the_user() -> None:
         TEXTS.text("statistics_title", "de"),
         "- Fragen: 3",
         "- beantwortet: 2",
-        "- Sekunden Arbeit: 1.25",
+        "- Sekunden Bearbeitungszeit: 1.25",
     ]
 
 

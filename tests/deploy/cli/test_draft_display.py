@@ -91,7 +91,7 @@ def test_steps_are_named_in_the_language_of_the_question() -> None:
         shown = screen.getvalue()
 
     assert "… Understanding the question" in shown
-    assert "… Die Frage wird verstanden" in shown
+    assert "… Die Frage wird ausgewertet" in shown
     assert "… Die Dokumente werden durchsucht: 0 von 1 Teilen fertig" in shown
     assert shown.endswith("… Die Antwort wird geprüft")
     assert max(map(len, shown.splitlines())) <= 80 + len("\r\x1b[2K\x1b[1A\r\x1b[2K")

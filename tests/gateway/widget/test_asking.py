@@ -320,7 +320,7 @@ async def test_a_website_that_has_no_key_is_notified(
 
     await shown.asks("How do I add a rule?")
 
-    await shown.part(".problem", has_text="cannot be asked from this page").wait_for()
+    await shown.part(".problem", has_text="cannot be sent from this page").wait_for()
     assert [line for line in visitor.take_console_errors() if "the desk needs a key" in line]
 
 
