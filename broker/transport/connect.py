@@ -218,7 +218,7 @@ def check_server_info(info: dict[str, Any]) -> None:
     if policy != "noeviction":
         raise UnsuitableServerError(
             "expected maxmemory-policy noeviction, because any other may delete envelopes, found "
-            "{policy}"
+            f"{policy}"
         )
 
 

@@ -125,7 +125,7 @@ def test_a_specialist_whose_prompt_is_missing_ends_the_start(
         ("scope.md", OWN, "found no file .txt"),
         ("scope.txt", "Only one part.", "expected one line '---'"),
         ("scope.txt", "Sys.\n---\n{{ secret }}", "found ['secret']"),
-        ("scope.txt", "Sys.\n---\n{% if %}", "is no template"),
+        ("scope.txt", "Sys.\n---\n{% if %}", "is not a valid Jinja template"),
     ],
 )
 async def test_a_wrong_folder_of_any_assistant_ends_the_start_with_its_name(
