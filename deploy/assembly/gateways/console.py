@@ -309,7 +309,7 @@ def make_provider(settings: Settings) -> OidcProvider | None:
     if not settings.oidc_client_id or settings.public_url is None:
         raise CommandError(
             "OIDC_ISSUER needs OIDC_CLIENT_ID, and PUBLIC_URL, the address to which the provider "
-            "redirects people after the sign-in (register PUBLIC_URL{PATH}/login/return there)"
+            f"redirects people after the sign-in (register PUBLIC_URL{PATH}/login/return there)"
         )
     if "openid" not in settings.oidc_scopes:
         raise CommandError('OIDC_SCOPES: expected "openid" among them')
