@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 SITE, OTHER = "http://shop.localhost", "http://other.localhost"
 NEAR = ["local-network-access"]
-SHUT = "cannot be asked from this page"
+SHUT = "Questions cannot be sent from this page"
 MADE = f"refdesk keys create --public --origin {SITE}"
 
 

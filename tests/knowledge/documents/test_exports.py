@@ -292,4 +292,4 @@ async def test_an_archive_with_rules_of_access_is_refused(desk: Desk) -> None:
     result = await desk.ingest(archive)
 
     assert desk.index.documents == {}
-    assert "access rules (refdesk.toml) are read in folders only" in result.failed[0][1]
+    assert "access rules (refdesk.toml) are supported in folders only" in result.failed[0][1]
