@@ -1,4 +1,4 @@
-"""Finds what a text lists: the questions of a message, the items of a question or of a passage.
+"""Finds what a message lists: its questions, or the items of a question.
 
 A list is a matter of its form: marks, question marks, commas and the word before the last item.
 No rule here decides what a list means.
@@ -12,27 +12,18 @@ from knowledge.index.terms import surface_words, terms
 from knowledge.stop_words import STOP_WORDS, function_words
 
 _LONGEST = 4_000
-_LEAST_ITEMS, _MOST_ITEMS = 3, 100
+_LEAST_ITEMS = 3
 _MOST_QUESTIONS = 8
 _LEAST_QUESTION_WORDS = 2
-_LONGEST_ITEM_WORDS, _LONGEST_WEAK_WORDS = 10, 6
-_MOST_LONG_ITEMS = 0.2
 _MOST_THINGS, _LONGEST_THING_WORDS = 12, 4
 _LISTED_LINE = re.compile(r"^[ \t]{0,8}(?:\d{1,3}[.)]|[-*•])[ \t]{1,4}(\S.{0,2000})$", re.MULTILINE)
 _ASKED = re.compile(r"[^?？؟\n]{1,2000}[?？؟]")
-_SENTENCE_END = re.compile(r"(?<=[?!])\s+|\n{2,}")
-_STRONG = re.compile(r"[;\n]")
-_WEAK = re.compile(r",\s|;|\n")
 _COMMA = re.compile(r"[,;]\s+")
 _AND = "and|or|und|oder|et|ou|y|o|e|и|та|і"
-_LAST = re.compile(rf"\A(?:{_AND})\s+")
 _BEFORE_LAST = re.compile(rf"(?:\A|\s)(?:{_AND})\s", re.IGNORECASE)
-_MARK = re.compile(r"\A\s*(?:\d{1,4}\s*[:.)]|[-*•])\s*")
 _NAME = r"[A-Z][\w.'&-]{0,40}(?: (?:(?:of|the|de|and the) )?[A-Z][\w.'&-]{0,40}){0,5}"
 _LISTED_NAMES = re.compile(rf"{_NAME}(?:, (?:the )?{_NAME}){{1,20}},? (?:and|or) (?:the )?{_NAME}")
 _BETWEEN_NAMES = re.compile(r"(?:, (?:and |or )?| (?:and|or) )(?:the )?")
-_LEAD_INS = (" are ", " is ", " were ", " include ", " includes ", " including ", ": ", " sind ")
-"""What ends the words before the first item of a list."""
 _AFTER_LIST = frozenset(
     {"say", "says", "mention", "mentions", "sagen", "besagen", "disent", "dicen", "dicono"}
 )
@@ -94,16 +85,6 @@ def find_listed_things(question: str) -> tuple[str, ...]:
     if not _LEAST_ITEMS <= len(things) <= _MOST_THINGS:
         return ()
     return tuple(dict.fromkeys(_share_head(things)))
-
-
-def find_listed_items(text: str) -> tuple[str, ...]:
-    """Return the items of the longest list in a passage, at least three; none: it lists nothing."""
-    best: Sequence[str] = ()
-    for sentence in _SENTENCE_END.split(text[:_LONGEST]):
-        items = _split_items(sentence)
-        if len(items) > len(best):
-            best = items
-    return tuple(dict.fromkeys(best))[:_MOST_ITEMS]
 
 
 def find_asked_words(question: str, known: str) -> str:
@@ -191,27 +172,3 @@ def _names(word: str) -> bool:
     """Return whether a word may be part of the name of a thing."""
     plain = word.strip(_EDGE).casefold()
     return plain not in _AFTER_LIST and _carries(plain)
-
-
-def _split_items(sentence: str) -> Sequence[str]:
-    items = _clean(_STRONG.split(sentence))
-    if len(items) < _LEAST_ITEMS:
-        items = _clean(_WEAK.split(sentence))
-        if any(len(item.split()) > _LONGEST_WEAK_WORDS for item in items):
-            return ()
-    long = sum(len(item.split()) > _LONGEST_ITEM_WORDS for item in items)
-    if len(items) < _LEAST_ITEMS or long > _MOST_LONG_ITEMS * len(items):
-        return ()
-    items[0] = _leave_lead_in_out(items[0])
-    return [item for item in items if len(item.split()) <= _LONGEST_ITEM_WORDS]
-
-
-def _leave_lead_in_out(item: str) -> str:
-    for lead_in in _LEAD_INS:
-        item = item.rpartition(lead_in)[2]
-    return item
-
-
-def _clean(parts: Sequence[str]) -> list[str]:
-    cleaned = (_LAST.sub("", _MARK.sub("", part.strip())).strip() for part in parts)
-    return [part for part in cleaned if part]

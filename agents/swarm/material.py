@@ -90,27 +90,18 @@ def choose_shown(
 ) -> tuple[FoundPassage, ...]:
     """Return at most `most` passages of different documents.
 
-    A worker on which others depend is shown by the passage that led to them; then each worker has
-    its turn, best passages first, in the order of the plan.
+    Each worker has its turn, best passages first, in the order of the plan; those on which others
+    depend come later.
     """
     leading = {other for worker in plan.workers for other in worker.depends_on}
-    turns = [_find_leading(outputs, one.id) for one in plan.workers if one.id in leading]
     own = [_list_passages(outputs, one.id) for one in plan.workers if one.id not in leading]
     rest = [_list_passages(outputs, one.id) for one in plan.workers if one.id in leading]
     shown: dict[str, FoundPassage] = {}
-    for group in (*turns, *_take_turns(own, 2), *rest, *_take_turns(own, most)):
+    for group in (*_take_turns(own, 2), *rest, *_take_turns(own, most)):
         for passage in group:
             if len(shown) < most:
                 shown.setdefault(document_of(passage.citation.chunk_id), passage)
     return tuple(shown.values())
-
-
-def _find_leading(outputs: Mapping[str, WorkerOutput], worker_id: str) -> Sequence[FoundPassage]:
-    """Return the passage from which the items were read."""
-    output = outputs.get(worker_id)
-    if output is None or not output.items:
-        return ()
-    return [one for one in output.passages if output.items[0] in one.text][:1]
 
 
 def _list_passages(outputs: Mapping[str, WorkerOutput], worker_id: str) -> Sequence[FoundPassage]:

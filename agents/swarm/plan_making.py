@@ -215,11 +215,10 @@ def _find_same(
 
 def _are_alike(one: WorkerPlan, other: WorkerPlan) -> bool:
     """Return whether two workers differ at most in the words of their briefs."""
-    return (one.role, one.subject, one.specialization, one.lists_items) == (
+    return (one.role, one.subject, one.specialization) == (
         other.role,
         other.subject,
         other.specialization,
-        other.lists_items,
     )
 
 
@@ -297,8 +296,7 @@ def plan_listed(
 ) -> SwarmPlan:
     """Return the plan without a model: one worker for each item, or question, that is listed.
 
-    Where the question lists nothing, one worker searches for it; if it finds a list, each item of
-    that gets a worker.
+    Where the question lists nothing, one worker searches for it.
     """
     listed = find_items(question)
     parts = split_questions(question)[:most_workers]
@@ -311,8 +309,7 @@ def plan_listed(
         share = max(1, most_passages // len(parts))
         workers = [_make_worker(number, one, share) for number, one in enumerate(parts)]
     else:
-        whole = _make_worker(0, question, most_passages)
-        workers = [whole.model_copy(update={"lists_items": True})]
+        workers = [_make_worker(0, question, most_passages)]
     items = tuple(one.subject for one in workers if one.subject)
     return SwarmPlan(question=question, strategy=LISTED, workers=tuple(workers), items=items)
 

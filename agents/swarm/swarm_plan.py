@@ -43,8 +43,8 @@ class WorkerPlan(BaseModel, frozen=True, extra="ignore"):
     """One worker with its brief.
 
     `role` is a type of the worker registry, `specialization` a property of this one: a part, a
-    perspective. `subject` is the item of the table that it looks up; `lists_items`: each item that
-    it finds becomes a worker, see `expansion`. `passages` bounds what it may show.
+    perspective. `subject` is the item of the table that it looks up. `passages` bounds what it may
+    show.
     """
 
     id: str = Field(min_length=1, max_length=120)
@@ -56,7 +56,6 @@ class WorkerPlan(BaseModel, frozen=True, extra="ignore"):
     depends_on: tuple[str, ...] = ()
     priority: int = Field(default=5, ge=0, le=10, description="10 is the most urgent")
     subject: str = Field(default="", max_length=300)
-    lists_items: bool = False
     passages: int = Field(default=10, ge=1, le=30)
 
 

@@ -18,16 +18,13 @@ from llm.injection import is_order_to_assistant
 from llm.port import ToolConversation, ToolDescription, UserMessage
 from llm.tasks.swarm import WORK_ON_TASK
 from tools.calls import CHANGES, CitedPassage, QuotedPassage, ToolErrorType, ToolResult
-from tools.listed_parts import find_listed_items
 from tools.passages import LINKED, FoundPassage
 
 MOST_PASSAGES = 30
 LONGEST_PASSAGE = 2_000
 LONGEST_TEXT = 8_000
-MOST_ITEMS = 32
 _SUBJECT_WEIGHT = 6.0
 """A passage that has all words of the subject is worth this much score more than one with none."""
-_LISTING_PASSAGES = 3
 _NAMED_SHARE = 0.5
 """The share of the words of a subject with which a passage names it."""
 _OUTSIDE_BRACKETS = "("
@@ -44,7 +41,6 @@ class WorkerStatus(StrEnum):
 class WorkerOutput(BaseModel, frozen=True, extra="ignore"):
     """What a worker wrote and found: its text, and passages with their sources, best first.
 
-    `items` are those of a worker that lists.
     `stop_reason` says why it called no further tool, see `tools.dialogue.DialogueEnd`; `effects`
     are the tools by which it changed something outside.
     """
@@ -53,7 +49,6 @@ class WorkerOutput(BaseModel, frozen=True, extra="ignore"):
     status: WorkerStatus = WorkerStatus.DONE
     text: str = ""
     passages: tuple[FoundPassage, ...] = ()
-    items: tuple[str, ...] = ()
     calls: int = Field(default=0, ge=0)
     failed_calls: int = Field(default=0, ge=0)
     left_out: int = Field(default=0, ge=0, description="passages with orders to an assistant")
@@ -90,7 +85,6 @@ def write_output(
         status=WorkerStatus.FAILED if is_failed else WorkerStatus.DONE,
         text=text[:LONGEST_TEXT],
         passages=passages,
-        items=_list_items(passages) if worker.lists_items else (),
         calls=len(results),
         failed_calls=failed,
         left_out=len(found) - len(safe),
@@ -114,7 +108,6 @@ def bound_output(output: WorkerOutput) -> WorkerOutput:
         update={
             "text": "" if is_order_to_assistant(text) else text,
             "passages": tuple(safe),
-            "items": tuple(item[:300] for item in output.items[:MOST_ITEMS]),
             "left_out": output.left_out + len(shown) - len(safe),
         }
     )
@@ -188,14 +181,6 @@ def _read_own(worker_id: str, result: ToolResult) -> list[FoundPassage]:
 
 def _read_cited(citations: Iterable[CitedPassage]) -> list[FoundPassage]:
     return [FoundPassage(citation=one, text="") for one in citations]
-
-
-def _list_items(passages: Sequence[FoundPassage]) -> tuple[str, ...]:
-    for passage in passages[:_LISTING_PASSAGES]:
-        items = find_listed_items(passage.text)
-        if items:
-            return items[:MOST_ITEMS]
-    return ()
 
 
 def _shorten(passage: FoundPassage) -> FoundPassage:

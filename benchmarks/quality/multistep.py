@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from agents.swarm.ledger import expand_plan
 from agents.swarm.material import choose_shown
 from agents.swarm.plan_making import arrange_workers, plan_listed
 from agents.swarm.swarm_plan import SwarmPlan, WorkerPlan
@@ -391,11 +390,8 @@ class SwarmWay:
         plan = plan_listed(text, most_passages=k)
         outputs: dict[str, WorkerOutput] = {}
         rounds = await self._run_waves(plan, outputs)
-        expanded = expand_plan(plan, outputs)
-        if expanded is not plan:
-            rounds += await self._run_waves(expanded, outputs)
         usable = {name: one for name, one in outputs.items() if one.is_usable}
-        shown = choose_shown(expanded, usable, k)
+        shown = choose_shown(plan, usable, k)
         return FoundPages(
             document_ids=tuple(document_of(one.citation.chunk_id) for one in shown),
             calls=sum(one.calls for one in outputs.values()),
@@ -403,8 +399,8 @@ class SwarmWay:
         )
 
     async def _run_waves(self, plan: SwarmPlan, outputs: dict[str, WorkerOutput]) -> int:
-        """Run the workers that have no output yet; return the number of waves."""
-        waves = arrange_workers([one for one in plan.workers if one.id not in outputs])
+        """Run the workers; return the number of waves."""
+        waves = arrange_workers(plan.workers)
         for wave in waves:
             for worker in wave:
                 outputs[worker.id] = await run_worker(worker, self._executor, self._registry)

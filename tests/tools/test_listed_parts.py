@@ -4,7 +4,6 @@ import pytest
 
 from tools.listed_parts import (
     find_items,
-    find_listed_items,
     find_listed_names,
     find_listed_things,
     split_questions,
@@ -52,15 +51,3 @@ def test_what_is_asked_about_each_item_are_the_other_words() -> None:
 
     assert listed is not None
     assert (listed.items, listed.asked) == (("Alfa", "Beta", "Gamma"), "charge support")
-
-
-@pytest.mark.parametrize(
-    ("passage", "items"),
-    [
-        ("The islands are Amrum; Borkum; Calder", ("Amrum", "Borkum", "Calder")),
-        ("1. Apples\n2. Pears\n3. Plums", ("Apples", "Pears", "Plums")),
-        ("It is a plain sentence about islands.", ()),
-    ],
-)
-def test_a_passage_lists_items(passage: str, items: tuple[str, ...]) -> None:
-    assert find_listed_items(passage) == items

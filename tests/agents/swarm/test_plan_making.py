@@ -2,8 +2,7 @@
 
 import pytest
 
-from agents.swarm.ledger import expand_plan
-from agents.swarm.material import choose_shown, find_closest
+from agents.swarm.material import find_closest
 from agents.swarm.plan_making import (
     OfferedTool,
     accept_plan,
@@ -23,7 +22,6 @@ from agents.swarm.workers import WorkerOutput, make_registry
 from benchmarks.quality.multistep import run_worker
 from llm.tasks.swarm import PlannedWorker, PlanSwarmOutput
 from tests.agents.swarm.builders import make_output, make_passage, make_swarm_plan, make_worker
-from tests.agents.swarm.conftest import ISLANDS
 from tools.calls import EffectClass
 from tools.executor import ToolExecutor
 
@@ -260,23 +258,6 @@ def test_without_a_model_each_listed_question_gets_a_worker() -> None:
         "What does a licence cost?", "Who reads the logs?",
     ]  # fmt: skip
     assert [one.passages for one in plan.workers] == [5, 5]
-
-
-async def test_what_a_passage_lists_is_looked_up_item_by_item(executor: ToolExecutor) -> None:
-    plan = plan_listed("When do ferries leave for the islands of the county?")
-    outputs = await run(plan, executor)
-
-    expanded = expand_plan(plan, outputs)
-    fresh = tuple(one for one in expanded.workers if one.id not in outputs)
-    outputs |= await run(expanded.model_copy(update={"workers": fresh}), executor)
-
-    assert expanded.items == ISLANDS
-    closest = find_closest(expanded, outputs)
-    assert {name: one and one.citation.document_id for name, one in closest.items()} == {
-        one: one.lower() for one in ISLANDS
-    }
-    shown = [one.citation.document_id for one in choose_shown(expanded, outputs, 4)]
-    assert shown == ["islands", *(one.lower() for one in ISLANDS)]
 
 
 async def test_an_item_that_no_passage_names_is_not_found(executor: ToolExecutor) -> None:
