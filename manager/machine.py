@@ -50,6 +50,13 @@ def write_payload(
     return {**payload, **changes}
 
 
+def count_rounds(payload: Mapping[str, JsonValue]) -> int:
+    """Return how often the person was asked back about the question."""
+    counters = payload.get("counters")
+    rounds = counters.get(Counter.ROUND.value) if isinstance(counters, dict) else 0
+    return rounds if isinstance(rounds, int) else 0
+
+
 Counters = dict[str, int]
 NO_BETTER = "no_better_answer"
 """The termination reason of a best answer that further work did not improve."""

@@ -15,7 +15,7 @@ from envelope.question import Question, has_all
 from envelope.swarm import list_open, list_tasks
 from envelope.texts import Texts
 from manager.flow import Counter, Flow, PauseFor
-from manager.machine import Limits, write_payload
+from manager.machine import Limits, count_rounds, write_payload
 from manager.pause_replies import (
     Answered,
     NotOpen,
@@ -107,7 +107,7 @@ class Pauses:
             original_text=str(payload.get("text") or ""),
             reason=ClarificationReason.MISSING_DETAILS,
             asked="\n".join(one.text for one in asked),
-            round=_count_rounds(payload) + 1,
+            round=count_rounds(payload) + 1,
             best_answer=dict(best) if isinstance(best, dict) else None,
             groups=envelope.groups or None,
             kind=action.kind,
@@ -267,11 +267,6 @@ def _read_questions(payload: Payload) -> tuple[PauseQuestion, ...]:
     except ValidationError as error:
         log.warning("pause_questions_invalid", error=str(error)[:200])
         return ()
-
-
-def _count_rounds(payload: Payload) -> int:
-    rounds = _read_object(payload, "counters").get(Counter.ROUND.value)
-    return rounds if isinstance(rounds, int) else 0
 
 
 def _read_object(payload: Payload, name: str) -> dict[str, JsonValue]:

@@ -19,8 +19,8 @@ from envelope.sources import SearchResult
 from envelope.swarm import TOPIC_CHANGE
 from envelope.texts import Texts
 from envelope.verified import VERIFIED
-from manager.flow import Counter, Ending
-from manager.machine import NO_BETTER, Decision, End
+from manager.flow import Ending
+from manager.machine import NO_BETTER, Decision, End, count_rounds
 from manager.pause_replies import PAUSE_ENDINGS, end_with_pause, find_new_pause
 from manager.way_report import describe_way, find_remaining, make_offer
 from memory.port import Ended
@@ -69,11 +69,6 @@ def name_best_answer_text(termination_reason: str) -> str:
 def name_apology(termination_reason: str) -> str:
     """Return the key of the text of an end without an answer."""
     return _APOLOGIES.get(termination_reason, "apology")
-
-
-def name_refusal_limit(termination_reason: str) -> str | None:
-    """Return the key of the text above a refusal at a limit; None if no limit ended the work."""
-    return _REFUSALS.get(termination_reason)
 
 
 def name_fixed_text(reason: ClarificationReason | None) -> str:
@@ -268,8 +263,6 @@ def new_pause(envelope: Envelope, reply: Reply) -> Pause:
     found = find_new_pause(payload)
     if found is not None:
         return found
-    counters = payload.get("counters")
-    rounds = counters.get(Counter.ROUND, 0) if isinstance(counters, dict) else 0
     actions = reply.get("suggested_actions")
     options = [
         SuggestedAction.model_validate(action)
@@ -285,7 +278,7 @@ def new_pause(envelope: Envelope, reply: Reply) -> Pause:
         asked=str(reply["text"]),
         options=tuple(one.value for one in options),
         places=tuple(one.crumbs for one in options) if any(one.crumbs for one in options) else (),
-        round=(rounds if isinstance(rounds, int) else 0) + 1,
+        round=count_rounds(payload) + 1,
         best_answer=dict(best) if isinstance(best, dict) else None,
         groups=envelope.groups or None,
         remaining=find_remaining(payload),
@@ -344,9 +337,13 @@ def _best(best: Reply, envelope: Envelope, termination_reason: str, texts: Texts
 def _with_limit(
     reply: Reply, payload: "Mapping[str, JsonValue]", decision: Decision, texts: Texts
 ) -> Reply:
-    """Return a refusal at a limit below the limit that ended the work on the question."""
-    key = name_refusal_limit(decision.termination_reason)
-    if key is None or reply["outcome"] != Outcome.REFUSED.value:
+    """Return a refusal at a limit below the limit that ended the work on the question.
+
+    Where `MAX_CLARIFICATION_ROUNDS` is 0, nobody was asked back, and no sentence says so.
+    """
+    key = _REFUSALS.get(decision.termination_reason)
+    was_asked = key != "rounds_reached" or count_rounds(payload) > 0
+    if key is None or not was_asked or reply["outcome"] != Outcome.REFUSED.value:
         return reply
     return {**reply, "text": f"{texts.text(key, language_of(payload))}\n\n{reply['text']}"}
 

@@ -18,7 +18,7 @@ ROUNDS = "Ich habe so oft nachgefragt, wie es sinnvoll ist"
 LIMITS = {
     "domain_name": "SMS platform documentation",
     "domain_scope": "setting up and running an SMS messaging platform",
-    "max_clarification_rounds": "0",
+    "max_clarification_rounds": "1",
 }
 
 
@@ -47,7 +47,8 @@ def test_a_limit_is_explained_over_http_in_the_language_of_the_user(
         with httpx.Client(base_url=found[0], timeout=PATIENCE_SECONDS) as client:
             path = "/v1/conversations/c1/messages"
             client.post(path, json={"text": "/set_language de"})
-            answer = client.post(path, json={"text": VAGUE})
+            client.post(path, json={"text": VAGUE})
+            answer = client.post(path, json={"text": "hm"})
     finally:
         serving.terminate()
         serving.communicate(timeout=PATIENCE_SECONDS)
@@ -59,7 +60,7 @@ def test_a_limit_is_explained_over_http_in_the_language_of_the_user(
 
 
 def test_a_limit_is_explained_in_a_chat_in_the_language_of_the_user(data: Path) -> None:
-    given = f"/set_language de\n{VAGUE}\n/quit\n".encode()
+    given = f"/set_language de\n{VAGUE}\nhm\n/quit\n".encode()
 
     chat = refdesk(data, "chat", given=given, **LIMITS)
 

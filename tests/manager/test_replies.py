@@ -232,22 +232,23 @@ def test_what_a_turn_that_goes_on_stood_for_is_remembered(
 
 
 @pytest.mark.parametrize(
-    ("reason", "text"),
+    ("reason", "rounds", "text"),
     [
-        ("round_limit", "rounds_reached/de\n\nsorry"),
-        ("research_limit", "searches_reached/de\n\nsorry"),
-        ("", "sorry"),
+        ("round_limit", 3, "rounds_reached/de\n\nsorry"),
+        ("round_limit", 0, "sorry"),
+        ("research_limit", 0, "searches_reached/de\n\nsorry"),
+        ("", 0, "sorry"),
     ],
 )
-def test_a_refusal_at_a_limit_names_the_limit(reason: str, text: str) -> None:
+def test_a_refusal_at_a_limit_names_what_happened(reason: str, rounds: int, text: str) -> None:
     decision = Decision(
         "row", (), {}, ClarificationReason.INSUFFICIENT_CONTEXT, termination_reason=reason
     )
     end = End(Ending.REPLY, Outcome.REFUSED)
 
-    reply = replies.end_reply(envelope(response="sorry", language="de"), decision, end, Words())
+    asked = envelope(response="sorry", language="de", counters={"round": rounds})
 
-    assert reply["text"] == text
+    assert replies.end_reply(asked, decision, end, Words())["text"] == text
 
 
 @pytest.mark.parametrize(

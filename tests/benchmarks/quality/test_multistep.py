@@ -68,27 +68,3 @@ def test_two_versions_and_tasks_of_a_desk_are_read(tmp_path: Path) -> None:
     assert load_multistep(versions).versions == ("r4", "r5")
     assert load_multistep(versions).tasks[0].gold == {"AC-1"}
     assert load_multistep(desk).tasks[0].gold == {"d"}
-
-
-@pytest.mark.slow
-async def test_every_member_of_a_group_is_found_by_the_swarm_within_the_same_number(
-    tmp_path: Path,
-) -> None:
-    places = ("Amrum", "Borkum", "Calder")
-    cards = [{"card_id": "g", "page": "County", "text": f"Which islands? {'; '.join(places)}"}]
-    cards += [
-        {"card_id": place, "page": place, "text": f"How high is the hill on {place}? {n} metres"}
-        for n, place in enumerate(places)
-    ]
-    cards += [
-        {"card_id": f"x{n}", "page": f"Hill {n}", "text": f"Which islands have hill {n}?"}
-        for n in range(8)
-    ]
-    write(tmp_path, "cards.jsonl", cards)
-    asked = "How high are the hills on all islands?"
-    question = {"qid": "q", "question": asked, "gold_cards": ["g", *places]}
-    write(tmp_path, "questions.jsonl", [question])
-
-    swarm = await evaluate_multistep(tmp_path, "swarm", k=4, embedder=WordEmbedder())
-
-    assert swarm["all"] == {"tasks": 1, "recall@4": 1.0, "all@4": 1.0}
