@@ -1,27 +1,21 @@
 """Pages of a played Confluence, which checks every request, become documents of their groups."""
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from deploy.assembly.source_opening import fetch_sources, open_connector, open_copy
+from deploy.assembly.source_opening import fetch_sources, open_copy
 from deploy.assembly.source_registry import parse_source
 from knowledge.connectors.confluence_storage import write_html
-from knowledge.connectors.connector import copy_service, survey_service
-from knowledge.connectors.store_values import StoreOutcome
-from knowledge.document import Document
 from knowledge.documents.markup import html
 from knowledge.errors import ConnectorError
 from knowledge.ingestion_report import PlainReport
 from knowledge.isolation.messages import ReadingLimits
-from tests.knowledge.documents.conftest import Desk, desk
+from tests.knowledge.connectors.conftest import Reading
+from tests.knowledge.documents.conftest import Desk
 from tests.support.app_harness import settings_of
-from tests.support.services import EMAIL, TOKEN, PlayedService, Wiki, serve_confluence
-
-__all__ = ["desk"]
+from tests.support.services import TOKEN, PlayedService, Wiki, serve_confluence
 
 BODY = (
     "<h2>Before</h2><p>Drain the node&nbsp;first &ndash; see "
@@ -53,34 +47,9 @@ def wiki(service: PlayedService) -> Wiki:
     return wiki
 
 
-class Reading:
-    """Reads the space into an index of memory."""
-
-    def __init__(self, service: PlayedService, desk: Desk, folder: Path) -> None:
-        self.place = f"confluence://{service.host}/OPS"
-        self.folder = folder
-        self.desk = desk
-        self.settings: dict[str, Any] = {
-            "confluence_url": f"http://{service.host}",
-            "confluence_email": EMAIL,
-            "confluence_api_token": TOKEN,
-        }
-
-    async def read(self, **further: Any) -> StoreOutcome:
-        settings = settings_of(self.folder / "data", **{**self.settings, **further})
-        async with open_connector(settings, self.place) as connector:
-            outcome = await copy_service(connector, self.place, self.folder / "copy")
-        await self.desk.ingest(partial(survey_service, self.place, self.folder / "copy", outcome))
-        return outcome
-
-    @property
-    def documents(self) -> dict[str, Document]:
-        return {one.title: one for one in self.desk.index.documents.values()}
-
-
 @pytest.fixture
 def reading(service: PlayedService, wiki: Wiki, desk: Desk, tmp_path: Path) -> Reading:
-    return Reading(service, desk, tmp_path)
+    return Reading("confluence", service, desk, tmp_path, "/OPS")
 
 
 async def test_a_page_keeps_headings_code_tables_and_links_and_is_cited_at_its_address(

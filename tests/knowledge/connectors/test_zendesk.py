@@ -1,22 +1,15 @@
 """Articles of a played help center, which checks every request, become documents."""
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deploy.assembly.source_opening import open_connector
-from knowledge.connectors.connector import copy_service, survey_service
-from knowledge.connectors.store_values import StoreOutcome
-from knowledge.document import Document
 from knowledge.errors import ConnectorError
-from tests.knowledge.documents.conftest import Desk, desk
-from tests.support.app_harness import settings_of
-from tests.support.services import EMAIL, TOKEN, PlayedService, serve_zendesk
-
-__all__ = ["desk"]
+from tests.knowledge.connectors.conftest import Reading
+from tests.knowledge.documents.conftest import Desk
+from tests.support.services import PlayedService, serve_zendesk
 
 HELP = "/api/v2/help_center"
 
@@ -64,34 +57,9 @@ def service() -> Iterator[PlayedService]:
         yield service
 
 
-class Reading:
-    """Reads the help center into an index of memory."""
-
-    def __init__(self, service: PlayedService, desk: Desk, folder: Path) -> None:
-        self.place = f"zendesk://{service.host}"
-        self.folder = folder
-        self.desk = desk
-        self.settings: dict[str, Any] = {
-            "zendesk_url": f"http://{service.host}",
-            "zendesk_email": EMAIL,
-            "zendesk_api_token": TOKEN,
-        }
-
-    async def read(self, **further: Any) -> StoreOutcome:
-        settings = settings_of(self.folder / "data", **{**self.settings, **further})
-        async with open_connector(settings, self.place) as connector:
-            outcome = await copy_service(connector, self.place, self.folder / "copy")
-        await self.desk.ingest(partial(survey_service, self.place, self.folder / "copy", outcome))
-        return outcome
-
-    @property
-    def documents(self) -> dict[str, Document]:
-        return {one.title: one for one in self.desk.index.documents.values()}
-
-
 @pytest.fixture
 def reading(service: PlayedService, desk: Desk, tmp_path: Path) -> Reading:
-    return Reading(service, desk, tmp_path)
+    return Reading("zendesk", service, desk, tmp_path)
 
 
 async def test_an_article_is_cited_at_its_address_below_its_category_and_sections(
