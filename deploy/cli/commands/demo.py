@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples" / "sms_platform"
 QUESTIONS = (
     ("a clear one", "How do I configure SMS routing rules?"),
     ("a vague one", "How do I create one?"),
-    ("one that is out of scope", "What will the weather be like tomorrow?"),
+    ("one that the documents do not cover", "What will the weather be like tomorrow?"),
 )
 NEXT = """\
 What next? The demo keeps its documents and data apart from yours, in {data}:
