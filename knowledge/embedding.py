@@ -147,7 +147,7 @@ def local_embedder(
     """Return the embedder of that name: the shipped one, `multilingual`, or `MODEL@fastembed`.
 
     `forms` replaces the forms of the table. Raises `EmbeddingFailed` when `dimensions` is not the
-    length of the model's vectors.
+    length of the model's vectors, or when `multilingual` is to have other forms than its own.
     """
     model = name.removesuffix(FASTEMBED_SUFFIX)
     is_shipped = model.removeprefix("sentence-transformers/") == DEFAULT
@@ -158,6 +158,11 @@ def local_embedder(
             f"expected EMBEDDING_DIMENSIONS={known} for {name!r}, or none, found {dimensions}"
         )
     if is_multilingual:
+        if forms not in (None, find_forms(model.rpartition("@")[0] or model)):
+            raise EmbeddingFailed(
+                f"EMBEDDING_QUESTION_PREFIX and EMBEDDING_DOCUMENT_PREFIX do not apply to {name!r}, "
+                "which adds its own: remove them"
+            )
         _check_multilingual()
         return LocalEmbedder(MULTILINGUAL_MODEL, known, _load_multilingual)
     chosen = find_forms(model) if forms is None else forms

