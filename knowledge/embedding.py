@@ -160,8 +160,8 @@ def local_embedder(
     if is_multilingual:
         if forms not in (None, find_forms(model.rpartition("@")[0] or model)):
             raise EmbeddingFailed(
-                f"EMBEDDING_QUESTION_PREFIX and EMBEDDING_DOCUMENT_PREFIX do not apply to {name!r}, "
-                "which adds its own: remove them"
+                "EMBEDDING_QUESTION_PREFIX and EMBEDDING_DOCUMENT_PREFIX do not apply to "
+                f"{name!r}, which adds its own: remove them"
             )
         _check_multilingual()
         return LocalEmbedder(MULTILINGUAL_MODEL, known, _load_multilingual)

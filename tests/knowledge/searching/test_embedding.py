@@ -103,7 +103,7 @@ def test_the_multilingual_model_without_its_package_says_what_to_install(
 
 
 def test_the_multilingual_model_takes_no_other_prefixes_than_its_own() -> None:
-    with pytest.raises(EmbeddingFailed, match="EMBEDDING_QUESTION_PREFIX .* do not apply"):
+    with pytest.raises(EmbeddingFailed, match=r"EMBEDDING_QUESTION_PREFIX .* do not apply"):
         local_embedder("multilingual", forms=TextForms("question: ", "page: "))
 
 
