@@ -64,10 +64,15 @@ async def calibrate(index: Index, embedder: Embedder) -> Sequence[tuple[str, str
 
 
 async def find_notes(index: Index) -> Sequence[tuple[str, str]]:
-    """Return the setting of the embedding model with a note if it is not calibrated."""
+    """Return the setting of the embedding model with a note if something can be done for it.
+
+    Nothing can be done for a language of too few chunks to calibrate the model.
+    """
     embedding = (await index.info()).embedding
-    languages = await index.languages()
-    missing = find_uncalibrated(embedding, languages, await index.calibrations())
+    languages, known = await index.languages(), await index.calibrations()
+    missing = find_uncalibrated(embedding, languages, known)
+    if embedding != DEFAULT:
+        missing = tuple(one for one in missing if one not in known)
     if not missing:
         return ()
     where = f", documents in {', '.join(sorted(missing))}"

@@ -14,6 +14,7 @@ from deploy.assembly.runtime import INGESTION, connect_broker, open_desk
 from gateway.desk import Message
 from knowledge.answerability import ENGLISH_NOTE, UNCALIBRATED_NOTE
 from knowledge.embedding import DEFAULT
+from knowledge.index.calibration import Calibration
 from knowledge.ingestion_report import PlainReport
 from tests.knowledge.searching.conftest import document
 from tests.support.app_harness import settings_of
@@ -42,6 +43,9 @@ async def test_an_embedding_model_that_is_not_calibrated_is_named_at_the_start_a
     with capture_logs() as logged:
         async with open_knowledge(settings) as knowledge:
             notes = list(await find_notes(knowledge.index))
+            too_few = Calibration(0.0, 0.0, 0.0, chunks=1, compared=())
+            await knowledge.index.put_calibrations({"en": too_few})
+            assert await find_notes(knowledge.index) == (), "an ingestion could not mend it"
 
     named = [line for line in logged if line["event"] == "embedding_model_not_calibrated"]
     assert [(line["embedding"], line["log_level"]) for line in named] == (
