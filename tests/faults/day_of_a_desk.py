@@ -87,7 +87,8 @@ class Day:
                 first = await process.stdout.readline()
             yield first.decode()
         finally:
-            process.send_signal(signal.SIGTERM)
+            if process.returncode is None:  # an interrupt of the terminal reaches it, too
+                process.send_signal(signal.SIGTERM)
             async with asyncio.timeout(60):
                 await process.wait()
             log.close()
