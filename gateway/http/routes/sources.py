@@ -1,6 +1,6 @@
 """The routes by which programs add, list, remove and read the sources of documents."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Literal, Protocol
 
@@ -72,7 +72,7 @@ class SourceKeeper(Protocol):
         """Return the sources of an assistant, by place."""
         ...
 
-    def add_source(self, assistant: Assistant, wanted: NewSource) -> SourceState:
+    async def add_source(self, assistant: Assistant, wanted: NewSource) -> SourceState:
         """Add a source, or change its schedule; raise `ValueError` for one that is refused."""
         ...
 
@@ -104,7 +104,10 @@ def sources_router(channel: HttpChannel, keeper: SourceKeeper) -> APIRouter:
     ) -> Source:
         """Add a source, or change its schedule. It is read by its schedule, or by `sync`."""
         own = _name(channel, caller, assistant)
-        return _show(await _change(lambda: keeper.add_source(own, wanted)))
+        try:
+            return _show(await keeper.add_source(own, wanted))
+        except ValueError as error:
+            raise InvalidRequestError(str(error), code="invalid_request", param="source") from error
 
     @router.delete(f"{BASE}/{{source_id}}", status_code=204, summary="Remove a source")
     async def remove_source(
@@ -138,13 +141,6 @@ async def _find(keeper: SourceKeeper, own: Assistant, identity: str) -> SourceSt
         if one.id == identity:
             return one
     raise unknown("source")
-
-
-async def _change(act: Callable[[], SourceState]) -> SourceState:
-    try:
-        return await run_in_threadpool(act)
-    except ValueError as error:
-        raise InvalidRequestError(str(error), code="invalid_request", param="source") from error
 
 
 def _show(one: SourceState) -> Source:
