@@ -67,8 +67,8 @@ def _how(report: Report) -> str:
     turns, most = min(numbers, default=0), max(numbers, default=0)
     return f"""\
 This run: {report.date}, `--{report.mode}`, {report.machine}, Redis {report.redis} with an
-append-only file synced every second, on a Unix socket. The load average was {report.load:.1f} at the
-start. Every measurement has a new, empty server. The systems take turns within each part, so that
+append-only file synced every second, on a Unix socket. The load average was {report.load:.1f} at
+the start. Every measurement has a new, empty server. The systems take turns within each part, so that
 a busy minute affects all of them. With one process and *4 kB*, each system has {turns} turn(s), and
 the systems of the goals have {most}; the tables show the turn with the median speed. The speed of a
 shared machine changes from turn to turn. Therefore the ratio of a goal is the median of the ratios
@@ -121,8 +121,9 @@ def _limit(report: Report, payload: str) -> str:
     needed = one.client_ms / one.redis_ms
     return f"""\
 Redis works in one thread, so it is full when it uses one whole processor. A question of Refdesk
-takes {one.client_ms:.2f} ms of a client's processor and {one.redis_ms:.2f} ms of Redis'. One Redis is
-therefore full at about {full:.0f} questions a second, for which workers need {needed:.1f} processors.
+takes {one.client_ms:.2f} ms of a client's processor and {one.redis_ms:.2f} ms of Redis'. One Redis
+is therefore full at about {full:.0f} questions a second, for which workers need {needed:.1f}
+processors.
 Here {most} processes and Redis share the processors named above, so the workers are the limit:
 Redis used {share:.0%} of a processor with {most} processes. More questions than one Redis can carry
 need shards on several."""
