@@ -5,14 +5,12 @@ import pytest
 
 from memory.conversation import CLAIM_PAUSE
 from tests.simulation import state_graph
-from tests.simulation.clock import SimulatedClock, simulate
 from tests.simulation.expected_state import MANAGER, SEARCH
 from tests.simulation.pause_moves import make_play
 from tests.simulation.scenario import Scenario
 from tests.simulation.scenarios import BRANCHED, CANCELLED, ORDERED, PAUSED, WATCHED
-from tests.simulation.simulated_redis import Edit
-from tests.simulation.state_graph import Visited, visit
-from tests.simulation.state_reduction import ENDLESS
+from tests.simulation.simulated_redis import Edit, SimulatedClock, simulate
+from tests.simulation.state_graph import ENDLESS, Visited, visit
 
 ONE_MANAGER = {"A": SEARCH, "M": MANAGER}
 ORDERS, LARGE = 1000, 10_000
