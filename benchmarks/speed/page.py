@@ -71,10 +71,10 @@ append-only file synced every second, on a Unix socket. The load average was {re
 the start. Every measurement has a new, empty server. The systems take turns within each part, so
 that a busy minute affects all of them. With one process and *4 kB*, each system has {turns}
 turn(s), and the systems of the goals have {most}; the tables show the turn with the median speed.
-The speed of a shared machine changes from turn to turn. Therefore the ratio of a goal is the median of
-the ratios of turns that ran next to each other, shown with the smallest and the largest. Compare
-ratios within this run, and compare processor time rather than wall time, because clients, Redis and all
-other programs share the processors.
+The speed of a shared machine changes from turn to turn. Therefore the ratio of a goal is the median
+of the ratios of turns that ran next to each other, shown with the smallest and the largest. Compare
+ratios within this run, and compare processor time rather than wall time, because clients, Redis and
+all other programs share the processors.
 
 - Payloads, as JSON after every role has written: {sizes}. *4 kB* is a text, and its roles write
   almost nothing. *conversation* is recorded (`python -m benchmarks.speed.payload`): the last
