@@ -158,6 +158,9 @@ class UnderstandInputs(BaseModel, frozen=True):
     """The last turn with places such as `⟦1⟧`, its conversation, and what the documents hold."""
 
     text: str = Field(description="what the user typed, protected parts as places")
+    places: tuple[str, ...] = Field(
+        default=(), description="what the places stand for, in order; long ones are cut"
+    )
     language: str = Field(description="of the text, ISO 639-1")
     history: tuple[Turn, ...] = Field(default=(), description="oldest first")
     history_summary: str = ""
