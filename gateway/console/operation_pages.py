@@ -25,6 +25,7 @@ from gateway.console.charts import draw_amounts
 from gateway.console.figures import compute_figures
 from gateway.console.frame import Frame, Pages, add_pages, lead, receive
 from gateway.port import CatalogSelection, DocumentCatalog
+from gateway.sources import SourceState
 from records.store import Selection
 
 log = structlog.get_logger("gateway")
@@ -37,25 +38,6 @@ MOST_LETTERS = 200
 PERIODS = (7, 30, 90)
 Text = Annotated[str, Query(max_length=500)]
 Days = Annotated[int, Query(ge=1, le=3660)]
-
-
-@dataclass(frozen=True, slots=True)
-class SourceState:
-    """A source, and how its last reading went; `is_running`: it is being read now.
-
-    Times are Unix seconds; `read_at` is 0 before the first reading, `next_at` is None for a source
-    without a schedule.
-    """
-
-    assistant: Assistant
-    place: str
-    read_at: float
-    failed: int
-    reasons: Sequence[str]
-    is_running: bool = False
-    id: str = ""
-    schedule: str = ""
-    next_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

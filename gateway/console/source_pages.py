@@ -1,7 +1,7 @@
 """The page of the sources: their state and schedules; sources are added, read and removed."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from pydantic import ValidationError
@@ -9,34 +9,14 @@ from starlette.concurrency import run_in_threadpool
 
 from gateway.console.access import Assistant, ConsoleRefusedError, ConsoleUser, Role, require
 from gateway.console.frame import Frame, add_pages, lead, receive
-from gateway.console.operation_pages import SourceState, Text
-from gateway.http.routes.sources import LONGEST_ADDRESS, NewSource
-
-
-class Sources(Protocol):
-    """Keeps the sources of assistants, and reads them in the background."""
-
-    def list_sources(self, assistant: Assistant) -> Sequence[SourceState]:
-        """Return the sources of an assistant, by place."""
-        ...
-
-    async def add_source(self, assistant: Assistant, wanted: NewSource) -> SourceState:
-        """Add a source, or change its schedule; raise `ValueError` for one that is refused."""
-        ...
-
-    def read_again(self, assistant: Assistant, place: str) -> bool:
-        """Begin to read a source; False if there is none, or if it is being read."""
-        ...
-
-    async def remove_source(self, assistant: Assistant, place: str) -> int:
-        """Remove a source and its documents from the index; return the number of documents."""
-        ...
+from gateway.console.operation_pages import Text
+from gateway.sources import LONGEST_ADDRESS, NewSource, SourceKeeper
 
 
 class SourcePages:
     """Shows and changes the sources of an assistant, for its editors."""
 
-    def __init__(self, frame: Frame, sources: Sources) -> None:
+    def __init__(self, frame: Frame, sources: SourceKeeper) -> None:
         self._frame = frame
         self._sources = sources
 

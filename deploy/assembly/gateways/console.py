@@ -40,13 +40,13 @@ from gateway.console.attention import FindConcerns, find_in_gaps, find_in_operat
 from gateway.console.frame import Frame
 from gateway.console.gap_pages import GapPages
 from gateway.console.oidc import OidcClient, OidcProvider
-from gateway.console.operation_pages import Budgets, OperationPages, ShownSetting, SourceState
+from gateway.console.operation_pages import Budgets, OperationPages, ShownSetting
 from gateway.console.pages import PATH
 from gateway.console.routes import ConsolePart
 from gateway.console.source_pages import SourcePages
 from gateway.console.verified_pages import VerifiedPages, find_in_answers
-from gateway.http.routes.sources import NewSource
 from gateway.signing_keys import check_address
+from gateway.sources import NewSource, SourceState
 from knowledge.documents.formats import SUFFIXES
 from memory.console_state import RedisConsoleSessions, RedisVerifiedAnswers
 from memory.errors import MemoryStoreError

@@ -17,13 +17,12 @@ from gateway.console.operation_pages import (
     Budgets,
     OperationPages,
     ShownSetting,
-    SourceState,
     read_file,
 )
 from gateway.console.routes import ConsolePart
 from gateway.console.source_pages import SourcePages
-from gateway.http.routes.sources import NewSource
 from gateway.port import CatalogEntry, CatalogMove, CatalogSelection, CatalogUpload
+from gateway.sources import NewSource, SourceState
 from records.store import connect_store
 from tests.support.console import (
     DESK,
