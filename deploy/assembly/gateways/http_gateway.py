@@ -31,6 +31,7 @@ from envelope.conversation import Pause, Turn
 from envelope.question import HTTP, Question
 from gateway.api_keys import Key
 from gateway.connections.bodies import BufferBudget
+from gateway.console.attention import find_turned_away
 from gateway.console.people import PeoplePages
 from gateway.console.routes import Console, console_router
 from gateway.desk import erase
@@ -366,7 +367,7 @@ async def open_http_app(
                         *parts.pages,
                         PeoplePages(people, keys),
                     ],
-                    concerns=parts.concerns,
+                    concerns=[*parts.concerns, find_turned_away(meter)],
                     unavailable=stores,
                 )
             )
