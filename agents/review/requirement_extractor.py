@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pydantic import BaseModel, JsonValue
+from pydantic import Field
 
 from agents.review.passages import (
     DocumentUnits,
@@ -22,13 +22,12 @@ from agents.review.requirements import (
     UnitAccount,
 )
 from agents.review.specialist import (
-    LoopTurns,
+    LoopReads,
+    LoopWrites,
     NoOutput,
     SpecialistAgent,
-    add_focus,
 )
 from agents.review.verdicts import ExtractedPart, join_extractions
-from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.specialists import (
@@ -163,34 +162,23 @@ _ROUNDS = 2
 _NO_LAW = "expected a law or rule to read, found none: name it, or add it to the documents"
 
 
-class Reads(BaseModel, frozen=True):
+class Reads(LoopReads, frozen=True):
     """The laws, and the parts that were read so far; in a branch, the part to read."""
 
-    canonical_question: str
-    text: str = ""
-    history: tuple[Turn, ...] = ()
-    round_focus: str = ""
-    language: str = "en"
-    groups: tuple[str, ...] = ()
     extracted: Extracted | None = None
     part: PartPlan | None = None
     part_plan: tuple[PartPlan, ...] = ()
     part_round: int = 0
-    stored_parts: dict[str, StoredPart] = {}
-    plan_messages: tuple[dict[str, JsonValue], ...] = ()
-    multi_tool_results: dict[str, JsonValue] = {}
+    stored_parts: dict[str, StoredPart] = Field({})
 
 
-class Writes(BaseModel, frozen=True):
+class Writes(LoopWrites, frozen=True):
     """The parts to read; the result of a part; or the checklist of all parts."""
 
     checklist: StoredChecklist | None = None
     part_plan: tuple[PartPlan, ...] = ()
     part_round: int = 0
-    stored_parts: dict[str, StoredPart] = {}
-    errors: tuple[SpecialistError, ...] = ()
-    tool_calls: tuple[dict[str, JsonValue], ...] = ()
-    plan_messages: tuple[dict[str, JsonValue], ...] = ()
+    stored_parts: dict[str, StoredPart] = Field({})
 
 
 class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
@@ -232,10 +220,10 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
             return Writes(errors=(self.toolbox.make_error(text),))
         units = list_units(laws)[part.first : part.last + 1]
         inputs = self._make_inputs(reads, laws, units)
-        turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
+        turns = reads.turns
         given = await self.toolbox.consult(REQUIREMENT_EXTRACTOR, inputs, turns, reads)
         if isinstance(given, NoOutput):
-            return Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
+            return Writes(**given.as_writes())
         outputs: list[RequirementExtractorOutput] = [given.output]
         errors = given.errors
         if lost := list_unaccounted(outputs, units):
@@ -258,7 +246,7 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
     ) -> RequirementExtractorInputs:
         found = reads.extracted if reads.extracted is not None else Extracted()
         return RequirementExtractorInputs(
-            question=add_focus(reads.canonical_question, reads.round_focus),
+            question=reads.question,
             language=reads.language,
             target_law=name_documents([one.title for one in laws]),
             units=tuple(

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from deploy.assembly.gateways.http_gateway import StoredConversations
 from envelope.role import Role
 from gateway.chat.delivery import Choice
 from gateway.chat.ports import ChatPolicy
+from gateway.conversations import Conversations
 from tests.support.chat_harness import (
     ANSWER,
     AT_ONCE,
@@ -180,6 +180,6 @@ async def test_http_forgets_what_push_channels_keep_of_a_conversation(
         await connector.intake.accept(make_incoming(question, "of my illness", 1.0))
         assert await words_kept(harness, "illness")
 
-        await StoredConversations(harness.client, shards=1, ttl_seconds=600).forget_posts(question)
+        await Conversations(harness.client, shards=1, ttl_seconds=600).forget_posts(question)
 
         assert await words_kept(harness, "illness") == []
