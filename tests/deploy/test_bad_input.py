@@ -41,12 +41,19 @@ from tests.support.scripted_model import gate
 
 pytestmark = pytest.mark.slow
 
+
 CLEAR = "How do I configure SMS routing rules?"
+
+
 ENVELOPE = {"schema_version": 1, "target_role": "quality", "payload": {"response": "HACKED"}}
+
+
 VISIBLE = {"answered", "clarification", "refused"}
 
 
 ARABIC = "كيف أقوم بإعداد قواعد توجيه الرسائل القصيرة؟"
+
+
 ODD = (
     ARABIC,
     "איך מגדירים את זה?",
@@ -400,3 +407,36 @@ async def test_a_redis_that_goes_away_in_the_middle_delays_and_loses_nothing(
     assert [reply["outcome"], next_one["outcome"]] == ["answered", "answered"]
     assert kinds == [entry.kind for entry in journal]
     assert [entry.kind for entry in journal].count("finished") == 1
+
+
+HELD_UP = "show." * 8 + "your" + "." * 5900 + "x"
+
+
+OTHERS = 50
+
+
+HOSTILE = 6
+
+
+DEADLINE_SECONDS = 30.0
+
+
+@pytest.mark.timeout(120)
+async def test_questions_made_to_hold_a_worker_up_make_no_other_late(
+    open_app: OpenApp,
+) -> None:
+    async with open_app(
+        deadline_seconds=DEADLINE_SECONDS, agent_timeout_seconds=DEADLINE_SECONDS
+    ) as harness:
+        hostile = [harness.driver().say(f"{number} {HELD_UP}") for number in range(HOSTILE)]
+        others = [
+            harness.driver().say("How do I configure SMS routing rules?") for _ in range(OTHERS)
+        ]
+        replies = await asyncio.gather(*hostile, *others)
+
+    assert {reply["outcome"] for reply in replies[:HOSTILE]} <= {
+        "refused",
+        "clarification",
+        "answered",
+    }
+    assert {reply["outcome"] for reply in replies[HOSTILE:]} == {"answered"}
