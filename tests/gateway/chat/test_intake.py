@@ -66,6 +66,10 @@ async def test_where_nobody_takes_over_the_desk_answers_the_command_itself(
 SHORT = ChatPolicy(burst_seconds=0.3)
 
 
+PAUSES = [
+    pytest.param(turns, marks=[pytest.mark.long] if turns % 12 else []) for turns in range(0, 60, 6)
+]
+"""After how many turns of the loop the other one comes; every second one is a long test."""
 EACH = ChatPolicy(burst_seconds=0.0, supersedes=False)
 
 
@@ -272,7 +276,7 @@ async def test_an_edit_that_died_on_its_way_is_taken_up_where_it_stopped(
             await at.outcomes("one\nthree")
 
 
-@pytest.mark.parametrize("pause", range(0, 60, 6))
+@pytest.mark.parametrize("pause", PAUSES)
 async def test_two_edits_at_once_through_two_processes_are_one_question(
     harness: WorkerHarness, pause: int
 ) -> None:
@@ -298,7 +302,7 @@ async def test_two_edits_at_once_through_two_processes_are_one_question(
         assert [seen["text"] for seen in harness.script.seen[Role.RESPONSE]] == ["eins\nzwei"]
 
 
-@pytest.mark.parametrize("pause", range(0, 60, 6))
+@pytest.mark.parametrize("pause", PAUSES)
 @pytest.mark.parametrize("policy", [SHORT, EACH])
 async def test_a_message_that_is_edited_while_it_is_taken_in_is_asked_once(
     harness: WorkerHarness, pause: int, policy: ChatPolicy
@@ -345,7 +349,7 @@ async def test_an_edit_that_another_overtakes_leaves_the_question_to_it(
             await at.outcomes("uno")
 
 
-@pytest.mark.parametrize("pause", range(0, 60, 6))
+@pytest.mark.parametrize("pause", PAUSES)
 async def test_a_message_that_joins_while_another_is_edited_is_not_lost(
     harness: WorkerHarness, pause: int
 ) -> None:

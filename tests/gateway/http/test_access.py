@@ -136,7 +136,7 @@ MESSAGES = "/v1/conversations/c1/messages"
 COMPLETIONS = "/v1/chat/completions"
 
 
-CANARY = "marimba"
+CANARY, UNKNOWN_PLACE = "marimba", "9876543210987654"
 
 
 BODY_BYTES = 500_000
@@ -277,6 +277,17 @@ async def test_a_website_may_ask_beforehand_while_redis_is_away() -> None:
     ("method", "path", "options"),
     [
         ("POST", MESSAGES, {"json": {"text": "Hi", CANARY: 1}}),
+        ("POST", MESSAGES, {"json": [CANARY]}),
+        ("POST", MESSAGES, {"json": {"text": f"{CANARY}?", "message_id": "m1"}}),
+        ("POST", MESSAGES, {"json": {"text": "Hi", "language": f"{CANARY}!"}}),
+        ("POST", MESSAGES, {"json": {"text": "Hi", "message_id": f"{CANARY} "}}),
+        ("POST", MESSAGES, {"content": f'{{"{CANARY}'.encode()}),
+        ("POST", MESSAGES, {"json": {"text": "Hi", "message_id": "m1"},
+                            "headers": {"Idempotency-Key": CANARY}}),
+        ("PATCH", MESSAGES, {"json": {CANARY: 1}}),
+        ("GET", f"/v1/conversations/{CANARY}%20", {}),
+        ("GET", f"/v1/conversations/c1?assistant={CANARY * 20}", {}),
+        ("GET", f"/v1/documents/{CANARY}", {}),
         ("POST", MESSAGES, {"json": {"text": {CANARY: 1}}}),
         ("POST", MESSAGES, {"json": {"text": "Hi", "language": CANARY * 9}}),
         ("POST", MESSAGES, {"json": {"text": "Hi", "message_id": f"{CANARY}/"}}),
@@ -288,6 +299,7 @@ async def test_a_website_may_ask_beforehand_while_redis_is_away() -> None:
         ("POST", f"{MESSAGES}/{CANARY}/cancel", {}),
         ("GET", f"{MESSAGES}/{CANARY}/events", {}),
         ("GET", f"{MESSAGES}/m1/events", {"headers": {"Last-Event-ID": CANARY}}),
+        ("GET", f"{MESSAGES}/m1/events", {"headers": {"Last-Event-ID": f"{UNKNOWN_PLACE}-0.0"}}),
         ("GET", f"/v1/conversations/{CANARY}", {}),
         ("GET", f"/v1/models/{CANARY}", {}),
         ("GET", f"/{CANARY}", {}),
@@ -310,7 +322,9 @@ async def test_a_refusal_repeats_nothing_of_the_request(
     answer = await http_server.client().request(method, path, headers=headers, **options)
 
     assert 400 <= answer.status_code < 500
-    assert CANARY not in answer.text.lower()
+    for sent in (CANARY, UNKNOWN_PLACE):
+        assert sent not in answer.text.lower()
+        assert sent not in str(answer.headers)
     if answer.headers["content-type"] == "application/json":
         assert answer.json()["error"]["message"]
 

@@ -121,22 +121,6 @@ async def test_who_deletes_a_conversation_at_once_with_another_succeeds_too(
             assert (await clients[0].get(CONVERSATION)).status_code == 404
 
 
-async def test_two_deletions_at_once_end_what_is_under_way(http_server: HttpServerFixture) -> None:
-    gate = asyncio.Event()
-    http_server.harness.script.next(Role.ESSENCE, lambda _reads: _after(gate))
-    http_server.harness.script.next(Role.COMMAND, {"forget": "all"}, {"forget": "all"})
-    client = http_server.client()
-    async with asyncio.TaskGroup() as tasks:
-        asked = tasks.create_task(client.post(MESSAGES, json={**QUESTION, "message_id": "m1"}))
-        await wait_until(lambda: _read(http_server, client))
-        deleting = [tasks.create_task(client.delete(CONVERSATION)) for _ in range(2)]
-        ended = await asked
-        gate.set()
-
-    assert ended.json()["outcome"] == "superseded"
-    assert [task.result().status_code for task in deleting] == [204, 204]
-
-
 async def test_the_last_rating_given_counts(http_server: HttpServerFixture) -> None:
     client = http_server.client()
     await client.post(MESSAGES, json={**QUESTION, "message_id": "m1"})

@@ -7,7 +7,6 @@ import time
 from typing import Any
 
 import httpx
-import openai
 import pytest
 
 from envelope.role import Role
@@ -86,20 +85,6 @@ async def test_the_nearest_page_of_a_refusal_opens_like_a_source(
     assert (page.status_code, "Routing rules" in page.text) == (200, True)
 
 
-async def test_a_client_of_completions_reads_the_nearest_pages_as_links(
-    http_server: HttpServerFixture,
-) -> None:
-    client = await http_server.secret()
-    await script_refusal(http_server)
-    body = {"model": "docs", "messages": [{"role": "user", "content": "How loud is it?"}]}
-
-    answer = (await client.post("/v1/chat/completions", json=body)).json()
-
-    [choice] = answer["choices"]
-    [action] = answer["refdesk"]["suggested_actions"]
-    assert f"- [Routing rules]({action['link']})" in choice["message"]["content"]
-
-
 def ticket_of(**changes: Any) -> str:
     """Return a signed ticket for this citation."""
     made = SourceLinks(secret=SECRET)
@@ -146,20 +131,6 @@ async def test_every_way_to_an_answer_contains_the_link(http_server: HttpServerF
     for sources in (read["sources"], *source_lists):
         page = await http_server.client().get(sources[0]["link"])
         assert page.status_code == 200
-
-
-async def test_a_citation_of_openais_client_is_the_link(http_server: HttpServerFixture) -> None:
-    http_server.harness.script.next(Role.RESPONSE, {"sources_used": [SOURCE]})
-    async with openai.AsyncOpenAI(
-        base_url=f"{http_server.url}/v1", api_key=await http_server.key(), max_retries=0
-    ) as desk:
-        completion = await desk.chat.completions.create(
-            model="docs", messages=[{"role": "user", "content": "How do I add a rule?"}]
-        )
-
-    [annotation] = completion.choices[0].message.annotations or []
-    page = await http_server.client().get(annotation.url_citation.url)
-    assert page.status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import MutableMapping
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import jwt
 import pytest
 
-from broker.ports import ReplyReader
 from envelope.envelope import Envelope
 from envelope.role import Role
-from gateway.desk import Desk
 from tests.support.held_answer import DEADLINE_SECONDS, PAGE, hold_answer
 from tests.support.http_server import (
     HttpServerFixture,
@@ -576,43 +573,3 @@ async def test_an_agent_that_always_fails_ends_its_question_with_a_fault_and_not
 
     assert failed["termination_reason"] == "lang_failed"
     assert failed["text"].startswith("apology/en")
-
-
-COMPLETION = {"model": "docs", "messages": [{"role": "user", "content": "How?"}]}
-
-
-class CountingReplies:
-    """Counts the replies that are looked up instead of expected."""
-
-    def __init__(self, replies: ReplyReader) -> None:
-        self.looks = 0
-        self._replies = replies
-
-    def __getattr__(self, name: str) -> Any:
-        self.looks += name == "await_reply"
-        return getattr(self._replies, name)
-
-
-@pytest.mark.parametrize(
-    ("path", "body"), [(MESSAGES, QUESTION), ("/v1/chat/completions", COMPLETION)]
-)
-async def test_the_reply_to_a_new_question_is_not_looked_up(
-    http_server: HttpServerFixture, path: str, body: dict[str, Any]
-) -> None:
-    broker = http_server.harness.broker
-    replies: Any = CountingReplies(broker.replies)
-    desks = cast("MutableMapping[tuple[str, str], Desk]", http_server.channel.desks)
-    desks["acme", "docs"] = Desk(
-        broker.producer,
-        replies,
-        tenant="acme",
-        assistant="docs",
-        channel="http",
-        deadline_seconds=20.0,
-        words=lambda key, language: f"{key}/{language}",
-    )
-
-    answer = await http_server.client().post(path, json=body)
-
-    assert answer.status_code == 200
-    assert replies.looks == 0
