@@ -8,6 +8,7 @@ from typing import Any
 from broker.errors import BrokerUnavailableError
 from config.texts import FixedTexts, load_texts
 from deploy.assembly.gateways.http_gateway import StoredConversations, StoredRates
+from envelope.question import Question
 from gateway.chat.connector import ChatChannel
 from gateway.chat.delivery import ELLIPSIS
 from gateway.chat.people import People, PersonLimits
@@ -16,6 +17,7 @@ from gateway.desk import Desk
 from gateway.port import HandOver
 from memory.chat_state import RedisPushMemory
 from memory.errors import MemoryUnavailableError
+from tests.support.fake_channel import make_incoming
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
@@ -77,6 +79,13 @@ async def open_connector(
             yield connector
     finally:
         await broker.close()
+
+
+async def say(connector: ChatChannel, id_: str, text: str, order: float, **fields: str) -> Question:
+    """Have a message of the conversation `c` taken in, or of another; return its question."""
+    question = connector.name_question(fields.pop("conversation", "c"), id_)
+    await connector.intake.accept(make_incoming(question, text, order, **fields))
+    return question
 
 
 def memory_of(harness: WorkerHarness, channel: str) -> RedisPushMemory:

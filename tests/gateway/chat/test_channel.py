@@ -28,12 +28,7 @@ from tests.support.worker_harness import WorkerHarness
 
 OVER = "pause_over/en"
 DRAFT = TEXTS.text("push_draft", "en")
-ASKS_BACK = {
-    "within_scope": True,
-    "needs_clarification": True,
-    "clarification_reason": "ambiguous_query",
-    "clarification_message": "-",
-}
+ASKS_BACK = {"needs_clarification": True, "clarification_reason": "ambiguous_query"}
 
 
 @pytest.fixture(params=["slack", "telegram"])

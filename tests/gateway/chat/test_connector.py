@@ -23,6 +23,7 @@ from tests.support.chat_harness import (
     AT_ONCE,
     TEXTS,
     open_connector,
+    say,
     wait_until_acknowledged,
 )
 from tests.support.fake_channel import FakeChannel, make_incoming
@@ -57,9 +58,7 @@ async def test_a_forgotten_conversation_leaves_no_word_at_a_push_channel(
         assert await words_kept(harness, "illness")
 
         harness.script.next(Role.COMMAND, {"forget": "all"})
-        await connector.intake.accept(
-            make_incoming(connector.name_question("c", "2"), "/clear_all", 2.0, command="clear_all")
-        )
+        await say(connector, "2", "/clear_all", 2.0, command="clear_all")
         await wait_until(lambda: "Done." in fake_channel.posts.values())
         await wait_until_acknowledged(harness, "wall")
 
@@ -71,9 +70,7 @@ async def test_a_forgotten_conversation_leaves_no_word_at_a_push_channel(
 async def test_a_history_that_is_cleared_takes_the_words_along(harness: WorkerHarness) -> None:
     fake_channel = FakeChannel()
     async with open_connector(harness, fake_channel, policy=AT_ONCE) as connector, harness.open():
-        await connector.intake.accept(
-            make_incoming(connector.name_question("c", "1"), "of my illness", 1.0)
-        )
+        await say(connector, "1", "of my illness", 1.0)
         await wait_until_acknowledged(harness, "wall")
 
         harness.script.next(Role.COMMAND, {"forget": "history"})
@@ -99,9 +96,7 @@ async def test_what_is_sent_again_after_a_clear_brings_no_word_back(harness: Wor
             await connector.intake.accept(message)
             await wait_until(lambda: ANSWER in fake_channel.posts.values())
         harness.script.next(Role.COMMAND, {"forget": "all"})
-        await connector.intake.accept(
-            make_incoming(connector.name_question("c", "3"), "/clear_all", 3.0, command="clear_all")
-        )
+        await say(connector, "3", "/clear_all", 3.0, command="clear_all")
         await wait_until(lambda: "Done." in fake_channel.posts.values())
         await wait_until_acknowledged(harness, "wall")
 
@@ -121,10 +116,8 @@ async def test_what_waits_behind_a_clear_keeps_its_words(harness: WorkerHarness)
             connector.name_question("c", "1"), "/clear", 1.0, command="clear_history"
         )
         await connector.intake.accept(clear)
-        await connector.intake.accept(make_incoming(connector.name_question("c", "2"), "How", 2.0))
-        await connector.intake.accept(
-            make_incoming(connector.name_question("c", "3"), "and why?", 3.0)
-        )
+        await say(connector, "2", "How", 2.0)
+        await say(connector, "3", "and why?", 3.0)
         edited: list[bool] = []
 
         async def meanwhile() -> dict[str, str]:
@@ -150,7 +143,7 @@ async def test_a_reply_that_a_dead_process_held_ends_with_the_conversation(
     fake_channel = FakeChannel()
     superseded = TEXTS.text("superseded", "en")
     async with open_connector(harness, fake_channel, policy=AT_ONCE) as connector:
-        await connector.intake.accept(make_incoming(connector.name_question("c", "1"), "How?", 1.0))
+        await say(connector, "1", "How?", 1.0)
         await wait_until(lambda: fake_channel.posts)
     async with harness.open():
         dead = harness.broker.result_list("wall", "dead")
@@ -205,7 +198,7 @@ async def test_a_question_that_redis_lost_ends_with_an_apology_in_its_placeholde
 ) -> None:
     fake_channel = FakeChannel()
     async with open_connector(harness, fake_channel, policy=AT_ONCE) as connector:
-        await connector.intake.accept(make_incoming(connector.name_question("c", "1"), "How?", 1.0))
+        await say(connector, "1", "How?", 1.0)
         await wait_until(lambda: len(fake_channel.posts) == 1)
 
         await harness.client.flushall()
@@ -218,11 +211,11 @@ async def test_a_question_that_is_answered_gets_nothing_but_its_answer(
 ) -> None:
     fake_channel = FakeChannel()
     async with open_connector(harness, fake_channel, policy=AT_ONCE) as connector, harness.open():
-        await connector.intake.accept(make_incoming(connector.name_question("c", "1"), "How?", 1.0))
+        await say(connector, "1", "How?", 1.0)
         await wait_until(lambda: ANSWER in fake_channel.posts.values())
         await wait_until_acknowledged(harness, "wall")
         # What watches for losses sees the end as well; a further question has its turn after.
-        await connector.intake.accept(make_incoming(connector.name_question("c", "2"), "How?", 2.0))
+        await say(connector, "2", "How?", 2.0)
         await wait_until(lambda: list(fake_channel.posts.values()) == [ANSWER, ANSWER])
 
 

@@ -241,14 +241,13 @@ async def test_who_may_ask_alone_follows_and_stops_no_message_of_another_key(
 async def test_who_may_ask_alone_stops_nothing_that_another_key_has_under_way(
     http_server: HttpServerFixture,
 ) -> None:
-    gate = asyncio.Event()
-    http_server.harness.script.next(Role.ESSENCE, lambda _reads: open_by_key(gate))
+    held = http_server.harness.script.hold(Role.ESSENCE)
     owner, stranger = await http_server.secret(), await http_server.secret(scopes=ASK_ALONE)
     async with asyncio.TaskGroup() as tasks:
         asked = tasks.create_task(owner.post(MESSAGES, json=SENT))
         await wait_until(lambda: http_server.harness.broker.admin.find_questions("m1"))
         refused = await stranger.post(f"{MESSAGES}/m1/cancel")
-        gate.set()
+        held.goes_on.set()
 
     assert refused.status_code == 404
     assert asked.result().json()["outcome"] == "answered"
@@ -301,8 +300,3 @@ async def test_who_may_read_follows_what_another_key_asked(http_server: HttpServ
     followed = await events(reads, "GET", f"{MESSAGES}/m1/events")
 
     assert followed[-1].data == asked.json()
-
-
-async def open_by_key(gate: asyncio.Event) -> dict[str, object]:
-    await gate.wait()
-    return {}

@@ -63,13 +63,7 @@ async def test_a_message_gets_its_stages_and_its_answer_as_events(
 async def test_nothing_of_an_answer_is_sent_before_it_was_checked(
     http_server: HttpServerFixture,
 ) -> None:
-    gate = asyncio.Event()
-
-    async def judge_late() -> dict[str, object]:
-        await gate.wait()
-        return {}
-
-    http_server.harness.script.next(Role.QUALITY, lambda _reads: judge_late())
+    judge = http_server.harness.script.hold(Role.QUALITY)
     client = http_server.client()
     seen: list[RecordedRequests] = []
     headers = {"Accept": "text/event-stream"}
@@ -78,7 +72,7 @@ async def test_nothing_of_an_answer_is_sent_before_it_was_checked(
             seen.append(event)
             if event.data.get("stage") == "quality":
                 assert "Routing" not in str([one.data for one in seen])
-                gate.set()
+                judge.goes_on.set()
 
     assert seen[-1].data["text"] == "Open Routing [1]."
 
@@ -262,8 +256,7 @@ async def test_what_waits_ends_when_the_process_stops(any_harness: WorkerHarness
 
 
 async def test_who_comes_to_a_full_desk_waits_in_front_of_it(harness: WorkerHarness) -> None:
-    gate = asyncio.Event()
-    harness.script.next(Role.ESSENCE, lambda _reads: after(gate))
+    held = harness.script.hold(Role.ESSENCE)
     async with (
         harness.open(),
         open_http_server(harness, quota=1) as http_server,
@@ -279,7 +272,7 @@ async def test_who_comes_to_a_full_desk_waits_in_front_of_it(harness: WorkerHarn
         async with client.stream("POST", path, json=QUESTION, headers=headers) as answer:
             async for event in read_events(answer):
                 seen.append(event)
-                gate.set()
+                held.goes_on.set()
         await asyncio.wait([first, third])
 
     assert [event.name for event in seen][:2] == ["waiting", "accepted"]
@@ -305,11 +298,6 @@ async def test_a_desk_that_stays_full_says_so(harness: WorkerHarness) -> None:
     assert (seen[-1].data["outcome"], text_of(seen)) == ("failed", "deadline/en")
 
 
-async def after(gate: asyncio.Event) -> dict[str, object]:
-    await gate.wait()
-    return {}
-
-
 async def is_at(harness: WorkerHarness, role: Role) -> bool:
     return (await harness.broker.admin.read_status([role.value]))[0].depth > 0
 
@@ -321,13 +309,7 @@ async def both_wait(harness: WorkerHarness) -> bool:
 async def test_a_message_that_is_stopped_ends_once_for_everybody(
     http_server: HttpServerFixture,
 ) -> None:
-    gate = asyncio.Event()
-
-    async def work(_reads: object) -> dict[str, object]:
-        await gate.wait()
-        return {}
-
-    http_server.harness.script.next(Role.RESPONSE, work)
+    held = http_server.harness.script.hold(Role.RESPONSE)
     client = await http_server.secret()
     sent = {"text": "How do I add a rule?", "message_id": "m1"}
     async with asyncio.TaskGroup() as tasks:
@@ -336,7 +318,7 @@ async def test_a_message_that_is_stopped_ends_once_for_everybody(
         headers = {"Accept-Language": "de"}
         first = await client.post(f"{MESSAGES}/m1/cancel", headers=headers)
         second = await client.post(f"{MESSAGES}/m1/cancel", headers=headers)
-        gate.set()
+        held.goes_on.set()
     seen = reader.result()
     read = (await client.get("/v1/conversations/c1")).json()
 
@@ -363,13 +345,7 @@ async def test_a_message_that_has_its_outcome_keeps_it(http_server: HttpServerFi
 
 
 async def test_nobody_stops_what_is_anothers(http_server: HttpServerFixture) -> None:
-    gate = asyncio.Event()
-
-    async def work(_reads: object) -> dict[str, object]:
-        await gate.wait()
-        return {}
-
-    http_server.harness.script.next(Role.RESPONSE, work)
+    held = http_server.harness.script.hold(Role.RESPONSE)
     public = await http_server.public()
     ann, ben = await http_server.visitor(public), await http_server.visitor(public)
     strangers = [ben.client, await http_server.secret("other"), http_server.client(public)]
@@ -379,7 +355,7 @@ async def test_nobody_stops_what_is_anothers(http_server: HttpServerFixture) -> 
         reader = tasks.create_task(events(ann.client, "POST", path, json=sent))
         await wait_until(lambda: http_server.harness.broker.admin.find_questions("m1"))
         refused = [(await one.post(f"{path}/m1/cancel")).status_code for one in strangers]
-        gate.set()
+        held.goes_on.set()
 
     assert refused == [404, 404, 403]
     assert reader.result()[-1].data["outcome"] == "answered"

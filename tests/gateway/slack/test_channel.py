@@ -166,14 +166,11 @@ async def test_no_shape_of_a_foreign_link_reaches_slack(desk: SlackHarness) -> N
 
 async def test_a_question_back_in_slack_leads_nowhere(desk: SlackHarness) -> None:
     text = SHAPES[12].text
-    act = {"within_scope": True, "needs_clarification": True,
-           "clarification_reason": "ambiguous_query", "clarification_message": "-"}  # fmt: skip
     actions = [
         {"label": text, "value": "One", "kind": "option"},
         {"label": "Page", "value": "-", "kind": "source", "url": "https://a@evil.test/"},
     ]
-    desk.harness.script.next(Role.GUARDRAILS, act)
-    desk.harness.script.next(Role.CLARIFICATION, {"response": text, "suggested_actions": actions})
+    desk.harness.script.ask_back(response=text, suggested_actions=actions)
 
     await desk.say(f"<@{BOT}> How?")
 

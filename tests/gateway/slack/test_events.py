@@ -104,14 +104,6 @@ async def test_ratings_are_kept_and_thanked_for(desk: SlackHarness) -> None:
     assert desk.api.whispers[0]["text"] == TEXTS.text("push_thanks", "en")
 
 
-ASKS_BACK = {
-    "within_scope": True,
-    "needs_clarification": True,
-    "clarification_reason": "ambiguous_query",
-    "clarification_message": "-",
-}
-
-
 OPTION = {"label": "One", "value": "Option one", "kind": "option"}
 
 
@@ -173,8 +165,7 @@ async def test_anybody_in_the_thread_may_press_an_option_also_after_a_restart_on
 ) -> None:
     async with harness.open():
         async with slack_desk(harness, api) as desk:
-            harness.script.next(Role.GUARDRAILS, ASKS_BACK)
-            harness.script.next(Role.CLARIFICATION, {"suggested_actions": [OPTION]})
+            harness.script.ask_back(suggested_actions=[OPTION])
             await desk.say(f"{MENTION} How?")
             await wait_until(lambda: any(said.buttons for said in api.posts.values()))
             await wait_until_settled(desk.harness, desk.api)
@@ -240,8 +231,7 @@ async def clear_thread(desk: SlackHarness, event: dict[str, Any], command: str =
 
 
 async def test_old_buttons_are_closed_once_the_conversation_was_cleared(desk: SlackHarness) -> None:
-    desk.harness.script.next(Role.GUARDRAILS, ASKS_BACK)
-    desk.harness.script.next(Role.CLARIFICATION, {"suggested_actions": [OPTION]})
+    desk.harness.script.ask_back(suggested_actions=[OPTION])
     event = await desk.say(f"{MENTION} How?")
     await wait_until(lambda: any(said.buttons for said in desk.api.posts.values()))
     await desk.say("How, exactly?", thread_ts=event["ts"])

@@ -265,14 +265,6 @@ EVE: dict[str, Any] = {"id": 8, "is_bot": False, "first_name": "Eve", "language_
 FROM_EVE: dict[str, Any] = {"from": EVE, "chat": {"id": 8, "type": "private"}}
 
 
-ASKS_BACK = {
-    "within_scope": True,
-    "needs_clarification": True,
-    "clarification_reason": "ambiguous_query",
-    "clarification_message": "-",
-}
-
-
 OPTIONS = [
     {"label": "One", "value": "Option one " * 30, "kind": "option"},
     {"label": "Page", "value": "-", "kind": "source", "url": "http://localhost:8000/page"},
@@ -363,8 +355,7 @@ async def test_the_answer_of_a_deleted_topic_stands_in_its_group(
 async def test_an_address_that_telegram_refuses_in_a_button_costs_no_other_button(
     desk: TelegramHarness,
 ) -> None:
-    desk.harness.script.next(Role.GUARDRAILS, ASKS_BACK)
-    desk.harness.script.next(Role.CLARIFICATION, {"suggested_actions": OPTIONS})
+    desk.harness.script.ask_back(suggested_actions=OPTIONS)
 
     await desk.say("How?")
 
@@ -379,8 +370,7 @@ async def test_only_who_asked_may_press_in_a_group_and_others_are_notified(
 ) -> None:
     async with harness.open():
         async with telegram_desk(harness, api) as desk:
-            harness.script.next(Role.GUARDRAILS, ASKS_BACK)
-            harness.script.next(Role.CLARIFICATION, {"suggested_actions": OPTIONS[:1]})
+            harness.script.ask_back(suggested_actions=OPTIONS[:1])
             await desk.send(desk.group("@desk_bot How?"))
             await wait_until(lambda: any(said.buttons for said in api.chats.values()))
             await wait_until_settled(harness, api)

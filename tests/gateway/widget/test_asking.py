@@ -40,7 +40,7 @@ NAMED = {"number": 1, "title": "Rules", "path": "rules.md", "anchor": "create-a-
 """A source without an address."""
 
 
-QUESTION_BACK = {
+QUESTION_BACK: dict[str, Any] = {
     "response": "It can mean several things.\nWhich one?\n1. Set up a webhook\n"
     "2. Set up an account",
     "suggested_actions": [
@@ -59,25 +59,14 @@ NEAR = ["local-network-access"]
 """Without it a website may not read what is served on this machine."""
 
 
-UNCLEAR = {"needs_clarification": True, "clarification_reason": "ambiguous_query"}
-
-
 def asks_back(http_server: HttpServerFixture) -> None:
     """Let the next question be answered with a question."""
-    http_server.harness.script.next(Role.GUARDRAILS, UNCLEAR)
-    http_server.harness.script.next(Role.CLARIFICATION, QUESTION_BACK)
+    http_server.harness.script.ask_back(**QUESTION_BACK)
 
 
 def gate_role(http_server: HttpServerFixture, role: Role, writes: dict[str, Any]) -> asyncio.Event:
     """Let a role write only after the event."""
-    gate = asyncio.Event()
-
-    async def act() -> dict[str, Any]:
-        await gate.wait()
-        return writes
-
-    http_server.harness.script.next(role, lambda _reads: act())
-    return gate
+    return http_server.harness.script.hold(role, **writes).goes_on
 
 
 async def test_an_answer_comes_with_sources_that_open_at_the_heading(

@@ -226,13 +226,7 @@ def serve_widget(redis_url: str, port: int = 0) -> Iterator[tuple[str, "Popen[by
 async def test_a_server_killed_in_mid_stream_and_started_again_gives_one_answer(
     redis_url: str, workers: WorkerHarness, come: Come
 ) -> None:
-    gate = asyncio.Event()
-
-    async def answer() -> dict[str, Any]:
-        await gate.wait()
-        return {"response": LONG}
-
-    workers.script.next(Role.RESPONSE, lambda _reads: answer())
+    held = workers.script.hold(Role.RESPONSE, response=LONG)
     with serve_widget(redis_url) as (url, process):
         shown = await (await come(url=url)).opens()
         await shown.asks("How do I add a rule?")
@@ -240,7 +234,7 @@ async def test_a_server_killed_in_mid_stream_and_started_again_gives_one_answer(
         process.kill()
         process.wait()
         await shown.part(".notice", has_text="The connection was lost").wait_for()
-    gate.set()
+    held.goes_on.set()
 
     with serve_widget(redis_url, int(url.rpartition(":")[2])):
         assert await shown.has_answers(1) == [LONG]
