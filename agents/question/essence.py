@@ -25,6 +25,7 @@ from envelope.conversation import (
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.specialists import ReviewScope
+from envelope.texts import primary_of, read_tag
 from llm.errors import ModelError
 from llm.port import Model, find_model
 from llm.tasks.question import (
@@ -42,7 +43,6 @@ question.
 """
 _SHORT_CHARACTERS = 14
 """The same for scripts that put no spaces between words."""
-_LANGUAGE = re.compile("[a-z]{2,3}")
 _LIST_ITEM = re.compile(r"^\s{0,3}\d{1,2}[.)]\s", re.MULTILINE)
 DecidedBy = Literal["rules", "combined_call", "own_call"]
 
@@ -73,6 +73,7 @@ class Writes(MayAsk, frozen=True):
     conversation_act: ConversationAct | None = None
     answer_style: AnswerStyle = ""
     language: str = ""
+    texts_language: str = ""
     remaining_questions: tuple[str, ...] = ()
     decided_by: DecidedBy
     model_error: str = ""
@@ -211,9 +212,13 @@ def _list_changes(
         changes["conversation_act"] = act
     if found.style:
         changes["answer_style"] = found.style
-    if _LANGUAGE.fullmatch(found.answer_language):
-        changes["language"] = found.answer_language
-    return changes
+    return {**changes, **_choose_language(found.answer_language)}
+
+
+def _choose_language(wanted: str) -> dict[str, object]:
+    """Return the language in which the user wants the answer, and that of the texts around it."""
+    tag = read_tag(wanted)
+    return {"language": primary_of(tag), "texts_language": tag} if tag else {}
 
 
 def _check_act(reads: Reads, found: Understanding) -> ConversationAct | None:
@@ -259,9 +264,8 @@ def _rephrase(reads: Reads, found: Understanding, decided_by: DecidedBy) -> Writ
     earlier = list_earlier(reads.history)
     is_answered = _find_last_answer(reads.history) is not None
     declined = bool(reads.history) and reads.history[-1].outcome is not None and not is_answered
-    language = found.answer_language if _LANGUAGE.fullmatch(found.answer_language) else ""
-    changes: dict[str, object] = {"language": language} if language else {}
-    if not earlier or (declined and not language):
+    changes = _choose_language(found.answer_language)
+    if not earlier or (declined and not changes):
         return Writes(
             canonical_question=reads.text,
             context_type="new_topic",
