@@ -13,9 +13,9 @@ from pathlib import PurePosixPath
 import orjson
 from pydantic import TypeAdapter
 
+from knowledge.documents import furniture
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import NoDocumentError, NoTextError, WrongFormatError
-from knowledge.documents.furniture import remove_repeated
 from knowledge.documents.interchange import json_lines, zendesk
 from knowledge.documents.location import Location
 from knowledge.documents.page import Block, BlockKind, Page, Prepared
@@ -131,7 +131,8 @@ def read(item: Item, path: PurePosixPath, location: Location) -> Page:
     try:
         page = collect_pictures(_read(item, path.suffix.lower(), location), item.pictures)
         page = clean_page(page)
-        page = remove_repeated(page, location.repeated)
+        at_end = path.suffix.lower() in furniture.MARKUP
+        page = furniture.remove_repeated(page, location.repeated, at_end=at_end)
     except RecursionError as error:
         raise WrongFormatError("expected less nesting than found") from error
     if not page.blocks:
