@@ -209,8 +209,8 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("shows_drafts", bool, "whether the channel shows sentences before the answer is approved", NOBODY, (Role.RESPONSE,)),
     Attribute("history_summary", str, "a summary of the turns before `history`", MANAGER, (Role.TRANSLATION, Role.ESSENCE)),
     Attribute("history_kept", int, "number of stored turns of the conversation", MANAGER, MANAGER),
-    Attribute("preferences", Preferences, "the user's language, chosen or detected", MANAGER,
-              (Role.LANG, Role.COMMAND)),
+    Attribute("preferences", Preferences, "the language of the user, chosen or detected, and the form of answers that they chose", MANAGER,
+              (Role.LANG, Role.RESPONSE, Role.COMMAND)),
     Attribute("open_pause", Pause | None, "the open clarification; from the request if the client stores the conversation", MANAGER,
               (Role.TRANSLATION, Role.ESSENCE, Role.GUARDRAILS)),
     Attribute("pause_reply", PauseReply | None, "a typed reply to an open pause, from a channel that has one", NOBODY, MANAGER),
@@ -410,7 +410,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("suggested_actions", tuple[SuggestedAction, ...], "buttons a channel can show", (Role.CLARIFICATION,),
               MANAGER),
     Attribute("clarification_fallback", str, "the reason if the fixed text was used", (Role.CLARIFICATION,), NOBODY),
-    Attribute("remember_preferences", Preferences | None, "the preferences to store", (Role.COMMAND,), MANAGER),
+    Attribute("remember_preferences", Preferences | None, "what the user chose for all further answers", (Role.ESSENCE, Role.COMMAND), MANAGER),
     Attribute("forget", Literal["", "history", "all"], "the data to erase", (Role.COMMAND,), MANAGER),
 )
 # fmt: on

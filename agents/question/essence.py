@@ -19,6 +19,7 @@ from envelope.conversation import (
     ClarificationReason,
     ConversationAct,
     Pause,
+    Preferences,
     Turn,
     Understanding,
 )
@@ -72,6 +73,7 @@ class Writes(MayAsk, frozen=True):
     assumption: str = ""
     conversation_act: ConversationAct | None = None
     answer_style: AnswerStyle = ""
+    remember_preferences: Preferences | None = None
     language: str = ""
     remaining_questions: tuple[str, ...] = ()
     decided_by: DecidedBy
@@ -213,7 +215,20 @@ def _list_changes(
         changes["answer_style"] = found.style
     if _LANGUAGE.fullmatch(found.answer_language):
         changes["language"] = found.answer_language
+    if (chosen := _find_choice(found)) is not None:
+        changes["remember_preferences"] = chosen
     return changes
+
+
+def _find_choice(found: Understanding) -> Preferences | None:
+    """Return what the user wants of all further answers; None if they said nothing about it."""
+    if not (found.from_now_on or found.act is ConversationAct.PREFERENCE):
+        return None
+    language = found.answer_language if _LANGUAGE.fullmatch(found.answer_language) else None
+    chosen = Preferences(
+        language=language, explicit=language is not None, style=found.style or None
+    )
+    return None if chosen == Preferences() else chosen
 
 
 def _check_act(reads: Reads, found: Understanding) -> ConversationAct | None:
@@ -226,6 +241,8 @@ def _check_act(reads: Reads, found: Understanding) -> ConversationAct | None:
     if found.act is ConversationAct.WHY and is_answered:
         return None
     if found.act is ConversationAct.CORRECTION and not reads.history:
+        return None
+    if found.act is ConversationAct.PREFERENCE and _find_choice(found) is None:
         return None
     return found.act
 
@@ -261,6 +278,8 @@ def _rephrase(reads: Reads, found: Understanding, decided_by: DecidedBy) -> Writ
     declined = bool(reads.history) and reads.history[-1].outcome is not None and not is_answered
     language = found.answer_language if _LANGUAGE.fullmatch(found.answer_language) else ""
     changes: dict[str, object] = {"language": language} if language else {}
+    if (chosen := _find_choice(found)) is not None:
+        changes["remember_preferences"] = chosen
     if not earlier or (declined and not language):
         return Writes(
             canonical_question=reads.text,

@@ -341,6 +341,7 @@ def _take(
             act=None if more.act in {None, "exit"} else ConversationAct(str(more.act)),
             style=more.style,
             answer_language=more.answer_language,
+            from_now_on=more.from_now_on,
             signs=signs,
         ),
         decided_by="combined_call",

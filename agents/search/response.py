@@ -18,7 +18,7 @@ from citations.links import Allowed, keep_links, plain_line
 from citations.marking import map_marks, read_marks, remove_marks
 from citations.proof import CitedSource, SourceTexts
 from citations.sources import collect_allowed, references_of, with_addresses
-from envelope.conversation import AnswerStyle, ClarificationReason, Turn
+from envelope.conversation import AnswerStyle, ClarificationReason, Preferences, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.run import DraftPublisher
@@ -77,6 +77,7 @@ class Reads(BaseModel, frozen=True):
     judged_answer: WrittenAnswer | None = None
     assumption: str = ""
     answer_style: AnswerStyle = ""
+    preferences: Preferences = Preferences()
     within_scope: bool = False
     shows_drafts: bool = False
     search_quality: Literal["excellent", "good", "poor"] = "good"
@@ -213,7 +214,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             today=self._now().date().isoformat(),
             history=tuple(_turn(turn) for turn in reads.history),
             assumption=reads.assumption,
-            style=reads.answer_style,
+            style=reads.answer_style or reads.preferences.style or "",
             analysis=reads.quality_analysis,
             earlier=self._recall_earlier(reads),
             attempt=reads.attempt,

@@ -55,6 +55,7 @@ Act = Literal[
     "why",
     "rephrase",
     "correction",
+    "preference",
     "exit",
 ]
 """What a turn can do besides asking something new; `exit` gives the desk's open question up."""
@@ -86,9 +87,12 @@ class EssenceOutput(BaseModel, frozen=True):
         default=(), description="only of a turn with several questions: each in English"
     )
     act: Act | None = Field(default=None, description="only if the turn asks nothing new")
-    style: AnswerStyle = Field(default="", description="only with `rephrase`")
+    style: AnswerStyle = Field(default="", description="only if the user asks for a form")
     answer_language: str = Field(
         default="", description="only if the user asks for a language: its ISO 639-1 code"
+    )
+    from_now_on: bool = Field(
+        default=False, description="whether these two hold for all further answers"
     )
     assumption: str = Field(
         default="", description="only if the user wants an answer without choosing"
@@ -189,9 +193,12 @@ class RareDetails(BaseModel, frozen=True):
         default="", description="unless within: what is unclear, or why it is outside"
     )
     act: Act | None = Field(default=None, description="only if the turn asks nothing new")
-    style: AnswerStyle = Field(default="", description="only with `rephrase`")
+    style: AnswerStyle = Field(default="", description="only if the user asks for a form")
     answer_language: str = Field(
         default="", description="only if the user asks for a language: its ISO 639-1 code"
+    )
+    from_now_on: bool = Field(
+        default=False, description="whether these two hold for all further answers"
     )
     assumption: str = Field(
         default="", description="only if the user wants an answer without choosing"

@@ -9,12 +9,25 @@ import pytest
 from broker.errors import BrokerUnavailableError
 from broker.settle_pipeline import LANES, SettlementPipeline
 from broker.values import ConsumerDemand, Delivery, Forward, FrameSend, Settled, Settlement
-from tests.broker.settle.settlement_examples import delivery
+from tests.support.broker_harness import question
 from tests.support.local_consumer import RecordingConsumer
 from tests.support.waiting import wait_until, yield_to_tasks
 
 Batch = Sequence[tuple[Delivery, Settlement]]
 ONWARD = Forward((FrameSend("search", b"next"),))
+
+
+def delivery(entry_id: str = "1-0", role: str = "manager", consumer: str = "w1") -> Delivery:
+    return Delivery(
+        entry_id=entry_id,
+        role=role,
+        shard=3,
+        consumer=consumer,
+        count=1,
+        question=question(),
+        frame=b"frame",
+        remaining_seconds=9.0,
+    )
 
 
 class GatedSettle:
