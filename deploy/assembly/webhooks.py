@@ -12,7 +12,6 @@ import structlog
 from config.settings import Settings
 from deploy.assembly.recording import connect_records, finding_gaps, keeps_records
 from envelope.question import Question
-from gateway.port import Feedback
 from knowledge.errors import KnowledgeError
 from memory.errors import MemoryUnavailableError
 from memory.http_state import RedisSessionStore
@@ -92,8 +91,7 @@ async def sending_webhooks(runtime: "Runtime") -> AsyncIterator[None]:
         found = (await sessions.feedback(question)).get(question.message_id)
         if found is None:
             return None
-        feedback = Feedback.model_validate_json(found)
-        return feedback.rating, feedback.reason
+        return found.rating, found.reason
 
     sender = WebhookSender(
         list_endpoints(settings),

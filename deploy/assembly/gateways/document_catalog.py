@@ -54,6 +54,7 @@ from knowledge.documents.folder import ARCHIVE, display_name, is_left_out
 from knowledge.documents.formats import SUFFIXES, explain_skip
 from knowledge.errors import IndexUnavailable, KnowledgeError
 from knowledge.index.port import Index
+from knowledge.language.scripts import choose_script
 from knowledge.sections import document_of, read_document
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ class IndexedDocuments:
         return ReadableDocument(
             title=found.title,
             crumbs=found.crumbs,
-            language=found.language,
+            language=choose_script(found.language, (one.text for one in found.sections)),
             sections=tuple(
                 ReadableSection(
                     one.heading_path,
