@@ -229,18 +229,6 @@ MUTATIONS = (
         seed=15,
     ),
     Mutation(
-        "take: the entries that wait on the stream are skipped",
-        rule="waiting-entries-are-taken-first",
-        how=Give("false"),
-        seed=0,
-    ),
-    Mutation(
-        "take: a delivered entry is new to the group",
-        rule="delivered-entry-is-not-new",
-        how=remove,
-        seed=0,
-    ),
-    Mutation(
         "recover: entries that arrived are handed back as well",
         rule="known-entries-stay-with-consumer",
         how=never,

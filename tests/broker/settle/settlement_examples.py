@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker.settlement import BrokerLimits, ScriptCall, SettleBatch
+from broker.transport.scripts import LuaScript
 from broker.values import (
     LONG_FRAME,
     BaseFrame,
@@ -138,10 +139,10 @@ def examples() -> dict[str, list[tuple[Delivery, Settlement]]]:
     }
 
 
-def pack(batch: list[tuple[Delivery, Settlement]]) -> ScriptCall:
-    """Return the call that settles a batch."""
+def pack(batch: list[tuple[Delivery, Settlement]]) -> tuple[LuaScript, ScriptCall]:
+    """Return the script and the call that settle a batch."""
     packed = SettleBatch(3, LIMITS, jitter=lambda: 0.5, wants=WANTS)
     for taken, settlement in batch:
         forgets = FORGOTTEN if isinstance(settlement, Finish) and settlement.forget else ()
         packed.add(taken, settlement, forgets)
-    return packed.call(("manager", "search", "quality"))
+    return packed.script, packed.call(("manager", "search", "quality"))

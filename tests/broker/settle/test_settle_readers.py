@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Collection
 from importlib.resources import files
 from typing import Any
 
@@ -11,66 +12,75 @@ from fakeredis import FakeRedis
 from broker import settle_script
 from broker.keys import shard_keys
 from broker.settle_script import (
+    FORWARD,
     KINDS,
     RECORD_FIELDS,
     SETTLE,
     Group,
+    SettlementKind,
     names_of,
     pack_header,
-    pack_shard,
+    pack_letters,
+    pack_streams,
     render_header,
 )
-from broker.settlement import ScriptCall
+from broker.transport.scripts import LuaScript
+from broker.values import Forward
 from tests.broker.settle.settlement_examples import LIMITS, WANTS, delivery, examples, pack
 
 FOLDER = files("broker") / "lua"
-BODY = (FOLDER / "settle.lua").read_text("utf-8")
+BODY = "".join(
+    (FOLDER / f"{name}.lua").read_text("utf-8")
+    for name in ("forward", "other_settlements", "settle")
+)
 PRELUDE = (FOLDER / "prelude.lua").read_text("utf-8")
-BRANCHES = (FOLDER / "branches.lua").read_text("utf-8")
+CLOSING = (FOLDER / "closing.lua").read_text("utf-8")
 GROUPS = [name for name in vars(settle_script) if name.startswith("pack_")]
 READ = """
-unfold()
-local shard = read_shard()
-local demands, settlements = {}, {}
-for place = 1, arg() do
+local shard = read_streams()
+if WHOLE then
+  read_whole(shard)
+end
+local demands, settlements, places = {}, {}, {}
+for place = 1, tonumber(arg()) do
   demands[place] = read_demand()
 end
-local lists = {}
-for place = next_arg + 1, #args do
-  lists[#lists + 1] = args[place]
+while next_arg < #ARGV do
+  local header = read_header()
+  places[#places + 1] = { header, next_key, next_arg }
+  next_key, next_arg = next_key + header.key_count, next_arg + header.argument_count
 end
-for place, one in ipairs(lists) do
-  local key_end = next_key + one[HEADER.key_count]
-  local kind, journal_end = one[HEADER.kind], HEADER_LENGTH + one[HEADER.journal_fields]
-  local keys = read_keys[kind](one[HEADER.question])
-  if one[HEADER.branch] ~= '' then
+for place, one in ipairs(places) do
+  local header = one[1]
+  next_key, next_arg = one[2], one[3]
+  local kind = header.kind
+  local key_end, argument_end = next_key + header.key_count, next_arg + header.argument_count
+  local keys = read_keys[kind](header.question)
+  if header.branch ~= '' then
     keys.frames = keys.frames or key()
   end
-  local found = { keys = keys, header = {}, sends = {}, writes = {} }
-  for name, at in pairs(HEADER) do
-    found.header[name] = one[at]
-  end
-  read(one, journal_end)
+  local found = { keys = keys, header = header, sends = {}, writes = {} }
+  next_arg = next_arg + header.journal_fields
   found.arguments = read_arguments[kind]()
-  for number = 1, found.arguments.sends or 0 do
+  for number = 1, tonumber(found.arguments.sends or 0) do
     found.sends[number] = read_send()
   end
-  for number = 1, found.arguments.branches or 0 do
+  for number = 1, tonumber(found.arguments.branches or 0) do
     found.branches = found.branches or {}
     found.branches[number] = read_branch()
   end
-  for number = 1, found.arguments.memory_writes or 0 do
+  for number = 1, tonumber(found.arguments.memory_writes or 0) do
     local write = read_memory_write()
     found.writes[number] = write
     next_arg = next_arg + write.values
   end
   if kind == 'finish' and found.arguments.forget ~= '' then
     found.forgotten = {}
-    for number = 1, arg() do
+    for number = 1, tonumber(arg()) do
       found.forgotten[number] = read_forgotten()
     end
   end
-  found.is_read_whole = next_key == key_end and next_arg == #one
+  found.is_read_whole = next_key == key_end and next_arg == argument_end
   settlements[place] = found
 end
 return cjson.encode({ demands = demands, settlements = settlements, ttl = shard.ttl,
@@ -79,10 +89,12 @@ return cjson.encode({ demands = demands, settlements = settlements, ttl = shard.
 """Reads a call with the readers of the script, as the script does, and returns all by name."""
 
 
-def read_back(call: ScriptCall) -> dict[str, Any]:
-    """Return what the Lua readers find in a call."""
-    text = "\n".join((PRELUDE, render_header(), READ))
-    answer: Any = FakeRedis().eval(text, len(call.keys), *call.keys, *call.fold())
+def read_back(name: str) -> dict[str, Any]:
+    """Return what the Lua readers find in the call of an example."""
+    script, call = pack(examples()[name])
+    whole = f"local WHOLE = {'true' if script is SETTLE else 'false'}"
+    text = "\n".join((whole, PRELUDE, CLOSING, render_header(KINDS.values()), READ))
+    answer: Any = FakeRedis().eval(text, len(call.keys), *call.keys, *call.args)
     found: dict[str, Any] = json.loads(answer)
     return found
 
@@ -93,20 +105,20 @@ def names_after(variable: str) -> set[str]:
 
 
 def read_record_fields(name: str, place: int = 0) -> dict[str, Any]:
-    settlement: dict[str, Any] = read_back(pack(examples()[name]))["settlements"][place]
+    settlement: dict[str, Any] = read_back(name)["settlements"][place]
     return settlement
 
 
 @pytest.mark.parametrize("name", list(examples()))
 def test_lua_reads_every_settlement_to_its_end(name: str) -> None:
-    settlements = read_back(pack(examples()[name]))["settlements"]
+    settlements = read_back(name)["settlements"]
 
     assert len(settlements) == len(examples()[name])
     assert all(found["is_read_whole"] for found in settlements)
 
 
 def test_lua_reads_the_shard_and_the_demands_under_their_names() -> None:
-    found = read_back(pack(examples()["forward"]))
+    found = read_back("finish")
 
     assert found["ttl"] == str(LIMITS.ttl_ms)
     assert (found["cap"], found["letters_ttl"]) == (
@@ -115,7 +127,7 @@ def test_lua_reads_the_shard_and_the_demands_under_their_names() -> None:
     )
     assert found["letters"] == shard_keys(3).letters
     assert found["demands"] == [
-        {"role": want.role, "consumer": want.consumer, "slots": want.slots} for want in WANTS
+        {"role": want.role, "consumer": want.consumer, "slots": str(want.slots)} for want in WANTS
     ]
 
 
@@ -125,7 +137,7 @@ def test_lua_reads_a_header_under_its_names() -> None:
     header = read_record_fields("a mixed batch", 2)["header"]
 
     assert (header["kind"], header["role"], header["entry_id"]) == ("retry", "manager", "3-0")
-    assert (header["consumer"], header["delivery_count"]) == (taken.consumer, taken.count)
+    assert (header["consumer"], header["delivery_count"]) == (taken.consumer, str(taken.count))
     assert set(header) == set(names_of(pack_header))
 
 
@@ -136,7 +148,7 @@ def test_lua_reads_a_finish_under_its_names() -> None:
     assert found["keys"]["results"] == "rd:{3}:results:chat"
     assert found["keys"]["tombstone"].startswith("rd:{3}:tombstone:")
     assert [write["key"] for write in found["writes"]] == [f"rd:{{3}}:mem:{n}" for n in "abcd"]
-    assert [write["keep"] for write in found["writes"]] == [10, 0, 0, 0]
+    assert [write["keep"] for write in found["writes"]] == ["10", "0", "0", "0"]
 
 
 def test_lua_reads_forgotten_messages_under_their_names() -> None:
@@ -151,8 +163,8 @@ def test_lua_reads_a_scatter_and_its_branches_under_their_names() -> None:
     found = read_record_fields("scatter")
 
     assert found["arguments"] == {
-        "join": "#0", "role": "manager", "frame": "goes on", "need": 1, "at_once": 1,
-        "duration_ms": 2500, "watch": "", "watch_frame": "", "branches": 2,
+        "join": "#0", "role": "manager", "frame": "goes on", "need": "1", "at_once": "1",
+        "duration_ms": "2500", "watch": "", "watch_frame": "", "branches": "2",
     }  # fmt: skip
     assert found["branches"][1] == {"path": "t2", "role": "quality", "frame": "2"}
     assert found["keys"]["frames"].startswith("rd:{3}:frames:")
@@ -190,23 +202,45 @@ def test_lua_reads_the_base_of_a_frame(name: str, form: str, base: str) -> None:
     assert ("frames" in send) == (form == "kept")
 
 
-def test_the_readers_in_the_script_are_those_of_the_layout() -> None:
-    assert SETTLE.text == "\n".join((PRELUDE, BRANCHES, render_header(), BODY))
+@pytest.mark.parametrize(
+    ("script", "kinds"), [(SETTLE, KINDS.values()), (FORWARD, [KINDS[Forward]])]
+)
+def test_the_readers_in_the_script_are_those_of_the_layout(
+    script: LuaScript, kinds: Collection[SettlementKind]
+) -> None:
+    assert script.text.startswith(f"{PRELUDE}\n{render_header(kinds)}\n")
 
 
-def test_the_prelude_reads_the_shard_in_the_order_in_which_it_is_packed() -> None:
-    reader = PRELUDE[PRELUDE.index("local function read_shard") :]
-    reader = reader[: reader.index("\nend")]
-    keys, shard = re.findall(r"(\w+) = key\(\)", reader), shard_keys(0)
+@pytest.mark.parametrize(
+    ("name", "script"),
+    [("forward", FORWARD), ("forward in a branch", FORWARD), ("retry", SETTLE),
+     ("a mixed batch", SETTLE)],
+)  # fmt: skip
+def test_a_batch_that_only_forwards_is_settled_by_the_short_script(
+    name: str, script: LuaScript
+) -> None:
+    assert pack(examples()[name])[0] is script
 
-    assert [getattr(shard, name) for name in keys] == list(shard.all)
-    assert (*re.findall(r"(\w+) = arg\(\)", reader), "roles") == names_of(pack_shard)
+
+def test_lua_reads_the_shard_in_the_order_in_which_it_is_packed() -> None:
+    streams = PRELUDE[PRELUDE.index("local function read_streams") :]
+    shard = CLOSING[CLOSING.index("local function read_whole") :]
+    shard = shard[: shard.index("\nend")]
+    names = [
+        name
+        for line in re.findall(r"shard\..+ = ", shard)
+        for name in re.findall(r"shard\.(\w+)", line)
+    ]
+
+    assert [getattr(shard_keys(0), name) for name in names[:-2]] == list(shard_keys(0).all)
+    assert tuple(names[-2:]) == names_of(pack_letters)
+    assert (*re.findall(r"(\w+) = arg\(\)", streams), "roles") == names_of(pack_streams)
 
 
 @pytest.mark.parametrize(
     ("variable", "groups"),
     [
-        ("HEADER", [settle_script.pack_header]),
+        ("one", [settle_script.pack_header, lambda first_key, first_arg: ()]),
         ("demand", [settle_script.pack_demand]),
         ("forward", [settle_script.pack_forward]),
         ("send", [settle_script.pack_send, settle_script.pack_base, settle_script.pack_frames_key]),
@@ -242,7 +276,6 @@ def test_a_group_is_sent_in_the_order_of_its_parameters(group: str) -> None:
 
 
 def test_every_kind_of_settlement_has_its_lua() -> None:
-    # `forward`, `retry`, `finish` and `bury` are functions of the table `settle`.
     assert set(re.findall(r"^function settle\.(\w+)", BODY, re.MULTILINE)) == {
         kind.name for kind in KINDS.values()
     }
