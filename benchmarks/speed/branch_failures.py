@@ -26,7 +26,7 @@ from agents.agent import Agent
 from benchmarks.speed.branches import Shape, make_flow
 from benchmarks.speed.redis_server import private_redis
 from benchmarks.speed.refdesk_flow import PLACES, IdleAgent, NoTexts
-from broker.maintenance.lease_renewer import LeaseRenewal
+from broker.lease_renewer import LeaseRenewal
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from envelope.outcome import HopOutcome, Wrote

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from agents.agent import Agent
 from agents.roster import AGENTS
-from broker.maintenance.lease_renewer import InLoopRenewal, LeaseRenewal
+from broker.lease_renewer import InLoopRenewal, LeaseRenewal
 from broker.redis_broker import RedisBroker
 from envelope.conversation import Pause, Preferences, Turn
 from envelope.outcome import Wrote

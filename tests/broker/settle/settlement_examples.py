@@ -82,7 +82,8 @@ def examples() -> dict[str, list[tuple[Delivery, Settlement]]]:
     """Return batches by name; each is one call."""
     notice = FrameSend("manager", b"notice")
     deaths = (Death("w8", 1.5), Death("w9", 2.25))
-    whole, changed = FixedFrame("a"), FixedFrame("b")
+    whole: Any = FixedFrame("a")
+    changed: Any = FixedFrame("b")
     base = BaseFrame("submitted", whole, len(whole.encode()))
     scatter = ScatterBranches(
         "#0",

@@ -13,7 +13,7 @@ from functools import partial
 from multiprocessing import connection
 from typing import Any
 
-from broker.maintenance.lease_renewer import LeaseRenewal
+from broker.lease_renewer import LeaseRenewal
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from broker.values import Delivery, Finish, FrameSend, Retry, Settlement
