@@ -80,6 +80,9 @@ class FakeDesk:
             raise ValueError("Expected a document.")
         self.done.append(("upload", assistant, name, data))
 
+    def forget_source(self, assistant: Assistant, place: str) -> bool:
+        raise NotImplementedError
+
     async def remove_source(self, assistant: Assistant, place: str) -> int:
         self.done.append(("remove", assistant, place))
         return 1
