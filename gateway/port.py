@@ -90,6 +90,7 @@ class CatalogEntry:
     version: str = ""
     groups: tuple[str, ...] = ()
     content_hash: str = ""
+    groups_chosen: bool = False
 
 
 @dataclass(frozen=True, slots=True)

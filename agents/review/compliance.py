@@ -137,7 +137,8 @@ class _Material:
 
     def find_closest(self, rule: Requirement, most: int) -> tuple[Passage, ...]:
         """Return the passages closest to a requirement, to what fulfils it, and what breaks it."""
-        asked = " ".join((*rule.place.heading_path, rule.statement))
+        # The statement is in the language of the reader, the quotation in that of the law.
+        asked = " ".join((*rule.place.heading_path, rule.quotation))
         found = [self.search.find(asked, self.language_of(rule), most, _read_subject(rule.place))]
         found += [self.search.find(one, self.language, most) for one in rule.wordings]
         return tuple({one.id: one for own in found for one in own}.values())
@@ -447,7 +448,7 @@ def _choose_rules(own: Sequence[Passage], material: _Material) -> tuple[Requirem
     if sum(len(one.statement) for one in material.rules) <= _RULE_CHARACTERS:
         return material.rules
     worded = [
-        Passage(one.id, one.place, " ".join((one.statement, *one.wordings)), material.language)
+        Passage(one.id, one.place, " ".join((one.quotation, *one.wordings)), material.language)
         for one in material.rules
     ]
     search = PassageSearch(worded)

@@ -47,13 +47,21 @@ from llm.tasks.review import (
 
 _LONGEST_REASON = 300
 _NO_TEXT = "no text"
+INTRODUCTION = "it stands above the first heading, as an introduction"
+"""The reason of a unit that is not listed without a model."""
 UNREAD = "the model did not state its requirement"
 """The reason of a unit that a model has neither listed nor set aside."""
 
 
 def list_units_as_requirements(units: Iterable[RuleUnit]) -> Extraction:
-    """Return every unit with text as one requirement, in order, for use without a model."""
-    own = [one for one in units if one.text.strip()]
+    """Return every unit with text as one requirement, in order, for use without a model.
+
+    What stands above the first heading of a law in one document introduces it: it is accounted for,
+    and is no requirement.
+    """
+    texts = [one for one in units if one.text.strip()]
+    above = _count_introduction(texts)
+    own = texts[above:]
     return Extraction(
         requirements=tuple(
             Requirement(
@@ -67,11 +75,24 @@ def list_units_as_requirements(units: Iterable[RuleUnit]) -> Extraction:
             )
             for number, unit in enumerate(own, start=1)
         ),
-        units=tuple(
-            UnitAccount(unit_id=unit.unit_id, requirement_ids=(f"REQ-{number:03d}",))
-            for number, unit in enumerate(own, start=1)
+        units=(
+            *(UnitAccount(unit_id=one.unit_id, reason=INTRODUCTION) for one in texts[:above]),
+            *(
+                UnitAccount(unit_id=unit.unit_id, requirement_ids=(f"REQ-{number:03d}",))
+                for number, unit in enumerate(own, start=1)
+            ),
         ),
     )
+
+
+def _count_introduction(units: Sequence[RuleUnit]) -> int:
+    """Return how many units stand above the first heading; 0 where there is none.
+
+    A law with a file for each article has no introduction: the text below a title is the article.
+    """
+    if len({one.document_id for one in units}) > 1:
+        return 0
+    return next((place for place, one in enumerate(units) if one.heading_path), 0)
 
 
 def list_unaccounted(

@@ -54,12 +54,12 @@ async def announce_event(
         await client.aclose()
 
 
-async def announce_failed_source(runtime: "Runtime", source: str, error: Exception) -> None:
+async def announce_failed_source(runtime: "Runtime", source: str, failure: str) -> None:
     """Announce that a source could not be read, once a day; if that cannot be stored, log it."""
     from notifications.webhooks import SOURCE_FAILED
 
     settings, day = runtime.settings, datetime.now(UTC).date().isoformat()
-    data: dict[str, JsonValue] = {"source": source, "error": str(error)[:LONGEST_ERROR]}
+    data: dict[str, JsonValue] = {"source": source, "error": failure[:LONGEST_ERROR]}
     try:
         await announce_event(
             runtime,

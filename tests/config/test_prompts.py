@@ -94,6 +94,7 @@ _OURS = frozenset(
         "domain_scope",
         "strictness",
         "language_name",
+        "loop.index",
         "most_calls",
         "most_results",
         "most_workers",

@@ -7,6 +7,7 @@ from typing import Any
 
 from broker.errors import BrokerUnavailableError
 from config.texts import FixedTexts, load_texts
+from envelope.question import Question
 from gateway.chat.connector import ChatChannel
 from gateway.chat.delivery import ELLIPSIS
 from gateway.chat.people import People, PersonLimits
@@ -17,6 +18,7 @@ from gateway.port import HandOver
 from memory.chat_state import RedisPushMemory
 from memory.errors import MemoryUnavailableError
 from memory.http_state import RedisRates
+from tests.support.fake_channel import make_incoming
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
@@ -78,6 +80,13 @@ async def open_connector(
             yield connector
     finally:
         await broker.close()
+
+
+async def say(connector: ChatChannel, id_: str, text: str, order: float, **fields: str) -> Question:
+    """Have a message of the conversation `c` taken in, or of another; return its question."""
+    question = connector.name_question(fields.pop("conversation", "c"), id_)
+    await connector.intake.accept(make_incoming(question, text, order, **fields))
+    return question
 
 
 def memory_of(harness: WorkerHarness, channel: str) -> RedisPushMemory:

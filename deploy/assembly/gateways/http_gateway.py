@@ -34,10 +34,12 @@ from gateway.http.context import HttpChannel
 from gateway.http.links import SourceLinks
 from gateway.http.routes.catalog import Catalog, gaps_router
 from gateway.http.routes.documents import reader_router
+from gateway.http.routes.people import people_router
 from gateway.http.routes.review_form import ReviewEstimate
 from gateway.http.routes.reviews import EstimateReview, ReviewParts, estimate_nothing
 from gateway.http.routes.sources import sources_router
 from gateway.http.visitors import VisitorLimits, Visitors
+from gateway.people import PersonalData
 from gateway.person_tokens import PersonIssuer, PersonTokens
 from gateway.port import SearchableLibrary
 from gateway.signing_keys import SigningKeys, check_address
@@ -159,6 +161,12 @@ async def open_http_app(
         catalog = OwnedCatalog(settings, runtime.broker, opened)
         others.append(Catalog(channel, catalog).router())
         gate = make_gate(settings, client)
+        people = PersonalData(
+            records,
+            RedisPeople(client, lambda one: settings.memory_seconds_of(one.tenant, one.assistant)),
+            partial(erase, channel.eraser, channel.conversations),
+        )
+        others.append(people_router(channel, people))
         parts = await stack.enter_async_context(open_parts(runtime, client, records, catalog))
         others.append(
             console_router(
@@ -169,12 +177,7 @@ async def open_http_app(
                     provider=make_provider(settings),
                     parts=[
                         *parts.pages,
-                        PeoplePages(
-                            records,
-                            keys,
-                            partial(erase, channel.eraser, channel.conversations),
-                            RedisPeople(client, lambda _question: 1).forget,
-                        ),
+                        PeoplePages(people, keys),
                     ],
                     concerns=parts.concerns,
                     unavailable=stores,

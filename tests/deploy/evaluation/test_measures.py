@@ -12,13 +12,18 @@ from deploy.errors import CommandError
 from deploy.evaluation.desk_run import AskedCase, CallTotals
 from deploy.evaluation.golden import GoldenCase
 from deploy.evaluation.measures import AnswerMeasure, is_page, measure_answer
+from deploy.evaluation.sentences import says, split_covered
 from deploy.evaluation.summaries import MeasuredVariant, summarize
 from llm.errors import ModelUnavailable
 from llm.tasks.search import JudgeOutput
 from tests.support.scripted_model import ScriptedModel
 
 LIMIT, KEYS = "An account may make 50 requests per second.", "All keys share the limit."
+
+
 EVIDENCE = {1: f"API limits\n{LIMIT}", 2: f"API keys\n{KEYS}"}
+
+
 CASE = GoldenCase(id="limit", question="How many requests?", must_say=(("50 requests",),))
 
 
@@ -193,3 +198,67 @@ async def test_passages_of_the_search_claim_nothing_and_are_measured_by_what_the
     measure = await measure_answer(make_asked_case(LIMIT, case, answered_by="search"))
 
     assert (measure.verdict, measure.sentences, measure.cited) == ("useful", (), None)
+
+
+def covers(answer: str, language: str = "en") -> list[tuple[int, ...]]:
+    return [sentence.cites for sentence in split_covered(answer, language)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "cites"),
+    [
+        ("It is fast. It is small. [2]", [(2,), (2,)]),
+        ("It is fast. [1] It is small.", [(1,), ()]),
+        ("It is fast.\n\nIt is small. [1]", [(), (1,)]),
+        ("Do this:\n\n1. Open it.\n2. Close it. [3]", [(3,), (3,)]),
+        ("Run this. [1]\n\n```\nmake it\n```", [(1,), (1,)]),
+        ("```\nmake it\n```\n\n[2]", [(2,)]),
+        ("| a | b |\n|---|---|\n| 1 | 2 |\n\n[1][2]", [(1, 2)]),
+        ("Yes.\n\nIt is so. [1]", [(1,)]),
+        ("# A heading\n\nIt is so. [1]", [(1,)]),
+    ],
+)
+def test_a_citation_covers_what_it_stands_under(answer: str, cites: list[tuple[int, ...]]) -> None:
+    assert covers(answer) == cites
+
+
+def test_what_the_desk_itself_says_about_an_answer_needs_no_source() -> None:
+    assert covers("I assume that you mean: the console\n\nIt is so. [1]") == [(1,)]
+    assert covers("Ich nehme an, dass es so ist.\n\nSo ist es. [1]", "de") == [(), (1,)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "statement"),
+    [
+        ("An account may make **50 requests**\nper second. [1]", ("50 requests per second",)),
+        ("It is valid for seven days.", ("7 days", "seven days")),
+        ("Set `must_say` to *True*.", ("must_say to true",)),
+        ("Up to 1,000 rows.", ("1000 rows",)),
+        ("It costs 0.004 EUR.", ("0.004 EUR",)),
+        ("From 21:00\u201308:00 it waits.", ("21:00-08:00",)),
+        ("条件は8個までです。", ("8個",)),
+        ("It is 7[1] days.", ("7 days",)),
+    ],
+)
+def test_a_statement_is_found(answer: str, statement: tuple[str, ...]) -> None:
+    assert says(answer, statement)
+
+
+@pytest.mark.parametrize(
+    ("answer", "statement"),
+    [
+        ("150 requests", ("50",)),
+        ("50.5 requests", ("50",)),
+        ("3.50 EUR", ("50",)),
+        ("Nothing is known.", ("no", "not")),
+        ("extra_forbidden", ("forbid",)),
+        ("my_alias", ("alias",)),
+        ("It is in source [7].", ("7",)),
+        ("", ("anything",)),
+        ("anything", ("**",)),
+    ],
+)
+def test_a_part_of_a_word_or_a_number_is_no_statement(
+    answer: str, statement: tuple[str, ...]
+) -> None:
+    assert not says(answer, statement)

@@ -60,16 +60,10 @@ class ErasureDriver:
 
     async def under_way(self, tasks: asyncio.TaskGroup) -> None:
         """Have a question worked on, with a paid answer that others share, and one behind it."""
-        reached = asyncio.Event()
-
-        async def hold(_reads: Any) -> dict[str, Any]:
-            reached.set()
-            await self.goes_on.wait()
-            return {"canonical_question": f"late {self.word}"}
-
-        self.harness.script.next(Role.ESSENCE, hold)
+        held = self.harness.script.hold(Role.ESSENCE, canonical_question=f"late {self.word}")
+        self.goes_on = held.goes_on
         tasks.create_task(self.ask(f"Now {self.word}?", "m4"))
-        await reached.wait()
+        await held.reached.wait()
         await self.share("m4")
         tasks.create_task(self.ask(f"And then {self.word}?", "m5"))
         await wait_until(lambda: self.harness.client.exists("rd:{0}:conversation:acme/docs/c1"))
