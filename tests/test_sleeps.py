@@ -21,6 +21,7 @@ EXCEPTIONS = {
     "tests/faults/test_redis_half_open.py": "a server hangs for this long",
     "tests/faults/timing/__main__.py": "questions arrive at a rate, kills at a random time",
     "tests/faults/timing/scripted_process.py": "an agent works for this long",
+    "tests/gateway/http/resuming_client.py": "a client waits before it connects again",
     "tests/support/model_server.py": "a vendor pauses between two events",
 }
 """Modules that sleep because the duration is the fault or the load. None of them waits so."""
