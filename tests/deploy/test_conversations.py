@@ -266,9 +266,7 @@ async def test_clear_history_forgets_what_was_said_and_keeps_the_language(
     assert reply["language"] == "de"
 
 
-async def test_a_chosen_language_wins_over_the_language_of_a_question(
-    open_app: OpenApp,
-) -> None:
+async def test_a_chosen_language_wins_over_the_language_of_a_question(open_app: OpenApp) -> None:
     async with open_app() as harness:
         driver = harness.driver()
         chosen = await driver.say("/set_language Russian")

@@ -232,8 +232,7 @@ async def test_another_conversation_never_sees_the_document(client: httpx.AsyncC
     document = review["documents"][0]["id"]
 
     reply = await client.post(
-        REVIEWS,
-        json={"document": document, "against": ["laws/privacy"], "conversation_id": "c2"},
+        REVIEWS, json={"document": document, "against": ["laws/privacy"], "conversation_id": "c2"}
     )
 
     assert (reply.status_code, reply.json()["error"]["code"]) == (404, "unknown_document")
