@@ -252,19 +252,6 @@ async def test_a_person_without_the_groups_sees_neither_review_nor_document(
     assert len((await legal.get(documents)).json()["documents"]) == 1
 
 
-async def test_a_visitor_of_a_website_starts_no_review(server: HttpServerFixture) -> None:
-    visitor = await server.visitor(await server.public())
-
-    refused = [
-        await visitor.client.post(REVIEWS, params=UPLOAD, content=FAULTY),
-        await visitor.client.post(
-            f"{visitor.path}/documents", params={"name": "a.md"}, content=FAULTY
-        ),
-    ]
-
-    assert [one.status_code for one in refused] == [403, 403]
-
-
 @pytest.mark.parametrize("path", [f"{REVIEWS}?name=a.md&against=laws", "{own}/documents?name=a.md"])
 async def test_a_visitor_of_a_website_is_refused_before_a_document_is_read(
     server: HttpServerFixture, path: str
@@ -317,24 +304,3 @@ async def test_an_unknown_review_is_unknown(client: httpx.AsyncClient, name: str
     assert (await client.get(f"{REVIEWS}/{name}")).status_code == 404
     assert (await client.post(f"{REVIEWS}/{name}/cancel")).status_code == 404
     assert (await client.get(f"{REVIEWS}/{name}/events")).status_code == 404
-
-
-async def test_the_description_of_the_interface_has_reviews_and_what_they_answer(
-    client: httpx.AsyncClient,
-) -> None:
-    schema = (await client.get("/openapi.json")).json()
-
-    started = schema["paths"][REVIEWS]["post"]
-    assert set(started["requestBody"]["content"]) == {
-        "application/json",
-        "application/octet-stream",
-    }
-    assert {"202", "404", "409", "413", "415", "429"} <= set(started["responses"])
-    assert {"name", "against", "Idempotency-Key"} <= {one["name"] for one in started["parameters"]}
-    assert {f"{REVIEWS}/{{review_id}}{rest}" for rest in ("", "/events", "/cancel", "/report")} <= (
-        set(schema["paths"])
-    )
-    assert (
-        "202"
-        in schema["paths"]["/v1/conversations/{conversation_id}/messages"]["post"]["responses"]
-    )
