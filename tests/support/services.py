@@ -40,18 +40,14 @@ def any_text(value: str) -> bool:
 _PAGED = {"cursor": any_text, "limit": at_most(250, 1)}
 _STARTED = {"start": at_most(10**6)}
 CONFLUENCE: Mapping[str, Mapping[str, Check]] = {
-    r"/wiki/api/v2/spaces": {
-        "keys": any_text,
-        "status": one_of("current", "archived"),
-        **_PAGED,
-    },
+    r"/wiki/api/v2/spaces": {"keys": any_text, "status": one_of("current", "archived"), **_PAGED},
     r"/wiki/api/v2/spaces/\d+/pages": {
         "status": one_of("current", "archived", "deleted", "trashed"),
         **_PAGED,
     },
     r"/wiki/api/v2/spaces/\d+/permissions": _PAGED,
     r"/wiki/api/v2/pages/\d+": {
-        "body-format": one_of("storage", "atlas_doc_format", "view", "export_view"),
+        "body-format": one_of("storage", "atlas_doc_format", "view", "export_view")
     },
     r"/wiki/api/v2/pages/\d+/attachments": {
         "status": one_of("current", "archived", "trashed"),
@@ -319,12 +315,7 @@ class Wiki:
     def attach(self, page: str, identity: str, name: str, data: bytes, version: int = 1) -> None:
         """Attach a file to a page."""
         path = f"/wiki/api/v2/pages/{page}/attachments"
-        one = {
-            "id": identity,
-            "title": name,
-            "fileSize": len(data),
-            "version": {"number": version},
-        }
+        one = {"id": identity, "title": name, "fileSize": len(data), "version": {"number": version}}
         self.service.answers[path] = [*self.service.answers[path], one]
         place = f"/wiki/rest/api/content/{page}/child/attachment/{identity}/download"
         self.service.answers[place] = data
