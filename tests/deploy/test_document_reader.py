@@ -10,7 +10,7 @@ from deploy.assembly.knowledge import make_embedder
 from knowledge.errors import IndexMismatch
 from knowledge.index.embedded import EdgeEngine
 from knowledge.index.points import layout
-from tests.knowledge.searching.test_layout import write_earlier_manifest
+from tests.knowledge.searching.test_index_contract import write_earlier_manifest
 from tests.support.app_harness import settings_of
 
 
