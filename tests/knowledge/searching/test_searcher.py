@@ -103,6 +103,31 @@ async def test_a_slip_is_corrected_by_the_words_of_the_documents(
     assert pages(findings)[0] in {"accounts", "more"}
 
 
+@pytest.mark.parametrize(
+    ("question", "language", "corrected"),
+    [
+        ("Wie lange dauert das?", "de", None),
+        ("What is the ranger of numbers?", "en", "What is the range of numbers?"),
+        ("Номера: rangee", "ru", "Номера: range"),
+    ],
+)
+async def test_a_word_is_no_slip_in_a_word_of_another_language(
+    searcher: LevelSearcher,
+    fake_documents: Index,
+    question: str,
+    language: str,
+    corrected: str | None,
+) -> None:
+    await put(
+        fake_documents,
+        document("numbers", "The range of numbers."),
+        document("limits", "A range of limits."),
+        document("sammlung", "Hier steht etwas auf Deutsch.", language="de"),
+    )
+
+    assert (await ask(searcher, question, language=language)).corrected == corrected
+
+
 async def test_words_that_are_known_are_left_alone(searcher: LevelSearcher) -> None:
     assert (await ask(searcher, "messages")).corrected is None
     assert (await ask(searcher, "Kubernetes 4711 äöü 😀")).corrected is None
