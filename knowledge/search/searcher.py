@@ -41,7 +41,12 @@ from knowledge.search.corpus import Corpora, CorpusView
 from knowledge.search.query import Query, Wordings, make_query, wordings
 from knowledge.search.ranking import SEMANTIC, Found, RankedChunk, Ranker, Weights, list_hits
 from knowledge.search.reranking import Reranker, rerank
-from knowledge.search.spelling import find_corrections, list_doubtful, replace_words
+from knowledge.search.spelling import (
+    find_corrections,
+    find_respellings,
+    list_doubtful,
+    replace_words,
+)
 
 _NOTHING = Findings(hits=(), quality="poor", answerability=0.0, coverage=0.0, ambiguity=0.0)
 _PLACES = 5
@@ -231,9 +236,11 @@ class LevelSearcher:
         doubtful = list_doubtful(request.question, is_known)
         if not doubtful:
             return asked, None
-        letters = "" if all(map(str.isascii, doubtful)) else await view.read_letters()
-        corrections = await find_corrections(doubtful, view.count_documents, letters)
-        corrections = await _keep_own(corrections, view, request)
+        letters = await view.read_letters()
+        respelled = await find_respellings(doubtful, view.count_documents, letters)
+        others = [word for word in doubtful if word not in respelled]
+        slips = await find_corrections(others, view.count_documents, letters)
+        corrections = {**respelled, **await _keep_own(slips, view, request)}
         whole = [word for word in doubtful if word not in corrections]
         divided = await divide(whole, view.count_documents)
         if not corrections and not divided:
