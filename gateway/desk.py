@@ -24,8 +24,9 @@ from envelope.question import Question, copy_for_owner, qualify_conversation, sh
 from envelope.role import Role
 from envelope.swarm import read_cancelled
 from gateway.answer import DEAD_LETTER, DEADLINE, FORGOTTEN, LOST, Words
+from gateway.conversations import Conversations
 from gateway.errors import BusyError, MessageError, StoppingError
-from gateway.port import Conversations, SubmittedQuestion
+from gateway.port import SubmittedQuestion
 from gateway.text import check_name, clean_text
 
 DEADLINE_FIELD = "deadline_seconds"

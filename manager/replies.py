@@ -87,6 +87,7 @@ _TEXTS = {
     ConversationAct.PERSON: "act_person",
     ConversationAct.STRAY_CHOICE: "push_expired",
     ConversationAct.NO_ANSWER_YET: "act_no_answer",
+    ConversationAct.PREFERENCE: "act_preference",
 }
 _WHY = {
     _Reason.OUT_OF_SCOPE: "why_scope",
@@ -248,6 +249,7 @@ def _remember_aside(payload: "Mapping[str, JsonValue]", outcome: Outcome, second
     if payload.get("client_keeps_history"):
         return Ended(close_pause=leaves, brief=True)
     return Ended(
+        preferences=find_choice(payload),
         close_pause=leaves,
         statistics={
             "questions": 1,
@@ -460,7 +462,15 @@ def _meant(payload: "Mapping[str, JsonValue]") -> str | None:
     return str(whole) if whole and (answers or goes_on) else None
 
 
+def find_choice(payload: "Mapping[str, JsonValue]") -> Preferences | None:
+    """Return what the user chose with this message for all further answers."""
+    chosen = payload.get("remember_preferences")
+    return Preferences.model_validate(chosen) if chosen is not None else None
+
+
 def _make_preferences(payload: "Mapping[str, JsonValue]") -> Preferences | None:
+    if (chosen := find_choice(payload)) is not None:
+        return chosen
     before = Preferences.model_validate(payload.get("preferences") or {})
     confidence = payload.get("confidence")
     sure = isinstance(confidence, int | float) and confidence >= LANGUAGE_CONFIDENCE
@@ -471,9 +481,8 @@ def _make_preferences(payload: "Mapping[str, JsonValue]") -> Preferences | None:
 
 
 def _remember_command(payload: "Mapping[str, JsonValue]") -> Ended:
-    chosen = payload.get("remember_preferences")
     return Ended(
-        preferences=Preferences.model_validate(chosen) if chosen is not None else None,
+        preferences=find_choice(payload),
         statistics={} if payload.get("forget") else {"commands": 1},
         forget=str(payload.get("forget") or ""),
     )

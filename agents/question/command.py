@@ -1,6 +1,6 @@
 """Executes the commands of a conversation."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from typing import Literal, Self
 
 from pydantic import BaseModel
@@ -75,7 +75,7 @@ class CommandAgent(Agent[Reads, Writes]):
             case "set_language":
                 return Wrote(self._language_set(" ".join(reads.arguments), language))
             case "get_stats":
-                return Wrote(Writes(response=self._statistics(reads.statistics, language)))
+                return Wrote(Writes(response=self._statistics(reads, language)))
             case "help":
                 return Wrote(Writes(response=self._help(language)))
             case _ if command in (PERSON_REPLY, HANDED_OVER) and len(reads.arguments) == 2:
@@ -116,15 +116,24 @@ class CommandAgent(Agent[Reads, Writes]):
     def _name(self, code: str) -> str:
         return self._texts.text(f"language_{code}", code) if code in self._texts.languages else code
 
-    def _statistics(self, statistics: Mapping[str, float], language: str) -> str:
+    def _statistics(self, reads: Reads, language: str) -> str:
+        """Return the counts of the conversation, and what the person chose."""
         lines = [
-            f"- {self._texts.text(f'statistic_{name}', language)}: {statistics[name]:.10g}"
+            f"- {self._texts.text(f'statistic_{name}', language)}: {reads.statistics[name]:.10g}"
             for name in STATISTICS
-            if statistics.get(name)
+            if reads.statistics.get(name)
         ]
-        if not lines:
-            return self._texts.text("statistics_none", language)
-        return "\n".join((self._texts.text("statistics_title", language), *lines))
+        title = "statistics_title" if lines else "statistics_none"
+        lines += self._list_preferences(reads.preferences, language)
+        return "\n".join((self._texts.text(title, language), *lines))
+
+    def _list_preferences(self, chosen: Preferences, language: str) -> Iterator[str]:
+        if chosen.explicit and chosen.language:
+            label = self._texts.text("preference_language", language)
+            yield f"- {label}: {self._name(chosen.language)}"
+        if chosen.style and chosen.style != "usual":
+            label = self._texts.text("preference_style", language)
+            yield f"- {label}: {self._texts.text(f'style_{chosen.style}', language)}"
 
     def _help(self, language: str) -> str:
         lines = (f"- /{name}: {self._texts.text(f'help_{name}', language)}" for name in COMMANDS)

@@ -19,6 +19,7 @@ from envelope.conversation import (
     ClarificationReason,
     ConversationAct,
     Pause,
+    Preferences,
     Turn,
     Understanding,
 )
@@ -72,6 +73,7 @@ class Writes(MayAsk, frozen=True):
     assumption: str = ""
     conversation_act: ConversationAct | None = None
     answer_style: AnswerStyle = ""
+    remember_preferences: Preferences | None = None
     language: str = ""
     texts_language: str = ""
     remaining_questions: tuple[str, ...] = ()
@@ -212,6 +214,8 @@ def _list_changes(
         changes["conversation_act"] = act
     if found.style:
         changes["answer_style"] = found.style
+    if (chosen := _find_choice(found)) is not None:
+        changes["remember_preferences"] = chosen
     return {**changes, **_choose_language(found.answer_language)}
 
 
@@ -219,6 +223,17 @@ def _choose_language(wanted: str) -> dict[str, object]:
     """Return the language in which the user wants the answer, and that of the texts around it."""
     tag = read_tag(wanted)
     return {"language": primary_of(tag), "texts_language": tag} if tag else {}
+
+
+def _find_choice(found: Understanding) -> Preferences | None:
+    """Return what the user wants of all further answers; None if they said nothing about it."""
+    if not (found.from_now_on or found.act is ConversationAct.PREFERENCE):
+        return None
+    language = read_tag(found.answer_language) or None
+    chosen = Preferences(
+        language=language, explicit=language is not None, style=found.style or None
+    )
+    return None if chosen == Preferences() else chosen
 
 
 def _check_act(reads: Reads, found: Understanding) -> ConversationAct | None:
@@ -231,6 +246,8 @@ def _check_act(reads: Reads, found: Understanding) -> ConversationAct | None:
     if found.act is ConversationAct.WHY and is_answered:
         return None
     if found.act is ConversationAct.CORRECTION and not reads.history:
+        return None
+    if found.act is ConversationAct.PREFERENCE and _find_choice(found) is None:
         return None
     return found.act
 
@@ -265,7 +282,10 @@ def _rephrase(reads: Reads, found: Understanding, decided_by: DecidedBy) -> Writ
     is_answered = _find_last_answer(reads.history) is not None
     declined = bool(reads.history) and reads.history[-1].outcome is not None and not is_answered
     changes = _choose_language(found.answer_language)
-    if not earlier or (declined and not changes):
+    wants_language = bool(changes)
+    if (chosen := _find_choice(found)) is not None:
+        changes["remember_preferences"] = chosen
+    if not earlier or (declined and not wants_language):
         return Writes(
             canonical_question=reads.text,
             context_type="new_topic",

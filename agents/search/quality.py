@@ -34,7 +34,13 @@ from citations.wording import check_missing
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.sources import ClaimCheck, SourceReference, SourceUsed, ValidationResult
+from envelope.sources import (
+    ClaimCheck,
+    SourceReference,
+    SourceUsed,
+    ValidationResult,
+    WrittenAnswer,
+)
 from envelope.texts import Texts
 from llm.errors import ModelError
 from llm.port import Model
@@ -80,6 +86,7 @@ class Writes(MayAsk, frozen=True):
     quality_decision: Decision
     quality_analysis: str
     validation_result: ValidationResult
+    judged_answer: WrittenAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +156,7 @@ class QualityAgent(Agent[Reads, Writes]):
         # In a thread: a very long answer must not block the event loop.
         answer, faults = await asyncio.to_thread(_read, reads)
         if not any(map(claims_something, answer.blocks)) or not any(answer.covering):
-            return Wrote(_nothing_claimed())
+            return Wrote(_nothing_claimed(answer))
         judgement = await self._judge(reads, answer, faults)
         return Wrote(await asyncio.to_thread(self._make_writes, reads, answer, judgement))
 
@@ -207,6 +214,7 @@ class QualityAgent(Agent[Reads, Writes]):
                 quality_decision="regenerate",
                 quality_analysis=analysis,
                 validation_result=result,
+                judged_answer=_keep_written(answer),
             )
         writes = Writes(
             response=self._add_notices(kept.text, reads, judgement),
@@ -215,6 +223,7 @@ class QualityAgent(Agent[Reads, Writes]):
             quality_decision=_decide(judgement, reads),
             quality_analysis=analysis,
             validation_result=result,
+            judged_answer=_keep_written(answer),
         )
         return _ask_user(writes, judgement.output)
 
@@ -465,12 +474,17 @@ def _leave_unjudged() -> Writes:
     )
 
 
-def _nothing_claimed() -> Writes:
+def _keep_written(answer: CheckedAnswer) -> WrittenAnswer:
+    return WrittenAnswer(text=answer.text, sources_used=answer.used)
+
+
+def _nothing_claimed(answer: CheckedAnswer) -> Writes:
     return Writes(
         quality_score=0.0,
         quality_decision="regenerate",
         quality_analysis="The answer states nothing that cites a source.",
         validation_result=_make_unjudged("none: there is no claim", grounded=False),
+        judged_answer=_keep_written(answer),
     )
 
 

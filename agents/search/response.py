@@ -18,7 +18,7 @@ from citations.links import Allowed, keep_links, plain_line
 from citations.marking import map_marks, read_marks, remove_marks
 from citations.proof import CitedSource, SourceTexts
 from citations.sources import collect_allowed, references_of, with_addresses
-from envelope.conversation import AnswerStyle, ClarificationReason, Turn
+from envelope.conversation import AnswerStyle, ClarificationReason, Preferences, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.run import DraftPublisher
@@ -29,6 +29,7 @@ from envelope.sources import (
     ShownPassage,
     SourceReference,
     SourceUsed,
+    WrittenAnswer,
 )
 from envelope.texts import Texts
 from llm.errors import NO_MODEL, ModelError
@@ -69,12 +70,13 @@ class Reads(ReadsLanguage, frozen=True):
     canonical_question: str
     text: str = ""
     response: str = ""
-    sources_used: tuple[SourceUsed, ...] = ()
     history: tuple[Turn, ...] = ()
     attempt: int = 0
     quality_analysis: str = ""
+    judged_answer: WrittenAnswer | None = None
     assumption: str = ""
     answer_style: AnswerStyle = ""
+    preferences: Preferences = Preferences()
     within_scope: bool = False
     shows_drafts: bool = False
     search_quality: Literal["excellent", "good", "poor"] = "good"
@@ -211,7 +213,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             today=self._now().date().isoformat(),
             history=tuple(_turn(turn) for turn in reads.history),
             assumption=reads.assumption,
-            style=reads.answer_style,
+            style=reads.answer_style or reads.preferences.style or "",
             analysis=reads.quality_analysis,
             earlier=self._recall_earlier(reads),
             attempt=reads.attempt,
@@ -400,13 +402,13 @@ class ResponseAgent(Agent[Reads, Writes]):
         )
 
     def _recall_earlier(self, reads: Reads) -> str:
-        """Return the earlier answer that was turned down, under the numbers of today's sources."""
-        if not (reads.quality_analysis and reads.response):
+        """Return the whole answer that was turned down, under the numbers of today's sources."""
+        earlier = reads.judged_answer
+        if earlier is None or not reads.quality_analysis:
             return ""
         numbers = {one.chunk_id: one.number for one in reads.source_references}
-        given = {one.number: numbers.get(one.chunk_id) for one in reads.sources_used}
-        notice = self._look_up_text("left_out", reads.reply_language)
-        return map_marks(reads.response.replace(notice, ""), given.get).strip()
+        given = {one.number: numbers.get(one.chunk_id) for one in earlier.sources_used}
+        return map_marks(earlier.text, given.get).strip()
 
     def _add_assumption(self, text: str, reads: Reads) -> str:
         """Return the answer below its assumption, if it makes one."""

@@ -24,9 +24,10 @@ from agents.swarm.material import (
 from agents.swarm.strategies import USUAL, StrategyRegistry, make_strategies
 from agents.swarm.swarm_plan import SwarmPlan, TaskLedger, TaskState
 from agents.swarm.workers import WorkerOutput, fail_worker, read_outputs
-from citations.citing import cite
+from citations.citing import Cited, cite
 from citations.claims import parse_unsupported
 from citations.links import keep_links, plain_line
+from citations.marking import escape_brackets
 from citations.proof import CitedSource, SourceTexts
 from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.outcome import HopOutcome, Wrote
@@ -105,11 +106,15 @@ class _Sources:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A text that cites the given numbers, a table below it, and what stands below that."""
+    """A text that cites the given numbers, a table below it, and what stands below that.
+
+    Where passages stand in it as they are, each below its number, no further marks are added.
+    """
 
     text: str
     table: ItemTable | None = None
     below: str = ""
+    has_passages: bool = False
 
 
 class SynthesizeAgent(Agent[Reads, Writes]):
@@ -261,7 +266,8 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         nothing = self._texts.text("report_nothing", reads.reply_language)
         lost = [f"**{plain_line(one)}**: {nothing}" for one, found in closest.items() if not found]
         blocks = "\n\n".join((*(_write_block(one, closest) for one in sources), *lost))
-        writes = self._make_writes(reads, _Written("" if table else blocks, table), sources)
+        written = _Written(blocks, has_passages=True) if table is None else _Written("", table)
+        writes = self._make_writes(reads, written, sources)
         say = partial(self._texts.text, language=reads.reply_language)
         notice = f"{say(f'passages_{reason}')} {say('passages_found')}"
         notes = list(_note_cells(table))
@@ -301,10 +307,11 @@ class SynthesizeAgent(Agent[Reads, Writes]):
             table = written.table.render(say("report_item"), say("report_nothing"))
         text = _BETWEEN.join(part for part in (written.text, table, written.below) if part)
         safe = keep_links(text, collect_allowed(references, context))
-        cited = SourceTexts(
-            CitedSource(one.number, one.text, (_name_place(one),)) for one in numbered
-        )
-        kept = cite(safe.text, cited)
+        if written.has_passages:
+            kept = Cited(safe.text, tuple(one.number for one in numbered))
+        else:
+            cited = (CitedSource(one.number, one.text, (_name_place(one),)) for one in numbered)
+            kept = cite(safe.text, SourceTexts(cited))
         used = _select_used(kept.order, references)
         final = keep_links(kept.text, collect_allowed(references_of(used, references), context))
         return Writes(
@@ -333,7 +340,8 @@ def _write_block(source: NumberedSource, closest: Mapping[str, FoundPassage | No
         item for item, one in closest.items() if one is not None and one.citation.chunk_id == chunk
     ]
     lead = f"{plain_line(', '.join(items))}: " if items else ""
-    return f"**{lead}{plain_line(_name_place(source))}** [{source.number}]\n\n{source.text}"
+    place = plain_line(_name_place(source))
+    return f"**{lead}{place}** [{source.number}]\n\n{escape_brackets(source.text)}"
 
 
 def _quote(text: str) -> str:

@@ -18,7 +18,7 @@ import structlog
 from starlette.requests import Request
 
 from envelope.texts import read_tag
-from gateway.api_keys import Key, Scope, digest_of, id_of
+from gateway.api_keys import Key, Scope, StoredKeys, digest_of, id_of
 from gateway.chat.people import digest_person
 from gateway.http.errors import (
     ForbiddenError,
@@ -29,8 +29,8 @@ from gateway.http.errors import (
 )
 from gateway.http.visitors import FailureLimiter, Visitor, Visitors
 from gateway.person_tokens import PersonTokenError, PersonTokens, StatedPerson
-from gateway.port import Demand, KeyStore, Rates, Shortage
 from gateway.signing_keys import ProviderUnavailableError
+from memory.http_state import Demand, RedisRates, Shortage
 
 log = structlog.get_logger("gateway")
 
@@ -167,8 +167,8 @@ class Guard:
 
     def __init__(
         self,
-        keys: KeyStore,
-        rates: Rates,
+        keys: StoredKeys,
+        rates: RedisRates,
         *,
         visitors: Visitors,
         open_tenant: str | None,

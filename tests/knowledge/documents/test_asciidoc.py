@@ -52,7 +52,7 @@ def test_admonitions_links_and_macros_leave_their_text() -> None:
         "ifdef::web[]\nOnly web.\nendif::[]\n"
     )
 
-    assert [block.text for block in page.blocks] == [
+    assert [block.text for block in page.blocks if block.text] == [
         "NOTE: See the guide and page b, here.",
         "Do not `DELETE /x/{id}`.",
         "Only web.",
@@ -64,3 +64,15 @@ def test_comments_are_no_text() -> None:
     assert [block.text for block in read("Seen.\n\n// hidden\n////\nhidden\n////\n").blocks] == [
         "Seen."
     ]
+
+
+def test_a_picture_has_its_title_as_caption_and_its_alternative_text_is_no_sentence() -> None:
+    page = (
+        b".The wiring\nimage::img/a.png[Terminal A, 300]\n\nSee image:b.png[] and image:c.png[C].\n"
+    )
+
+    found = asciidoc.read(page, "a.adoc").blocks
+
+    pictures = [(one.caption, one.address) for block in found for one in block.pictures]
+    assert pictures == [("The wiring", "img/a.png"), ("", "b.png"), ("C", "c.png")]
+    assert [block.text for block in found] == ["The wiring", "", "See and ![C]."]

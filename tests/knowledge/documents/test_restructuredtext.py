@@ -40,6 +40,24 @@ def test_lists_code_tables_and_notes_are_read() -> None:
     ]
 
 
+def test_figures_merged_cells_and_terms_are_read() -> None:
+    page = (
+        ".. figure:: a.png\n   :alt: the alt\n\n   The *caption*.\n\n"
+        "+---+---+\n| a | b |\n+===+===+\n| c | d |\n+   +---+\n|   | e |\n+---+---+\n\n"
+        "E41\n   No signal.\n\n.. image:: b.png\n   :alt: A gauge\n"
+    )
+
+    found = blocks(page)
+
+    pictures = [(one.caption, one.address) for block in found for one in block.pictures]
+    assert pictures == [("The caption.", "a.png"), ("A gauge", "b.png")]
+    assert [block.text for block in found if block.text] == [
+        "The caption.",
+        "| a | b |\n|---|---|\n| c | d |\n| c | e |",
+        "E41: No signal.",
+    ]
+
+
 def test_roles_and_directives_nobody_knows_are_read_as_their_text() -> None:
     found = blocks(
         "See :ref:`the guide <guide>` and :py:func:`~send`.\n\n"
