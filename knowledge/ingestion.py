@@ -160,6 +160,7 @@ class _Ingestion:
         self._language_of = language_of
         self._default_language = default_language
         self._hashes: Mapping[str, str] = {}
+        self._chosen: Mapping[str, tuple[str, ...]] = {}
         self._moved: Mapping[tuple[str, str], ListedDocument] = {}
         self._is_move = False
         self._missing_files: list[tuple[str, str]] = []
@@ -182,6 +183,7 @@ class _Ingestion:
             return
         found = keep_names(found, (*replaced, *listed))
         self._hashes = {document.id: document.content_hash for document in listed}
+        self._chosen = {one.id: one.groups for one in replaced if one.groups_chosen}
         self._is_move = found.moved is not None
         self._moved = {
             (document.location_name, _text_part(document.content_hash)): document
@@ -428,6 +430,9 @@ class _Ingestion:
         return f"{text.hexdigest()}{HASH_SEPARATOR}{located}"
 
     async def _add(self, document: Document, vectors: Vectors, root: str) -> None:
+        if document.id in self._chosen:
+            chosen = {"groups": self._chosen[document.id], "groups_chosen": True}
+            document = document.model_copy(update=chosen)
         if not self._waiting:
             self._waiting_since = time.monotonic()
         self._waiting.append((document, vectors))

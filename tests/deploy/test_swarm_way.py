@@ -18,7 +18,7 @@ from llm.tasks.swarm import (
 )
 from llm.tasks.tool_loop import TriageOutput
 from tests.deploy.conftest import OpenApp
-from tests.deploy.test_tool_approval import list_requests, write_tools
+from tests.deploy.test_tool_way import list_requests, write_tools
 from tests.support.app_harness import Fields, PartlyScriptedModel, judge_all
 from tests.support.ticket_server import run_ticket_server
 
