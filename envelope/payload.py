@@ -311,6 +311,8 @@ CATALOGUE: tuple[Attribute, ...] = (
               (Role.TRANSLATION, Role.ESSENCE, Role.GUARDRAILS, Role.SEARCH, Role.CLARIFICATION, Role.AUGMENTATION,
                Role.RESPONSE, Role.QUALITY, Role.COMMAND, Role.TRIAGE, Role.REASON, Role.TOOL, Role.REFLECT,
                Role.ASSESS, Role.PLAN, Role.WORK, Role.SYNTHESIZE, *SPECIALISTS, Role.MANAGER)),
+    Attribute("texts_language", str, "of the texts around the answer, BCP 47: `language`, with its script where texts exist in two", (Role.LANG, Role.ESSENCE),
+              (Role.GUARDRAILS, Role.CLARIFICATION, Role.RESPONSE, Role.QUALITY, Role.COMMAND, Role.TOOL, Role.PLAN, Role.SYNTHESIZE, Role.SYNTHESIS, Role.MANAGER)),
     Attribute("confidence", Share, "of `language`, 0-1", (Role.LANG,), MANAGER),
     Attribute("text_eng", str, "the text in clean English", (Role.TRANSLATION,),
               (Role.ESSENCE, Role.GUARDRAILS, Role.SEARCH, Role.MANAGER)),

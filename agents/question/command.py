@@ -5,12 +5,12 @@ from typing import Literal, Self
 
 from pydantic import BaseModel
 
-from agents.agent import Agent, AgentParts
+from agents.agent import Agent, AgentParts, ReadsLanguage
 from citations.links import plain_line
 from envelope.conversation import HANDED_OVER, PERSON_REPLY, Preferences
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.texts import Texts
+from envelope.texts import Texts, primary_of, read_tag
 from knowledge.language.scripts import CANDIDATES
 
 COMMANDS = ("clear_history", "clear_all", "set_language", "get_stats", "help")
@@ -26,7 +26,7 @@ STATISTICS = (
 )
 
 
-class Reads(BaseModel, frozen=True):
+class Reads(ReadsLanguage, BaseModel, frozen=True):
     """The command, and the stored state of the conversation."""
 
     command: str | None = None
@@ -63,7 +63,7 @@ class CommandAgent(Agent[Reads, Writes]):
         return cls(texts=parts.texts)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        language = reads.language or reads.preferences.language or "en"
+        language = reads.reply_language or reads.preferences.language or "en"
         command = (reads.command or "").strip().removeprefix("/").casefold().replace("-", "_")
         match command:
             case "clear_history":
@@ -96,7 +96,7 @@ class CommandAgent(Agent[Reads, Writes]):
                 "language_missing", language, example=self._texts.text("language_de", language)
             )
             return Writes(response=missing)
-        code = self._codes.get(spelling) or _region_left_out(spelling)
+        code = self._codes.get(spelling) or _read_language(spelling)
         if code is None:
             return Writes(response=self._language_unknown(named.strip(), language))
         return Writes(
@@ -157,7 +157,7 @@ def _spellings(texts: Texts) -> dict[str, str]:
     }
 
 
-def _region_left_out(spelling: str) -> str | None:
-    """Return the language code of `de`, `de-AT` or `de_AT`, or None for an unknown language."""
-    code = spelling.replace("_", "-").split("-")[0]
-    return code if code in CANDIDATES else None
+def _read_language(spelling: str) -> str | None:
+    """Return the language of `de`, `de-AT` or `zh_TW`, or None for an unknown language."""
+    tag = read_tag(spelling)
+    return tag if primary_of(tag) in CANDIDATES else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 import structlog
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts, DeskDomain
+from agents.agent import Agent, AgentParts, DeskDomain, ReadsLanguage
 from agents.swarm.learning import FindAdvice, SwarmAdvice, classify_question, make_advice
 from agents.swarm.plan_making import (
     OfferedTool,
@@ -63,11 +63,10 @@ _MOST_PASSAGES = 10
 """Maximum number of documents that the planner is shown."""
 
 
-class Reads(BaseModel, frozen=True):
+class Reads(ReadsLanguage, BaseModel, frozen=True):
     """The question; for a further plan, the one before with its results and the missing parts."""
 
     canonical_question: str
-    language: str = "en"
     history: tuple[Turn, ...] = ()
     groups: tuple[str, ...] = ()
     chosen_strategy: str = ""
@@ -346,7 +345,7 @@ class PlanAgent(Agent[Reads, Writes]):
             plan_step=PlanStep.APPROVE if risky else PlanStep.WORK,
             swarm_plan=plan.model_dump(mode="json", exclude_defaults=True),
             required_info=_list_needed(output.needed),
-            needs_input=(self._ask_approval(begun, risky, reads.language),) if risky else (),
+            needs_input=(self._ask_approval(begun, risky, reads.reply_language),) if risky else (),
         )
 
     def _ask_approval(

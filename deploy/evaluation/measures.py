@@ -20,6 +20,7 @@ from deploy.evaluation.judging import (
     judge_answer,
 )
 from deploy.evaluation.sentences import CoveredSentence, says, split_covered
+from envelope.texts import primary_of
 from llm.port import Model, ModelCall, record_calls
 
 ENDED: dict[str, Expectation] = {
@@ -149,7 +150,8 @@ def _find_verdict(
         return "wrong reason"
     if forbidden:
         return "contains a forbidden text"
-    if case.language and reply.get("language") != case.language:
+    language = str(reply.get("language") or "")
+    if case.language and case.language not in (language, primary_of(language)):
         return "wrong language"
     if case.pages and not cites_page(case, reply):
         return "wrong page"

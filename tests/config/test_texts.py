@@ -8,8 +8,8 @@ from config.texts import load_texts
 
 TEXTS = load_texts()
 LANGUAGES = (
-    "en", "de", "es", "fr", "it", "pt", "ru", "uk", "zh", "ja", "ar", "hi", "cs", "ko", "tr", "nl",
-    "pl",
+    "en", "de", "es", "fr", "it", "pt", "ru", "uk", "zh", "zh-Hant", "ja", "ar", "hi", "cs", "ko",
+    "tr", "nl", "pl",
 )  # fmt: skip
 
 

@@ -119,6 +119,19 @@ async def test_another_process_has_the_owner_do_it(owner: Runtime, tmp_path: Pat
         await check_documents(client, tmp_path / "docs")
 
 
+async def test_who_may_read_a_document_is_chosen_through_its_owner(owner: Runtime) -> None:
+    async with open_other_process(owner) as client:
+        catalog = OwnedCatalog(owner.settings, owner.broker, None)
+        name = (owner.settings.tenant, owner.settings.assistant)
+        known = [await catalog.choose_groups(*name, one, ["hr"]) for one in ("docs/leave", "x")]
+        restricted = (await client.get(f"{DOCUMENTS}/docs/leave")).json()
+        await catalog.choose_groups(*name, "docs/bonus", [])
+        opened = (await client.get(f"{DOCUMENTS}/docs/bonus")).json()
+
+    assert known == [True, False]
+    assert (restricted["groups"], opened["groups"]) == (["hr"], [])
+
+
 async def test_documents_follow_their_files_below_the_ingested_folder(
     owner: Runtime, tmp_path: Path
 ) -> None:

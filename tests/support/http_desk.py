@@ -11,10 +11,10 @@ from fakeredis import FakeServer
 
 from broker.embedded_redis import Endpoint
 from config.settings import Settings
-from deploy.assembly.gateways.http_gateway import StoredKeys, open_http_app
+from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime, run_workers
-from gateway.api_keys import Key, make_key
+from gateway.api_keys import Key, StoredKeys, make_key
 from knowledge.embedding import Embedder
 
 

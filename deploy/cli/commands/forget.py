@@ -7,8 +7,7 @@ from functools import partial
 
 from broker.values import Erased
 from config.settings import Settings, load_settings
-from deploy.assembly.gateways.http_gateway import StoredConversations
-from deploy.assembly.recording import Records, connect_records
+from deploy.assembly.recording import connect_records, make_conversations
 from deploy.assembly.runtime import Runtime, connect_runtime
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
@@ -121,12 +120,7 @@ def _may_be_terminals(chosen: argparse.Namespace) -> bool:
 async def _erase(runtime: Runtime, question: Question) -> Erased:
     client = runtime.endpoint.client()
     try:
-        conversations = StoredConversations(
-            client,
-            shards=runtime.settings.shards,
-            ttl_seconds=1,
-            records=Records(runtime.settings, runtime.broker),
-        )
+        conversations = make_conversations(runtime.settings, runtime.broker, client)
         return await erase(runtime.broker.eraser, conversations, question)
     finally:
         await client.aclose()

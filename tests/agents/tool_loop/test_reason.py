@@ -13,7 +13,6 @@ from envelope.tool_loop import (
     Intent,
     KeptAnswer,
     LoopEnd,
-    PlanRound,
     Strategy,
 )
 from knowledge.index.listing import ListedDocument
@@ -317,23 +316,6 @@ async def test_a_planner_knows_the_documents_and_their_versions(catalog: ToolCat
     prompt = asked.prompt.model_dump()
     assert prompt["documents"] == ("act: The Act (law or regulation, version 2025, en)",)
     assert prompt["versions"] == ("2024", "2025")
-
-
-async def test_a_round_leaves_its_intent_strategy_and_reasoning(catalog: ToolCatalog) -> None:
-    calls = (use("lookup", "x", name="Article 83"), use("search", "y", query="fee"))
-    message = ModelMessage(text="both are asked for", calls=calls)
-
-    writes = await plan(make_agent(catalog, ScriptedModel([message])))
-
-    assert writes.plan_rounds == (
-        PlanRound(
-            round=1,
-            intent=Intent.SEARCH,
-            is_multi_tool=True,
-            reasoning="both are asked for",
-            tools=("lookup", "search"),
-        ),
-    )
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 
 from broker.embedded_redis import Endpoint
 from broker.errors import BrokerUnavailableError
-from deploy.assembly.gateways.http_gateway import StoredConversations, StoredKeys, StoredRates
 from deploy.assembly.knowledge import Knowledge
 from deploy.assembly.recording import Records, recording
 from deploy.assembly.runtime import (
@@ -42,11 +41,12 @@ from deploy.redis_access.users import (
     RedisUser,
     draw_users,
 )
-from gateway.api_keys import make_key
+from gateway.api_keys import StoredKeys, make_key
+from gateway.conversations import Conversations
 from gateway.desk import Message, erase
-from gateway.port import Feedback
 from memory.budgets import Amounts, RedisBudgets
 from memory.chat_state import RedisPushMemory
+from memory.http_state import Feedback, RedisRates
 from memory.presence import RedisDuty
 from memory.work_store import RedisAttachments
 from records.store import Selection, connect_store
@@ -157,7 +157,7 @@ async def test_what_gateways_and_operators_keep_is_in_their_reach(guarded: Guard
     key = make_key("secret", tenant="acme")[0]
     await keys.note_use(key)
     assert list(await keys.uses()) == [key.id]
-    assert await StoredRates(client).admit("owner", []) is None
+    assert await RedisRates(client).admit("owner", []) is None
     assert await RedisDuty(chat, "slack", "poll", "me").keep(1.0)
     await client.aclose()
     await chat.aclose()
@@ -346,7 +346,13 @@ async def test_a_chat_is_answered_rated_and_cancelled_within_the_reach_of_its_us
         asked = asking.question(Message(CLEAR, "c", "m1"))
         client = chat.client()
         announcing = Records(settings, serving.broker)
-        stored = StoredConversations(client, shards=1, ttl_seconds=60, records=announcing)
+        stored = Conversations(
+            client,
+            shards=1,
+            ttl_seconds=60,
+            on_rated=announcing.announce_rating,
+            forget_recorded=announcing.forget,
+        )
         await stored.give_feedback(asked, Feedback(rating="up"))
         memory = RedisPushMemory(client, "slack", question_seconds=60, conversation_seconds=60)
         await memory.note(asked, posted="1")
@@ -378,7 +384,7 @@ async def test_a_conversation_is_continued_and_erased_within_the_reach_of_the_ga
         await asking.ask(Message("/clear_all", "d", "m1", command="clear_all"))
         asked = asking.question(Message(CLEAR, "c", "m1"))
         client = gateway.client()
-        stored = StoredConversations(client, shards=1, ttl_seconds=60)
+        stored = Conversations(client, shards=1, ttl_seconds=60)
         await stored.open_session(asked, "digest")
         await stored.session(asked)
         await stored.put_thread(asked, "digest")

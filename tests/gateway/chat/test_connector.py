@@ -11,12 +11,12 @@ from fakeredis import FakeServer
 from prometheus_client import CollectorRegistry, generate_latest
 
 from broker.embedded_redis import Endpoint
-from deploy.assembly.gateways.http_gateway import StoredConversations
 from deploy.assembly.gateways.listening import serve_probes
 from deploy.assembly.runtime import connect_runtime
 from envelope.role import Role
 from gateway.chat.delivery import Choice, push_metrics
 from gateway.chat.ports import ChatPolicy, Tally
+from gateway.conversations import Conversations
 from tests.support.app_harness import settings_of
 from tests.support.chat_harness import (
     ANSWER,
@@ -185,7 +185,7 @@ async def test_http_forgets_what_push_channels_keep_of_a_conversation(
         await connector.intake.accept(make_incoming(question, "of my illness", 1.0))
         assert await words_kept(harness, "illness")
 
-        await StoredConversations(harness.client, shards=1, ttl_seconds=600).forget_posts(question)
+        await Conversations(harness.client, shards=1, ttl_seconds=600).forget_posts(question)
 
         assert await words_kept(harness, "illness") == []
 

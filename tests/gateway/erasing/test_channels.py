@@ -10,11 +10,11 @@ import pytest
 from broker.maintenance.erasure import Rewriting
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
-from deploy.assembly.gateways.http_gateway import StoredConversations
-from deploy.chat_channels import CHAT_CHANNELS
 from envelope.role import Role
 from gateway.chat.delivery import Choice
 from gateway.chat.ports import PermanentError
+from gateway.chat_channels import CHAT_CHANNELS
+from gateway.conversations import Conversations
 from gateway.desk import erase
 from memory.conversation import RedisMemory
 from tests.gateway.erasing.canary import files_with, keys_with, make_canary
@@ -93,7 +93,7 @@ async def test_an_operator_forgets_a_chat_with_all_that_its_channel_keeps(
         await say(connector, "2", f"And {word}?", 2.0)
         await held.reached.wait()
 
-        stored = StoredConversations(harness.client, shards=1, ttl_seconds=60)
+        stored = Conversations(harness.client, shards=1, ttl_seconds=60)
         erased = await erase(harness.broker.eraser, stored, connector.name_question("c", "-"))
         held.goes_on.set()
 

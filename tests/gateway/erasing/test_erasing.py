@@ -12,10 +12,10 @@ import pytest
 
 from broker.keys import record_of
 from broker.transport.connect import connect
-from deploy.assembly.gateways.http_gateway import StoredConversations
 from envelope.outcome import RetryAfter
 from envelope.question import Question
 from envelope.role import Role
+from gateway.conversations import Conversations
 from gateway.desk import Desk, Message, erase
 from memory.model_calls import RedisCacheStore
 from tests.gateway.erasing.canary import files_with, keys_with, make_canary
@@ -99,7 +99,7 @@ async def by_http(driver: ErasureDriver) -> None:
 
 
 async def by_operator(driver: ErasureDriver) -> None:
-    stored = StoredConversations(driver.harness.client, shards=1, ttl_seconds=60)
+    stored = Conversations(driver.harness.client, shards=1, ttl_seconds=60)
     assert (await erase(driver.harness.broker.eraser, stored, name_question_of("-"))).found
 
 
@@ -111,7 +111,7 @@ async def by_command(driver: ErasureDriver) -> None:
 
 
 async def by_operator_of(harness: RewritingHarness) -> None:
-    stored = StoredConversations(harness.client, shards=1, ttl_seconds=60)
+    stored = Conversations(harness.client, shards=1, ttl_seconds=60)
     assert (await erase(harness.broker.eraser, stored, name_question_of("-"))).messages == 2_300
 
 

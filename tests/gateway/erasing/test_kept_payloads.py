@@ -9,11 +9,11 @@ import pytest
 from fakeredis import FakeAsyncRedis
 
 from broker.keys import record_of
-from deploy.assembly.gateways.http_gateway import StoredConversations
 from envelope.conversation import PauseReply
 from envelope.outcome import Wrote
 from envelope.question import Question
 from envelope.role import Role
+from gateway.conversations import Conversations
 from gateway.desk import Desk, Message, erase
 from manager.flows import NEWEST
 from manager.machine import Limits
@@ -81,7 +81,7 @@ async def keep_receipt(harness: WorkerHarness, question: Question, word: str) ->
 
 
 async def by_operator(harness: WorkerHarness, desk: Desk) -> None:
-    stored = StoredConversations(harness.client, shards=1, ttl_seconds=60)
+    stored = Conversations(harness.client, shards=1, ttl_seconds=60)
     assert (await erase(harness.broker.eraser, stored, desk.question(ASKED))).found
 
 

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from envelope.role import Role
-from gateway.port import Feedback
+from memory.http_state import Feedback
 from tests.support.http_server import HttpServerFixture, events, open_http_server
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from deploy.assembly.gateways.http_gateway import StoredConversations
 from envelope.role import Role
+from gateway.conversations import Conversations
 from gateway.slack.events import InboundMessage, SlackIdentity, read
 from tests.support.chat_harness import ANSWER, TEXTS, WORKING, wait_until_acknowledged
 from tests.support.fake_slack import BOT, TEAM, SlackApi
@@ -93,7 +93,7 @@ async def test_ratings_are_kept_and_thanked_for(desk: SlackHarness) -> None:
 
     await wait_until(lambda: desk.api.whispers)
     question = desk.connector.name_question(f"T1:C1:{event['ts']}", event["ts"])
-    kept = StoredConversations(desk.harness.client, shards=1, ttl_seconds=600)
+    kept = Conversations(desk.harness.client, shards=1, ttl_seconds=600)
     assert (await kept.feedback(question))[event["ts"]].rating == "up"
     assert desk.connector.ratings.counts == {"up": 1}
     assert desk.api.whispers[0]["text"] == TEXTS.text("push_thanks", "en")

@@ -266,12 +266,14 @@ async def test_the_language_is_the_elements_then_the_pages_then_the_browsers(com
     shown = [
         await visitor.opens(lang="de"),
         await visitor.opens(html='lang="es-MX"'),
+        await visitor.opens(html='lang="zh-TW"'),
         await visitor.opens(html='lang="tlh"'),
     ]
 
     assert [await one.part("h2").inner_text() for one in shown] == [
         "Fragen Sie die Dokumentation",
         "Pregunte a la documentación",
+        "向文件提問",
         "Interrogez la documentation",
     ]
 

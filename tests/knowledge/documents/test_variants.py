@@ -142,3 +142,11 @@ def test_a_text_file_keeps_its_lines_unless_they_were_wrapped() -> None:
     (passage,) = passages(read("a.txt", f"ACME Ltd\nStreet 1\nPhone: 123\n\n{prose}"))
 
     assert passage.text == (f"ACME Ltd\nStreet 1\nPhone: 123\n\n{' '.join(prose.split())}")
+
+
+def test_columns_of_a_text_file_keep_their_spaces() -> None:
+    table = "Plan      Price   From\nBasic     4.50    March\nPremium   19.00   April"
+
+    (passage,) = passages(read("a.txt", f"Prices of  2026\n\n{table}\n"))
+
+    assert passage.text == f"Prices of 2026\n\n```\n{table}\n```"
