@@ -9,8 +9,7 @@ from config.texts import load_texts
 TEXTS = load_texts()
 LANGUAGES = (
     "en", "de", "es", "fr", "it", "pt", "ru", "uk", "zh", "zh-Hant", "ja", "ar", "hi", "cs", "ko",
-    "tr", "nl",
-    "pl",
+    "tr", "nl", "pl",
 )  # fmt: skip
 
 
