@@ -21,6 +21,10 @@ class FoundPart(BaseModel, frozen=True, extra="forbid"):
     end: int = Field(ge=0)
 
 
+MOST_PICTURES = 4
+"""The pictures of one source that are shown with an answer."""
+
+
 class SearchResult(BaseModel, frozen=True, extra="forbid"):
     """A part of one section that a search gives; `search_context` contains its text.
 
@@ -102,6 +106,13 @@ class SourceUsed(BaseModel, frozen=True, extra="forbid"):
         "that the person typed",
     )
     pictures: tuple[SourcePicture, ...] = Field(default=(), description="that stand in its text")
+
+
+class WrittenAnswer(BaseModel, frozen=True, extra="forbid"):
+    """An answer as it was judged, before anything was removed from it."""
+
+    text: str
+    sources_used: tuple[SourceUsed, ...]
 
 
 class ShownPassage(BaseModel, frozen=True, extra="forbid"):

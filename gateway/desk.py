@@ -24,8 +24,9 @@ from envelope.question import Question, copy_for_owner, qualify_conversation, sh
 from envelope.role import Role
 from envelope.swarm import read_cancelled
 from gateway.answer import DEAD_LETTER, DEADLINE, FORGOTTEN, LOST, Words
+from gateway.conversations import Conversations
 from gateway.errors import BusyError, MessageError, StoppingError
-from gateway.port import Conversations, SubmittedQuestion
+from gateway.port import SubmittedQuestion
 from gateway.text import check_name, clean_text
 
 DEADLINE_FIELD = "deadline_seconds"
@@ -102,7 +103,7 @@ GRACE_SECONDS = 5.0  # how much longer than its deadline a channel waits for an 
 class Message:
     """The message of a person: a text, or a command with its arguments.
 
-    - `language` (ISO 639-1): for a reply where the language of the text is never detected
+    - `language` (BCP 47): for a reply where the language of the text is never detected
     - `request_id`, `key_id`: recorded in the journal; `key_id` is the key that sent the message,
       empty without a key, None for a channel without keys
     - `not_before_seconds`: messages that arrive within this time join the one that waits
@@ -113,6 +114,7 @@ class Message:
     - `pause_reply`: a typed reply to an open pause, of which `text` are the words
     - `order`: another way, more time, or a review
     - `strategy`, `persona`: how a swarm divides the question, and in whose voice it answers
+    - `client`: names the kind of client in records, where a channel has several; empty: the channel
     - `history`, `pause`: set by clients that keep the conversation; None: the desk's memory
     """
 
@@ -135,6 +137,7 @@ class Message:
     person_name: str = ""
     strategy: str = ""
     persona: str = ""
+    client: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,7 +424,8 @@ class Desk:
     def _make_accepted_fields(
         self, message: Message, payload: dict[str, JsonValue], flow: str
     ) -> Fields:
-        noted: Fields = {"text": payload["text"], "channel": self._channel, "flow": flow}
+        channel = message.client or self._channel
+        noted: Fields = {"text": payload["text"], "channel": channel, "flow": flow}
         if message.people:
             noted["person"] = message.people[0]
             if self._names_people and message.person_name:

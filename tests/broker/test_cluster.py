@@ -102,21 +102,3 @@ async def test_conversations_are_forgotten_in_whichever_slot_they_are(
     assert not any(word in dump for dump in dumps)
     await harness.broker.maintenance.rescuer.sweep()
     await harness.broker.maintenance.upkeep.tidy()
-
-
-async def test_every_shard_of_a_cluster_is_read(harness: BrokerHarness) -> None:
-    asked = [question(conversation=f"c{number}") for number in range(12)]
-    for each in asked:
-        await harness.submit(each)
-
-    async def all_ended() -> bool:
-        for delivery in await harness.broker.consumer.take(
-            "manager", "w", slots=9, block_seconds=0.1
-        ):
-            await harness.settle(delivery, finish())
-        return None not in [await harness.broker.replies.read_reply(each) for each in asked]
-
-    assert await wait_until(all_ended)
-    assert len(await harness.broker.admin.find_questions("m1")) == 12
-    (status,) = await harness.broker.admin.read_status(["manager"])
-    assert status.depth == 0

@@ -1,3 +1,5 @@
+import pytest
+
 from broker.values import Bury, Delivery, FrameSend, LeaseLost
 from tests.support.broker_harness import (
     LAST_RESORT,
@@ -6,6 +8,7 @@ from tests.support.broker_harness import (
     forward,
     question,
 )
+from tests.support.empty_redis import ON_REAL
 from tests.support.waiting import wait_until
 
 
@@ -188,16 +191,6 @@ async def test_an_entry_that_is_given_back_is_there_at_once_and_spent_nothing(
     assert not await harness.settle(held, finish())
 
 
-async def test_a_suspect_that_is_given_back_stays_a_suspect(harness: BrokerHarness) -> None:
-    await harness.submit()
-    await harness.take(consumer="w1")
-    suspect = await harness.reclaim(consumer="w2")
-
-    await harness.broker.consumer.give_back([suspect])
-
-    assert (await harness.take(consumer="w3")).starts == 2
-
-
 async def test_giving_back_what_was_lost_does_nothing(harness: BrokerHarness) -> None:
     await harness.submit()
     held = await harness.take(consumer="w1")
@@ -222,6 +215,7 @@ async def test_a_consumer_that_leaves_hands_back_what_it_owns(harness: BrokerHar
     assert not await harness.settle(held, finish())
 
 
+@ON_REAL
 async def test_a_consumer_that_leaves_hands_back_however_much_it_owns(
     harness: BrokerHarness,
 ) -> None:
@@ -238,12 +232,18 @@ async def test_a_consumer_that_leaves_hands_back_however_much_it_owns(
     assert [consumer["name"] for consumer in consumers] == [b"w2"]
 
 
-async def test_a_suspect_of_a_consumer_that_leaves_is_not_lost(harness: BrokerHarness) -> None:
+@pytest.mark.parametrize("way", ["given back", "left behind"])
+async def test_a_suspect_that_is_handed_back_stays_a_suspect(
+    harness: BrokerHarness, way: str
+) -> None:
     await harness.submit()
     await harness.take(consumer="w1")
-    await harness.reclaim(consumer="w2")
+    suspect = await harness.reclaim(consumer="w2")
 
-    await harness.broker.consumer.leave("manager", "w2")
+    if way == "given back":
+        await harness.broker.consumer.give_back([suspect])
+    else:
+        await harness.broker.consumer.leave("manager", "w2")
 
     assert (await harness.take(consumer="w3")).starts == 2
 
@@ -299,3 +299,49 @@ async def test_a_frame_that_cannot_be_decoded_gives_an_outcome_when_it_is_buried
     await harness.settle(await harness.take(), Bury("undecodable", "expected an envelope in JSON"))
 
     assert await harness.broker.replies.read_reply(question()) == LAST_RESORT
+
+
+async def recover(harness: BrokerHarness, *known: tuple[int, str]) -> None:
+    async def look() -> bool:
+        return await harness.broker.consumer.recover("manager", "w1", known)
+
+    await wait_until(look)
+
+
+async def test_what_never_arrived_is_there_for_the_next_who_takes(harness: BrokerHarness) -> None:
+    await harness.submit(question(conversation="c1"))
+    await harness.submit(question(conversation="c2"))
+    arrived, lost = await harness.take_all()
+
+    await recover(harness, (arrived.shard, arrived.entry_id))
+
+    again = await harness.take(consumer="w2")
+    assert again.question == lost.question
+    assert (again.count, again.starts) == (1, 1)
+    assert await harness.settle(arrived, finish())
+    assert not await harness.settle(lost, finish())
+    assert await harness.settle(again, finish())
+
+
+async def test_what_was_delivered_just_now_may_still_arrive(harness: BrokerHarness) -> None:
+    await harness.submit()
+    held = await harness.take()
+
+    assert not await harness.broker.consumer.recover("manager", "w1", [])
+
+    assert await harness.settle(held, finish())
+
+
+async def test_nobody_loses_what_another_holds(harness: BrokerHarness) -> None:
+    await harness.submit()
+    held = await harness.take(consumer="w2")
+
+    assert await harness.broker.consumer.recover("manager", "w1", [])
+
+    assert await harness.settle(held, finish())
+
+
+async def test_recovering_without_a_group_finds_nothing(harness: BrokerHarness) -> None:
+    await harness.client.delete("rd:{0}:stream:manager")
+
+    assert await harness.broker.consumer.recover("manager", "w1", [])

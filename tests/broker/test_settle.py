@@ -3,7 +3,7 @@ from redis.exceptions import ResponseError
 
 from broker.keys import question_keys
 from broker.settlement import BrokerLimits, SettleBatch
-from broker.values import Bury, Finish, Forward, FrameSend, JournalEntry, Retry
+from broker.values import Bury, ConsumerDemand, Finish, Forward, FrameSend, JournalEntry, Retry
 from envelope.memory_access import Append, Delete, Increment, SetFields
 from envelope.outcome import Outcome
 from tests.support.broker_harness import (
@@ -65,37 +65,6 @@ async def test_many_entries_are_settled_together_each_on_its_own(harness: Broker
     assert await harness.broker.replies.read_reply(two.question) == finish("two").reply
 
 
-async def test_an_entry_is_settled_once(harness: BrokerHarness) -> None:
-    await harness.submit()
-    delivery = await harness.take()
-
-    first = await harness.settle(delivery, forward())
-    second = await harness.settle(delivery, forward())
-
-    assert (first, second) == (True, False)
-    assert len(await harness.take_all("search")) == 1
-
-
-async def test_another_consumer_cannot_settle(harness: BrokerHarness) -> None:
-    await harness.submit()
-    await harness.take(consumer="w1")
-    taken_over = await harness.reclaim(consumer="w2")
-
-    forged = type(taken_over)(
-        taken_over.entry_id,
-        taken_over.role,
-        taken_over.shard,
-        "w3",
-        taken_over.count,
-        taken_over.question,
-        taken_over.frame,
-        taken_over.remaining_seconds,
-    )
-
-    assert not await harness.settle(forged, finish("forged"))
-    assert await harness.broker.replies.read_reply(question()) is None
-
-
 async def test_a_late_finisher_changes_nothing_not_even_memory(harness: BrokerHarness) -> None:
     await harness.submit(result_list="chat")
     late = await harness.take(consumer="w1")
@@ -133,17 +102,6 @@ async def test_a_finish_puts_one_reply_on_the_result_list(harness: BrokerHarness
     ((_, fields),) = await harness.results()
     assert fields[b"j"] == b'{"outcome":"answered","text":"sent"}'
     assert fields[b"o"] == b"answered"
-
-
-async def test_a_pull_channel_reads_the_reply_from_the_journal(harness: BrokerHarness) -> None:
-    await harness.submit()
-    await harness.settle(await harness.take(), finish("here"))
-
-    entries = await harness.broker.replies.read_journal(question())
-
-    assert [entry.kind for entry in entries] == ["accepted", "finished"]
-    assert entries[-1].fields == {"outcome": "answered", "text": "here"}
-    assert await harness.client.keys("rd:*results*") == []
 
 
 async def test_a_finish_applies_its_memory_writes(harness: BrokerHarness) -> None:
@@ -287,40 +245,6 @@ async def test_a_buried_entry_that_notifies_the_manager_leaves_the_question_open
     assert len(await harness.broker.admin.list_dead_letters()) == 1
 
 
-async def test_dead_letters_are_capped(harness: BrokerHarness) -> None:
-    harness.broker = harness.make(dead_letters=3)
-    for number in range(5):
-        await harness.submit(question(conversation=f"c{number}"))
-    for delivery in await harness.take_all():
-        await harness.settle(delivery, Bury("failed", "no"))
-
-    assert len(await harness.broker.admin.list_dead_letters()) == 3
-
-
-async def test_the_last_resort_is_the_one_of_the_last_manager_hop(harness: BrokerHarness) -> None:
-    await harness.submit()
-    better: dict[str, object] = {"outcome": "answered", "text": "the best so far"}
-    sent = Forward((FrameSend("search", b"x"),), last_resort=better)  # type: ignore[arg-type] # invariance of dict
-    await harness.settle(await harness.take(), sent)
-
-    await harness.settle(await harness.take("search"), Bury("failed", "no"))
-
-    assert await harness.broker.replies.read_reply(question()) == better
-    assert (await harness.record(question()))[b"o"] == b"answered"
-
-
-async def test_journal_entries_of_a_refused_settlement_are_not_written(
-    harness: BrokerHarness,
-) -> None:
-    await harness.submit()
-    delivery = await harness.take()
-    await harness.settle(delivery, finish())
-
-    await harness.settle(delivery, Forward((), journal=(JournalEntry("routed", {}),)))
-
-    assert await harness.kinds() == ["accepted", "finished"]
-
-
 async def test_what_comes_back_for_a_forgotten_record_changes_nothing(
     harness: BrokerHarness,
 ) -> None:
@@ -389,3 +313,57 @@ async def test_what_cannot_be_settled_keeps_nothing_else_of_its_batch_from_it(
     assert await harness.broker.replies.read_reply(one.question) == finish("1").reply
     assert await harness.broker.replies.read_reply(three.question) == finish("3").reply
     assert (await harness.broker.admin.read_status(["manager"]))[0].depth == 0
+
+
+async def test_what_a_settlement_sends_is_taken_by_whom_has_room(harness: BrokerHarness) -> None:
+    await harness.submit()
+    entry = await harness.take()
+
+    settled = await harness.broker.settle_and_take(
+        [(entry, forward(b"onward"))], [ConsumerDemand("search", "w7", 1)]
+    )
+
+    [taken] = settled.taken
+    assert settled.kept == [True]
+    assert (taken.frame, taken.role, taken.consumer, taken.count) == (b"onward", "search", "w7", 1)
+    assert 0 < taken.remaining_seconds <= 60
+    assert await harness.settle(taken, finish())
+
+
+async def test_what_was_taken_on_the_way_is_held_like_any_other(harness: BrokerHarness) -> None:
+    await harness.submit()
+    settled = await harness.broker.settle_and_take(
+        [(await harness.take(), forward())], [ConsumerDemand("search", "w7", 1)]
+    )
+
+    again = await harness.reclaim("search", "w8")
+
+    assert again.starts == 2
+    assert not await harness.settle(settled.taken[0], finish("late"))
+    assert await harness.settle(again, finish())
+
+
+async def test_no_more_is_taken_than_there_is_room_for(harness: BrokerHarness) -> None:
+    for number in range(3):
+        await harness.submit(question(conversation=f"c{number}"))
+    entries = [(entry, forward()) for entry in await harness.take_all()]
+
+    settled = await harness.broker.settle_and_take(entries, [ConsumerDemand("search", "w7", 2)])
+
+    assert len(settled.taken) == 2
+    assert len(await harness.take_all("search")) == 1
+
+
+async def test_a_group_that_is_gone_gives_nothing_and_harms_no_settlement(
+    harness: BrokerHarness,
+) -> None:
+    await harness.submit()
+    entry = await harness.take()
+    await harness.client.delete("rd:{0}:stream:search")
+
+    settled = await harness.broker.settle_and_take(
+        [(entry, forward())], [ConsumerDemand("search", "w7", 1)]
+    )
+
+    assert (settled.kept, list(settled.taken)) == ([True], [])
+    assert (await harness.take("search")).frame == b"next"

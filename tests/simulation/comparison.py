@@ -27,12 +27,18 @@ from broker.values import (
 )
 from envelope.encoding import to_json
 from envelope.question import Question
-from tests.simulation.clock import SimulatedClock
+from tests.simulation.branch_moves import path_of
 from tests.simulation.expected_state import MANAGER, ROLES, STARTS, Entry, Rules
-from tests.simulation.frames import path_of
 from tests.simulation.invariants import check_promises
 from tests.simulation.model import Model
-from tests.simulation.simulated_redis import Client, Edit, Operation, SimulatedRedis, Standing
+from tests.simulation.simulated_redis import (
+    Client,
+    Edit,
+    Operation,
+    SimulatedClock,
+    SimulatedRedis,
+    Standing,
+)
 from tests.simulation.state_snapshot import Facts, read_expected, read_observed
 from tests.support.local_consumer import RecordingConsumer
 

@@ -8,11 +8,10 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field
 
-from tests.simulation.clock import SimulatedClock, simulate
 from tests.simulation.pause_moves import make_play
 from tests.simulation.scenario import Move, Play
 from tests.simulation.scenarios import drawn
-from tests.simulation.simulated_redis import Edit
+from tests.simulation.simulated_redis import Edit, SimulatedClock, simulate
 
 PER_SCENARIO = 200
 PARTING = 0.4

@@ -8,8 +8,8 @@ is on a stream as often as there are such messages.
 from collections import Counter
 from collections.abc import Mapping
 
-from tests.simulation.branch_model import BranchState, above, is_watch
-from tests.simulation.frames import path_of
+from tests.simulation.branch_moves import path_of
+from tests.simulation.expected_state import BranchState, above, is_watch
 from tests.simulation.state_snapshot import Facts
 
 

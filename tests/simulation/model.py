@@ -27,13 +27,14 @@ from broker.values import (
 )
 from envelope.memory_access import Append, MemoryWrite, SetFields
 from envelope.question import Question
-from tests.simulation.branch_model import BranchState, above
 from tests.simulation.expected_state import (
+    BranchState,
     Entry,
     KeptPause,
     Letter,
     Message,
     Waiting,
+    above,
     conversation_of,
     make_superseded,
 )

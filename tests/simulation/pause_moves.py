@@ -11,12 +11,11 @@ from typing import Any
 from broker.values import Delivery, Finish, Forward, Settlement
 from envelope.memory_access import Delete, MemoryWrite, SetFields
 from envelope.outcome import Outcome
-from tests.simulation.clock import SimulatedClock
+from tests.simulation.branch_moves import word_of
 from tests.simulation.expected_state import MANAGER, SEARCH
-from tests.simulation.frames import word_of
 from tests.simulation.scenario import Move, Play, Scenario
-from tests.simulation.simulated_redis import Edit
-from tests.simulation.state_reduction import PAUSE_MS, Horizon
+from tests.simulation.simulated_redis import Edit, SimulatedClock
+from tests.simulation.state_graph import PAUSE_MS, Horizon
 
 KEPT = "rd:{0}:kept:acme/desk/c1"
 PAUSE_SECONDS = PAUSE_MS // 1000

@@ -27,16 +27,14 @@ from broker.values import (
 from envelope.memory_access import Append
 from envelope.outcome import Outcome
 from envelope.question import Question
-from tests.simulation.branch_moves import Branching, settle_in_branches
-from tests.simulation.clock import SimulatedClock
+from tests.simulation.branch_moves import Branching, Long, path_of, settle_in_branches, word_of
 from tests.simulation.comparison import PROCESSES, Half, Trial
 from tests.simulation.expected_state import MANAGER, SEARCH, Rules
-from tests.simulation.frames import Long, path_of, word_of
-from tests.simulation.simulated_redis import Edit
+from tests.simulation.simulated_redis import Edit, SimulatedClock
 from tests.support.local_consumer import RecordingConsumer
 
 if TYPE_CHECKING:
-    from tests.simulation.state_reduction import Horizon
+    from tests.simulation.state_graph import Horizon
 
 Move = tuple[str | int, ...]
 

@@ -1,21 +1,20 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from memory.conversation import CLAIM_PAUSE
 from tests.simulation import state_graph
-from tests.simulation.clock import SimulatedClock, simulate
 from tests.simulation.expected_state import MANAGER, SEARCH
 from tests.simulation.pause_moves import make_play
 from tests.simulation.scenario import Scenario
 from tests.simulation.scenarios import BRANCHED, CANCELLED, ORDERED, PAUSED, WATCHED
-from tests.simulation.simulated_redis import Edit
-from tests.simulation.state_graph import Visited, visit
-from tests.simulation.state_reduction import ENDLESS
+from tests.simulation.simulated_redis import Edit, SimulatedClock, simulate
+from tests.simulation.state_graph import ENDLESS, Visited, visit
 
 ONE_MANAGER = {"A": SEARCH, "M": MANAGER}
-ORDERS = 1000
-"""The least orders of a small graph, so that it is known to explore something."""
+ORDERS, LARGE = 1000, 10_000
+"""The least orders of a small graph, so that it is known to explore something; of a large one."""
 
 
 def visit_scenario(scenario: Scenario, edit: Edit | None = None) -> Visited:
@@ -24,77 +23,33 @@ def visit_scenario(scenario: Scenario, edit: Edit | None = None) -> Visited:
         return visit(make_play(scenario, clock, edit))
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize(
-    ("times", "interleavings"),
-    [
-        ({"lapse": 1, "crash": 1}, ORDERS),
-        pytest.param({"lapse": 2}, 1_000_000, marks=pytest.mark.long),
-    ],
-    ids=str,
-)
-def test_every_order_of_two_workers_a_manager_sweeper_and_timer_keeps_every_promise(
-    times: dict[str, int], interleavings: int
-) -> None:
-    ways = visit_scenario(replace(ORDERED, times=times))
+def make_row(scenario: Scenario, least: int, seconds: int = 300) -> Any:
+    """Return a scenario with the least number of its orders; the large ones are `long`."""
+    mark = pytest.mark.long if least > LARGE else pytest.mark.slow
+    return pytest.param(scenario, least, marks=[mark, pytest.mark.timeout(seconds)])
 
-    assert ways.interleavings >= interleavings
+
+@pytest.mark.parametrize(
+    ("scenario", "least"),
+    [
+        make_row(replace(ORDERED, times={"lapse": 1, "crash": 1}), ORDERS),
+        make_row(replace(ORDERED, times={"lapse": 2}), 1_000_000),
+        make_row(CANCELLED, 100_000),
+        make_row(BRANCHED, 100_000),
+        make_row(replace(WATCHED, times={}), ORDERS),
+        make_row(WATCHED, 100_000),
+        make_row(replace(PAUSED, times={"crash": 1}), LARGE),
+        make_row(replace(PAUSED, times={"lapse": 1}), 100_000),
+        make_row(replace(PAUSED, times={"crash": 1, "until_over": 1}), 100_000),
+        make_row(replace(PAUSED, actors=ONE_MANAGER), 10_000_000, seconds=600),
+        make_row(PAUSED, 1_000_000_000, seconds=1800),
+    ],
+)
+def test_every_order_of_what_may_happen_keeps_every_promise(scenario: Scenario, least: int) -> None:
+    ways = visit_scenario(scenario)
+
+    assert ways.interleavings >= least
     assert ways.moves >= ways.states
-
-
-@pytest.mark.long
-@pytest.mark.timeout(300)
-def test_a_cancelled_message_keeps_every_promise_in_whatever_order_leases_are_lost() -> None:
-    assert visit_scenario(CANCELLED).interleavings >= 100_000
-
-
-@pytest.mark.long
-@pytest.mark.timeout(300)
-def test_branches_keep_every_promise_in_whatever_order_they_return_or_are_lost() -> None:
-    assert visit_scenario(BRANCHED).interleavings >= 100_000
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize(
-    ("times", "interleavings"),
-    [({}, ORDERS), pytest.param(WATCHED.times, 100_000, marks=pytest.mark.long)],
-    ids=str,
-)
-def test_a_message_that_ends_the_work_of_another_keeps_every_promise_in_whatever_order(
-    times: dict[str, int], interleavings: int
-) -> None:
-    assert visit_scenario(replace(WATCHED, times=times)).interleavings >= interleavings
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize(
-    ("times", "interleavings"),
-    [
-        ({"crash": 1}, 10_000),
-        pytest.param({"lapse": 1}, 100_000, marks=pytest.mark.long),
-        pytest.param({"crash": 1, "until_over": 1}, 100_000, marks=pytest.mark.long),
-    ],
-    ids=str,
-)
-def test_pauses_keep_every_promise_in_whatever_order_replies_deaths_and_expiry_come(
-    times: dict[str, int], interleavings: int
-) -> None:
-    assert visit_scenario(replace(PAUSED, times=times)).interleavings >= interleavings
-
-
-@pytest.mark.long
-@pytest.mark.timeout(600)
-def test_pauses_keep_every_promise_with_a_death_a_lost_lease_and_an_expiry_together() -> None:
-    assert visit_scenario(replace(PAUSED, actors=ONE_MANAGER)).interleavings >= 10_000_000
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1800)
-def test_pauses_of_two_managers_keep_every_promise_with_all_faults_together() -> None:
-    assert visit_scenario(PAUSED).interleavings >= 1_000_000_000
 
 
 @pytest.mark.slow

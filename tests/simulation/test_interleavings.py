@@ -3,48 +3,26 @@ import pytest
 from tests.simulation.exploration import interleave
 from tests.simulation.scenarios import BRANCHES, PAUSES, WATCHES
 
-COUNTS = [160, pytest.param(1000, marks=pytest.mark.long)]
-
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("count", COUNTS)
-def test_drawn_scenarios_keep_every_promise(count: int) -> None:
-    tally = interleave("drawn", count, per_scenario=40)
+@pytest.mark.parametrize("count", [160, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("seed", "per_scenario", "seen"),
+    [
+        ("drawn", 40, ["late, refused"]),
+        (f"{BRANCHES}ranches", 10, ["late, refused"]),
+        (f"{PAUSES}auses", 10, ["claim granted", "claim refused"]),
+        (f"{WATCHES}atches", 10, ["late, refused"]),
+    ],
+)
+def test_drawn_scenarios_keep_every_promise(
+    seed: str, per_scenario: int, seen: list[str], count: int
+) -> None:
+    tally = interleave(seed, count, per_scenario=per_scenario)
 
     assert tally.interleavings == count
-    assert tally.seen["late, refused"] > 0
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("count", COUNTS)
-def test_drawn_scenarios_with_branches_keep_every_promise(count: int) -> None:
-    tally = interleave(f"{BRANCHES}ranches", count, per_scenario=10)
-
-    assert tally.interleavings == count
-    assert tally.seen["late, refused"] > 0
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("count", COUNTS)
-def test_drawn_scenarios_with_pauses_keep_every_promise(count: int) -> None:
-    tally = interleave(f"{PAUSES}auses", count, per_scenario=10)
-
-    assert tally.interleavings == count
-    assert tally.seen["claim granted"] > 0
-    assert tally.seen["claim refused"] > 0
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("count", COUNTS)
-def test_messages_that_end_the_work_of_the_one_before_keep_every_promise(count: int) -> None:
-    tally = interleave(f"{WATCHES}atches", count, per_scenario=10)
-
-    assert tally.interleavings == count
-    assert tally.seen["late, refused"] > 0
+    assert all(tally.seen[what] > 0 for what in seen)
 
 
 def test_the_same_seed_makes_the_same_interleavings() -> None:

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from envelope.question import Question
-from tests.simulation.clock import SimulatedClock, simulate
 from tests.simulation.comparison import PROCESSES
 from tests.simulation.expected_state import MANAGER, SEARCH
 from tests.simulation.scenario import Play, Scenario, ask, question
+from tests.simulation.simulated_redis import SimulatedClock, simulate
 
 ACTORS = {"A": SEARCH, "B": SEARCH, "M": MANAGER, "N": MANAGER}
 LEASE_MS = 15_000

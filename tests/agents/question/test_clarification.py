@@ -299,31 +299,6 @@ async def test_no_wording_option_or_page_leads_elsewhere(reason: Reason, shape: 
     assert found.suggested_actions
 
 
-async def test_a_refusal_repeats_a_question_without_its_links() -> None:
-    found = await word_question(
-        Reads(
-            clarification_reason=Reason.INSUFFICIENT_CONTEXT,
-            canonical_question="Is [this](https://evil.test) or https://evil.test \u202eso?",
-        )
-    )
-
-    assert "“Is this or … so?”" in found.response
-
-
-async def test_the_wording_of_a_model_stays_whatever_words_it_uses() -> None:
-    wording = (
-        "I am sorry to hear that. What exactly does not work: for example routing, numbers, rate "
-        "plans, billing, the API, webhooks or reporting?"
-    )
-
-    found = await word_question(
-        Reads(clarification_reason=Reason.SCOPE_UNCLEAR, canonical_question="it doesn't work"),
-        ScriptedModel([ClarifyOutput(text=wording)]),
-    )
-
-    assert (found.response, found.clarification_fallback) == (wording, "")
-
-
 INPUTS = ClarifyInputs(
     reason=ClarificationReason.AMBIGUOUS_QUERY,
     question="How do I set up `retry_after` for acme.com?",

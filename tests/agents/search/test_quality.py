@@ -119,6 +119,8 @@ async def test_an_answer_with_a_fault_is_written_once_more_and_then_loses_the_bl
     assert parse_unsupported(first.quality_analysis) == ("Rules are free",)
     assert "because: no source says it" in first.quality_analysis
     assert first.response == second.response == f"{GOOD}\n\n<left_out in en>"
+    assert first.judged_answer is not None
+    assert first.judged_answer.text == answer
 
 
 async def test_of_a_table_only_the_cell_goes_that_the_judge_names() -> None:
@@ -209,17 +211,6 @@ async def test_code_that_lost_a_foreign_address_goes_whatever_the_judge_says() -
     writes = await judge(ScriptedModel([fooled]), reads(f"{GOOD}\n\nRun: [4]\n\n{call}", attempt=1))
 
     assert writes.response == f"{GOOD}\n\n<left_out in en>"
-
-
-async def test_an_adapted_call_stays_where_the_judge_approves_it() -> None:
-    call = "```bash\nrefresh --only my-own\n```"
-    fine = APPROVAL.model_copy(
-        update={"verdicts": (Verdict(passage=1, quote=call, supported=True),)}
-    )
-
-    writes = await judge(ScriptedModel([fine]), reads(f"Run this: [4]\n\n{call}"))
-
-    assert writes.response == f"Run this: [1]\n\n{call}"
 
 
 @pytest.mark.parametrize(
@@ -426,15 +417,6 @@ async def test_what_only_the_user_can_know_is_asked() -> None:
     assert writes.clarification_reason is ClarificationReason.QUALITY_INSUFFICIENT
     assert writes.clarification_message == "which plan"
     assert writes.quality_decision != "approve"
-
-
-async def test_a_judge_who_wants_other_sources_gets_a_search_for_what_is_missing() -> None:
-    wanting = APPROVAL.model_copy(update={"decision": "research", "missing": ("default rule",)})
-
-    writes = await judge(ScriptedModel([wanting]), reads(GOOD))
-
-    assert writes.quality_decision == "research"
-    assert '"default rule"' in writes.quality_analysis
 
 
 async def test_the_judge_sees_every_source_that_the_writer_saw() -> None:

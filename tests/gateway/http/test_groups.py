@@ -13,7 +13,7 @@ from gateway.api_keys import Key, Scope, make_key
 from gateway.person_tokens import PersonIssuer, PersonTokens
 from gateway.signing_keys import LEAST_SECONDS, SigningKeys
 from tests.gateway.http.conftest import SHELF
-from tests.gateway.http.test_sources import ask_for_source
+from tests.gateway.http.test_documents import ask_for_source
 from tests.support.http_server import HttpServerFixture, open_http_server
 from tests.support.identity_provider import CLIENT_ID, ISSUER, KEYS_ADDRESS, FakeIdentityProvider
 from tests.support.worker_harness import WorkerHarness
@@ -39,14 +39,6 @@ async def test_a_question_has_the_groups_of_its_key(http_server: HttpServerFixtu
     assert (await client.post(MESSAGES, json=SENT)).status_code == 200
 
     assert (await read_accepted(http_server))["groups"] == ["hr", "sales"]
-
-
-async def test_a_key_without_groups_records_none(http_server: HttpServerFixture) -> None:
-    client = await http_server.secret()
-
-    assert (await client.post(MESSAGES, json=SENT)).status_code == 200
-
-    assert "groups" not in await read_accepted(http_server)
 
 
 async def test_no_header_and_no_field_of_a_request_gives_groups(

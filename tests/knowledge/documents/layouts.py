@@ -143,16 +143,6 @@ def make_columns_of_prose_and_table() -> bytes:
     return file.getvalue()
 
 
-def long_price_table() -> bytes:
-    """Return a price table with a grid over several pages, its header on the first alone."""
-    rows = [["Article", "Country", "Price"]]
-    rows += [[f"Parcel {number}", "Norway", f"{number}.50 EUR"] for number in range(1, 91)]
-    return build(
-        [Paragraph("Prices 2026", STYLES["Title"]), Table(rows, style=GRID, colWidths=120)],
-        head="Price list",
-    )
-
-
 def plain_table() -> bytes:
     """Return a table without any rule, one of its cells on two lines."""
     cells = [
@@ -167,6 +157,13 @@ def plain_table() -> bytes:
             Table(cells, colWidths=[80, 140, 200], style=[("VALIGN", (0, 0), (-1, -1), "TOP")]),
         ]
     )
+
+
+def make_table_with_ruled_header() -> bytes:
+    """Return a table as browsers print it: a rule below each cell of the header, and no others."""
+    cells = [["Model", "Flow"], ["KX-40", "12"], ["KX-60", "18"], ["KX-80", "25"]]
+    rules = [("LINEBELOW", (column, 0), (column, 0), 0.5, colors.black) for column in (0, 1)]
+    return build([Paragraph("Limits", STYLES["Heading1"]), Table(cells, [80, 80], style=rules)])
 
 
 def manual() -> bytes:

@@ -4,7 +4,6 @@ from dataclasses import asdict
 
 import pytest
 
-from knowledge.document import Document
 from knowledge.index.port import Index
 from knowledge.port import Findings, SearchRequest
 from knowledge.search.searcher import LevelSearcher
@@ -81,11 +80,6 @@ async def test_who_has_one_of_its_groups_finds_a_document(full: Index, group: st
     assert any(WORD in section.text for section in findings.context)
 
 
-async def test_a_word_that_only_others_may_read_corrects_no_spelling(full: Index) -> None:
-    assert (await ask(full, "xylophonne bonus", "board")).corrected == f"{WORD} bonus"
-    assert (await ask(full, "xylophonne bonus")).corrected is None
-
-
 async def test_the_languages_and_the_number_of_documents_are_those_of_the_person(
     full: Index,
 ) -> None:
@@ -127,6 +121,33 @@ async def test_a_document_that_gets_groups_is_gone_for_others_at_once(index: Ind
     assert (await searcher.search(request)).hits[0].document_id == "leave"
 
 
+async def test_groups_that_the_owner_chose_hold_at_once_and_outlive_the_next_reading(
+    index: Index,
+) -> None:
+    await put(index, *PUBLIC, *HIDDEN)
+    searcher = LevelSearcher(index, WordEmbedder())
+
+    async def find(document_id: str, question: str, *groups: str) -> bool:
+        request = SearchRequest(question=question, groups=groups, context_tokens=500)
+        return document_id in {hit.document_id for hit in (await searcher.search(request)).hits}
+
+    leave, bonus = "How many days of leave do I have?", f"What is the {WORD} bonus?"
+    await index.choose_groups(["leave"], ["hr"])
+    await index.choose_groups(["salaries", "nobody"], [])
+    for _ in range(2):
+        assert [await find("leave", leave), await find("leave", leave, "hr")] == [False, True]
+        assert await find("salaries", bonus)
+        await put(index, *PUBLIC, *HIDDEN)
+
+    chosen = {one.id for one in await index.list_documents() if one.groups_chosen}
+    assert chosen == {"leave", "salaries"}
+    await index.choose_groups(["leave"], None)
+    assert not await find("leave", leave)
+    assert [one.content_hash for one in await index.list_documents(["leave"])] == [""]
+    await put(index, PUBLIC[2])
+    assert await find("leave", leave)
+
+
 async def test_a_passage_is_not_read_by_an_id_that_somebody_guesses(full: Index) -> None:
     hidden = (await full.load(["salaries"]))[0]
     points = [chunk.point for chunk in hidden.chunks]
@@ -154,10 +175,3 @@ async def test_lists_name_only_what_a_person_may_read(full: Index) -> None:
     assert set(await full.visible_to([]).versions()) == public
     assert await full.groups() == {"board", "hr"}
     assert await full.visible_to([]).groups() == frozenset()
-
-
-def test_the_documents_of_these_tests_are_hidden_by_their_groups_alone() -> None:
-    made: Document = HIDDEN[0]
-
-    assert WORD in made.content
-    assert made.groups == ("board", "hr")
