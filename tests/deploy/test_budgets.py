@@ -20,8 +20,7 @@ from llm.port import Model
 from llm.registry import AnswerStores, Registry
 from llm.vendors.catalogue import VendorAccess
 from memory.budgets import RedisBudgets
-from tests.llm.sample_task import BLUE, COLOUR, PlainPrompts, Question
-from tests.llm.test_replay import FakeCallStore
+from tests.llm.sample_task import BLUE, COLOUR, CallsInMemory, PlainPrompts, Question
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.app_harness import AppHarness
 from tests.support.empty_redis import EMPTY_REDIS, open_empty_redis
@@ -58,7 +57,7 @@ async def make_model(server: ModelServer) -> AsyncIterator[MakeModel]:
         def make(budget: ModelCallBudget, setting: str = MODEL) -> Model:
             registry = Registry(prompts=PlainPrompts(), access=access, budget=budget)
             stack.push_async_callback(registry.close)
-            return registry.model(setting, AnswerStores(FakeCallStore()))
+            return registry.model(setting, AnswerStores(CallsInMemory()))
 
         yield make
 
