@@ -12,7 +12,7 @@ from envelope.outcome import HopOutcome
 from envelope.role import Role
 from envelope.run import OUTSIDE, Run
 from envelope.specialists import SpecialistProfile
-from envelope.texts import Texts
+from envelope.texts import Texts, choose_texts_language
 from envelope.tool_loop import QueryType, WayName
 
 if TYPE_CHECKING:
@@ -232,6 +232,18 @@ class MayAsk(BaseModel, frozen=True):
     needs_clarification: bool = False
     clarification_reason: ClarificationReason | None = None
     clarification_message: str = ""
+
+
+class ReadsLanguage(BaseModel, frozen=True):
+    """The language of the question, ISO 639-1, and that of the texts around its answer."""
+
+    language: str = "en"
+    texts_language: str = ""
+
+    @property
+    def reply_language(self) -> str:
+        """The language in which the user is answered, BCP 47."""
+        return choose_texts_language(self.language, self.texts_language)
 
 
 class Agent(ABC, Generic[R, W]):

@@ -92,10 +92,6 @@ class PromptFiles:
             raise PromptError(f"prompt {task_name!r} cannot be rendered: {error}") from error
         return RenderedPrompt(system, user, _hash(system, user))
 
-    def content_hash(self, task_name: str) -> str:
-        """Return the hash of a prompt's file, which identifies its version."""
-        return self._prompts[task_name].content_hash
-
 
 def data(content: object, name: str) -> str:
     """Return `content` in a data block; any other value than a string is encoded as JSON."""

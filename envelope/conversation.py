@@ -32,11 +32,23 @@ class Turn(BaseModel, frozen=True, extra="forbid"):
     groups: tuple[str, ...] | None = None
 
 
+AnswerStyle = Literal["", "shorter", "simpler", "longer", "quoted", "usual"]
+"""The form in which the user wants an answer; empty: they said nothing about it."""
+
+
 class Preferences(BaseModel, frozen=True, extra="forbid"):
-    """The user's language; an `explicit` choice takes precedence over a detected language."""
+    """The language and the form in which the user wants answers; None: nothing is known.
+
+    An `explicit` choice of a language takes precedence over a detected language.
+    """
 
     language: str | None = None
     explicit: bool = False
+    style: AnswerStyle | None = None
+
+    def changed_by(self, chosen: "Preferences") -> "Preferences":
+        """Return the preferences after a choice, which may be of the language or form alone."""
+        return self.model_copy(update=chosen.model_dump(exclude_defaults=True))
 
 
 class ClarificationReason(StrEnum):
@@ -85,10 +97,8 @@ class ConversationAct(StrEnum):
     WHY = "why"
     REPHRASE = "rephrase"
     CORRECTION = "correction"
-
-
-AnswerStyle = Literal["", "shorter", "simpler", "longer", "quoted"]
-"""The form in which the user wants the answer; empty: the usual one."""
+    PREFERENCE = "preference"
+    """The user says how all further answers should be."""
 
 
 class ClarificationOption(BaseModel, frozen=True, extra="forbid"):
@@ -202,4 +212,5 @@ class Understanding(BaseModel, frozen=True):
     act: ConversationAct | None = None
     style: AnswerStyle = ""
     answer_language: str = ""
+    from_now_on: bool = False
     signs: tuple[str, ...] = Field(default=(), description="of an attack, as a hint to the model")

@@ -104,6 +104,13 @@ class SourceUsed(BaseModel, frozen=True, extra="forbid"):
     pictures: tuple[SourcePicture, ...] = Field(default=(), description="that stand in its text")
 
 
+class WrittenAnswer(BaseModel, frozen=True, extra="forbid"):
+    """An answer as it was judged, before anything was removed from it."""
+
+    text: str
+    sources_used: tuple[SourceUsed, ...]
+
+
 class ShownPassage(BaseModel, frozen=True, extra="forbid"):
     """A part of a document that is shown unchanged; `number` is that of its source."""
 

@@ -1,6 +1,14 @@
-"""The port through which agents, manager and gateway read fixed texts."""
+"""The port through which agents, manager and gateway read fixed texts, and the tags of languages.
+
+Documents and questions are compared by language, ISO 639-1; texts exist by BCP 47 tags: the same
+codes, and `zh-Hant` beside `zh`.
+"""
 
 from typing import Protocol
+
+TRADITIONAL_CHINESE = "zh-Hant"
+_TRADITIONAL_SUBTAGS = frozenset({"hant", "tw", "hk", "mo"})
+_SCRIPT_SUBTAGS = frozenset({"hans", "hant"})
 
 
 class Texts(Protocol):
@@ -8,9 +16,35 @@ class Texts(Protocol):
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The languages of the texts, ISO 639-1."""
+        """The languages of the texts, BCP 47."""
         ...
 
     def text(self, key: str, language: str, **values: str) -> str:
         """Return the text of `key` with its placeholders filled in."""
         ...
+
+
+def read_tag(tag: str) -> str:
+    """Return the language of texts that a BCP 47 tag such as `de-AT` or `zh_TW` asks for.
+
+    It is the ISO 639 code, or `zh-Hant`; empty if it is no tag.
+    """
+    code, *subtags = tag.strip().lower().replace("_", "-").split("-")
+    if not (2 <= len(code) <= 3 and code.isascii() and code.isalpha()):
+        return ""
+    named = _SCRIPT_SUBTAGS.intersection(subtags) or subtags
+    is_traditional = code == "zh" and not _TRADITIONAL_SUBTAGS.isdisjoint(named)
+    return TRADITIONAL_CHINESE if is_traditional else code
+
+
+def primary_of(tag: str) -> str:
+    """Return the language of a tag without its script, as documents are compared by it."""
+    return tag.partition("-")[0]
+
+
+def choose_texts_language(language: str, texts_language: str) -> str:
+    """Return the language of the texts around an answer in `language`.
+
+    `texts_language` holds for its own language alone: somebody may want the answer in another one.
+    """
+    return texts_language if primary_of(texts_language) == language else language

@@ -356,7 +356,7 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
     text: str = Field(
         "", description="Markdown", examples=["Open Routing > Rules and choose New rule. [1]"]
     )
-    language: str = Field("en", description="language of the text, ISO 639-1")
+    language: str = Field("en", description="language of the text, BCP 47: ISO 639-1, or `zh-Hant`")
     sources: tuple[Source, ...] = ()
     suggested_actions: tuple[Action, ...] = Field((), description="options of a clarification")
     pause: OpenPause | None = Field(

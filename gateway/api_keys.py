@@ -8,16 +8,25 @@ a separate token.
 
 import hashlib
 import hmac
+import os
 import re
 import secrets
 import time
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
+import structlog
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from envelope.question import NAME, parse_groups
+from memory.errors import MemoryUnavailableError
+from memory.http_state import RedisApiKeys
+
+if TYPE_CHECKING:
+    from memory.http_state import Redis
 
 _TOKEN = re.compile(r"refdesk_(?:secret|public)_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 _ORIGIN = re.compile(r"https?://(?:[a-z0-9.-]{1,253}|\[[0-9a-f:]{2,39}\])(?::\d{1,5})?", re.ASCII)
@@ -138,3 +147,99 @@ def origin_in(text: str) -> str | None:
 def digest_of(token: str) -> str:
     """Return the stored digest of a token."""
     return hashlib.sha256(token.encode(errors="replace")).hexdigest()
+
+
+log = structlog.get_logger("gateway")
+
+KEYS_MADE = "keys-made"
+EXPLANATION = """\
+A key of the HTTP API was created. While this file exists, no server with this data folder answers
+without a key, even if Redis has lost its keys. Remove it only if no key is needed any more.
+"""
+MINUTE_SECONDS = 60
+
+
+class KeyHistory:
+    """Records outside Redis that a key was ever created, in case Redis loses its keys."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether a key was ever created for this data folder."""
+        return (self._folder / KEYS_MADE).exists()
+
+    def note(self) -> None:
+        """Record that a key was created; a file that cannot be written is logged."""
+        if self.has_keys:
+            return
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            mark = os.open(self._folder / KEYS_MADE, os.O_WRONLY | os.O_CREAT, 0o600)
+            with os.fdopen(mark, "w", encoding="utf-8") as file:
+                file.write(EXPLANATION)
+        except OSError as error:
+            log.warning("key_history_not_writable", hint="set REQUIRE_KEYS=true", error=str(error))
+
+
+class StoredKeys:
+    """The keys in Redis; `history` notes outside of it that there are some."""
+
+    def __init__(self, client: "Redis", history: KeyHistory | None = None) -> None:
+        self._keys = RedisApiKeys(client)
+        self._history = history
+        self._has_keys = False
+        self._noted: dict[str, float] = {}
+
+    async def get(self, key_id: str) -> Key | None:
+        """Return a key, or None."""
+        found = await self._keys.get(key_id)
+        return None if found is None else Key.model_validate_json(found)
+
+    async def all(self) -> Sequence[Key]:
+        """Return every key, including revoked ones, oldest first."""
+        keys = [Key.model_validate_json(found) for found in await self._keys.all()]
+        return sorted(keys, key=lambda key: key.created_at)
+
+    async def put(self, key: Key) -> None:
+        """Store a key; it replaces the key with the same id."""
+        await self._keys.put(key.id, key.encode())
+        self._note()
+
+    async def any(self) -> bool:
+        """Return whether a key was ever created."""
+        if not self._has_keys and await self._keys.any():
+            self._note()
+        if not self._has_keys and self._history is not None:
+            self._has_keys = self._history.has_keys
+        return self._has_keys
+
+    async def note_use(self, key: Key) -> None:
+        """Note that a key is used now."""
+        now = time.time()
+        if now - self._noted.get(key.id, 0.0) >= MINUTE_SECONDS:
+            self._noted[key.id] = now
+            try:
+                await self._keys.note_use(key.id, now)
+            except MemoryUnavailableError as error:
+                # A Redis user of an earlier release may not write it; the request is answered.
+                log.warning("key_use_not_noted", error=str(error))
+
+    async def uses(self) -> Mapping[str, float]:
+        """Return when each key was last used (Unix seconds), by its id."""
+        return await self._keys.uses()
+
+    def _note(self) -> None:
+        """Record, here and in the data folder, that keys exist, in case Redis loses them."""
+        self._has_keys = True
+        if self._history is not None:
+            self._history.note()
+
+    async def link_secret(self) -> bytes:
+        """Return the secret by which all HTTP processes on this Redis sign links."""
+        return await self._keys.link_secret(secrets.token_bytes(32))
+
+    async def handover_secret(self) -> bytes:
+        """Return the secret by which all processes on this Redis sign where people answer."""
+        return await self._keys.handover_secret(secrets.token_bytes(32))

@@ -24,8 +24,9 @@ from envelope.question import Question, copy_for_owner, qualify_conversation, sh
 from envelope.role import Role
 from envelope.swarm import read_cancelled
 from gateway.answer import DEAD_LETTER, DEADLINE, FORGOTTEN, LOST, Words
+from gateway.conversations import Conversations
 from gateway.errors import BusyError, MessageError, StoppingError
-from gateway.port import Conversations, SubmittedQuestion
+from gateway.port import SubmittedQuestion
 from gateway.text import check_name, clean_text
 
 DEADLINE_FIELD = "deadline_seconds"
@@ -102,7 +103,7 @@ GRACE_SECONDS = 5.0  # how much longer than its deadline a channel waits for an 
 class Message:
     """The message of a person: a text, or a command with its arguments.
 
-    - `language` (ISO 639-1): for a reply where the language of the text is never detected
+    - `language` (BCP 47): for a reply where the language of the text is never detected
     - `request_id`, `key_id`: recorded in the journal; `key_id` is the key that sent the message,
       empty without a key, None for a channel without keys
     - `not_before_seconds`: messages that arrive within this time join the one that waits

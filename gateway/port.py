@@ -3,29 +3,15 @@
 A conversation is identified by any `Question` of it, unless stated otherwise.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
-from pydantic import AliasChoices, BaseModel, Field
+from pydantic import BaseModel
 
-from broker.journal_reader import RecentMessage
 from broker.ports import ReplySubscription
 from broker.values import Accepted, Duplicate
-from envelope.conversation import Pause, Turn
 from envelope.question import Question
-from gateway.api_keys import Key
-
-
-class Feedback(BaseModel, frozen=True, extra="forbid"):
-    """The rating of an answer by a person; `at` in Unix seconds.
-
-    Ratings that were stored before version 0.2 name it `thumb`.
-    """
-
-    rating: str = Field(pattern="^(up|down)$", validation_alias=AliasChoices("rating", "thumb"))
-    reason: str = ""
-    at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,34 +23,6 @@ class SubmittedQuestion:
     result: Accepted | Duplicate
     subscription: ReplySubscription
     deadline_seconds: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """One use of a resource with limits under `name`; None: no limit."""
-
-    name: str
-    per_minute: int | None = None
-    per_day: int | None = None
-    of: Literal["key", "visitor", "site", "person"] = "key"
-    """The owner of the limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shortage:
-    """An exhausted limit, and the seconds until one use is available again."""
-
-    demand: Demand
-    period: Literal["minute", "day"]
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class VisitorSession:
-    """The digest of a visitor's token for a conversation, and whether the conversation is empty."""
-
-    digest: str
-    is_empty: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +90,7 @@ class CatalogEntry:
     version: str = ""
     groups: tuple[str, ...] = ()
     content_hash: str = ""
+    groups_chosen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,120 +271,4 @@ class HandOver(Protocol):
 
         The same `reply_id`, or without one the same text, appears once.
         """
-        ...
-
-
-class KeyStore(Protocol):
-    """Stores keys."""
-
-    async def get(self, key_id: str) -> Key | None: ...
-
-    async def all(self) -> Sequence[Key]:
-        """Return every key, including revoked ones, oldest first."""
-        ...
-
-    async def put(self, key: Key) -> None:
-        """Store a key; it replaces the key with the same id."""
-        ...
-
-    async def any(self) -> bool:
-        """Return whether a key was ever created."""
-        ...
-
-    async def note_use(self, key: Key) -> None:
-        """Note that a key is used now."""
-        ...
-
-    async def uses(self) -> Mapping[str, float]:
-        """Return when each key was last used (Unix seconds), by its id."""
-        ...
-
-
-class Rates(Protocol):
-    """Counts uses over all processes."""
-
-    async def admit(
-        self, owner: str, demands: Sequence[Demand], *, once: str = ""
-    ) -> Shortage | None:
-        """Count all demands and return None, or count none and return the exhausted limit.
-
-        A use with the same name `once` is not counted again for some minutes.
-        """
-        ...
-
-
-class Conversations(Protocol):
-    """Stores the data of conversations that the channels need."""
-
-    async def recent_messages(self, question: Question, *, limit: int) -> Sequence[RecentMessage]:
-        """Return the last messages whose journals are still kept, oldest first."""
-        ...
-
-    async def turns(self, question: Question) -> Sequence[Turn]:
-        """Return the stored turns, oldest first."""
-        ...
-
-    async def pause(self, question: Question) -> Pause | None:
-        """Return the desk's open question to the user, or None."""
-        ...
-
-    async def list_paused(self, question: Question, person: str) -> Sequence[str]:
-        """Return the conversations with the assistant that asked a person something, newest first;
-        some of these pauses may not be open any more.
-        """
-        ...
-
-    async def put_thread(self, question: Question, digest: str) -> None:
-        """Store the question's conversation under the digest of a history that a client got."""
-        ...
-
-    async def thread(self, question: Question, digest: str) -> str | None:
-        """Return the conversation id of the question's assistant for this digest, or None."""
-        ...
-
-    async def open_session(self, question: Question, digest: str) -> None:
-        """Store the digest of the token with which a visitor opened the conversation."""
-        ...
-
-    async def session(self, question: Question) -> VisitorSession | None:
-        """Return the visitor of the conversation; this extends its lifetime unless it is empty."""
-        ...
-
-    async def use_session(self, question: Question, digest: str) -> None:
-        """Mark a conversation as no longer empty, so that it lives as long as others."""
-        ...
-
-    async def end_session(self, question: Question) -> None:
-        """Delete the conversation's token."""
-        ...
-
-    def memory_keys(self, question: Question) -> Sequence[str]:
-        """Return the keys of the conversation's memory, for its erasure."""
-        ...
-
-    async def forget_threads(self, question: Question) -> int:
-        """Delete the digests of the conversation's histories; return their number."""
-        ...
-
-    async def forget_posts(self, question: Question) -> None:
-        """Delete the text of the question's conversation that chat channels store."""
-        ...
-
-    async def forget_records(self, question: Question) -> int:
-        """Delete the records of the conversation; return their number."""
-        ...
-
-    async def is_chat(self, question: Question) -> bool:
-        """Return whether a chat channel stored the conversation under this id.
-
-        Chat channels did so before the ids of conversations began with the channel.
-        """
-        ...
-
-    async def give_feedback(self, question: Question, feedback: Feedback) -> None:
-        """Store the feedback on this message; it replaces earlier feedback."""
-        ...
-
-    async def feedback(self, question: Question) -> dict[str, Feedback]:
-        """Return the conversation's feedback by message id."""
         ...

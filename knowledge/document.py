@@ -51,6 +51,7 @@ class Document(BaseModel, frozen=True, extra="forbid"):
     stated_version: str = Field(default="", description="of what it describes, such as 1.4")
     location_name: str = Field(default="", description="the name of its file, in its id")
     keeps_name: bool = Field(default=False, description="the name is that from before a move")
+    groups_chosen: bool = Field(default=False, description="the owner chose the groups")
     groups: tuple[str, ...] = Field(
         default=(), description="groups that may read it; empty: everybody who uses the assistant"
     )

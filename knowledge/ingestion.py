@@ -40,7 +40,7 @@ from knowledge.isolation.preparation import Preparation
 from knowledge.moves import Vectors, find_vectors, keep_names
 from knowledge.rule_descriptions import Description
 
-READING_VERSION = "9"
+READING_VERSION = "10"
 HASH_SEPARATOR = "-"
 """What separates the hash of a text from that of its place."""
 CHUNKS_PER_BATCH = 256
@@ -160,6 +160,7 @@ class _Ingestion:
         self._language_of = language_of
         self._default_language = default_language
         self._hashes: Mapping[str, str] = {}
+        self._chosen: Mapping[str, tuple[str, ...]] = {}
         self._moved: Mapping[tuple[str, str], ListedDocument] = {}
         self._is_move = False
         self._missing_files: list[tuple[str, str]] = []
@@ -182,6 +183,7 @@ class _Ingestion:
             return
         found = keep_names(found, (*replaced, *listed))
         self._hashes = {document.id: document.content_hash for document in listed}
+        self._chosen = {one.id: one.groups for one in replaced if one.groups_chosen}
         self._is_move = found.moved is not None
         self._moved = {
             (document.location_name, _text_part(document.content_hash)): document
@@ -190,11 +192,14 @@ class _Ingestion:
         }
         self._ledger.open(found.root, find_owned(listed, found), len(found.walk.files))
         self._note(found.walk)
-        repeated = await asyncio.to_thread(self._find_repeated, found)
+        repeated: dict[str, tuple[str, ...]] = {}
+        for family in (furniture.WEBSITES, furniture.MARKUP):
+            texts = await asyncio.to_thread(self._find_repeated, found, family)
+            repeated.update(dict.fromkeys(family, texts))
         for file in found.walk.files:
             place = found.locations[file.path]
-            if file.path.suffix.lower() in furniture.SUFFIXES:
-                place = replace(place, repeated=repeated)
+            if texts := repeated.get(file.path.suffix.lower(), ()):
+                place = replace(place, repeated=texts)
             await self._file(file, place, found.root)
             self._ledger.advance()
         self._note_missing_files(found.root)
@@ -211,16 +216,15 @@ class _Ingestion:
             return path(listed, self._reader.title, self._language_of)
         return survey_part(path, listed, self._reader.title, self._language_of)
 
-    def _find_repeated(self, found: Survey) -> tuple[str, ...]:
-        """Return the texts that most pages of a website have: see `knowledge.documents.furniture`.
+    def _find_repeated(self, found: Survey, family: frozenset[str]) -> tuple[str, ...]:
+        """Return the texts that most pages of some formats have: `knowledge.documents.furniture`.
 
         Pages that certain groups alone may read are not compared.
         """
         files = [
             file
             for file in found.walk.files
-            if file.path.suffix.lower() in furniture.SUFFIXES
-            and not found.locations[file.path].groups
+            if file.path.suffix.lower() in family and not found.locations[file.path].groups
         ]
         step = max(1, len(files) // furniture.MOST_SAMPLED)
         pages = []
@@ -426,6 +430,9 @@ class _Ingestion:
         return f"{text.hexdigest()}{HASH_SEPARATOR}{located}"
 
     async def _add(self, document: Document, vectors: Vectors, root: str) -> None:
+        if document.id in self._chosen:
+            chosen = {"groups": self._chosen[document.id], "groups_chosen": True}
+            document = document.model_copy(update=chosen)
         if not self._waiting:
             self._waiting_since = time.monotonic()
         self._waiting.append((document, vectors))

@@ -238,6 +238,7 @@ ACT_EVENTS: dict[str, StageEvent] = {
             ConversationAct.ACKNOWLEDGEMENT,
             ConversationAct.EXIT,
             ConversationAct.PERSON,
+            ConversationAct.PREFERENCE,
         ),
         StageEvent.COURTESY,
     ),

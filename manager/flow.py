@@ -78,7 +78,7 @@ _DESCRIPTIONS = {
     StageEvent.COMMAND: "a command",
     StageEvent.QUESTION: "a question",
     StageEvent.EXIT: "the user ends the question",
-    StageEvent.COURTESY: "thanks, a greeting or the like",
+    StageEvent.COURTESY: "thanks, a greeting, a wish for further answers or the like",
     StageEvent.CAPABILITIES: "what the assistant can do",
     StageEvent.NO_QUESTION: "nothing to choose or to repeat",
     StageEvent.WHY: "why it asked or refused",

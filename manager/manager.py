@@ -209,19 +209,21 @@ class Manager:
             "history_summary": "\n".join(to_json(line.text).decode() for line in earlier),
             "history_kept": remembered.kept,
             "preferences": _json(
-                await self._find_choice(delivery.question, envelope) or remembered.preferences
+                remembered.preferences.changed_by(
+                    await self._find_choice(delivery.question, envelope)
+                )
             ),
             "statistics": dict(remembered.statistics),
         }
         return envelope.replace(payload=write_payload(envelope.payload, changes))
 
-    async def _find_choice(self, question: Question, envelope: Envelope) -> Preferences | None:
-        """Return the preference that the person chose in any conversation; it takes precedence over
-        that of this one.
+    async def _find_choice(self, question: Question, envelope: Envelope) -> Preferences:
+        """Return what the person chose in any conversation; it takes precedence over that of this
+        one.
         """
         person = _find_person(envelope)
         if self._people is None or person is None:
-            return None
+            return Preferences()
         return await self._people.read(question, person)
 
     async def _keep_choice(self, question: Question, envelope: Envelope, ended: Ended) -> None:
@@ -230,8 +232,8 @@ class Manager:
             return
         if ended.forget == "all":
             await self._people.forget(question, person)
-        elif ended.preferences is not None and ended.preferences.explicit:
-            await self._people.keep(question, person, ended.preferences)
+        elif (chosen := replies.find_choice(envelope.payload)) is not None:
+            await self._people.keep(question, person, chosen)
         if ended.pause is not None:
             await self._people.note_pause(question, person)
 

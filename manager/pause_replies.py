@@ -12,7 +12,7 @@ from pydantic import JsonValue, TypeAdapter
 from citations.links import plain_line
 from envelope.conversation import InputField, Pause, PauseQuestion, PauseReply, SuggestedAction
 from envelope.outcome import Outcome
-from envelope.texts import Texts
+from envelope.texts import Texts, choose_texts_language
 from manager.flow import Ending
 
 PAUSE_ENDINGS = frozenset({Ending.PAUSE, Ending.PAUSE_OVER, Ending.PAUSE_FOREIGN})
@@ -37,6 +37,12 @@ def end_with_pause(
         return {"outcome": Outcome.REFUSED.value, "text": over}
     found = _REPLY.validate_python(best)
     return {**found, "outcome": Outcome.ANSWERED.value, "text": f"{over}\n\n{found.get('text')}"}
+
+
+def read_language(payload: Payload) -> str:
+    """Return the language of the texts around the answer, empty if it was not detected."""
+    language = str(payload.get("language") or "")
+    return choose_texts_language(language, str(payload.get("texts_language") or ""))
 
 
 def find_new_pause(payload: Payload) -> Pause | None:

@@ -23,6 +23,7 @@ from manager.pause_replies import (
     ReadReply,
     ReplyLabels,
     Unanswered,
+    read_language,
     read_typed,
     read_words,
 )
@@ -117,7 +118,7 @@ class Pauses:
             expires=now + self._seconds,
             resume_stage=action.resume.name,
             flow=envelope.flow,
-            language=str(payload.get("language") or ""),
+            language=read_language(payload),
             people=_list_people(payload),
             tasks=tuple(one[:_LONGEST_TASK] for one in list_open(list_tasks(payload))),
         )

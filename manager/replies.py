@@ -17,11 +17,11 @@ from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.sources import SearchResult
 from envelope.swarm import TOPIC_CHANGE
-from envelope.texts import Texts
+from envelope.texts import Texts, primary_of
 from envelope.verified import VERIFIED
 from manager.flow import Ending
 from manager.machine import NO_BETTER, Decision, End, count_rounds
-from manager.pause_replies import PAUSE_ENDINGS, end_with_pause, find_new_pause
+from manager.pause_replies import PAUSE_ENDINGS, end_with_pause, find_new_pause, read_language
 from manager.way_report import describe_way, find_remaining, make_offer
 from memory.port import Ended
 
@@ -87,6 +87,7 @@ _TEXTS = {
     ConversationAct.PERSON: "act_person",
     ConversationAct.STRAY_CHOICE: "push_expired",
     ConversationAct.NO_ANSWER_YET: "act_no_answer",
+    ConversationAct.PREFERENCE: "act_preference",
 }
 _WHY = {
     _Reason.OUT_OF_SCOPE: "why_scope",
@@ -248,6 +249,7 @@ def _remember_aside(payload: "Mapping[str, JsonValue]", outcome: Outcome, second
     if payload.get("client_keeps_history"):
         return Ended(close_pause=leaves, brief=True)
     return Ended(
+        preferences=find_choice(payload),
         close_pause=leaves,
         statistics={
             "questions": 1,
@@ -408,13 +410,13 @@ def _model_usage(payload: "Mapping[str, JsonValue]") -> Reply:
 
 
 def language_of(payload: "Mapping[str, JsonValue]") -> str:
-    """Return the language of the reply, English if none is known."""
+    """Return the language of the reply and its texts, BCP 47; English if none is known."""
     return _find_language(payload) or "en"
 
 
 def _find_language(payload: "Mapping[str, JsonValue]") -> str | None:
     chosen = payload.get("remember_preferences")
-    language = chosen.get("language") if isinstance(chosen, dict) else payload.get("language")
+    language = chosen.get("language") if isinstance(chosen, dict) else read_language(payload)
     if isinstance(language, str) and language:
         return language
     preferences = payload.get("preferences")
@@ -424,7 +426,7 @@ def _find_language(payload: "Mapping[str, JsonValue]") -> str | None:
 
 def _turns(envelope: Envelope, reply: Reply) -> tuple[Turn, ...]:
     payload, groups = envelope.payload, envelope.groups or None
-    language = language_of(payload)
+    language = primary_of(language_of(payload))
     return (
         Turn(
             speaker="user",
@@ -460,20 +462,27 @@ def _meant(payload: "Mapping[str, JsonValue]") -> str | None:
     return str(whole) if whole and (answers or goes_on) else None
 
 
+def find_choice(payload: "Mapping[str, JsonValue]") -> Preferences | None:
+    """Return what the user chose with this message for all further answers."""
+    chosen = payload.get("remember_preferences")
+    return Preferences.model_validate(chosen) if chosen is not None else None
+
+
 def _make_preferences(payload: "Mapping[str, JsonValue]") -> Preferences | None:
+    if (chosen := find_choice(payload)) is not None:
+        return chosen
     before = Preferences.model_validate(payload.get("preferences") or {})
     confidence = payload.get("confidence")
     sure = isinstance(confidence, int | float) and confidence >= LANGUAGE_CONFIDENCE
-    language = payload.get("language")
-    if before.explicit or not sure or not isinstance(language, str) or language == before.language:
+    language = read_language(payload)
+    if before.explicit or not sure or not language or language == before.language:
         return None
     return Preferences(language=language, explicit=False)
 
 
 def _remember_command(payload: "Mapping[str, JsonValue]") -> Ended:
-    chosen = payload.get("remember_preferences")
     return Ended(
-        preferences=Preferences.model_validate(chosen) if chosen is not None else None,
+        preferences=find_choice(payload),
         statistics={} if payload.get("forget") else {"commands": 1},
         forget=str(payload.get("forget") or ""),
     )

@@ -10,11 +10,11 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from redis.exceptions import NoScriptError, RedisError
 
-from envelope.conversation import Pause, Preferences, Turn
+from envelope.conversation import AnswerStyle, Pause, Preferences, Turn
 from envelope.memory_access import (
     Append,
     Delete,
@@ -26,7 +26,13 @@ from envelope.memory_access import (
 )
 from envelope.question import Question
 from memory.errors import MemoryUnavailableError
-from memory.key_names import ConversationKeys, conversation_keys, person_key, person_pauses_key
+from memory.key_names import (
+    ConversationKeys,
+    conversation_keys,
+    person_key,
+    person_pauses_key,
+    person_style_key,
+)
 from memory.learned_outcomes import log_outcome
 from memory.model_calls import await_answer
 from memory.port import Ended, Overflow, Remembered, SummaryLine
@@ -93,6 +99,7 @@ class RedisMemory:
             preferences=Preferences(
                 language=known.preferences.get("language") or None,
                 explicit=known.preferences.get("explicit") == "1",
+                style=_read_style(known.preferences.get("style")),
             ),
             pause=Pause.model_validate_json(known.pause["pause"]) if known.pause else None,
             statistics={name: float(value) for name, value in known.statistics.items()},
@@ -161,10 +168,11 @@ def _history(
 
 def _fields(keys: ConversationKeys, ended: Ended, ttl_seconds: int) -> tuple[MemoryWrite, ...]:
     writes: list[MemoryWrite] = []
-    if ended.preferences is not None:
+    if ended.preferences is not None and ended.preferences != Preferences():
+        # What was not chosen now stays.
         fields = {
-            "language": ended.preferences.language or "",
-            "explicit": "1" if ended.preferences.explicit else "0",
+            name: "1" if value is True else str(value)
+            for name, value in ended.preferences.model_dump(exclude_defaults=True).items()
         }
         writes.append(SetFields(key=keys.preferences, fields=fields, ttl_seconds=ttl_seconds))
     if ended.pause is not None:
@@ -183,6 +191,11 @@ def _fields(keys: ConversationKeys, ended: Ended, ttl_seconds: int) -> tuple[Mem
             Increment(key=keys.statistics, fields=ended.statistics, ttl_seconds=ttl_seconds)
         )
     return tuple(writes)
+
+
+def _read_style(stored: str | None) -> AnswerStyle | None:
+    """Return a stored form of answers; None for one that only a later version knows."""
+    return next((one for one in get_args(AnswerStyle) if one and one == stored), None)
 
 
 def _forget_history(keys: ConversationKeys) -> tuple[MemoryWrite, ...]:
@@ -297,15 +310,26 @@ class RedisPeople:
         self._client = client
         self._ttl_of = ttl_of
 
-    async def read(self, question: Question, person: str) -> Preferences | None:
-        key = person_key(question.tenant, question.assistant, person)
-        language = await await_answer(self._client.getex(key, ex=self._ttl_of(question)))
-        return None if language is None else Preferences(language=language.decode(), explicit=True)
+    async def read(self, question: Question, person: str) -> Preferences:
+        whose = (question.tenant, question.assistant, person)
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.getex(person_key(*whose), ex=self._ttl_of(question))
+        pipeline.getex(person_style_key(*whose), ex=self._ttl_of(question))
+        language, style = await await_answer(pipeline.execute())
+        return Preferences(
+            language=language.decode() if language else None,
+            explicit=bool(language),
+            style=_read_style(style.decode() if style else None),
+        )
 
     async def keep(self, question: Question, person: str, preferences: Preferences) -> None:
-        key = person_key(question.tenant, question.assistant, person)
-        kept = preferences.language or ""
-        await await_answer(self._client.set(key, kept, ex=self._ttl_of(question)))
+        whose = (question.tenant, question.assistant, person)
+        pipeline = self._client.pipeline(transaction=False)
+        if preferences.explicit and preferences.language:
+            pipeline.set(person_key(*whose), preferences.language, ex=self._ttl_of(question))
+        if preferences.style:
+            pipeline.set(person_style_key(*whose), preferences.style, ex=self._ttl_of(question))
+        await await_answer(pipeline.execute())
 
     async def note_pause(self, question: Question, person: str) -> None:
         key = person_pauses_key(question.tenant, question.assistant, person)
@@ -326,6 +350,9 @@ class RedisPeople:
 
     async def forget(self, question: Question, person: str) -> bool:
         whose = (question.tenant, question.assistant, person)
-        # One command per key: each may be in another slot of the cluster.
-        await await_answer(self._client.delete(person_pauses_key(*whose)))
-        return bool(await await_answer(self._client.delete(person_key(*whose))))
+        pipeline = self._client.pipeline(transaction=False)
+        for key in (person_pauses_key(*whose), person_key(*whose), person_style_key(*whose)):
+            # One command per key: each may be in another slot of the cluster.
+            pipeline.delete(key)
+        _, *chosen = await await_answer(pipeline.execute())
+        return any(chosen)

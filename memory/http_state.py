@@ -1,13 +1,13 @@
-"""Stores the state of the HTTP channel: keys, usage of limits, sessions, feedback.
-
-The values are opaque: the gateway encodes and decodes them.
-"""
+"""Stores the state of the HTTP channel: keys, usage of limits, sessions, feedback."""
 
 import base64
 import hashlib
 import hmac
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import AliasChoices, BaseModel, Field
 
 from envelope.question import Question
 from memory.key_names import (
@@ -23,7 +23,7 @@ from memory.key_names import (
 from memory.model_calls import await_answer
 
 if TYPE_CHECKING:
-    from redis.asyncio import Redis
+    from redis.asyncio import Redis as Redis  # named by the gateway too, which imports no redis
 
 DAY_SECONDS = 86_400
 THREAD_SECONDS = DAY_SECONDS
@@ -91,8 +91,47 @@ return found
 NEW = "new:"
 
 
+class Feedback(BaseModel, frozen=True, extra="forbid"):
+    """The rating of an answer by a person; `at` in Unix seconds.
+
+    Ratings that were stored before version 0.2 name it `thumb`.
+    """
+
+    rating: str = Field(pattern="^(up|down)$", validation_alias=AliasChoices("rating", "thumb"))
+    reason: str = ""
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """One use of a resource with limits under `name`; None: no limit."""
+
+    name: str
+    per_minute: int | None = None
+    per_day: int | None = None
+    of: Literal["key", "visitor", "site", "person"] = "key"
+    """The owner of the limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """An exhausted limit, and the seconds until one use is available again."""
+
+    demand: Demand
+    period: Literal["minute", "day"]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class VisitorSession:
+    """The digest of a visitor's token for a conversation, and whether the conversation is empty."""
+
+    digest: str
+    is_empty: bool
+
+
 class RedisApiKeys:
-    """The keys of the HTTP API, by id."""
+    """The keys of the HTTP API, by id; the gateway encodes and decodes them."""
 
     def __init__(self, client: "Redis") -> None:
         self._client = client
@@ -176,25 +215,28 @@ class RedisRates:
         self._client = client
 
     async def admit(
-        self, owner: str, demands: Sequence[tuple[str, int, int]], *, once: str = ""
-    ) -> tuple[float, int, str]:
-        """Take one token of each demand: name, tokens per minute, tokens per day (0: no limit).
+        self, owner: str, demands: Sequence[Demand], *, once: str = ""
+    ) -> Shortage | None:
+        """Count all demands and return None, or count none and return the exhausted limit.
 
-        Takes all tokens or none. Returns the seconds to wait (0.0: taken), the index of the demand
-        that has no token, and the period of its limit, `minute` or `day`. A second call with the
-        same `once` within `ONCE_SECONDS` takes nothing.
+        A use with the same name `once` is not counted again within `ONCE_SECONDS`.
         """
         keys = [rate_key(owner, f"once/{digest_of(once)}")]
-        keys += [rate_key(owner, name) for name, _, _ in demands]
-        holds = [held for _, minute, day in demands for held in (minute, day)]
+        keys += [rate_key(owner, demand.name) for demand in demands]
+        holds = [
+            0 if limit is None else limit
+            for demand in demands
+            for limit in (demand.per_minute, demand.per_day)
+        ]
         kept = ONCE_SECONDS if once else 0
         reply = await await_answer(
             self._client.eval(_ADMIT, len(keys), *keys, kept, DAY_SECONDS, *holds)
         )
         if len(reply) == 1:
-            return 0.0, 0, ""
+            return None
         seconds, position, period = (part.decode() for part in reply)
-        return float(seconds), int(position) - 1, period
+        demand = demands[int(position) - 1]
+        return Shortage(demand, "day" if period == "day" else "minute", float(seconds))
 
 
 def digest_of(name: str) -> str:
@@ -232,17 +274,14 @@ class RedisSessionStore:
             )
         )
 
-    async def session(self, question: Question) -> tuple[str, bool] | None:
-        """Return the digest of a session's token, and whether the session is still empty.
-
-        Extends the lifetime of a session that is not empty.
-        """
+    async def session(self, question: Question) -> VisitorSession | None:
+        """Return the session of a conversation; extends its lifetime unless it is empty."""
         key = self._session_key(question)
         found = await await_answer(self._client.eval(_VISIT, 1, key, NEW, self._ttl_of(question)))
         if found is None:
             return None
         digest = found.decode()
-        return digest.removeprefix(NEW), digest.startswith(NEW)
+        return VisitorSession(digest.removeprefix(NEW), digest.startswith(NEW))
 
     async def use_session(self, question: Question, digest: str) -> None:
         """Mark a session as used: its token now lives as long as the conversation."""
@@ -253,19 +292,21 @@ class RedisSessionStore:
         """Delete the token of a session."""
         await await_answer(self._client.delete(self._session_key(question)))
 
-    async def put_feedback(self, question: Question, written: str) -> None:
+    async def put_feedback(self, question: Question, feedback: Feedback) -> None:
         """Store the feedback on one message."""
         key = conversation_keys(question, self._shards).feedback
         pipeline = self._client.pipeline(transaction=False)
-        pipeline.hset(key, question.message_id, written)
+        pipeline.hset(key, question.message_id, feedback.model_dump_json())
         pipeline.expire(key, self._ttl_of(question))
         await await_answer(pipeline.execute())
 
-    async def feedback(self, question: Question) -> dict[str, bytes]:
+    async def feedback(self, question: Question) -> dict[str, Feedback]:
         """Return the feedback on a conversation, by message id."""
         key = conversation_keys(question, self._shards).feedback
         found: dict[bytes, bytes] = await await_answer(self._client.hgetall(key))
-        return {name.decode(): written for name, written in found.items()}
+        return {
+            name.decode(): Feedback.model_validate_json(written) for name, written in found.items()
+        }
 
     async def put_thread(self, question: Question, digest: str) -> None:
         """Store the conversation id under a digest of the history that a client received."""

@@ -19,6 +19,7 @@
 | rd:{0}:workers                             | zset | workers | status  | silence  |
 | rd:{0}:controls                            | hash | operator| workers | never    |
 | rd:person:<tenant>/<assistant>:<digest>    | str  | manager | manager | ttl (5)  |
+| rd:person:<tenant>/<assistant>:<digest>:style | str | manager | manager | ttl (5) |
 | rd:person:<tenant>/<assistant>:<digest>:pauses | zset | manager | gateway | ttl  |
 | rd:thread:<tenant>/<assistant>:<hash>      | str  | gateway | gateway | ttl      |
 | rd:keys                                    | hash | keys    | gateway | never    |
@@ -53,7 +54,7 @@
 (1) Minutes, until the first question of the session. (2) An hour; only numbers.
 (3) Only numbers and names of strategies; see `learned_outcomes`. The gateway sets ratings.
 (4) After they were last read: the documents that a person gave to this conversation.
-(5) After its last use: the language that a person chose.
+(5) After its last use: the language, or the form of answers, that a person chose.
 
 `kept` has the payload of a message that waits for information or an approval, and the message that
 claimed it. `gateway` includes the chat channels. `receipts` has the tool calls with effects (see
@@ -168,6 +169,11 @@ def api_keys_key() -> str:
 def person_key(tenant: str, assistant: str, person: str) -> str:
     """Return the key of what a person chose, by the digest under which their channel knows them."""
     return f"rd:person:{in_key(tenant)}/{in_key(assistant)}:{in_key(person)}"
+
+
+def person_style_key(tenant: str, assistant: str, person: str) -> str:
+    """Return the key of the form in which a person wants answers."""
+    return f"{person_key(tenant, assistant, person)}:style"
 
 
 def person_pauses_key(tenant: str, assistant: str, person: str) -> str:

@@ -68,12 +68,12 @@ class Ended:
 class People(Protocol):
     """Stores what people chose for all their conversations with the assistant of a question."""
 
-    async def read(self, question: Question, person: str) -> Preferences | None:
-        """Return what a person chose; None: nothing."""
+    async def read(self, question: Question, person: str) -> Preferences:
+        """Return what a person chose."""
         ...
 
     async def keep(self, question: Question, person: str, preferences: Preferences) -> None:
-        """Store what a person chose."""
+        """Store what a person chose now; what they chose earlier of the rest stays."""
         ...
 
     async def note_pause(self, question: Question, person: str) -> None:

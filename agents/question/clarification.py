@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel
 
-from agents.agent import Agent, AgentParts
+from agents.agent import Agent, AgentParts, ReadsLanguage
 from citations.links import Allowed, clean_text, keep_links, plain_line
 from citations.sources import choose_alternatives, list_labels, list_nearest_pages
 from citations.wording import find_asking_fault
@@ -52,7 +52,7 @@ _OF_SOME_DOCUMENTS = frozenset({_Reason.OUT_OF_SCOPE, _Reason.INSUFFICIENT_CONTE
 _WITHOUT_PAGES = frozenset({_Reason.OUT_OF_SCOPE, _Reason.NO_DOCUMENTS, _Reason.NO_TRANSLATION})
 
 
-class Reads(BaseModel, frozen=True):
+class Reads(ReadsLanguage, frozen=True):
     """The reason for asking or declining, and the results of the search."""
 
     needs_clarification: bool = True
@@ -60,7 +60,6 @@ class Reads(BaseModel, frozen=True):
     clarification_message: str = ""
     clarification_options: tuple[ClarificationOption, ...] = ()
     canonical_question: str = ""
-    language: str = "en"
     unknown_documents: tuple[str, ...] | None = None
     asking_stage: str = ""
     history: tuple[Turn, ...] = ()
@@ -107,7 +106,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         reason = _find_reason(reads)
         actions = self._make_actions(reason, reads)
         lead, fallback = await self._word_lead(reason, reads, actions)
-        text = self._with_list(lead, actions, reads.language)
+        text = self._with_list(lead, actions, reads.reply_language)
         if reason in _OF_SOME_DOCUMENTS and reads.document_languages:
             text = f"{text}\n\n{self._note_uncompared(reads)}"
         writes = Writes(
@@ -125,7 +124,8 @@ class ClarificationAgent(Agent[Reads, Writes]):
         if reason in _FIXED:
             return self._with_reference(inputs.fixed_text, reason, reads), ""
         if self._model is None:
-            return self._say_unjudged(inputs.fixed_text, reads), self._note_language(reads.language)
+            note = self._note_language(reads.reply_language)
+            return self._say_unjudged(inputs.fixed_text, reads), note
         try:
             text = clean_text(
                 (await self._model.ask(CLARIFY, inputs, self.run)).output.text
@@ -139,7 +139,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         """Return the text; if the search alone ended the question, the text says so."""
         if _choose_text(_find_reason(reads), reads) != "decline_unmatched":
             return text
-        return f"{text} {self._texts.text('search_alone', reads.language)}"
+        return f"{text} {self._texts.text('search_alone', reads.reply_language)}"
 
     def _note_language(self, language: str) -> str:
         known = language in self._texts.languages
@@ -150,7 +150,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
     ) -> ClarifyInputs:
         fixed_text = self._texts.text(
             _choose_text(reason, reads),
-            reads.language,
+            reads.reply_language,
             topic=self._topic,
             question=plain_line(reads.canonical_question)[:LONGEST_QUESTION],
             document_languages=self._name_languages(reads),
@@ -162,7 +162,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
             question=reads.canonical_question,
             options=tuple(a.label for a in actions if a.kind in {"option", "source"}),
             history=reads.history,
-            language=reads.language,
+            language=reads.reply_language,
             topic=self._topic,
             stage=reads.asking_stage,
             fixed_text=fixed_text,
@@ -171,20 +171,20 @@ class ClarificationAgent(Agent[Reads, Writes]):
     def _name_languages(self, reads: Reads) -> str:
         """Return the names of the documents' languages in the user's language."""
         known = [code for code in reads.document_languages if code in self._texts.languages]
-        names = [self._texts.text(f"language_{code}", reads.language) for code in known]
+        names = [self._texts.text(f"language_{code}", reads.reply_language) for code in known]
         return ", ".join(names or reads.document_languages)
 
     def _note_uncompared(self, reads: Reads) -> str:
         """Say which documents the question was not compared with."""
         named = self._name_languages(reads)
-        return self._texts.text("not_compared", reads.language, document_languages=named)
+        return self._texts.text("not_compared", reads.reply_language, document_languages=named)
 
     def _with_reference(self, text: str, reason: ClarificationReason, reads: Reads) -> str:
         """Return the text, followed by the id of the question if an operator must see it."""
         reference = plain_line(reads.message_reference)
         if reason is not _Reason.INTERNAL_FAULT or not reference:
             return text
-        shown = self._texts.text("reference", reads.language, reference=reference)
+        shown = self._texts.text("reference", reads.reply_language, reference=reference)
         return f"{text}\n\n{shown}"
 
     def _make_actions(
@@ -194,8 +194,8 @@ class ClarificationAgent(Agent[Reads, Writes]):
             return ()
         if reason in REFUSALS:
             return list_nearest_pages(reads.search_results)
-        skip = self._texts.text("skip", reads.language)
-        leave = self._texts.text("exit_action", reads.language)
+        skip = self._texts.text("skip", reads.reply_language)
+        leave = self._texts.text("exit_action", reads.reply_language)
         return (
             *(_make_option_action(option) for option in _choose_options(reads)),
             SuggestedAction(label=skip, value=skip, kind="skip"),

@@ -1,16 +1,16 @@
 """Executes the commands of a conversation."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from typing import Literal, Self
 
 from pydantic import BaseModel
 
-from agents.agent import Agent, AgentParts
+from agents.agent import Agent, AgentParts, ReadsLanguage
 from citations.links import plain_line
 from envelope.conversation import HANDED_OVER, PERSON_REPLY, Preferences
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.texts import Texts
+from envelope.texts import Texts, primary_of, read_tag
 from knowledge.language.scripts import CANDIDATES
 
 COMMANDS = ("clear_history", "clear_all", "set_language", "get_stats", "help")
@@ -26,7 +26,7 @@ STATISTICS = (
 )
 
 
-class Reads(BaseModel, frozen=True):
+class Reads(ReadsLanguage, BaseModel, frozen=True):
     """The command, and the stored state of the conversation."""
 
     command: str | None = None
@@ -63,7 +63,7 @@ class CommandAgent(Agent[Reads, Writes]):
         return cls(texts=parts.texts)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        language = reads.language or reads.preferences.language or "en"
+        language = reads.reply_language or reads.preferences.language or "en"
         command = (reads.command or "").strip().removeprefix("/").casefold().replace("-", "_")
         match command:
             case "clear_history":
@@ -75,7 +75,7 @@ class CommandAgent(Agent[Reads, Writes]):
             case "set_language":
                 return Wrote(self._language_set(" ".join(reads.arguments), language))
             case "get_stats":
-                return Wrote(Writes(response=self._statistics(reads.statistics, language)))
+                return Wrote(Writes(response=self._statistics(reads, language)))
             case "help":
                 return Wrote(Writes(response=self._help(language)))
             case _ if command in (PERSON_REPLY, HANDED_OVER) and len(reads.arguments) == 2:
@@ -96,7 +96,7 @@ class CommandAgent(Agent[Reads, Writes]):
                 "language_missing", language, example=self._texts.text("language_de", language)
             )
             return Writes(response=missing)
-        code = self._codes.get(spelling) or _region_left_out(spelling)
+        code = self._codes.get(spelling) or _read_language(spelling)
         if code is None:
             return Writes(response=self._language_unknown(named.strip(), language))
         return Writes(
@@ -116,15 +116,24 @@ class CommandAgent(Agent[Reads, Writes]):
     def _name(self, code: str) -> str:
         return self._texts.text(f"language_{code}", code) if code in self._texts.languages else code
 
-    def _statistics(self, statistics: Mapping[str, float], language: str) -> str:
+    def _statistics(self, reads: Reads, language: str) -> str:
+        """Return the counts of the conversation, and what the person chose."""
         lines = [
-            f"- {self._texts.text(f'statistic_{name}', language)}: {statistics[name]:.10g}"
+            f"- {self._texts.text(f'statistic_{name}', language)}: {reads.statistics[name]:.10g}"
             for name in STATISTICS
-            if statistics.get(name)
+            if reads.statistics.get(name)
         ]
-        if not lines:
-            return self._texts.text("statistics_none", language)
-        return "\n".join((self._texts.text("statistics_title", language), *lines))
+        title = "statistics_title" if lines else "statistics_none"
+        lines += self._list_preferences(reads.preferences, language)
+        return "\n".join((self._texts.text(title, language), *lines))
+
+    def _list_preferences(self, chosen: Preferences, language: str) -> Iterator[str]:
+        if chosen.explicit and chosen.language:
+            label = self._texts.text("preference_language", language)
+            yield f"- {label}: {self._name(chosen.language)}"
+        if chosen.style and chosen.style != "usual":
+            label = self._texts.text("preference_style", language)
+            yield f"- {label}: {self._texts.text(f'style_{chosen.style}', language)}"
 
     def _help(self, language: str) -> str:
         lines = (f"- /{name}: {self._texts.text(f'help_{name}', language)}" for name in COMMANDS)
@@ -148,7 +157,7 @@ def _spellings(texts: Texts) -> dict[str, str]:
     }
 
 
-def _region_left_out(spelling: str) -> str | None:
-    """Return the language code of `de`, `de-AT` or `de_AT`, or None for an unknown language."""
-    code = spelling.replace("_", "-").split("-")[0]
-    return code if code in CANDIDATES else None
+def _read_language(spelling: str) -> str | None:
+    """Return the language of `de`, `de-AT` or `zh_TW`, or None for an unknown language."""
+    tag = read_tag(spelling)
+    return tag if primary_of(tag) in CANDIDATES else None

@@ -19,12 +19,14 @@ from envelope.conversation import (
     ClarificationReason,
     ConversationAct,
     Pause,
+    Preferences,
     Turn,
     Understanding,
 )
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.specialists import ReviewScope
+from envelope.texts import primary_of, read_tag
 from llm.errors import ModelError
 from llm.port import Model, find_model
 from llm.tasks.question import (
@@ -42,7 +44,6 @@ question.
 """
 _SHORT_CHARACTERS = 14
 """The same for scripts that put no spaces between words."""
-_LANGUAGE = re.compile("[a-z]{2,3}")
 _LIST_ITEM = re.compile(r"^\s{0,3}\d{1,2}[.)]\s", re.MULTILINE)
 DecidedBy = Literal["rules", "combined_call", "own_call"]
 
@@ -72,7 +73,9 @@ class Writes(MayAsk, frozen=True):
     assumption: str = ""
     conversation_act: ConversationAct | None = None
     answer_style: AnswerStyle = ""
+    remember_preferences: Preferences | None = None
     language: str = ""
+    texts_language: str = ""
     remaining_questions: tuple[str, ...] = ()
     decided_by: DecidedBy
     model_error: str = ""
@@ -211,9 +214,26 @@ def _list_changes(
         changes["conversation_act"] = act
     if found.style:
         changes["answer_style"] = found.style
-    if _LANGUAGE.fullmatch(found.answer_language):
-        changes["language"] = found.answer_language
-    return changes
+    if (chosen := _find_choice(found)) is not None:
+        changes["remember_preferences"] = chosen
+    return {**changes, **_choose_language(found.answer_language)}
+
+
+def _choose_language(wanted: str) -> dict[str, object]:
+    """Return the language in which the user wants the answer, and that of the texts around it."""
+    tag = read_tag(wanted)
+    return {"language": primary_of(tag), "texts_language": tag} if tag else {}
+
+
+def _find_choice(found: Understanding) -> Preferences | None:
+    """Return what the user wants of all further answers; None if they said nothing about it."""
+    if not (found.from_now_on or found.act is ConversationAct.PREFERENCE):
+        return None
+    language = read_tag(found.answer_language) or None
+    chosen = Preferences(
+        language=language, explicit=language is not None, style=found.style or None
+    )
+    return None if chosen == Preferences() else chosen
 
 
 def _check_act(reads: Reads, found: Understanding) -> ConversationAct | None:
@@ -226,6 +246,8 @@ def _check_act(reads: Reads, found: Understanding) -> ConversationAct | None:
     if found.act is ConversationAct.WHY and is_answered:
         return None
     if found.act is ConversationAct.CORRECTION and not reads.history:
+        return None
+    if found.act is ConversationAct.PREFERENCE and _find_choice(found) is None:
         return None
     return found.act
 
@@ -259,9 +281,11 @@ def _rephrase(reads: Reads, found: Understanding, decided_by: DecidedBy) -> Writ
     earlier = list_earlier(reads.history)
     is_answered = _find_last_answer(reads.history) is not None
     declined = bool(reads.history) and reads.history[-1].outcome is not None and not is_answered
-    language = found.answer_language if _LANGUAGE.fullmatch(found.answer_language) else ""
-    changes: dict[str, object] = {"language": language} if language else {}
-    if not earlier or (declined and not language):
+    changes = _choose_language(found.answer_language)
+    wants_language = bool(changes)
+    if (chosen := _find_choice(found)) is not None:
+        changes["remember_preferences"] = chosen
+    if not earlier or (declined and not wants_language):
         return Writes(
             canonical_question=reads.text,
             context_type="new_topic",

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, Self
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from agents.agent import Agent, AgentParts, MayAsk
+from agents.agent import Agent, AgentParts, MayAsk, ReadsLanguage
 from agents.question.replies import plain_reply
 from agents.question.verified import (
     NOTHING,
@@ -60,7 +60,7 @@ _LIKELY = 0.9
 DecidedBy = Literal["rules", "combined_call", "own_call"]
 
 
-class Reads(BaseModel, frozen=True):
+class Reads(ReadsLanguage, frozen=True):
     """The question as typed, and as it can be understood alone."""
 
     canonical_question: str
@@ -166,7 +166,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         match = await self._match_verified(reads)
         if match.answer is not None:
-            return Wrote(self._give_verified(match.answer, reads.language))
+            return Wrote(self._give_verified(match.answer, reads.reply_language))
         if match.candidates:
             return Wrote(_ask_whether(match.candidates))
         writes = await self._judge_scope(reads)

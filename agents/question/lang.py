@@ -10,7 +10,9 @@ from envelope.conversation import Preferences, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.specialists import ReviewScope
+from envelope.texts import primary_of, read_tag
 from knowledge.language.port import Detector
+from knowledge.language.scripts import choose_script
 
 _USER_TURN = 1.0
 _ASSISTANT_TURN = 0.25
@@ -36,9 +38,10 @@ class Reads(BaseModel, frozen=True):
 
 
 class Writes(MayAsk, frozen=True):
-    """The language, ISO 639-1, and the confidence in it."""
+    """The language, ISO 639-1, that of the texts around the answer, and the confidence in it."""
 
     language: str = Field(pattern="^[a-z]{2,3}$")
+    texts_language: str = Field("", pattern="^([a-z]{2,3}(-[A-Z][a-z]{3})?)?$")
     confidence: float = Field(ge=0, le=1)
 
 
@@ -53,7 +56,8 @@ class LangAgent(Agent[Reads, Writes]):
     The shorter the text, the more the languages of the conversation count. Without a conversation a
     text of at most `SHORT_WORDS` words leans on the languages of the documents: "validation" is
     English where the documents are. A text without words (an emoji, a path, an address) has the
-    language of the conversation, else the stored preference, else `default_language`.
+    language of the conversation, else the stored preference, else `default_language`. The texts
+    around an answer are in the script in which the person writes Chinese.
     """
 
     role = Role.LANG
@@ -80,11 +84,17 @@ class LangAgent(Agent[Reads, Writes]):
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        found = await self._find(reads)
+        chosen = reads.preferences.language if reads.preferences.explicit else ""
+        script = chosen or self._find_script(found.language, reads)
+        return Wrote(found.model_copy(update={"texts_language": script}))
+
+    async def _find(self, reads: Reads) -> Writes:
         if reads.review is not None and reads.review.language:
-            return Wrote(Writes(language=reads.review.language, confidence=1.0))
+            return Writes(language=reads.review.language, confidence=1.0)
         chosen = reads.preferences.language
         if reads.preferences.explicit and chosen:
-            return Wrote(Writes(language=chosen, confidence=1.0))
+            return Writes(language=primary_of(chosen), confidence=1.0)
         prior = self._prior(reads)
         if prior:
             found = self._detector.detect(reads.text, prior=prior)
@@ -92,11 +102,19 @@ class LangAgent(Agent[Reads, Writes]):
             documents = await self._languages_for(reads)
             found = self._detector.detect(reads.text, prior=documents, prior_share=DOCUMENTS_SHARE)
         if found.confidence > 0:
-            return Wrote(Writes(language=found.language, confidence=found.confidence))
+            return Writes(language=found.language, confidence=found.confidence)
         if prior:
             expected = max(prior, key=prior.__getitem__)
-            return Wrote(Writes(language=expected, confidence=_BY_CONTEXT))
-        return Wrote(Writes(language=self._default_language, confidence=_BY_DEFAULT))
+            return Writes(language=expected, confidence=_BY_CONTEXT)
+        return Writes(language=primary_of(self._default_language), confidence=_BY_DEFAULT)
+
+    def _find_script(self, language: str, reads: Reads) -> str:
+        """Return the language of the texts: in the script of the latest message that shows one,
+        else that which is known of the person, else that of the desk.
+        """
+        turns = (turn.text for turn in reversed(reads.history) if turn.speaker == "user")
+        known = reads.preferences.language or read_tag(self._default_language)
+        return choose_script(language, (reads.text, *turns), known)
 
     async def _languages_for(self, reads: Reads) -> Mapping[str, float]:
         """Return the languages of the documents for a short text, and nothing for a longer one."""
@@ -118,7 +136,7 @@ class LangAgent(Agent[Reads, Writes]):
                 prior[language] = prior.get(language, 0.0) + weight * share * confidence
             weight *= _FADING if turn.speaker == "user" else 1.0
         if reads.preferences.language:
-            known = reads.preferences.language
+            known = primary_of(reads.preferences.language)
             prior[known] = prior.get(known, 0.0) + _PREFERENCE
         return prior
 

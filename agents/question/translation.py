@@ -52,6 +52,8 @@ NEAREST = 8
 _LOOKED_AT = 24
 """The number of hits from which these are chosen."""
 MOST_MEANINGS = 4
+LONGEST_PLACE = 300
+"""The number of characters of a protected part that the model is shown."""
 _LIKELY = 0.9
 """The confidence of a translation whose call gives none."""
 
@@ -170,6 +172,7 @@ class TranslationAgent(Agent[Reads, Writes]):
         inspection = await inspect_within(combined.inspection_seconds, reads.text)
         inputs = UnderstandInputs(
             text=protected.text,
+            places=tuple(map(_shorten, protected.parts)),
             language=reads.language,
             history=reads.history,
             history_summary=reads.history_summary,
@@ -245,6 +248,10 @@ async def _find_places(
 def _make_place(path: Sequence[str], hit: Hit) -> ClarificationOption:
     crumbs = tuple(dict.fromkeys(path)) or (hit.title,)
     return ClarificationOption(label=crumbs[-1], crumbs=crumbs)
+
+
+def _shorten(part: str) -> str:
+    return part if len(part) <= LONGEST_PLACE else f"{part[:LONGEST_PLACE]} [...]"
 
 
 def _find_question(reads: Reads) -> Pause | None:
@@ -334,6 +341,7 @@ def _take(
             act=None if more.act in {None, "exit"} else ConversationAct(str(more.act)),
             style=more.style,
             answer_language=more.answer_language,
+            from_now_on=more.from_now_on,
             signs=signs,
         ),
         decided_by="combined_call",

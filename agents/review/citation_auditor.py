@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from pydantic import BaseModel, JsonValue
-
 from agents.review.audit import (
     AuditedCitation,
     CitablePassage,
@@ -19,13 +17,12 @@ from agents.review.audit import (
 )
 from agents.review.passages import cut_document
 from agents.review.specialist import (
-    LoopTurns,
+    LoopReads,
+    LoopWrites,
     NoOutput,
     SpecialistAgent,
-    add_focus,
 )
 from agents.review.verdicts import ReviewResult
-from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.specialists import Extracted, FindingList, SpecialistError, StoredVerdicts
@@ -41,28 +38,17 @@ _MOST_SUMMARY = 5
 _LONGEST = 4_000
 
 
-class Reads(BaseModel, frozen=True):
+class Reads(LoopReads, frozen=True):
     """The documents and the verdicts, and the loop of tools so far."""
 
-    canonical_question: str
-    text: str = ""
-    history: tuple[Turn, ...] = ()
-    round_focus: str = ""
-    language: str = "en"
-    groups: tuple[str, ...] = ()
     extracted: Extracted | None = None
     verdicts: StoredVerdicts | None = None
-    plan_messages: tuple[dict[str, JsonValue], ...] = ()
-    multi_tool_results: dict[str, JsonValue] = {}
 
 
-class Writes(BaseModel, frozen=True):
+class Writes(LoopWrites, frozen=True):
     """The audit; or the calls of tools before."""
 
     citation_audit: FindingList | None = None
-    errors: tuple[SpecialistError, ...] = ()
-    tool_calls: tuple[dict[str, JsonValue], ...] = ()
-    plan_messages: tuple[dict[str, JsonValue], ...] = ()
 
 
 class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
@@ -88,19 +74,15 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
         proved = await self._prove(claims[:_MOST_STATEMENTS], reads.groups)
         decided_by, errors = "", tuple[SpecialistError, ...]()
         if proved and not self.toolbox.is_offline:
-            turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
+            turns = reads.turns
             inputs = CitationAuditorInputs(
-                question=add_focus(reads.canonical_question, reads.round_focus),
+                question=reads.question,
                 language=reads.language,
                 statements=tuple(_make_statement(at, *one) for at, one in enumerate(proved)),
             )
             given = await self.toolbox.consult(CITATION_AUDITOR, inputs, turns, reads)
             if isinstance(given, NoOutput) and given.calls:
-                return Wrote(
-                    Writes(
-                        tool_calls=given.calls, plan_messages=given.messages, errors=given.errors
-                    )
-                )
+                return Wrote(Writes(**given.as_writes()))
             errors = given.errors
             if not isinstance(given, NoOutput):
                 checked = {one.id: one for one in given.output.statements}

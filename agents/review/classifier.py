@@ -1,17 +1,11 @@
 """Classifies the documents of a review in five dimensions."""
 
-from pydantic import BaseModel, JsonValue
+from pydantic import JsonValue
 
-from agents.review.specialist import (
-    LoopTurns,
-    NoOutput,
-    SpecialistAgent,
-    add_focus,
-)
-from envelope.conversation import Turn
+from agents.review.specialist import LoopReads, LoopWrites, NoOutput, SpecialistAgent
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.specialists import Extracted, SpecialistError
+from envelope.specialists import Extracted
 from knowledge.library.library import WholeDocument
 from llm.tasks.review import CLASSIFIER, ClassifierInputs, TextUnit
 
@@ -19,27 +13,16 @@ _CHARACTERS = 12_000
 _MOST_DOCUMENTS = 8
 
 
-class Reads(BaseModel, frozen=True):
+class Reads(LoopReads, frozen=True):
     """The documents of the review, and the loop of tools so far."""
 
-    canonical_question: str
-    text: str = ""
-    history: tuple[Turn, ...] = ()
-    round_focus: str = ""
-    language: str = "en"
-    groups: tuple[str, ...] = ()
     extracted: Extracted | None = None
-    plan_messages: tuple[dict[str, JsonValue], ...] = ()
-    multi_tool_results: dict[str, JsonValue] = {}
 
 
-class Writes(BaseModel, frozen=True):
+class Writes(LoopWrites, frozen=True):
     """The classes of each document; or the calls of tools before."""
 
     classification: tuple[dict[str, JsonValue], ...] = ()
-    errors: tuple[SpecialistError, ...] = ()
-    tool_calls: tuple[dict[str, JsonValue], ...] = ()
-    plan_messages: tuple[dict[str, JsonValue], ...] = ()
 
 
 class ClassifierAgent(SpecialistAgent[Reads, Writes]):
@@ -62,7 +45,7 @@ class ClassifierAgent(SpecialistAgent[Reads, Writes]):
         if self.toolbox.is_offline:
             return Wrote(Writes(classification=tuple(map(_name_language, documents))))
         inputs = ClassifierInputs(
-            question=add_focus(reads.canonical_question, reads.round_focus),
+            question=reads.question,
             language=reads.language,
             documents=tuple(
                 TextUnit(
@@ -74,12 +57,10 @@ class ClassifierAgent(SpecialistAgent[Reads, Writes]):
                 for one in documents
             ),
         )
-        turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
+        turns = reads.turns
         given = await self.toolbox.consult(CLASSIFIER, inputs, turns, reads)
         if isinstance(given, NoOutput):
-            return Wrote(
-                Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
-            )
+            return Wrote(Writes(**given.as_writes()))
         known = {one.id for one in inputs.documents}
         classes = [one for one in given.output.documents if one.document_id in known]
         return Wrote(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel, Field
 
 from agents.named_documents import identify_frameworks
 from agents.review.measures import compare_measures
@@ -29,10 +29,10 @@ from agents.review.requirements import (
 )
 from agents.review.specialist import (
     GivenOutput,
-    LoopTurns,
+    LoopReads,
+    LoopWrites,
     NoOutput,
     SpecialistAgent,
-    add_focus,
 )
 from agents.review.verdicts import (
     DecidedPart,
@@ -44,7 +44,6 @@ from agents.review.verdicts import (
     compress_requirements,
     join_decisions,
 )
-from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.specialists import (
@@ -88,35 +87,24 @@ _NOT_VERBATIM = (
 )
 
 
-class Reads(BaseModel, frozen=True):
+class Reads(LoopReads, frozen=True):
     """The checklist and the documents; in a branch, the clauses or requirements to read."""
 
-    canonical_question: str
-    text: str = ""
-    history: tuple[Turn, ...] = ()
-    round_focus: str = ""
-    language: str = "en"
-    groups: tuple[str, ...] = ()
     extracted: Extracted | None = None
     checklist: StoredChecklist | None = None
     part: PartPlan | None = None
     part_plan: tuple[PartPlan, ...] = ()
     part_round: int = 0
-    stored_parts: dict[str, StoredPart] = {}
-    plan_messages: tuple[dict[str, JsonValue], ...] = ()
-    multi_tool_results: dict[str, JsonValue] = {}
+    stored_parts: dict[str, StoredPart] = Field({})
 
 
-class Writes(BaseModel, frozen=True):
+class Writes(LoopWrites, frozen=True):
     """The parts to read; the result of a part; or the verdicts of all parts."""
 
     verdicts: StoredVerdicts | None = None
     part_plan: tuple[PartPlan, ...] = ()
     part_round: int = 0
-    stored_parts: dict[str, StoredPart] = {}
-    errors: tuple[SpecialistError, ...] = ()
-    tool_calls: tuple[dict[str, JsonValue], ...] = ()
-    plan_messages: tuple[dict[str, JsonValue], ...] = ()
+    stored_parts: dict[str, StoredPart] = Field({})
 
 
 @dataclass(frozen=True)
@@ -149,7 +137,8 @@ class _Material:
 
     def find_closest(self, rule: Requirement, most: int) -> tuple[Passage, ...]:
         """Return the passages closest to a requirement, to what fulfils it, and what breaks it."""
-        asked = " ".join((*rule.place.heading_path, rule.statement))
+        # The statement is in the language of the reader, the quotation in that of the law.
+        asked = " ".join((*rule.place.heading_path, rule.quotation))
         found = [self.search.find(asked, self.language_of(rule), most, _read_subject(rule.place))]
         found += [self.search.find(one, self.language, most) for one in rule.wordings]
         return tuple({one.id: one for own in found for one in own}.values())
@@ -259,10 +248,10 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         own = material.rules[part.first : part.last + 1]
         clauses = await self.toolbox.load(part.reference, ReadClauses)
         inputs = await asyncio.to_thread(self._prepare, reads, own, clauses.readings, material)
-        turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
+        turns = reads.turns
         given = await self.toolbox.consult(COMPLIANCE, inputs, turns, reads)
         if isinstance(given, NoOutput):
-            return Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
+            return Writes(**given.as_writes())
         outputs, errors = [given.output], given.errors
         if lost := _list_lost(own, outputs):
             wanted = inputs.model_copy(update={"requirements": compress_requirements(lost)})
@@ -289,7 +278,7 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         material: _Material,
     ) -> ComplianceInputs:
         return ComplianceInputs(
-            question=add_focus(reads.canonical_question, reads.round_focus),
+            question=reads.question,
             language=reads.language,
             document=name_documents([one.title for one in material.documents]),
             law="" if reads.checklist is None else reads.checklist.target_law,
@@ -459,7 +448,7 @@ def _choose_rules(own: Sequence[Passage], material: _Material) -> tuple[Requirem
     if sum(len(one.statement) for one in material.rules) <= _RULE_CHARACTERS:
         return material.rules
     worded = [
-        Passage(one.id, one.place, " ".join((one.statement, *one.wordings)), material.language)
+        Passage(one.id, one.place, " ".join((one.quotation, *one.wordings)), material.language)
         for one in material.rules
     ]
     search = PassageSearch(worded)

@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 
-from pydantic import BaseModel, JsonValue
+from pydantic import JsonValue
 
 from agents.named_documents import TitledDocument, find_scope, list_named
 from agents.review.passages import cut_document
 from agents.review.specialist import (
+    LoopReads,
     LoopTurns,
+    LoopWrites,
     NoOutput,
     SpecialistAgent,
-    add_focus,
 )
-from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.specialists import (
@@ -20,7 +20,6 @@ from envelope.specialists import (
     ExtractedPassage,
     ReviewedDocument,
     ReviewScope,
-    SpecialistError,
 )
 from envelope.tool_loop import NO_TRIAGE, Triage
 from llm.port import OFFLINE, ModelMessage, ToolUse
@@ -50,28 +49,17 @@ _TITLE_CHARACTERS = 6_000
 _SHORTEST_TITLE = 30
 
 
-class Reads(BaseModel, frozen=True):
+class Reads(LoopReads, frozen=True):
     """The question, the documents that the request names, and the loop of tools so far."""
 
-    canonical_question: str
-    text: str = ""
-    history: tuple[Turn, ...] = ()
-    round_focus: str = ""
-    language: str = "en"
-    groups: tuple[str, ...] = ()
     triage: Triage = NO_TRIAGE
     review: ReviewScope | None = None
-    plan_messages: tuple[dict[str, JsonValue], ...] = ()
-    multi_tool_results: dict[str, JsonValue] = {}
 
 
-class Writes(BaseModel, frozen=True):
+class Writes(LoopWrites, frozen=True):
     """The findings; or the calls of tools that find more."""
 
     extracted: Extracted | None = None
-    errors: tuple[SpecialistError, ...] = ()
-    tool_calls: tuple[dict[str, JsonValue], ...] = ()
-    plan_messages: tuple[dict[str, JsonValue], ...] = ()
 
 
 class ExtractorAgent(SpecialistAgent[Reads, Writes]):
@@ -88,10 +76,10 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         if reads.review is not None and reads.review.documents and reads.review.against:
             return Wrote(Writes(extracted=await self._take(reads.review, reads.groups)))
-        turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
+        turns = reads.turns
         passages = _list_passages(turns)
         inputs = ExtractorInputs(
-            question=add_focus(reads.canonical_question, reads.round_focus),
+            question=reads.question,
             language=reads.language,
             candidates=await self._list_candidates(reads),
             passages=tuple(
@@ -106,9 +94,7 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
             return Wrote(await self._search(reads, turns, passages, inputs))
         given = await self.toolbox.consult(EXTRACTOR, inputs, turns, reads)
         if isinstance(given, NoOutput):
-            return Wrote(
-                Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
-            )
+            return Wrote(Writes(**given.as_writes()))
         extracted = await self._collect(given.output, reads, passages, given.decided_by)
         return Wrote(Writes(extracted=extracted, errors=given.errors))
 
@@ -126,7 +112,7 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
             arguments: JsonValue = {"query": inputs.question, "limit": inputs.most_results}
             call = ToolUse(call_id="extractor-1-1", name=name, arguments=arguments)
             asked = self.toolbox.call_tools([call], ModelMessage(calls=(call,)))
-            return Writes(tool_calls=asked.calls, plan_messages=asked.messages)
+            return Writes(**asked.as_writes())
         known = [
             TitledDocument(one.id, one.title, one.source, one.language) for one in inputs.candidates
         ]

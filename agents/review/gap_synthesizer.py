@@ -3,16 +3,14 @@
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime
 
-from pydantic import BaseModel, JsonValue
-
 from agents.review.audit import CitationAudit
 from agents.review.passages import Passage, cut_document, cut_passages, divide_sizes, list_units
 from agents.review.requirements import Extraction, TextPlace
 from agents.review.specialist import (
-    LoopTurns,
+    LoopReads,
+    LoopWrites,
     SpecialistAgent,
     Toolbox,
-    add_focus,
 )
 from agents.review.verdicts import (
     CollectedGaps,
@@ -22,13 +20,11 @@ from agents.review.verdicts import (
     compress_requirements,
     compress_verdicts,
 )
-from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.specialists import (
     Extracted,
     FindingList,
-    SpecialistError,
     StoredChecklist,
     StoredVerdicts,
 )
@@ -40,30 +36,19 @@ _MOST_MET = 40
 _BATCH_CHARACTERS, _BATCH_ITEMS = 24_000, 60
 
 
-class Reads(BaseModel, frozen=True):
+class Reads(LoopReads, frozen=True):
     """The checklist, its verdicts, the documents, the audit, and the loop of tools so far."""
 
-    canonical_question: str
-    text: str = ""
-    history: tuple[Turn, ...] = ()
-    round_focus: str = ""
-    language: str = "en"
-    groups: tuple[str, ...] = ()
     extracted: Extracted | None = None
     checklist: StoredChecklist | None = None
     verdicts: StoredVerdicts | None = None
     citation_audit: FindingList | None = None
-    plan_messages: tuple[dict[str, JsonValue], ...] = ()
-    multi_tool_results: dict[str, JsonValue] = {}
 
 
-class Writes(BaseModel, frozen=True):
+class Writes(LoopWrites, frozen=True):
     """The gaps; or the calls of tools before."""
 
     gaps: FindingList | None = None
-    errors: tuple[SpecialistError, ...] = ()
-    tool_calls: tuple[dict[str, JsonValue], ...] = ()
-    plan_messages: tuple[dict[str, JsonValue], ...] = ()
 
 
 def _read_date() -> date:
@@ -98,12 +83,10 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
             inputs.model_copy(update={"passages": tuple(map(_show, own))})
             for own in _divide(passages)
         ]
-        turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
+        turns = reads.turns
         given = await self.toolbox.consult_each(GAP_SYNTHESIZER, batches, turns, reads)
         if (asked := given.calls) is not None:
-            return Wrote(
-                Writes(tool_calls=asked.calls, plan_messages=asked.messages, errors=asked.errors)
-            )
+            return Wrote(Writes(**asked.as_writes()))
         found = [gap for one in given.outputs for gap in one.gaps]
         gaps = [*_list_regulatory(review, extraction), *_convert(found, extraction, passages)]
         kinds: dict[str, int] = {}
@@ -129,7 +112,7 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
         verdicts = compress_verdicts((*review.findings, *met))
         names = [one.requirement_id for one in verdicts]
         return GapSynthesizerInputs(
-            question=add_focus(reads.canonical_question, reads.round_focus),
+            question=reads.question,
             language=reads.language,
             requirements=compress_requirements(extraction.requirements, names),
             verdicts=verdicts,

@@ -12,7 +12,7 @@ from agents.review.passages import DocumentUnits, cut_document, name_documents
 from agents.review.report_layout import load_texts
 from agents.review.requirements import Extraction, TextPlace
 from agents.review.review_report import ReportInputs, compose_report, encode_report
-from agents.review.specialist import LoopTurns, SpecialistAgent, Toolbox, add_focus
+from agents.review.specialist import LoopTurns, SpecialistAgent, SpecialistReads, Toolbox
 from agents.review.verdicts import (
     CollectedGaps,
     RankedRisks,
@@ -23,7 +23,6 @@ from agents.review.verdicts import (
     describe_risk,
     divide_findings,
 )
-from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.specialists import (
@@ -47,15 +46,9 @@ _MOST_SENTENCES, _LONGEST = 5, 1_500
 _CLASSES = ("document_type", "domain", "complexity", "language", "sensitivity")
 
 
-class Reads(BaseModel, frozen=True):
+class Reads(SpecialistReads, frozen=True):
     """What all others have found, and what went wrong."""
 
-    canonical_question: str
-    text: str = ""
-    history: tuple[Turn, ...] = ()
-    round_focus: str = ""
-    language: str = "en"
-    groups: tuple[str, ...] = ()
     extracted: Extracted | None = None
     classification: tuple[dict[str, JsonValue], ...] = ()
     checklist: StoredChecklist | None = None
@@ -214,7 +207,7 @@ def _make_task_inputs(
 ) -> ReportGeneratorInputs:
     names = [one.requirement_id for one in findings]
     return ReportGeneratorInputs(
-        question=add_focus(reads.canonical_question, reads.round_focus),
+        question=reads.question,
         language=reads.language,
         document=inputs.document,
         law=inputs.law,

@@ -75,7 +75,16 @@ class _Layout:
 
     def _name(self, group: str, value: str) -> str:
         """Return the name of a category, a kind or a class; a value without a name as it is."""
-        return self._texts.get(f"{group}_{value.lower()}", value)
+        return self._texts.get(f"{group}_{value.lower().replace(' ', '_')}", value)
+
+    def _name_place(self, place: QuotedPlace) -> str:
+        """Return a place for people: title, headings, page and file."""
+        page = "" if place.page is None else self.say("page", number=place.page)
+        where = ", ".join(filter(None, (place.document, place.heading, page)))
+        return f"{where} [{place.file}]" if place.file else where
+
+    def _print_share(self, value: float) -> str:
+        return f"{value:.2f}".replace(".", self.say("decimal_mark"))
 
     def print_summary(self) -> ReportPart:
         report = self._report
@@ -95,7 +104,9 @@ class _Layout:
         if self._report.is_judged:
             for one in self._report.undecided:
                 reason = self._translate(one.reason)
-                yield self.say("not_judged", number=one.number, place=_name(one.law), reason=reason)
+                yield self.say(
+                    "not_judged", number=one.number, place=self._name_place(one.law), reason=reason
+                )
         for heading in self._report.units_unread:
             yield self.say("not_read", place=heading)
         for note in self._report.notes:
@@ -119,24 +130,24 @@ class _Layout:
         for read in one.evidence:
             yield self._cite("document_says", read)
         if not one.evidence:
-            closest = "; ".join(dict.fromkeys(map(_name, one.closest))) or "–"
+            closest = "; ".join(dict.fromkeys(map(self._name_place, one.closest))) or "–"
             yield ReportText(self.say("nothing_found", places=closest), is_detail=True)
         if one.reason:
             yield ReportText(self.say("reason", reason=one.reason), is_detail=True)
         for line in one.comparisons:
-            yield ReportText(self.say("numbers", line=line), is_detail=True)
+            yield ReportText(self.say("numbers", line=self._translate(line)), is_detail=True)
         if one.confidence is not None:
-            shown = self.say("confidence_is", value=f"{one.confidence:.2f}")
+            shown = self.say("confidence_is", value=self._print_share(one.confidence))
             yield ReportText(shown, is_detail=True)
 
     def _cite_gap(self, place: QuotedPlace) -> ReportText:
         if place.words:
             return self._cite("words", place)
-        return ReportText("", place.link, is_detail=True, place=_name(place))
+        return ReportText("", place.link, is_detail=True, place=self._name_place(place))
 
     def _cite(self, key: str, place: QuotedPlace) -> ReportText:
         shown = self.say(key, words=place.words)
-        return ReportText(shown, place.link, is_detail=True, place=_name(place))
+        return ReportText(shown, place.link, is_detail=True, place=self._name_place(place))
 
     def print_matrix(self) -> ReportPart:
         if not self._report.is_judged:
@@ -145,7 +156,7 @@ class _Layout:
         rows = [tuple(ReportText(self.say(head)) for head in heads)]
         for one in self._report.requirements:
             status = self._name("status", one.status)
-            confidence = "" if one.confidence is None else f"{one.confidence:.2f}"
+            confidence = "" if one.confidence is None else self._print_share(one.confidence)
             rows.append(
                 (
                     ReportText(str(one.number)),
@@ -219,7 +230,7 @@ class _Layout:
             for each in self._report.requirements
             for one in (each.law, *each.evidence)
         }
-        items += [ReportText("", one.link, place=_name(one)) for one in places.values()]
+        items += [ReportText("", one.link, place=self._name_place(one)) for one in places.values()]
         return ReportPart(self.say("citations"), tuple(lines), tuple(items))
 
     def print_recommendations(self) -> ReportPart:
@@ -228,7 +239,7 @@ class _Layout:
             advice = one.recommendation or (one.risk.mitigation if one.risk else "")
             if advice:
                 shown = self.say("recommendation", number=one.number, advice=advice)
-                items.append(ReportText(shown, one.law.link, place=_name(one.law)))
+                items.append(ReportText(shown, one.law.link, place=self._name_place(one.law)))
         key = "no_recommendations" if self._report.is_judged else "nobody_judged"
         return ReportPart(
             self.say("recommendations"), () if items else (ReportText(self.say(key)),), tuple(items)
@@ -246,7 +257,8 @@ class _Layout:
         items += [ReportText(f"{self.say(key)}: {value}") for key, value in facts.items() if value]
         for unit in report.units_without:
             place = unit.heading or "–"
-            items.append(ReportText(self.say("without", place=place, reason=unit.reason)))
+            reason = self._translate(unit.reason)
+            items.append(ReportText(self.say("without", place=place, reason=reason)))
         items += [
             ReportText(self.say("definition", text=_shorten(one))) for one in report.definitions
         ]
@@ -260,13 +272,14 @@ class _Layout:
                 names = ", ".join(filter(None, (one.file or one.title, one.language)))
                 yield f"{role}: {one.title} ({names})"
                 classes = (
-                    f"{self.say(f'class_{name}')}: {value}" for name, value in one.classes.items()
+                    f"{self.say(f'class_{name}')}: {self._name(name, value)}"
+                    for name, value in one.classes.items()
                 )
                 if shown := "; ".join(classes):
                     yield f"{one.title} – {shown}"
 
     def _quote(self, place: QuotedPlace) -> ReportText:
-        return ReportText(_shorten(place.words), place.link, place=_name(place))
+        return ReportText(_shorten(place.words), place.link, place=self._name_place(place))
 
     def _translate(self, note: str) -> str:
         return translate_note(note, self._report.language)
@@ -276,13 +289,6 @@ def _stack(texts: Iterable[ReportText]) -> ReportText:
     """Return texts as the lines of one cell."""
     first, *others = list(texts) or [_NOTHING]
     return ReportText(first.text, first.link, place=first.place, more=tuple(others))
-
-
-def _name(place: QuotedPlace) -> str:
-    """Return a place for people: title, headings, page and file."""
-    page = "" if place.page is None else f"p. {place.page}"
-    where = ", ".join(filter(None, (place.document, place.heading, page)))
-    return f"{where} [{place.file}]" if place.file else where
 
 
 def _shorten(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pydantic import BaseModel, JsonValue
+from pydantic import Field
 
 from agents.review.passages import (
     DocumentUnits,
@@ -22,13 +22,12 @@ from agents.review.requirements import (
     UnitAccount,
 )
 from agents.review.specialist import (
-    LoopTurns,
+    LoopReads,
+    LoopWrites,
     NoOutput,
     SpecialistAgent,
-    add_focus,
 )
 from agents.review.verdicts import ExtractedPart, join_extractions
-from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.specialists import (
@@ -48,13 +47,21 @@ from llm.tasks.review import (
 
 _LONGEST_REASON = 300
 _NO_TEXT = "no text"
+INTRODUCTION = "it stands above the first heading, as an introduction"
+"""The reason of a unit that is not listed without a model."""
 UNREAD = "the model did not state its requirement"
 """The reason of a unit that a model has neither listed nor set aside."""
 
 
 def list_units_as_requirements(units: Iterable[RuleUnit]) -> Extraction:
-    """Return every unit with text as one requirement, in order, for use without a model."""
-    own = [one for one in units if one.text.strip()]
+    """Return every unit with text as one requirement, in order, for use without a model.
+
+    What stands above the first heading of a law in one document introduces it: it is accounted for,
+    and is no requirement.
+    """
+    texts = [one for one in units if one.text.strip()]
+    above = _count_introduction(texts)
+    own = texts[above:]
     return Extraction(
         requirements=tuple(
             Requirement(
@@ -68,11 +75,24 @@ def list_units_as_requirements(units: Iterable[RuleUnit]) -> Extraction:
             )
             for number, unit in enumerate(own, start=1)
         ),
-        units=tuple(
-            UnitAccount(unit_id=unit.unit_id, requirement_ids=(f"REQ-{number:03d}",))
-            for number, unit in enumerate(own, start=1)
+        units=(
+            *(UnitAccount(unit_id=one.unit_id, reason=INTRODUCTION) for one in texts[:above]),
+            *(
+                UnitAccount(unit_id=unit.unit_id, requirement_ids=(f"REQ-{number:03d}",))
+                for number, unit in enumerate(own, start=1)
+            ),
         ),
     )
+
+
+def _count_introduction(units: Sequence[RuleUnit]) -> int:
+    """Return how many units stand above the first heading; 0 where there is none.
+
+    A law with a file for each article has no introduction: the text below a title is the article.
+    """
+    if len({one.document_id for one in units}) > 1:
+        return 0
+    return next((place for place, one in enumerate(units) if one.heading_path), 0)
 
 
 def list_unaccounted(
@@ -163,34 +183,23 @@ _ROUNDS = 2
 _NO_LAW = "expected a law or rule to read, found none: name it, or add it to the documents"
 
 
-class Reads(BaseModel, frozen=True):
+class Reads(LoopReads, frozen=True):
     """The laws, and the parts that were read so far; in a branch, the part to read."""
 
-    canonical_question: str
-    text: str = ""
-    history: tuple[Turn, ...] = ()
-    round_focus: str = ""
-    language: str = "en"
-    groups: tuple[str, ...] = ()
     extracted: Extracted | None = None
     part: PartPlan | None = None
     part_plan: tuple[PartPlan, ...] = ()
     part_round: int = 0
-    stored_parts: dict[str, StoredPart] = {}
-    plan_messages: tuple[dict[str, JsonValue], ...] = ()
-    multi_tool_results: dict[str, JsonValue] = {}
+    stored_parts: dict[str, StoredPart] = Field({})
 
 
-class Writes(BaseModel, frozen=True):
+class Writes(LoopWrites, frozen=True):
     """The parts to read; the result of a part; or the checklist of all parts."""
 
     checklist: StoredChecklist | None = None
     part_plan: tuple[PartPlan, ...] = ()
     part_round: int = 0
-    stored_parts: dict[str, StoredPart] = {}
-    errors: tuple[SpecialistError, ...] = ()
-    tool_calls: tuple[dict[str, JsonValue], ...] = ()
-    plan_messages: tuple[dict[str, JsonValue], ...] = ()
+    stored_parts: dict[str, StoredPart] = Field({})
 
 
 class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
@@ -232,10 +241,10 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
             return Writes(errors=(self.toolbox.make_error(text),))
         units = list_units(laws)[part.first : part.last + 1]
         inputs = self._make_inputs(reads, laws, units)
-        turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
+        turns = reads.turns
         given = await self.toolbox.consult(REQUIREMENT_EXTRACTOR, inputs, turns, reads)
         if isinstance(given, NoOutput):
-            return Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
+            return Writes(**given.as_writes())
         outputs: list[RequirementExtractorOutput] = [given.output]
         errors = given.errors
         if lost := list_unaccounted(outputs, units):
@@ -258,7 +267,7 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
     ) -> RequirementExtractorInputs:
         found = reads.extracted if reads.extracted is not None else Extracted()
         return RequirementExtractorInputs(
-            question=add_focus(reads.canonical_question, reads.round_focus),
+            question=reads.question,
             language=reads.language,
             target_law=name_documents([one.title for one in laws]),
             units=tuple(

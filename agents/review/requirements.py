@@ -61,9 +61,10 @@ class TextPlace(BaseModel, frozen=True):
 class Requirement(BaseModel, frozen=True):
     """One verifiable rule.
 
-    `quotation` is the unchanged text at `place`; `statement` is the rule in one sentence, and the
-    text of a whole unit where no model has read it. `wordings` are sentences of a model as a
-    document would have them: one that fulfils the rule, and one that breaks it.
+    `quotation` is the unchanged text at `place`; `statement` is the rule in one sentence in the
+    language of the reader, and the text of a whole unit where no model has read it. `wordings` are
+    sentences of a model as a document would have them: one that fulfils the rule, and one that
+    breaks it.
     """
 
     id: str

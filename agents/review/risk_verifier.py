@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from pydantic import BaseModel, JsonValue
-
 from agents.review.requirements import Extraction
-from agents.review.specialist import LoopTurns, SpecialistAgent, add_focus
+from agents.review.specialist import (
+    LoopReads,
+    LoopWrites,
+    SpecialistAgent,
+)
 from agents.review.verdicts import (
     RankedRisks,
     ReviewResult,
@@ -15,7 +17,6 @@ from agents.review.verdicts import (
     describe_risk,
     divide_findings,
 )
-from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.specialists import (
@@ -30,28 +31,17 @@ from llm.tasks.review import RISK_VERIFIER, KnownVerdict, RankedRisk, RiskVerifi
 _MOST_SUMMARY = 5
 
 
-class Reads(BaseModel, frozen=True):
+class Reads(LoopReads, frozen=True):
     """The checklist with its verdicts, and the loop of tools so far."""
 
-    canonical_question: str
-    text: str = ""
-    history: tuple[Turn, ...] = ()
-    round_focus: str = ""
-    language: str = "en"
-    groups: tuple[str, ...] = ()
     checklist: StoredChecklist | None = None
     verdicts: StoredVerdicts | None = None
-    plan_messages: tuple[dict[str, JsonValue], ...] = ()
-    multi_tool_results: dict[str, JsonValue] = {}
 
 
-class Writes(BaseModel, frozen=True):
+class Writes(LoopWrites, frozen=True):
     """The ranked risks; or the calls of tools before."""
 
     risks: FindingList | None = None
-    errors: tuple[SpecialistError, ...] = ()
-    tool_calls: tuple[dict[str, JsonValue], ...] = ()
-    plan_messages: tuple[dict[str, JsonValue], ...] = ()
 
 
 class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
@@ -70,10 +60,10 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
         findings = compress_verdicts(review.findings)
         if not findings or self.toolbox.is_offline:
             return Wrote(Writes(risks=FindingList(items=0)))
-        turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
+        turns = reads.turns
         batches = [
             RiskVerifierInputs(
-                question=add_focus(reads.canonical_question, reads.round_focus),
+                question=reads.question,
                 language=reads.language,
                 requirements=compress_requirements(
                     extraction.requirements, [one.requirement_id for one in own]
@@ -84,9 +74,7 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
         ]
         given = await self.toolbox.consult_each(RISK_VERIFIER, batches, turns, reads)
         if (asked := given.calls) is not None:
-            return Wrote(
-                Writes(tool_calls=asked.calls, plan_messages=asked.messages, errors=asked.errors)
-            )
+            return Wrote(Writes(**asked.as_writes()))
         own = {one.requirement_id: one for output in given.outputs for one in output.risks}
         risks = [_convert(own[one.requirement_id]) for one in findings if one.requirement_id in own]
         risks.sort(key=lambda one: (-one.score, one.requirement_id))

@@ -6,13 +6,14 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import structlog
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts, R, W
 from agents.review.verdicts import add_context
+from envelope.conversation import Turn
 from envelope.encoding import brief
 from envelope.run import OUTSIDE, Run
 from envelope.specialists import (
@@ -90,11 +91,6 @@ _SHOWN_RESULTS = 12
 _BATCHES_AT_ONCE = 4
 
 
-def add_focus(question: str, focus: str) -> str:
-    """Return the question of a further round: with the reason for the round."""
-    return f"{question}\n{focus}" if focus else question
-
-
 @dataclass(frozen=True, slots=True)
 class NoOutput:
     """There is no output yet: the specialist calls tools first, or, without calls, no model
@@ -106,6 +102,10 @@ class NoOutput:
     calls: tuple[dict[str, JsonValue], ...] = ()
     messages: tuple[dict[str, JsonValue], ...] = ()
     errors: tuple[SpecialistError, ...] = ()
+
+    def as_writes(self) -> dict[str, Any]:
+        """Return the attributes that a specialist writes."""
+        return {"tool_calls": self.calls, "plan_messages": self.messages, "errors": self.errors}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +146,43 @@ class LoopTurns:
         order = [use.call_id for message in parsed for use in message.calls]
         found = tuple(ToolResult.model_validate(results[one]) for one in order if one in results)
         return cls(parsed, found)
+
+
+class SpecialistReads(BaseModel, frozen=True):
+    """What every specialist reads: the question, the person's groups, the reason for the round."""
+
+    canonical_question: str
+    text: str = ""
+    history: tuple[Turn, ...] = ()
+    round_focus: str = ""
+    language: str = "en"
+    groups: tuple[str, ...] = ()
+
+    @property
+    def question(self) -> str:
+        """The question; in a further round with the reason for it."""
+        focus = self.round_focus
+        return f"{self.canonical_question}\n{focus}" if focus else self.canonical_question
+
+
+class LoopReads(SpecialistReads, frozen=True):
+    """What a specialist reads that calls tools: also the loop of tools so far."""
+
+    plan_messages: tuple[dict[str, JsonValue], ...] = ()
+    multi_tool_results: dict[str, JsonValue] = {}
+
+    @property
+    def turns(self) -> LoopTurns:
+        """The loop of tools so far."""
+        return LoopTurns.parse(self.plan_messages, self.multi_tool_results)
+
+
+class LoopWrites(BaseModel, frozen=True):
+    """What every specialist writes that calls tools: what went wrong, or the next calls."""
+
+    errors: tuple[SpecialistError, ...] = ()
+    tool_calls: tuple[dict[str, JsonValue], ...] = ()
+    plan_messages: tuple[dict[str, JsonValue], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, JsonValue
+from pydantic import JsonValue
 
-from agents.agent import MayAsk
+from agents.agent import MayAsk, ReadsLanguage
 from agents.named_documents import offer_documents
 from agents.review.findings import (
     Finding,
@@ -113,11 +113,10 @@ _BETWEEN = "\n\n"
 _LEVEL = "specialists"
 
 
-class Reads(BaseModel, frozen=True):
+class Reads(ReadsLanguage, frozen=True):
     """What all specialists have found, and what went wrong."""
 
     canonical_question: str
-    language: str = "en"
     groups: tuple[str, ...] = ()
     attempt: int = 0
     quality_analysis: str = ""
@@ -254,7 +253,7 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
         documents = await self._read(reads)
         units = {one.listed.id: cut_document(one) for one in documents}
         findings, notes = await self._describe(reads)
-        noted = list(describe_notes(notes, reads.language))
+        noted = list(describe_notes(notes, reads.reply_language))
         sources: dict[str, _QuotedSource] = {}
         texts: list[FindingText] = []
         for one in (*findings, *noted):
@@ -288,14 +287,14 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
             notes += extraction.notes
             if reads.verdicts is None:
                 law = reads.checklist.target_law
-                findings = describe_checklist(extraction, law=law, language=reads.language)
+                findings = describe_checklist(extraction, law=law, language=reads.reply_language)
             else:
                 review = await self.toolbox.load(reads.verdicts.reference, ReviewResult)
                 notes += [one for one in review.notes if one not in notes]
                 named = {
                     "law": reads.checklist.target_law,
                     "document": name_documents([one.title for one in found.documents]),
-                    "language": reads.language,
+                    "language": reads.reply_language,
                 }
                 if self._is_unjudged(reads):
                     findings = describe_closest(extraction, review, **named)

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from agents.agent import Agent, AgentParts, MayAsk
+from agents.agent import Agent, AgentParts, MayAsk, ReadsLanguage
 from citations.blocks import remove_cells
 from citations.citing import SourcedText, claims_something, without_blocks
 from citations.claims import Complaint, write_complaints
@@ -34,7 +34,13 @@ from citations.wording import check_missing
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.sources import ClaimCheck, SourceReference, SourceUsed, ValidationResult
+from envelope.sources import (
+    ClaimCheck,
+    SourceReference,
+    SourceUsed,
+    ValidationResult,
+    WrittenAnswer,
+)
 from envelope.texts import Texts
 from llm.errors import ModelError
 from llm.port import Model
@@ -54,7 +60,7 @@ LanguageOf = Callable[[str], str | None]
 """Returns the language of a text, ISO 639-1, or None if it is uncertain."""
 
 
-class Reads(BaseModel, frozen=True):
+class Reads(ReadsLanguage, frozen=True):
     """The answer, its sources, and the question."""
 
     response: str = ""
@@ -63,7 +69,6 @@ class Reads(BaseModel, frozen=True):
     text: str = ""
     source_references: tuple[SourceReference, ...] = ()
     sources_used: tuple[SourceUsed, ...] = ()
-    language: str = "en"
     history: tuple[Turn, ...] = ()
     attempt: int = 0
     assumption: str = ""
@@ -81,6 +86,7 @@ class Writes(MayAsk, frozen=True):
     quality_decision: Decision
     quality_analysis: str
     validation_result: ValidationResult
+    judged_answer: WrittenAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +156,7 @@ class QualityAgent(Agent[Reads, Writes]):
         # In a thread: a very long answer must not block the event loop.
         answer, faults = await asyncio.to_thread(_read, reads)
         if not any(map(claims_something, answer.blocks)) or not any(answer.covering):
-            return Wrote(_nothing_claimed())
+            return Wrote(_nothing_claimed(answer))
         judgement = await self._judge(reads, answer, faults)
         return Wrote(await asyncio.to_thread(self._make_writes, reads, answer, judgement))
 
@@ -186,7 +192,7 @@ class QualityAgent(Agent[Reads, Writes]):
         return JudgeInputs(
             question=reads.canonical_question,
             language=reads.language,
-            language_name=self._name_language(reads.language),
+            language_name=self._name_language(reads.reply_language),
             answer=answer.text,
             passages=tuple(
                 Passage(number=number, text=fault.quote, note=fault.reason)
@@ -208,6 +214,7 @@ class QualityAgent(Agent[Reads, Writes]):
                 quality_decision="regenerate",
                 quality_analysis=analysis,
                 validation_result=result,
+                judged_answer=_keep_written(answer),
             )
         writes = Writes(
             response=self._add_notices(kept.text, reads, judgement),
@@ -216,6 +223,7 @@ class QualityAgent(Agent[Reads, Writes]):
             quality_decision=_decide(judgement, reads),
             quality_analysis=analysis,
             validation_result=result,
+            judged_answer=_keep_written(answer),
         )
         return _ask_user(writes, judgement.output)
 
@@ -223,19 +231,20 @@ class QualityAgent(Agent[Reads, Writes]):
         """Return the answer, followed by what was left out, not found, or not judged."""
         notices = []
         if any(one.block is not None for one in judgement.rejected):
-            notices.append(self._look_up_text("left_out", reads.language))
+            notices.append(self._look_up_text("left_out", reads.reply_language))
         if reads.missing:
             notices.append(self._describe_missing(reads))
         if judgement.is_silent:
-            notices.append(self._look_up_text("not_judged", reads.language))
+            notices.append(self._look_up_text("not_judged", reads.reply_language))
         return "\n\n".join((text, *(one for one in notices if one not in text)))
 
     def _describe_missing(self, reads: Reads) -> str:
         context = "\n".join(text_of(one, reads.search_context) for one in reads.source_references)
         missing = check_missing(reads.missing, (context, reads.canonical_question))
         if not missing:
-            return self._look_up_text("missing_something", reads.language)
-        return self._look_up_text("missing_part", reads.language, missing=missing.rstrip(".\u3002"))
+            return self._look_up_text("missing_something", reads.reply_language)
+        part = missing.rstrip(".\u3002")
+        return self._look_up_text("missing_part", reads.reply_language, missing=part)
 
     def _name_language(self, code: str) -> str:
         is_named = code in self._texts.languages
@@ -465,12 +474,17 @@ def _leave_unjudged() -> Writes:
     )
 
 
-def _nothing_claimed() -> Writes:
+def _keep_written(answer: CheckedAnswer) -> WrittenAnswer:
+    return WrittenAnswer(text=answer.text, sources_used=answer.used)
+
+
+def _nothing_claimed(answer: CheckedAnswer) -> Writes:
     return Writes(
         quality_score=0.0,
         quality_decision="regenerate",
         quality_analysis="The answer states nothing that cites a source.",
         validation_result=_make_unjudged("none: there is no claim", grounded=False),
+        judged_answer=_keep_written(answer),
     )
 
 

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Literal, Self
 
 import structlog
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import Field, JsonValue
 
-from agents.agent import Agent, AgentParts, DeskDomain, MayAsk
+from agents.agent import Agent, AgentParts, DeskDomain, MayAsk, ReadsLanguage
 from agents.search.passages import Passage, compose_passages, list_marked, name_place
 from citations.citing import Cited, SourcedText, cite
 from citations.faults import CheckedAnswer, LanguageOf, check_draft
@@ -18,7 +18,7 @@ from citations.links import Allowed, keep_links, plain_line
 from citations.marking import map_marks, read_marks, remove_marks
 from citations.proof import CitedSource, SourceTexts
 from citations.sources import collect_allowed, references_of, with_addresses
-from envelope.conversation import AnswerStyle, ClarificationReason, Turn
+from envelope.conversation import AnswerStyle, ClarificationReason, Preferences, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.run import DraftPublisher
@@ -29,6 +29,7 @@ from envelope.sources import (
     ShownPassage,
     SourceReference,
     SourceUsed,
+    WrittenAnswer,
 )
 from envelope.texts import Texts
 from llm.errors import NO_MODEL, ModelError
@@ -60,22 +61,22 @@ text.
 """
 
 
-class Reads(BaseModel, frozen=True):
+class Reads(ReadsLanguage, frozen=True):
     """The sources, the question, and the complaints about an earlier answer."""
 
     search_context: str = ""
     augmented_prompt: str = ""
     source_references: tuple[SourceReference, ...] = ()
-    language: str = "en"
     canonical_question: str
     text: str = ""
     response: str = ""
-    sources_used: tuple[SourceUsed, ...] = ()
     history: tuple[Turn, ...] = ()
     attempt: int = 0
     quality_analysis: str = ""
+    judged_answer: WrittenAnswer | None = None
     assumption: str = ""
     answer_style: AnswerStyle = ""
+    preferences: Preferences = Preferences()
     within_scope: bool = False
     shows_drafts: bool = False
     search_quality: Literal["excellent", "good", "poor"] = "good"
@@ -200,7 +201,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         return RespondInputs(
             question=reads.canonical_question,
             language=reads.language,
-            language_name=self._name(reads.language, ENGLISH),
+            language_name=self._name(reads.reply_language, ENGLISH),
             augmented_prompt=reads.augmented_prompt,
             sources=tuple(_source(reads, reference) for reference in reads.source_references),
             domain_name=self._domain.name,
@@ -212,7 +213,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             today=self._now().date().isoformat(),
             history=tuple(_turn(turn) for turn in reads.history),
             assumption=reads.assumption,
-            style=reads.answer_style,
+            style=reads.answer_style or reads.preferences.style or "",
             analysis=reads.quality_analysis,
             earlier=self._recall_earlier(reads),
             attempt=reads.attempt,
@@ -332,7 +333,7 @@ class ResponseAgent(Agent[Reads, Writes]):
     def _show_passages(self, reads: Reads, reason: str) -> Writes:
         def count_rows(shown: int, all_rows: int) -> str:
             counts = {"shown": str(shown), "all": str(all_rows)}
-            return self._look_up_text("passages_rows", reads.language, **counts)
+            return self._look_up_text("passages_rows", reads.reply_language, **counts)
 
         references, context = reads.source_references, reads.search_context
         removed: list[str] = []
@@ -355,7 +356,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         if not chosen:
             return _asks("insufficient_context", "", "")
         used = _select_used(tuple(one.source.number for one in chosen), references)
-        warning = self._look_up_text("passages_suspicious", reads.language)
+        warning = self._look_up_text("passages_suspicious", reads.reply_language)
         shown = [
             _make_shown(number, one, warning if one.is_suspicious else "")
             for number, one in enumerate(chosen, start=1)
@@ -363,9 +364,9 @@ class ResponseAgent(Agent[Reads, Writes]):
         frame = "passages_poor" if reads.search_quality == "poor" else "passages_found"
         notice = " ".join(
             (
-                self._look_up_text(f"passages_{reason}", reads.language),
+                self._look_up_text(f"passages_{reason}", reads.reply_language),
                 *self._note_uncompared(reads),
-                self._look_up_text(frame, reads.language),
+                self._look_up_text(frame, reads.reply_language),
             )
         )
         notice = self._add_assumption(notice, reads)
@@ -383,8 +384,9 @@ class ResponseAgent(Agent[Reads, Writes]):
         """Say which documents the question was not compared with, where nothing clear was found."""
         if reads.search_quality != "poor" or not reads.document_languages:
             return ()
-        names = ", ".join(self._name(code, reads.language) for code in reads.document_languages)
-        return (self._look_up_text("not_compared", reads.language, document_languages=names),)
+        spoken = reads.reply_language
+        names = ", ".join(self._name(code, spoken) for code in reads.document_languages)
+        return (self._look_up_text("not_compared", spoken, document_languages=names),)
 
     def _make_answer(self, kept: _CitedText, reads: Reads) -> _OutgoingAnswer:
         references, context = reads.source_references, reads.search_context
@@ -400,20 +402,20 @@ class ResponseAgent(Agent[Reads, Writes]):
         )
 
     def _recall_earlier(self, reads: Reads) -> str:
-        """Return the earlier answer that was turned down, under the numbers of today's sources."""
-        if not (reads.quality_analysis and reads.response):
+        """Return the whole answer that was turned down, under the numbers of today's sources."""
+        earlier = reads.judged_answer
+        if earlier is None or not reads.quality_analysis:
             return ""
         numbers = {one.chunk_id: one.number for one in reads.source_references}
-        given = {one.number: numbers.get(one.chunk_id) for one in reads.sources_used}
-        notice = self._look_up_text("left_out", reads.language)
-        return map_marks(reads.response.replace(notice, ""), given.get).strip()
+        given = {one.number: numbers.get(one.chunk_id) for one in earlier.sources_used}
+        return map_marks(earlier.text, given.get).strip()
 
     def _add_assumption(self, text: str, reads: Reads) -> str:
         """Return the answer below its assumption, if it makes one."""
         assumed = plain_line(remove_marks(reads.assumption))
         if not assumed:
             return text
-        above = self._look_up_text("assumption", reads.language, assumption=assumed)
+        above = self._look_up_text("assumption", reads.reply_language, assumption=assumed)
         return f"{above}\n\n{text}"
 
     def _name(self, code: str, language: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 import structlog
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts, DeskDomain
+from agents.agent import Agent, AgentParts, DeskDomain, ReadsLanguage
 from agents.swarm.learning import FindAdvice, SwarmAdvice, classify_question, make_advice
 from agents.swarm.plan_making import (
     OfferedTool,
@@ -39,7 +39,7 @@ from envelope.role import Role
 from envelope.swarm import PlanStep
 from envelope.texts import Texts
 from llm.errors import ModelError
-from llm.port import Model, Usage
+from llm.port import Model, ModelAnswer, Usage
 from llm.prices import estimate_call_usd
 from llm.tasks.question import ContextType
 from llm.tasks.swarm import PLAN_SWARM, WORK_ON_TASK, MissingFact, PlanSwarmInputs, PlanSwarmOutput
@@ -63,11 +63,10 @@ _MOST_PASSAGES = 10
 """Maximum number of documents that the planner is shown."""
 
 
-class Reads(BaseModel, frozen=True):
+class Reads(ReadsLanguage, BaseModel, frozen=True):
     """The question; for a further plan, the one before with its results and the missing parts."""
 
     canonical_question: str
-    language: str = "en"
     history: tuple[Turn, ...] = ()
     groups: tuple[str, ...] = ()
     chosen_strategy: str = ""
@@ -176,7 +175,7 @@ class PlanAgent(Agent[Reads, Writes]):
             inputs = await self._make_inputs(reads, before, advice)
             given = await self._model.ask(PLAN_SWARM, inputs, self.run)
             if before is not None:
-                return await self._replan(reads, before, given.output, given.model)
+                return await self._replan(reads, before, inputs, given)
             is_simple = given.output.action == "simple_response" and not reads.chosen_strategy
             if is_simple:
                 routing = _describe_routing(given.output, given.model)
@@ -274,14 +273,18 @@ class PlanAgent(Agent[Reads, Writes]):
         try:
             return self._read(reads, output), output
         except PlanRejected as error:
-            again = inputs.model_copy(update={"problems": error.problems[:10]})
-        output = (await self._model.ask(PLAN_SWARM, again, self.run)).output
+            output = await self._ask_again(inputs, error)
         try:
             return self._read(reads, output), output
         except PlanRejected as error:
             note = f"planned by what the question lists, because: {'; '.join(error.problems)[:500]}"
         plan = self._list(reads)
         return plan.model_copy(update={"notes": (*plan.notes, note)}), output
+
+    async def _ask_again(self, inputs: PlanSwarmInputs, error: PlanRejected) -> PlanSwarmOutput:
+        problems = (*inputs.problems, *error.problems)[:10]
+        again = inputs.model_copy(update={"problems": problems})
+        return (await self._model.ask(PLAN_SWARM, again, self.run)).output
 
     def _read(
         self, reads: Reads, output: PlanSwarmOutput, before: SwarmPlan | None = None
@@ -301,15 +304,27 @@ class PlanAgent(Agent[Reads, Writes]):
         )
 
     async def _replan(
-        self, reads: Reads, before: SwarmPlan, output: PlanSwarmOutput, model: str
+        self,
+        reads: Reads,
+        before: SwarmPlan,
+        inputs: PlanSwarmInputs,
+        given: ModelAnswer[PlanSwarmOutput],
     ) -> HopOutcome[Writes]:
-        """Return the plan with further workers for the missing parts."""
+        """Return the plan with further workers for the missing parts.
+
+        As with a first plan, one that cannot run is sent back once.
+        """
+        output = given.output
         if not output.workers:
             return GaveUp("expected a plan for the missing parts, found no worker")
-        further = self._read(reads, output, before)
+        try:
+            further = self._read(reads, output, before)
+        except PlanRejected as error:
+            output = await self._ask_again(inputs, error)
+            further = self._read(reads, output, before)
         plan = extend_plan(before, further)
         plan = plan.model_copy(update={"notes": (*plan.notes, REPLANNED)})
-        return Wrote(self._make_writes(reads, plan, output, model, further=further))
+        return Wrote(self._make_writes(reads, plan, output, given.model, further=further))
 
     def _make_writes(
         self,
@@ -330,7 +345,7 @@ class PlanAgent(Agent[Reads, Writes]):
             plan_step=PlanStep.APPROVE if risky else PlanStep.WORK,
             swarm_plan=plan.model_dump(mode="json", exclude_defaults=True),
             required_info=_list_needed(output.needed),
-            needs_input=(self._ask_approval(begun, risky, reads.language),) if risky else (),
+            needs_input=(self._ask_approval(begun, risky, reads.reply_language),) if risky else (),
         )
 
     def _ask_approval(

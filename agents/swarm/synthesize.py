@@ -10,7 +10,7 @@ from typing import Literal, Self
 import structlog
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts, DeskDomain
+from agents.agent import Agent, AgentParts, DeskDomain, ReadsLanguage
 from agents.swarm.material import (
     USUAL_ROOM,
     ItemTable,
@@ -24,9 +24,10 @@ from agents.swarm.material import (
 from agents.swarm.strategies import USUAL, StrategyRegistry, make_strategies
 from agents.swarm.swarm_plan import SwarmPlan, TaskLedger, TaskState
 from agents.swarm.workers import WorkerOutput, fail_worker, read_outputs
-from citations.citing import cite
+from citations.citing import Cited, cite
 from citations.claims import parse_unsupported
 from citations.links import keep_links, plain_line
+from citations.marking import escape_brackets
 from citations.proof import CitedSource, SourceTexts
 from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.outcome import HopOutcome, Wrote
@@ -59,11 +60,10 @@ _UNREADABLE = "unreadable"
 _NUMBER = re.compile(r"\[(\d{1,4})\]")
 
 
-class Reads(BaseModel, frozen=True):
+class Reads(ReadsLanguage, BaseModel, frozen=True):
     """The plan, what workers wrote, and the complaints about an earlier answer."""
 
     canonical_question: str
-    language: str = "en"
     persona: str = ""
     swarm_plan: dict[str, JsonValue] = {}
     task_ledger: dict[str, JsonValue] = {}
@@ -106,11 +106,15 @@ class _Sources:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A text that cites the given numbers, a table below it, and what stands below that."""
+    """A text that cites the given numbers, a table below it, and what stands below that.
+
+    Where passages stand in it as they are, each below its number, no further marks are added.
+    """
 
     text: str
     table: ItemTable | None = None
     below: str = ""
+    has_passages: bool = False
 
 
 class SynthesizeAgent(Agent[Reads, Writes]):
@@ -189,7 +193,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         return SynthesizeFindingsInputs(
             question=reads.canonical_question,
             language=reads.language,
-            language_name=self._name(reads.language),
+            language_name=self._name(reads.reply_language),
             domain_name=self._domain.name,
             domain_scope=self._domain.scope,
             persona=reads.persona[:_LONGEST_PERSONA],
@@ -234,7 +238,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
             for one in output.contradictions
             if {one.one, one.other} <= known and one.one != one.other
         ]
-        lead = self._texts.text("report_contradictions", reads.language)
+        lead = self._texts.text("report_contradictions", reads.reply_language)
         below = "\n".join((lead, "", *lines)) if lines else ""
         return _Written(output.answer, table, below)
 
@@ -259,11 +263,12 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         # A cell would break code and tables: these stand below their place, as in the document.
         fits_cells = closest and not any(_is_laid_out(one.text) for one in sources)
         table = self._make_closest(reads, closest, sources) if fits_cells else None
-        nothing = self._texts.text("report_nothing", reads.language)
+        nothing = self._texts.text("report_nothing", reads.reply_language)
         lost = [f"**{plain_line(one)}**: {nothing}" for one, found in closest.items() if not found]
         blocks = "\n\n".join((*(_write_block(one, closest) for one in sources), *lost))
-        writes = self._make_writes(reads, _Written("" if table else blocks, table), sources)
-        say = partial(self._texts.text, language=reads.language)
+        written = _Written(blocks, has_passages=True) if table is None else _Written("", table)
+        writes = self._make_writes(reads, written, sources)
+        say = partial(self._texts.text, language=reads.reply_language)
         notice = f"{say(f'passages_{reason}')} {say('passages_found')}"
         notes = list(_note_cells(table))
         notes += [{"key": NO_PERSONA, "value": ""}] if reads.persona else []
@@ -282,7 +287,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         sources: Sequence[NumberedSource],
     ) -> ItemTable:
         numbers = {one.citation.chunk_id: one.number for one in sources}
-        column = self._texts.text("report_closest", reads.language)
+        column = self._texts.text("report_closest", reads.reply_language)
         cells = {
             (item, column): f"{_quote(one.text)} [{numbers[one.citation.chunk_id]}]"
             for item, one in closest.items()
@@ -298,14 +303,15 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         references, context = sources.references, sources.context
         table = ""
         if written.table is not None:
-            head = self._texts.text("report_item", reads.language)
-            table = written.table.render(head, self._texts.text("report_nothing", reads.language))
+            say = partial(self._texts.text, language=reads.reply_language)
+            table = written.table.render(say("report_item"), say("report_nothing"))
         text = _BETWEEN.join(part for part in (written.text, table, written.below) if part)
         safe = keep_links(text, collect_allowed(references, context))
-        cited = SourceTexts(
-            CitedSource(one.number, one.text, (_name_place(one),)) for one in numbered
-        )
-        kept = cite(safe.text, cited)
+        if written.has_passages:
+            kept = Cited(safe.text, tuple(one.number for one in numbered))
+        else:
+            cited = (CitedSource(one.number, one.text, (_name_place(one),)) for one in numbered)
+            kept = cite(safe.text, SourceTexts(cited))
         used = _select_used(kept.order, references)
         final = keep_links(kept.text, collect_allowed(references_of(used, references), context))
         return Writes(
@@ -334,7 +340,8 @@ def _write_block(source: NumberedSource, closest: Mapping[str, FoundPassage | No
         item for item, one in closest.items() if one is not None and one.citation.chunk_id == chunk
     ]
     lead = f"{plain_line(', '.join(items))}: " if items else ""
-    return f"**{lead}{plain_line(_name_place(source))}** [{source.number}]\n\n{source.text}"
+    place = plain_line(_name_place(source))
+    return f"**{lead}{place}** [{source.number}]\n\n{escape_brackets(source.text)}"
 
 
 def _quote(text: str) -> str:

@@ -10,7 +10,15 @@ from pydantic import BaseModel, JsonValue
 from agents.agent import Agent, AgentParts
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
-from envelope.tool_loop import AnswerAssessment, Intent, LoopEnd, PlanRound, Strategy
+from envelope.sources import WrittenAnswer
+from envelope.tool_loop import (
+    AnswerAssessment,
+    Intent,
+    KeptAnswer,
+    LoopEnd,
+    PlanRound,
+    Strategy,
+)
 from llm.errors import ModelError
 from llm.port import ConversationModel, Model, ModelMessage, ToolConversation, ToolUse, UserMessage
 from llm.tasks.tool_loop import REASON, ReasonInputs
@@ -58,6 +66,8 @@ class Reads(BaseModel, frozen=True):
     assessment: AnswerAssessment | None = None
     missing: str = ""
     quality_analysis: str = ""
+    judged_answer: WrittenAnswer | None = None
+    kept_answer: KeptAnswer | None = None
     response: str = ""
 
 
@@ -269,7 +279,14 @@ def _find_loop_end(reads: Reads) -> LoopEnd | None:
     if not reads.response:
         return LoopEnd.UNANSWERED
     lacks = reads.assessment is not None and not reads.assessment.is_enough
-    return LoopEnd.JUDGED if reads.quality_analysis and not lacks else LoopEnd.ANSWERED
+    is_judged = reads.quality_analysis and (not lacks or _is_judged_already(reads))
+    return LoopEnd.JUDGED if is_judged else LoopEnd.ANSWERED
+
+
+def _is_judged_already(reads: Reads) -> bool:
+    """Return whether the judge has read the best answer: it would say the same again."""
+    kept, judged = reads.kept_answer, reads.judged_answer
+    return kept is not None and judged is not None and kept.response == judged.text
 
 
 def _find_strategy(calls: Sequence[ToolUse], before: Sequence[ModelMessage]) -> Strategy | None:

@@ -7,7 +7,7 @@ from typing import Self
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts
+from agents.agent import Agent, AgentParts, ReadsLanguage
 from citations.links import allow, keep_links, plain_line
 from envelope.conversation import PauseQuestion
 from envelope.outcome import HopOutcome, Wrote
@@ -73,11 +73,10 @@ _PLANNER = "reason"
 """Who calls if the call names nobody: the tool loop."""
 
 
-class Reads(BaseModel, frozen=True):
+class Reads(ReadsLanguage, BaseModel, frozen=True):
     """The call, and the person for whom it is made, with their approvals and values."""
 
     tool_call: dict[str, JsonValue]
-    language: str = "en"
     groups: tuple[str, ...] = ()
     approvals: dict[str, bool] = {}
     user_inputs: dict[str, JsonValue] = {}
@@ -149,7 +148,7 @@ class ToolAgent(Agent[Reads, Writes]):
         result, execution = await executor.execute_recorded(call, caller, budget)
         asked = result.approval
         if asked is not None and asked.approval_id not in reads.approvals:
-            question = self._make_question(asked, reads.language)
+            question = self._make_question(asked, reads.reply_language)
             if question is not None:
                 return Wrote(Writes(needs_input=(question,)))
             result = _refuse_long_arguments(result)

@@ -24,9 +24,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-from benchmarks.speed.gateway import EXAMPLES, Bench, ResumedAnswer, ResumingClient
 from benchmarks.speed.latency_server import EMBEDDINGS, LatencyServer, TimedCall, run_server
 from benchmarks.speed.redis_server import Count, counting_proxy, private_server
+from benchmarks.speed.served_desk import EXAMPLES, Bench, ResumedAnswer, ResumingClient
 
 SENTENCES = 2
 MODEL = "m@openai"

@@ -13,7 +13,7 @@ from benchmarks.speed.tables import Report, Row
 MEASUREMENTS = Path(__file__).parents[2] / "docs" / "measurements"
 COMMAND = "make bench"
 DISTURBED = 0.1
-"""From so great a share of waiting on, wall times are not to be relied on."""
+"""From this share of waiting on, wall times are not reliable."""
 
 
 def write(report: Report) -> None:
@@ -26,11 +26,11 @@ def document(report: Report, plots: dict[str, str]) -> str:
     """Return the document; `plots` are file names by what they show."""
     first = next(iter(report.sizes))
     parts = (
-        "# Benchmarks: the broker beside others",
+        "# Benchmarks: the broker compared with others",
         f"Written by `{COMMAND}` (`python -m benchmarks.speed --full --write`); do not edit.",
         _how(report),
         _describe_disturbance(report),
-        "## What must be reached",
+        "## Goals",
         tables.goals(report, first),
         *_speeds(report),
         *(f"![{title}]({name})" for title, name in plots.items()),
@@ -49,16 +49,16 @@ def document(report: Report, plots: dict[str, str]) -> str:
 
 
 ROUND_TRIPS = f"""\
-Counted by a proxy between the workers and Redis; the client connects directly, so that its
-own trips are not in the figures. A trip is one turn of a connection: a pipeline or a blocking read
-is one. A question takes {HOPS} hops: the manager, then eight times a role and the manager again.
-Where a system takes two hops in one step they still count as two. *Idle* is a second of a process
-with all nine roles and nothing to do.
+A proxy between the workers and Redis counts the round trips. The client connects directly, so its
+own round trips are not counted. A pipeline or a blocking read is one round trip. A question takes
+{HOPS} hops: the manager, then eight times a role and the manager again. If a system combines two
+hops in one step, they still count as two. *Idle* is one second of a process with all nine roles
+and no work.
 
-Recovery: two processes wait on an idle queue, the one that holds a question in its first role gets
-`SIGKILL`, and the time until the role starts again elsewhere is given in leases. A lease is what a
-system calls it (`idle_timeout`, `redelivery_timeout`), two seconds here. *Not in 6* means that
-nothing happened for six leases."""
+Recovery: two processes wait on an idle queue. The process that holds a question in its first role
+receives `SIGKILL`. The time until another process starts the role again is given in leases. Each
+system has its own name for a lease (`idle_timeout`, `redelivery_timeout`); it is two seconds here.
+*Not in 6* means that nothing happened for six leases."""
 
 
 def _how(report: Report) -> str:
@@ -67,29 +67,30 @@ def _how(report: Report) -> str:
     turns, most = min(numbers, default=0), max(numbers, default=0)
     return f"""\
 This run: {report.date}, `--{report.mode}`, {report.machine}, Redis {report.redis} with an
-append-only file synced every second, on a Unix socket, load average {report.load:.1f} as it began.
-Every measurement has an empty server of its own; systems take turns within each part, so that a
-busy minute meets all of them. With one process and *4 kB* each has {turns} turn(s), those with
-figures to reach {most}; the median by speed is shown. A ratio to be reached is the middle
-one of those of turns that stood beside each other, for the speed of a machine that others share
-changes from turn to turn; the least and the greatest stand beside it. Compare ratios within this
-run, and processor time before wall time: clients, Redis and whatever else runs share the
-processors.
+append-only file synced every second, on a Unix socket. The load average was {report.load:.1f} at
+the start. Every measurement has a new, empty server. The systems take turns within each part, so
+that a busy minute affects all of them. With one process and *4 kB*, each system has {turns}
+turn(s), and the systems of the goals have {most}; the tables show the turn with the median speed.
+The speed of a shared machine changes from turn to turn. Therefore the ratio of a goal is the median
+of the ratios of turns that ran next to each other, shown with the smallest and the largest. Compare
+ratios within this run, and compare processor time rather than wall time, because clients, Redis and
+all other programs share the processors.
 
-- Payloads, as JSON once every role has written: {sizes}. *4 kB* is a text with roles that write
-  next to nothing. *conversation* is recorded (`python -m benchmarks.speed.payload`): the real
-  assistant, offline, about the example documents, the last question of a long conversation, with
-  the turns before it and everything that each role wrote.
-- A process is a worker of the manager and all eight roles together with a client that asks. *q/s*:
-  200 questions in flight a process, each that ends starts the next; a question is counted in
-  eighths, by roles that worked, for crowds that move in step would fall into a window or out of it.
-  *Alone*: one after the other. *Pick-up*: from handing in to the start of the manager.
-- *client CPU* is the processor time of the processes, *Redis CPU* that of the server, by question.
-  *waited* is the part of the one process's time in which it had work and no processor: with nothing
-  else on the machine it is near 0.
-- Refdesk's client waits until Redis keeps the reply: it learns so from the settlement's result
-  when that was made in its own process, else from Redis. The clients of the others learn of the
-  end in the process, before it is stored anywhere, which favours them."""
+- Payloads, as JSON after every role has written: {sizes}. *4 kB* is a text, and its roles write
+  almost nothing. *conversation* is recorded (`python -m benchmarks.speed.payload`): the last
+  question of a long conversation with the assistant about the example documents, without a model,
+  with the turns before it and everything that each role wrote.
+- A process has a worker of the manager and all eight roles, and a client that asks. *q/s*: each
+  process has 200 questions in flight, and each question that ends starts the next. A question
+  counts as eighths, one for each role that has worked, because questions that advance together
+  would otherwise all fall inside or outside of the measured interval. *Alone*: one question after
+  the other. *Pick-up*: from the submission to the start of the manager.
+- *client CPU* is the processor time of the processes, and *Redis CPU* that of the server, for each
+  question. *waited* is the share of time in which the single process had work but no processor; it
+  is near 0 if nothing else runs on the machine.
+- Refdesk's client waits until Redis has stored the reply. It learns this from the result of the
+  settlement, if its own process made it, otherwise from Redis. The clients of the other systems
+  learn of the end within the process, before it is stored anywhere, which favours them."""
 
 
 def _describe_disturbance(report: Report) -> str:
@@ -98,10 +99,10 @@ def _describe_disturbance(report: Report) -> str:
     if not waited or max(waited) < DISTURBED:
         return ""
     return f"""\
-**The machine was busy in this run**: the one process of each system waited {min(waited):.0%} to
+**The machine was busy in this run**: the single process of each system waited {min(waited):.0%} to
 {max(waited):.0%} of its time for a processor, some more than others. Questions a second and
-milliseconds, and ratios of them, are those of a busy machine and say little here; processor times,
-round trips and recovery do."""
+milliseconds, and their ratios, are therefore not reliable in this run; processor times, round trips
+and recovery are."""
 
 
 def _speeds(report: Report) -> list[str]:
@@ -119,12 +120,13 @@ def _limit(report: Report, payload: str) -> str:
     full, share = 1000 / one.redis_ms, row.speeds[most].redis_share
     needed = one.client_ms / one.redis_ms
     return f"""\
-Redis works in one thread, so it is full once it uses one whole processor. A question of Refdesk
-takes {one.client_ms:.2f} ms of a client's processor and {one.redis_ms:.2f} ms of Redis's: one
-Redis is full at about {full:.0f} questions a second, and it takes {needed:.1f} processors of
-workers to fill it. Here {most} processes and Redis share the processors named above, so the
-workers are the limit: Redis used {share:.0%} of a processor with {most} processes. More questions
-than one Redis carries need shards on several."""
+Redis works in one thread, so it is full when it uses one whole processor. A question of Refdesk
+takes {one.client_ms:.2f} ms of a client's processor and {one.redis_ms:.2f} ms of Redis'. One Redis
+is therefore full at about {full:.0f} questions a second, for which workers need {needed:.1f}
+processors.
+Here {most} processes and Redis share the processors named above, so the workers are the limit:
+Redis used {share:.0%} of a processor with {most} processes. More questions than one Redis can carry
+need shards on several."""
 
 
 def _describe_given() -> str:

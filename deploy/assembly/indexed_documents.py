@@ -26,6 +26,8 @@ CHECK = "check"
 VECTORS = "vectors"
 """The identity of the vectors of the index: model, dimensions, forms."""
 REMOVE = "remove"
+RESTRICT = "restrict"
+"""The action that sets who may read documents: the groups `GROUPS`, or what the source states."""
 MOVE = "move"
 """The action of `deploy.assembly.moving`."""
 COPY = "copy"
@@ -50,7 +52,7 @@ MOST_LISTED = 10_000
 
 
 async def act_on_documents(index: Index, request: "Mapping[str, JsonValue]") -> "Fields":
-    """List or remove the documents that a request selects by `IDS`, `NAMES` or `PATTERNS`.
+    """List, remove or restrict the documents that `IDS`, `NAMES` or `PATTERNS` select.
 
     The result has `documents`, at most `LIMIT` of them, and their number, `total`; that of
     `CHECK` has `notes` and `VECTORS` alone. A request that selects by nothing removes nothing.
@@ -64,6 +66,9 @@ async def act_on_documents(index: Index, request: "Mapping[str, JsonValue]") -> 
     if request.get(DOCUMENTS) == REMOVE:
         selects = any(_texts(request, name) for name in (IDS, NAMES, PATTERNS))
         await index.remove([document.id for document in found] if selects else [])
+    if request.get(DOCUMENTS) == RESTRICT:
+        await index.choose_groups([document.id for document in found], _texts(request, GROUPS))
+        return {"total": len(found)}
     after, limit = str(request.get(AFTER) or ""), request.get(LIMIT)
     most = limit if isinstance(limit, int) else MOST_LISTED
     page = [document for document in found if document.id > after][:most]

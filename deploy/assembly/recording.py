@@ -1,7 +1,7 @@
 """Assembles the records: the database, the rules of retention, and the task that writes them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,10 +10,12 @@ from broker.ports import Broker
 from config.settings import Settings
 from deploy.errors import CommandError
 from envelope.question import Question
-from gateway.port import Feedback
-from memory.http_state import RedisSessionStore
+from gateway.conversations import Conversations
+from memory.http_state import Feedback, RedisSessionStore
 
 if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
     from deploy.assembly.runtime import Runtime
     from knowledge.embedding import Embedder
     from records.gaps import GapFinder
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 
 FILE = "records.sqlite3"
+MINUTE_SECONDS = 60
 
 
 def keeps_records(settings: Settings) -> bool:
@@ -40,6 +43,27 @@ def connect_records(settings: Settings) -> "RecordStore":
         return connect_store(place if url is None else url.get_secret_value())
     except RecordsUrlError as error:
         raise CommandError(f"RECORDS_URL: {error}") from error
+
+
+def make_conversations(
+    settings: Settings,
+    broker: Broker,
+    client: "Redis",
+    *,
+    ttl_seconds: int = 1,
+    ttl_of: Callable[[Question], int] | None = None,
+) -> Conversations:
+    """Return the conversations of the channels, with their records."""
+    records = Records(settings, broker)
+    return Conversations(
+        client,
+        shards=settings.shards,
+        ttl_seconds=ttl_seconds,
+        ttl_of=ttl_of,
+        empty_seconds=int(settings.empty_conversation_minutes * MINUTE_SECONDS),
+        on_rated=records.announce_rating,
+        forget_recorded=records.forget,
+    )
 
 
 class Records:
@@ -121,8 +145,7 @@ async def _open_recorder(runtime: "Runtime") -> AsyncIterator["Recorder"]:
     sessions = RedisSessionStore(client, shards=settings.shards, ttl_seconds=1, empty_seconds=1)
 
     async def find_rating(question: Question) -> Feedback | None:
-        found = (await sessions.feedback(question)).get(question.message_id)
-        return None if found is None else Feedback.model_validate_json(found)
+        return (await sessions.feedback(question)).get(question.message_id)
 
     try:
         yield Recorder(runtime.broker.ended, runtime.broker.replies, store, rules, find_rating)

@@ -61,7 +61,7 @@ class Runtime:
     """A connection to Redis with the broker on it; `knowledge` if this process opened the index."""
 
     endpoint: Endpoint
-    broker: Broker
+    broker: RedisBroker
     settings: Settings
     knowledge: "Knowledge | None" = None
 

@@ -13,11 +13,11 @@ from broker.errors import BrokerError
 from config.settings import Settings
 from deploy.assembly.ingestion import fetch, ingest_by_owner
 from deploy.assembly.runtime import Runtime
-from deploy.assembly.source_registry import RegisteredSource, SourceRegistry
+from deploy.assembly.source_registry import RegisteredSource, SourceRegistry, SourceSpec
 from deploy.assembly.webhooks import announce_failed_source
 from deploy.errors import CommandError
 from knowledge.errors import KnowledgeError
-from knowledge.ingestion_report import PlainReport
+from knowledge.ingestion_report import IngestionResult, PlainReport
 from memory.errors import MemoryUnavailableError
 from memory.presence import RedisDuty
 
@@ -34,9 +34,11 @@ async def refresh_source(runtime: Runtime, settings: Settings, source: Registere
     except (KnowledgeError, BrokerError, CommandError, OSError) as error:
         log.warning("source_not_refreshed", source=spec.root, error=str(error))
         await asyncio.to_thread(registry.record_error, spec, error)
-        await announce_failed_source(replace(runtime, settings=settings), spec.root, error)
+        await announce_failed_source(replace(runtime, settings=settings), spec.root, str(error))
         return
     await asyncio.to_thread(registry.record, [spec], result)
+    if failure := find_failure(spec, result):
+        await announce_failed_source(replace(runtime, settings=settings), spec.root, failure)
     for place, reason in result.failed:
         log.warning("document_not_refreshed", source=spec.root, document=place, reason=reason)
     log.info(
@@ -47,6 +49,11 @@ async def refresh_source(runtime: Runtime, settings: Settings, source: Registere
         removed=result.removed,
         failed=len(result.failed),
     )
+
+
+def find_failure(spec: SourceSpec, result: IngestionResult) -> str:
+    """Return why nothing of a source could be read; empty if some of it was."""
+    return next((reason for place, reason in result.failed if place == spec.root), "")
 
 
 LEASE_SECONDS = 60.0

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 from croniter import croniter
@@ -18,7 +18,13 @@ from config.settings import Settings
 from deploy.assembly.data_folder import protect_data_folder
 from deploy.errors import CommandError
 from knowledge.connectors.store_values import SCHEMES, SERVICES, StoreOutcome, is_store
-from knowledge.crawling.crawl_values import AddressRefusedError, CrawlOutcome, check_start
+from knowledge.crawling.crawl_values import (
+    AddressRefusedError,
+    CrawlOutcome,
+    FetchError,
+    check_start,
+)
+from knowledge.crawling.resolution import GuardedResolver, Resolve, resolve_by_system
 from knowledge.ingestion_report import IngestionResult
 
 _FILE = "sources.json"
@@ -296,6 +302,33 @@ def admit_over_http(spec: SourceSpec, prefixes: Sequence[str]) -> SourceSpec:
         )
     is_public = spec.is_website and all(one in WEB for one in named)
     return spec.model_copy(update={"is_public": is_public})
+
+
+async def check_website(spec: SourceSpec, resolve: Resolve = resolve_by_system) -> None:
+    """Raise `CommandError` for a website at an address that no crawl opens.
+
+    A host that is not known now may be known later: its crawl reports it.
+    """
+    if not spec.is_website:
+        return
+    parts, resolver = urlsplit(spec.place), GuardedResolver(resolve)
+    host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        if not spec.is_public:
+            await resolver.start_at(host, port)
+        await resolver.choose(host, port)
+    except AddressRefusedError:
+        whose = "of this network" if spec.is_public else "where machines keep credentials"
+        advice = (
+            "name its host in SOURCES_OVER_HTTP, or add it with refdesk sources add"
+            if spec.is_public
+            else "no source is read there"
+        )
+        raise CommandError(
+            f"expected a website at a public address, found {host} at one {whose}: {advice}"
+        ) from None
+    except FetchError:
+        return
 
 
 def _begins_with(place: str, prefix: str) -> bool:

@@ -12,7 +12,6 @@ import structlog
 from config.settings import Settings
 from deploy.assembly.recording import connect_records, finding_gaps, keeps_records
 from envelope.question import Question
-from gateway.port import Feedback
 from knowledge.errors import KnowledgeError
 from memory.errors import MemoryUnavailableError
 from memory.http_state import RedisSessionStore
@@ -55,12 +54,12 @@ async def announce_event(
         await client.aclose()
 
 
-async def announce_failed_source(runtime: "Runtime", source: str, error: Exception) -> None:
+async def announce_failed_source(runtime: "Runtime", source: str, failure: str) -> None:
     """Announce that a source could not be read, once a day; if that cannot be stored, log it."""
     from notifications.webhooks import SOURCE_FAILED
 
     settings, day = runtime.settings, datetime.now(UTC).date().isoformat()
-    data: dict[str, JsonValue] = {"source": source, "error": str(error)[:LONGEST_ERROR]}
+    data: dict[str, JsonValue] = {"source": source, "error": failure[:LONGEST_ERROR]}
     try:
         await announce_event(
             runtime,
@@ -92,8 +91,7 @@ async def sending_webhooks(runtime: "Runtime") -> AsyncIterator[None]:
         found = (await sessions.feedback(question)).get(question.message_id)
         if found is None:
             return None
-        feedback = Feedback.model_validate_json(found)
-        return feedback.rating, feedback.reason
+        return found.rating, found.reason
 
     sender = WebhookSender(
         list_endpoints(settings),

@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Sequence
 
 from deploy.errors import CommandError
-from envelope.question import parse_groups
 
 
 def add_groups_argument(
@@ -24,6 +23,9 @@ def add_groups_argument(
 
 def read_groups(given: Sequence[str]) -> tuple[str, ...]:
     """Return the given groups; raises `CommandError` for an invalid name."""
+    # Imported here: `refdesk --help` needs no pydantic.
+    from envelope.question import parse_groups
+
     try:
         return parse_groups(part for text in given for part in text.split(",") if part)
     except ValueError as error:

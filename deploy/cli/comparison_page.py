@@ -1,6 +1,5 @@
 """Prints the figures of variants as tables, and writes the page that compares their answers."""
 
-import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -14,9 +13,7 @@ from gateway.answer import safe_reply
 
 NAME_COLUMNS = 22
 WORST_SHOWN = 10
-_QUALITY = (
-    ("useful", 9), ("complete", 10), ("page", 6), ("support", 9), ("precision", 11), ("recall", 8),
-)  # fmt: skip
+_QUALITY = (("useful", 9), ("complete", 10), ("page", 6), ("cited", 7), ("support", 9))
 _EFFORT = (("calls", 7), ("tokens in + out", 18), ("cost USD", 13), ("s p50", 8), ("s p95", 8))
 _NOTHING = "-"
 
@@ -63,7 +60,7 @@ def _line(figures: Figures, names: Sequence[tuple[str, int]], values: Sequence[s
 
 
 def _quality_line(figures: Figures) -> str:
-    shares = ("complete", "page", "support", "citation_precision", "citation_recall")
+    shares = ("complete", "page", "cited", "support")
     counted = f"{figures['useful']}/{figures['questions']}"
     return _line(figures, _QUALITY, [counted, *(format_share(figures[name]) for name in shares)])
 
@@ -83,11 +80,6 @@ def _effort_line(figures: Figures) -> str:
 def _make_verdict_lines(figures: Figures) -> list[str]:
     lines = [fit(str(figures["variant"]), WIDTH).rstrip()]
     lines += [f"  {count:>4}  {verdict}" for verdict, count in figures["verdicts"].items()]
-    if figures["judged_support"] is not None:
-        lines.append(
-            f"  according to the judge, {figures['judged_support']:.2f} of the sentences are "
-            f"supported"
-        )
     if figures["kinds"]:
         lines.append("  useful by kind")
         lines += [
@@ -112,9 +104,7 @@ def _make_worst_lines(variant: MeasuredVariant) -> list[str]:
     return lines
 
 
-SUFFIXES = (".html", ".md")
 LONGEST_SOURCE = 4_000
-_RUN = re.compile(r"`+")
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; }
 pre { background: #f4f4f4; overflow-x: auto; padding: .8rem; white-space: pre-wrap; }
@@ -133,18 +123,10 @@ def check_page_path(path: Path) -> None:
     """Raise `CommandError` for a page that cannot be written; called before the first question is
     asked.
     """
-    if path.suffix not in SUFFIXES:
-        raise CommandError(
-            f"expected a page {' or '.join(SUFFIXES)} at --page, found {str(path)!r}"
-        )
+    if path.suffix != ".html":
+        raise CommandError(f"expected a page .html at --page, found {str(path)!r}")
     if not path.parent.is_dir():
         raise CommandError(f"expected a folder for --page, found none at {str(path.parent)!r}")
-
-
-def make_page(path: Path, variants: Sequence[MeasuredVariant], notes: Sequence[str]) -> str:
-    """Return the page in the format that its path names."""
-    make = _make_html if path.suffix == ".html" else _make_markdown
-    return make(variants, notes)
 
 
 def _sort_cases(variants: Sequence[MeasuredVariant]) -> list[tuple[AnswerMeasure, ...]]:
@@ -153,7 +135,8 @@ def _sort_cases(variants: Sequence[MeasuredVariant]) -> list[tuple[AnswerMeasure
     return sorted(by_case, key=lambda answers: min(one.rank for one in answers))
 
 
-def _make_html(variants: Sequence[MeasuredVariant], notes: Sequence[str]) -> str:
+def make_page(variants: Sequence[MeasuredVariant]) -> str:
+    """Return the page, which has no script and loads nothing."""
     names = [variant.name for variant in variants]
     parts = [
         "<!doctype html>",
@@ -162,7 +145,6 @@ def _make_html(variants: Sequence[MeasuredVariant], notes: Sequence[str]) -> str
         '<meta name="viewport" content="width=device-width">',
         f"<title>Answers, the worst first</title><style>{_STYLE}</style></head><body>",
         "<h1>Answers, the worst first</h1>",
-        *(f"<p><strong>Note:</strong> {_html(note)}</p>" for note in notes),
         f"<pre>{_html(chr(10).join(make_table_lines(variants)))}</pre>",
     ]
     for answers in _sort_cases(variants):
@@ -195,25 +177,6 @@ def _article(name: str, measure: AnswerMeasure) -> str:
     )
 
 
-def _make_markdown(variants: Sequence[MeasuredVariant], notes: Sequence[str]) -> str:
-    names = [variant.name for variant in variants]
-    parts = ["# Answers, the worst first", *(_fence(f"Note: {note}") for note in notes)]
-    parts.append(_fence("\n".join(make_table_lines(variants))))
-    for answers in _sort_cases(variants):
-        case = answers[0].asked.case
-        parts += [
-            "## Question",
-            _fence("\n".join([f"{case.id}: {case.question}", *_describe_case(answers[0])])),
-        ]
-        for name, one in zip(names, answers, strict=True):
-            lines = [name, _describe_verdict(one), *_describe_faults(one), _describe_effort(one)]
-            parts += ["### Answer", _fence("\n".join(lines)), _fence(_text(one))]
-            parts += [
-                _fence(f"[{number}] {place}\n{text}") for number, place, text in _list_sources(one)
-            ]
-    return "\n\n".join([*parts, ""])
-
-
 def _describe_case(measure: AnswerMeasure) -> list[str]:
     case = measure.asked.case
     lines = [f"before: {turn}" for turn in case.turns]
@@ -226,9 +189,8 @@ def _describe_case(measure: AnswerMeasure) -> list[str]:
 def _describe_verdict(measure: AnswerMeasure) -> str:
     why = f" ({measure.reason})" if measure.reason else ""
     shares = (
-        ("complete", measure.completeness), ("page", measure.page), ("support", measure.support),
-        ("precision", measure.precision), ("recall", measure.recall),
-        ("judged", measure.judged_support),
+        ("complete", measure.completeness), ("page", measure.page), ("cited", measure.cited),
+        ("support", measure.support),
     )  # fmt: skip
     known = [f"{name} {format_share(share)}" for name, share in shares if share is not None]
     return f"{measure.verdict}{why}{'; ' if known else ''}{', '.join(known)}"
@@ -237,15 +199,11 @@ def _describe_verdict(measure: AnswerMeasure) -> str:
 def _describe_faults(measure: AnswerMeasure) -> list[str]:
     faults = [f"not said: {one}" for one in measure.missing if measure.ended == "answer"]
     faults += [f"said, although forbidden: {one}" for one in measure.forbidden]
+    faults += [f"cites nothing: {one.text}" for one in measure.sentences if not one.cites]
     faults += [
-        f"not supported: {one.text} ({one.reason})"
+        f"not supported, according to the judge: {one.text} ({one.reason})"
         for one in measure.sentences
-        if not one.supported
-    ]
-    faults += [
-        f"not supported, according to the judge: {one.text} ({one.judged_reason})"
-        for one in measure.sentences
-        if one.judged is False
+        if one.cites and one.supported is False
     ]
     return faults
 
@@ -257,8 +215,7 @@ def _describe_effort(measure: AnswerMeasure) -> str:
         f"{measure.asked.seconds:.2f} s", f"{totals.calls} calls",
         f"{totals.input_tokens} + {totals.output_tokens} tokens", cost,
     ]  # fmt: skip
-    hashes = ", ".join(totals.prompt_hashes)
-    return ", ".join(parts) + (f"; prompts {hashes}" if hashes else "")
+    return ", ".join(parts)
 
 
 def _list_sources(measure: AnswerMeasure) -> list[tuple[int, str, str]]:
@@ -276,10 +233,3 @@ def _text(measure: AnswerMeasure) -> str:
 
 def _html(text: str) -> str:
     return escape(remove_hidden_characters(text))
-
-
-def _fence(text: str) -> str:
-    clean = remove_hidden_characters(text)
-    longest = max((len(run) for run in _RUN.findall(clean)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{clean}\n{fence}"

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from deploy.chat_channels import CHAT_CHANNELS
 from deploy.cli.arguments import format_sentence
+from gateway.chat_channels import CHAT_CHANNELS
 from knowledge.isolation.process_memory import hide_memory
 
 VERBS: dict[str, str] = {

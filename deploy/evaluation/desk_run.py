@@ -9,13 +9,13 @@ import asyncio
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from broker.values import Fields, JournalEntry
 from config.settings import Settings
@@ -36,7 +36,6 @@ from envelope.sources import SourceReference
 from gateway.desk import Desk, Message
 from knowledge.errors import IndexOwned
 from knowledge.ingestion_report import PlainReport
-from llm.prompts import Prompts, Rendered
 
 _REFERENCES = TypeAdapter(tuple[SourceReference, ...])
 OFFLINE = "offline"
@@ -55,7 +54,6 @@ class CallTotals:
     output_tokens: int = 0
     cost_usd: Decimal = Decimal(0)
     unknown_costs: int = 0
-    prompt_hashes: tuple[str, ...] = ()
 
 
 def count_calls(journal: Sequence[JournalEntry]) -> CallTotals:
@@ -67,7 +65,6 @@ def count_calls(journal: Sequence[JournalEntry]) -> CallTotals:
     ]
     asked = [call for call in calls if not call.get("from_store") and not call.get("from_cache")]
     costs = [_parse_cost(call.get("cost_usd")) for call in asked]
-    hashes = (str(call["prompt_hash"]) for call in calls if call.get("prompt_hash"))
     return CallTotals(
         calls=len(asked),
         failed=sum("error" in call for call in asked),
@@ -75,7 +72,6 @@ def count_calls(journal: Sequence[JournalEntry]) -> CallTotals:
         output_tokens=sum(_parse_count(call.get("output_tokens")) for call in asked),
         cost_usd=sum((cost for cost in costs if cost is not None), Decimal(0)),
         unknown_costs=costs.count(None),
-        prompt_hashes=tuple(dict.fromkeys(hashes)),
     )
 
 
@@ -178,22 +174,11 @@ class AskedCase:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptPrompt:
-    """A prompt as it was sent, under the hash that the journal names."""
-
-    hash: str
-    task: str
-    system: str
-    user: str
-
-
-@dataclass(frozen=True, slots=True)
 class VariantRun:
-    """The replies of one variant, in the order of the questions, and the prompts it sent."""
+    """The replies of one variant, in the order of the questions."""
 
     variant: Variant
     asked: tuple[AskedCase, ...]
-    prompts: tuple[KeptPrompt, ...] = ()
 
 
 @asynccontextmanager
@@ -232,14 +217,11 @@ async def run_variant(
     report: Progress,
 ) -> VariantRun:
     """Return the replies of one variant to all questions."""
-    prompts = RecordingPrompts(
-        load_overriding_prompts(
-            variant.prompts or settings.prompts_folder, settings.specialists_folder
-        )
-    )
+    folder = variant.prompts or settings.prompts_folder
+    prompts = load_overriding_prompts(folder, settings.specialists_folder)
     async with AsyncExitStack() as stack:
-        folder = await stack.enter_async_context(open_scratch_folder())
-        own = _isolate(variant.apply(settings), folder, model_cache_seconds=0)
+        scratch = await stack.enter_async_context(open_scratch_folder())
+        own = _isolate(variant.apply(settings), scratch, model_cache_seconds=0)
         runtime = await stack.enter_async_context(connect_runtime(own))
         client = runtime.endpoint.client()
         stack.push_async_callback(client.aclose)
@@ -251,7 +233,7 @@ async def run_variant(
             )
         )
         asked = await _ask_all(runtime, desk(runtime, CHANNEL), cases, variant, report)
-    return VariantRun(variant, asked, tuple(prompts))
+    return VariantRun(variant, asked)
 
 
 def _isolate(settings: Settings, folder: Path, **changes: object) -> Settings:
@@ -324,27 +306,3 @@ def _remove_now(folder: Path) -> None:
     # A server that still ends removes or writes files: `rmtree` raises then, and is repeated.
     if folder.exists():
         shutil.rmtree(folder)
-
-
-MOST_PROMPTS = 50_000
-
-
-class RecordingPrompts:
-    """Renders as another `Prompts` does, and keeps what it rendered; the oldest go first."""
-
-    def __init__(self, prompts: Prompts) -> None:
-        self._prompts = prompts
-        self._kept: dict[str, KeptPrompt] = {}
-
-    def __iter__(self) -> Iterator[KeptPrompt]:
-        return iter(self._kept.values())
-
-    def render(self, task_name: str, inputs: BaseModel) -> Rendered:
-        """Return the prompt of a task, which is kept."""
-        rendered = self._prompts.render(task_name, inputs)
-        self._kept[rendered.hash] = KeptPrompt(
-            rendered.hash, task_name, rendered.system, rendered.user
-        )
-        if len(self._kept) > MOST_PROMPTS:
-            del self._kept[next(iter(self._kept))]
-        return rendered

@@ -4,7 +4,7 @@ The rules by which an answer counts as useful are those of docs/evaluation.md.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from pydantic import JsonValue
@@ -17,10 +17,10 @@ from deploy.evaluation.judging import (
     JudgedAnswer,
     JudgedClaim,
     JudgedQuestion,
-    compare_words,
     judge_answer,
 )
 from deploy.evaluation.sentences import CoveredSentence, says, split_covered
+from envelope.texts import primary_of
 from llm.port import Model, ModelCall, record_calls
 
 ENDED: dict[str, Expectation] = {
@@ -34,19 +34,15 @@ _JUDGED_WORDS = 4
 
 @dataclass(frozen=True, slots=True)
 class SentenceMeasure:
-    """A sentence, its citations, and whether its sources support it.
+    """A sentence, its citations, and whether a judge finds that they support it.
 
-    `supported` is the result of a comparison of words, `judged` that of a judge. `precise` contains
-    those of its citations that are necessary or sufficient for the support.
+    `supported` is None without a judge, or without a verdict.
     """
 
     text: str
     cites: tuple[int, ...]
-    supported: bool
-    reason: str
-    precise: tuple[int, ...] = ()
-    judged: bool | None = None
-    judged_reason: str = ""
+    supported: bool | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,30 +69,20 @@ class AnswerMeasure:
         return self.verdict == USEFUL
 
     @property
+    def cited(self) -> float | None:
+        """The share of the sentences that cite a source of the answer."""
+        return _share([bool(sentence.cites) for sentence in self.sentences])
+
+    @property
     def support(self) -> float | None:
-        """The share of the sentences with citations whose sources hold their words."""
-        return _share([sentence.supported for sentence in self.sentences if sentence.cites])
-
-    @property
-    def recall(self) -> float | None:
-        """The share of all sentences whose cited sources hold their words."""
-        return _share([sentence.supported for sentence in self.sentences])
-
-    @property
-    def judged_support(self) -> float | None:
-        """The share of sentences that their sources support, by the judge."""
-        found = [one.judged for one in self.sentences if one.judged is not None]
+        """The share of the sentences that their sources support, by the judge."""
+        found = [one.supported for one in self.sentences if one.supported is not None]
         return _share(found)
-
-    @property
-    def precision(self) -> float | None:
-        """The share of citations that support something."""
-        return _share([n in one.precise for one in self.sentences for n in one.cites])
 
     @property
     def rank(self) -> tuple[bool, float]:
         """The sort key of answers, the worst first."""
-        shares = [self.completeness, self.page, self.recall]
+        shares = [self.completeness, self.page, self.cited, self.support]
         known = [share for share in shares if share is not None]
         ended = self.ended == self.asked.case.expect and not self.forbidden
         return self.useful, sum(known) / len(known) if ended and known else 0.0
@@ -105,13 +91,10 @@ class AnswerMeasure:
 USEFUL = "useful"
 
 
-async def measure_answer(
-    asked: AskedCase, judge: Model | None = None, *, believed: bool = False
-) -> AnswerMeasure:
+async def measure_answer(asked: AskedCase, judge: Model | None = None) -> AnswerMeasure:
     """Return the measures of one answer.
 
-    `judge` is asked about every sentence. A `believed` judge also decides whether an answer makes a
-    statement in other words.
+    `judge` is asked about every sentence, and whether an answer makes a statement in other words.
     """
     case, reply = asked.case, asked.reply
     text = str(reply.get("text") or "")
@@ -119,13 +102,12 @@ async def measure_answer(
     is_written = ended == "answer" and reply.get("answered_by") != "search"
     # Passages are the documents' own words: they claim nothing that could be unsupported.
     covered = split_covered(text, str(reply.get("language"))) if is_written else ()
-    sentences = _measure_sentences(asked, covered)
+    sentences = tuple(_measure_sentence(asked, sentence) for sentence in covered)
     with record_calls() as calls:
         if judge is not None and covered:
             judged = await judge_answer(judge, _question(asked, text, _claims(asked, covered)))
             sentences = tuple(map(_add_opinion, sentences, judged.opinions))
-        reader = judge if believed and ended == "answer" else None
-        missing = await _find_unsaid(asked, text, reader)
+        missing = await _find_unsaid(asked, text, judge if ended == "answer" else None)
     forbidden = tuple(one[0] for one in case.must_not_say if says(text, one))
     return AnswerMeasure(
         asked=asked,
@@ -168,7 +150,8 @@ def _find_verdict(
         return "wrong reason"
     if forbidden:
         return "contains a forbidden text"
-    if case.language and reply.get("language") != case.language:
+    language = str(reply.get("language") or "")
+    if case.language and case.language not in (language, primary_of(language)):
         return "wrong language"
     if case.pages and not cites_page(case, reply):
         return "wrong page"
@@ -204,46 +187,9 @@ def _parts(place: str) -> list[str]:
     return parts
 
 
-def _measure_sentences(
-    asked: AskedCase, covered: Sequence[CoveredSentence]
-) -> tuple[SentenceMeasure, ...]:
-    return tuple(_measure_sentence(asked, sentence) for sentence in covered)
-
-
 def _measure_sentence(asked: AskedCase, sentence: CoveredSentence) -> SentenceMeasure:
-    opinion = _compare(asked, sentence, sentence.cites)
-    unknown = [number for number in sentence.cites if number not in asked.evidence]
-    supported = bool(opinion.supported) and bool(sentence.cites)
-    reason = opinion.reason
-    if not sentence.cites:
-        reason = "it cites nothing"
-    elif unknown:
-        reason = f"the text of source {unknown[0]} is unknown"
-    return SentenceMeasure(
-        text=sentence.text,
-        cites=sentence.cites,
-        supported=supported,
-        reason="" if supported else reason,
-        precise=_find_precise(asked, sentence) if supported else (),
-    )
-
-
-def _find_precise(asked: AskedCase, sentence: CoveredSentence) -> tuple[int, ...]:
-    """Return the citations that support a sentence alone, or without which nothing supports it."""
-    if len(sentence.cites) == 1:
-        return sentence.cites
-    return tuple(
-        number
-        for number in sentence.cites
-        if _compare(asked, sentence, [number]).supported
-        or not _compare(asked, sentence, [one for one in sentence.cites if one != number]).supported
-    )
-
-
-def _compare(asked: AskedCase, sentence: CoveredSentence, numbers: Sequence[int]) -> ClaimOpinion:
-    claim = JudgedClaim(sentence.text, _evidence(asked, numbers))
-    language = str(asked.reply.get("language") or "en")
-    return compare_words(claim, language, foreign=_is_foreign(asked))
+    known = tuple(number for number in sentence.cites if number in asked.evidence)
+    return SentenceMeasure(sentence.text, known)
 
 
 async def _find_unsaid(asked: AskedCase, text: str, judge: Model | None) -> tuple[str, ...]:
@@ -276,28 +222,15 @@ def _question(asked: AskedCase, answer: str, claims: Sequence[JudgedClaim]) -> J
     return JudgedQuestion(asked.case.question, language, answer, claims)
 
 
-def _is_foreign(asked: AskedCase) -> bool:
-    """Return whether no source is in the language of the answer."""
-    language = str(asked.reply.get("language") or "en")
-    spoken = {one.get("language") for one in _sources(asked.reply)} - {None}
-    return bool(spoken) and language not in spoken
-
-
 def _sources(reply: Fields) -> list[dict[str, JsonValue]]:
     sources = reply.get("sources")
     return [one for one in (sources if isinstance(sources, list) else []) if isinstance(one, dict)]
 
 
 def _add_opinion(sentence: SentenceMeasure, opinion: ClaimOpinion) -> SentenceMeasure:
-    return SentenceMeasure(
-        text=sentence.text,
-        cites=sentence.cites,
-        supported=sentence.supported,
-        reason=sentence.reason,
-        precise=sentence.precise,
-        judged=None if opinion.supported is None else opinion.supported and bool(sentence.cites),
-        judged_reason=opinion.reason,
-    )
+    if opinion.supported and not sentence.cites:
+        opinion = ClaimOpinion(False, "it cites nothing")
+    return replace(sentence, supported=opinion.supported, reason=opinion.reason)
 
 
 def _share(found: Sequence[bool]) -> float | None:

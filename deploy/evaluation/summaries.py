@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -38,10 +38,8 @@ def summarize(variant: MeasuredVariant) -> Figures:
         "useful": sum(one.useful for one in measures),
         "complete": _mean(one.completeness for one in to_answer),
         "page": _mean(one.page for one in to_answer),
+        "cited": _mean(one.cited for one in measures),
         "support": _mean(one.support for one in measures),
-        "judged_support": _mean(one.judged_support for one in measures),
-        "citation_precision": _mean(one.precision for one in measures),
-        "citation_recall": _mean(one.recall for one in measures),
         "to_answer": len(to_answer),
         "wrong_refusals": sum(one.verdict == "wrong refusal" for one in measures),
         "to_refuse": len(to_refuse),
@@ -71,21 +69,9 @@ def describe_measure(measure: AnswerMeasure) -> Figures:
         "forbidden": list(measure.forbidden),
         "complete": measure.completeness,
         "page": measure.page,
+        "cited": measure.cited,
         "support": measure.support,
-        "judged_support": measure.judged_support,
-        "citation_precision": measure.precision,
-        "citation_recall": measure.recall,
-        "sentences": [
-            {
-                "text": one.text,
-                "cites": list(one.cites),
-                "supported": one.supported,
-                "reason": one.reason,
-                "judged": one.judged,
-                "judged_reason": one.judged_reason,
-            }
-            for one in measure.sentences
-        ],
+        "sentences": [asdict(one) for one in measure.sentences],
         "text": reply["text"],
         "language": reply.get("language"),
         "sources": list(list_cited_places(reply)),
@@ -96,7 +82,6 @@ def describe_measure(measure: AnswerMeasure) -> Figures:
         "cost_usd": str(totals.cost_usd),
         "unknown_costs": totals.unknown_costs,
         "seconds": round(asked.seconds, 3),
-        "prompts": list(totals.prompt_hashes),
     }
 
 

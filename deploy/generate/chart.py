@@ -15,9 +15,9 @@ from typing import Any
 
 import yaml
 
-from deploy.chat_channels import CHAT_CHANNELS
 from deploy.generate.manifests import FOLDER, GROUPS
 from deploy.generate.pods import IMAGE
+from gateway.chat_channels import CHAT_CHANNELS
 
 HEADER = "{{- /* Written by `python -m deploy.generate.chart` from deploy/kubernetes. */ -}}\n"
 IMAGE_VALUE = (

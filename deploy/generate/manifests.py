@@ -22,7 +22,6 @@ from pathlib import Path
 
 from agents.roster import AGENTS, PodGroup
 from broker.keys import stream_key
-from deploy.chat_channels import CHAT_CHANNELS, ChatChannelSpec
 from deploy.generate.pods import (
     REDIS_CA,
     TOOLS_FOLDER,
@@ -36,6 +35,7 @@ from deploy.generate.pods import (
     make_pod,
 )
 from envelope.role import Role
+from gateway.chat_channels import CHAT_CHANNELS, ChatChannelSpec
 
 FOLDER = Path(__file__).parent.parent / "kubernetes"
 COMPOSE = FOLDER.parent / "compose.yaml"
@@ -212,7 +212,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 _HEADER = """\
-# Written by `python -m deploy.generate.manifests`; change deploy/chat_channels.py instead.
+# Written by `python -m deploy.generate.manifests`; change gateway/chat_channels.py instead.
 # {note}
 # Off until kustomization.yaml lists this file; the Secret `refdesk-{name}` holds the tokens.
 """
@@ -239,7 +239,7 @@ _SERVICE = """\
 """
 
 
-_FIRST_MARK = "# generated from deploy/chat_channels.py:"
+_FIRST_MARK = "# generated from gateway/chat_channels.py:"
 _LAST_MARK = "# end of generated"
 
 

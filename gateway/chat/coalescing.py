@@ -17,8 +17,9 @@ from broker.values import Fields
 from envelope.outcome import Outcome
 from envelope.question import Question
 from gateway.answer import FORGOTTEN
-from gateway.chat.ports import Incoming, PushMemory
+from gateway.chat.ports import Incoming
 from gateway.desk import Desk
+from memory.chat_state import RedisPushMemory
 
 VERSION = ":"
 """Separates a message's id from the suffix that distinguishes its edits."""
@@ -38,7 +39,7 @@ class BurstMessage(BaseModel, frozen=True, extra="forbid"):
 class Bursts:
     """The bursts of a channel."""
 
-    def __init__(self, memory: PushMemory) -> None:
+    def __init__(self, memory: RedisPushMemory) -> None:
         self._memory = memory
 
     async def takes(self, incoming: Incoming, known: Mapping[str, str]) -> bool:
@@ -151,7 +152,7 @@ def digest(text: str) -> str:
 class PostEraser:
     """Completes an erasure in the state of the channel."""
 
-    def __init__(self, desk: Desk, memory: PushMemory) -> None:
+    def __init__(self, desk: Desk, memory: RedisPushMemory) -> None:
         self._desk = desk
         self._memory = memory
         self._bursts = Bursts(memory)

@@ -8,6 +8,7 @@ from uuid import uuid4
 import structlog
 
 from broker.errors import BrokerError
+from broker.redis_broker import RedisBroker
 from envelope.question import Question
 from envelope.texts import Texts
 from gateway.chat.coalescing import PostEraser
@@ -15,18 +16,12 @@ from gateway.chat.delivery import Buttons, Choice, ReplyDelivery
 from gateway.chat.inbound import Declining, Intake, Losses, MessageSubmitter
 from gateway.chat.people import People
 from gateway.chat.placeholder import DraftPosts, TypingIndicator
-from gateway.chat.ports import (
-    Channel,
-    ChatPolicy,
-    FeedbackStore,
-    Incoming,
-    PushBroker,
-    PushError,
-    PushMemory,
-    Tally,
-)
+from gateway.chat.ports import Channel, ChatPolicy, Incoming, PushError, Tally
+from gateway.conversations import Conversations
 from gateway.desk import Desk
-from gateway.port import Feedback, HandOver
+from gateway.port import HandOver
+from memory.chat_state import RedisPushMemory
+from memory.http_state import Feedback
 
 log = structlog.get_logger("gateway")
 
@@ -41,9 +36,9 @@ class ChatChannel:
         channel: Channel,
         *,
         desk: Desk,
-        broker: PushBroker,
-        memory: PushMemory,
-        feedback: FeedbackStore,
+        broker: RedisBroker,
+        memory: RedisPushMemory,
+        feedback: Conversations,
         texts: Texts,
         policy: ChatPolicy,
         secret: str,

@@ -30,7 +30,7 @@ from prometheus_client.registry import Collector
 from pydantic import AliasChoices, BaseModel, Field
 
 from broker.errors import BrokerUnavailableError
-from broker.result_list import Result
+from broker.result_list import Result, ResultList
 from broker.transport.connect import Outage
 from broker.values import Fields
 from envelope.outcome import Outcome
@@ -48,12 +48,11 @@ from gateway.chat.ports import (
     PermanentError,
     PostNotFoundError,
     PushError,
-    PushMemory,
-    Results,
     RetryableError,
     Shown,
     Tally,
 )
+from memory.chat_state import RedisPushMemory
 
 TOKEN_BYTES = 15
 RATINGS = ("up", "down")
@@ -78,7 +77,7 @@ class Choice(BaseModel, frozen=True, extra="forbid"):
 class Buttons:
     """Creates and resolves the buttons of a channel."""
 
-    def __init__(self, memory: PushMemory, *, secret: str) -> None:
+    def __init__(self, memory: RedisPushMemory, *, secret: str) -> None:
         self._memory = memory
         self._secret = hashlib.sha256(secret.encode()).digest()
 
@@ -187,8 +186,8 @@ class ReplyDelivery:
 
     def __init__(
         self,
-        results: Results,
-        memory: PushMemory,
+        results: ResultList,
+        memory: RedisPushMemory,
         channel: Channel,
         buttons: Buttons,
         texts: Texts,

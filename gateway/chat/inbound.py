@@ -30,18 +30,11 @@ from gateway.chat.coalescing import (
 from gateway.chat.people import People
 from gateway.chat.placeholder import DraftPosts, TypingIndicator
 from gateway.chat.platform_calls import retry
-from gateway.chat.ports import (
-    Channel,
-    ChatPolicy,
-    Incoming,
-    MembershipError,
-    PermanentError,
-    PushMemory,
-    Tally,
-)
+from gateway.chat.ports import Channel, ChatPolicy, Incoming, MembershipError, PermanentError, Tally
 from gateway.desk import Desk, Message
 from gateway.errors import BusyError, GatewayError, MessageError
 from gateway.port import HandOver
+from memory.chat_state import RedisPushMemory
 
 Spawn = Callable[[Coroutine[None, None, None]], None]
 
@@ -51,7 +44,7 @@ Show = Callable[[Result], Awaitable[None]]
 class Losses:
     """Waits for the end of questions independently of the result list, and shows lost ones."""
 
-    def __init__(self, desk: Desk, memory: PushMemory, show: Show) -> None:
+    def __init__(self, desk: Desk, memory: RedisPushMemory, show: Show) -> None:
         self._desk = desk
         self._memory = memory
         self._show = show
@@ -81,7 +74,7 @@ class MessageSubmitter:
     def __init__(
         self,
         desk: Desk,
-        memory: PushMemory,
+        memory: RedisPushMemory,
         channel: Channel,
         texts: Texts,
         policy: ChatPolicy,
@@ -222,7 +215,7 @@ class Declining:
 
     def __init__(
         self,
-        memory: PushMemory,
+        memory: RedisPushMemory,
         channel: Channel,
         texts: Texts,
         *,
@@ -269,7 +262,7 @@ class Intake:
     def __init__(
         self,
         asking: MessageSubmitter,
-        memory: PushMemory,
+        memory: RedisPushMemory,
         *,
         people: People,
         declining: Declining,

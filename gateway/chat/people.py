@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 
 from envelope.question import Question
-from gateway.port import Demand, Rates, Shortage
+from memory.http_state import Demand, RedisRates, Shortage
 
 FORGETS = frozenset({"clear_history", "clear_all"})
 """Commands without a daily limit, because everybody may have their data erased."""
@@ -23,7 +23,9 @@ class PersonLimits:
 class People:
     """Counts the questions of people of a channel; `secret` is the key of their hashes."""
 
-    def __init__(self, rates: Rates, limits: PersonLimits, *, channel: str, secret: str) -> None:
+    def __init__(
+        self, rates: RedisRates, limits: PersonLimits, *, channel: str, secret: str
+    ) -> None:
         self._rates = rates
         self._limits = limits
         self._channel = channel

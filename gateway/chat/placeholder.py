@@ -29,12 +29,12 @@ from gateway.chat.ports import (
     NoOpError,
     PermanentError,
     PushError,
-    PushMemory,
     RetryableError,
     Shown,
 )
 from gateway.desk import Desk
 from gateway.events import DraftFollower, Event
+from memory.chat_state import RedisPushMemory
 
 log = structlog.get_logger("gateway")
 T = TypeVar("T")
@@ -48,7 +48,9 @@ LEFT = "sign"
 class TypingIndicator:
     """The signs of a channel; a fading sign is renewed for at most `deadline_seconds`."""
 
-    def __init__(self, memory: PushMemory, channel: Channel, *, deadline_seconds: float) -> None:
+    def __init__(
+        self, memory: RedisPushMemory, channel: Channel, *, deadline_seconds: float
+    ) -> None:
         self._memory = memory
         self._channel = channel
         self._deadline_seconds = deadline_seconds
@@ -164,7 +166,7 @@ class DraftPosts:
     def __init__(
         self,
         desk: Desk,
-        memory: PushMemory,
+        memory: RedisPushMemory,
         channel: Channel,
         texts: Texts,
         policy: ChatPolicy,

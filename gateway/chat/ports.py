@@ -21,12 +21,10 @@ from typing import Protocol
 
 import structlog
 
-from broker.result_list import Result
 from broker.values import Fields
 from envelope.question import Question
 from gateway.answer import Answer
 from gateway.errors import GatewayError, MessageError
-from gateway.port import Feedback
 
 
 class UnreadableError(GatewayError):
@@ -135,112 +133,6 @@ class ChatGroups:
             for joined in await self.memberships.find(person):
                 groups.update(self.user_groups.get(joined, ()))
         return tuple(sorted(groups))
-
-
-CLAIM_SECONDS = 86_400
-"""Longer than any platform repeats an event."""
-
-
-class PushMemory(Protocol):
-    """Stores the state of a channel for all its processes; every entry expires."""
-
-    async def fields(self, question: Question) -> dict[str, str]:
-        """Return the stored fields of a question."""
-        ...
-
-    async def note(self, question: Question, **fields: str) -> None:
-        """Store fields of a question; they replace earlier ones."""
-        ...
-
-    async def first(self, question: Question, name: str, value: str) -> str:
-        """Store a field unless it exists; return the stored value."""
-        ...
-
-    async def about(self, question: Question) -> dict[str, str]:
-        """Return the stored fields of the question's conversation."""
-        ...
-
-    async def note_about(self, question: Question, **fields: str) -> None:
-        """Store fields of the question's conversation."""
-        ...
-
-    async def open(self, question: Question, order: float) -> None:
-        """Record that a question has no outcome yet; `order` is its place in the conversation."""
-        ...
-
-    async def close(self, question: Question) -> None:
-        """Record that the outcome of a question was shown."""
-        ...
-
-    async def open_messages(self, question: Question) -> Mapping[str, float]:
-        """Return the open message ids of the question's conversation with their order."""
-        ...
-
-    async def begin_draft(self, question: Question, *, seconds: float) -> bool:
-        """Record that a draft is being shown, for at most `seconds`.
-
-        Returns False, and records nothing, once `stop_drafts` was called.
-        """
-        ...
-
-    async def end_draft(self, question: Question) -> None:
-        """Record that the draft was shown, or was not accepted."""
-        ...
-
-    async def stop_drafts(self, question: Question) -> float:
-        """Permit no further draft; return the seconds until the one that is being shown ends.
-
-        0: no draft is being shown.
-        """
-        ...
-
-    async def put_token(self, token: str, written: str, question: Question) -> None:
-        """Store the meaning of a button under the answer to this question."""
-        ...
-
-    async def token(self, token: str) -> str | None:
-        """Return the meaning of a button, or None."""
-        ...
-
-    async def claim(self, name: str, *, seconds: int = CLAIM_SECONDS) -> bool:
-        """Claim a name; return False if it was claimed within these seconds."""
-        ...
-
-    async def holds_words(self, question: Question) -> None:
-        """Record that the fields of a question contain text of people."""
-        ...
-
-    async def forget_words(self, question: Question, *, but: Collection[str] = ()) -> None:
-        """Delete the text and the buttons of the question's conversation.
-
-        The fields of the message ids `but` stay.
-        """
-        ...
-
-
-class Results(Protocol):
-    """The channel's result list."""
-
-    @property
-    def renew_seconds(self) -> float: ...
-
-    async def take(self, *, slots: int, block_seconds: float) -> Sequence[Result]: ...
-
-    async def renew(self, results: Sequence[Result]) -> None: ...
-
-    async def mark_delivered(self, results: Sequence[Result]) -> None: ...
-
-
-class PushBroker(Protocol):
-    """A broker with result lists for channels."""
-
-    def result_list(self, name: str, consumer: str) -> Results: ...
-
-
-class FeedbackStore(Protocol):
-    """Stores the ratings of answers."""
-
-    async def give_feedback(self, question: Question, feedback: Feedback) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from broker.ports import ReplyReader
 from broker.values import JournalEntry
 from envelope.conversation import Turn
 from envelope.question import Question, copy_for_owner
+from envelope.texts import primary_of
 from gateway.console.access import Assistant, ConsoleRefusedError
 from gateway.desk import Desk, Message
 from gateway.errors import BusyError, MessageError
@@ -80,7 +81,7 @@ def _list_turns(record: Record, conversation: Sequence[Record]) -> list[Turn]:
     earlier = [one for one in conversation if one.accepted_at < record.accepted_at]
     turns: list[Turn] = []
     for one in earlier[-_MOST_TURNS // 2 :]:
-        language = one.language or None
+        language = primary_of(one.language) or None
         turns.append(Turn(speaker="user", text=one.question, language=language))
         turns.append(
             Turn(

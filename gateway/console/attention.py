@@ -56,7 +56,7 @@ def find_in_operations(pages: OperationPages, operations: Operations) -> FindCon
         for tenant, assistant in user.list_assistants(Role.EDITOR):
             for source in operations.list_sources((tenant, assistant)):
                 if source.failed and not source.is_running:
-                    place = f"documents?{urlencode({'tenant': tenant, 'assistant': assistant})}"
+                    place = f"sources?{urlencode({'tenant': tenant, 'assistant': assistant})}"
                     reason = next(iter(source.reasons), "")
                     text = f"{source.place}: {source.failed} failed. {reason}"
                     found.append(Concern("Documents of a source could not be read", text, place))

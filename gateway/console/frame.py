@@ -26,7 +26,11 @@ NOTICES = {
     "asked": "The questions are being asked again. Reload this page to see the results.",
     "saved": "Saved.",
     "removed": "Removed.",
-    "missing": "Nothing was changed: the document does not exist, or it is being read already.",
+    "missing": "Nothing was changed: the document or source does not exist, or it is being read.",
+    "restricted": "Saved. Searches and answers respect it from now on.",
+    "as_stated": "Saved. Its source decides who may read it, from its next reading on.",
+    "added": "Added. It is read by its schedule.",
+    "syncing": "The source is being read. Reload this page to see the result.",
     "reading": "The document is being read. Reload this page to see the result.",
     "sent": "The question was sent again, from its start, as a new message.",
 }

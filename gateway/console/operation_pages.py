@@ -7,48 +7,37 @@ from decimal import Decimal
 from email import message_from_bytes
 from typing import Annotated, Any, Protocol
 
+import structlog
 from fastapi import APIRouter, Query, Request, Response
 
 from broker.ports import Admin
 from broker.values import DeadLetter
+from envelope.question import parse_groups
 from gateway.console.access import (
     Assistant,
     ConsoleRefusedError,
     ConsoleUser,
     Role,
     require,
+    user_of,
 )
 from gateway.console.charts import draw_amounts
 from gateway.console.figures import compute_figures
 from gateway.console.frame import Frame, Pages, add_pages, lead, receive
 from gateway.port import CatalogSelection, DocumentCatalog
+from gateway.sources import SourceState
 from records.store import Selection
 
+log = structlog.get_logger("gateway")
+
 DAY_SECONDS = 86_400
+SOURCE = "source"
+"""The value of a form that returns the choice of groups to the source of a document."""
 MOST_DOCUMENTS = 100
 MOST_LETTERS = 200
 PERIODS = (7, 30, 90)
 Text = Annotated[str, Query(max_length=500)]
 Days = Annotated[int, Query(ge=1, le=3660)]
-
-
-@dataclass(frozen=True, slots=True)
-class SourceState:
-    """A source, and how its last reading went; `is_running`: it is being read now.
-
-    Times are Unix seconds; `read_at` is 0 before the first reading, `next_at` is None for a source
-    without a schedule.
-    """
-
-    assistant: Assistant
-    place: str
-    read_at: float
-    failed: int
-    reasons: Sequence[str]
-    is_running: bool = False
-    id: str = ""
-    schedule: str = ""
-    next_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +65,24 @@ class Operations(Protocol):
         """Return the sources of an assistant, by place."""
         ...
 
-    def read_again(self, assistant: Assistant, place: str) -> bool:
-        """Begin to read a source; False if there is none, or if it is being read."""
-        ...
-
     async def upload(self, assistant: Assistant, name: str, data: bytes) -> None:
         """Keep a file as a source of its own, and begin to read it; raises `ValueError`."""
         ...
 
-    async def remove_source(self, assistant: Assistant, place: str) -> int:
-        """Remove a source and its documents from the index; return the number of documents."""
-        ...
-
     def list_settings(self) -> Sequence[ShownSetting]:
         """Return the settings in force, by name."""
+        ...
+
+
+class OwnerCatalog(DocumentCatalog, Protocol):
+    """A catalog that also changes who may read a document."""
+
+    async def choose_groups(
+        self, tenant: str, assistant: str, document_id: str, groups: Sequence[str] | None
+    ) -> bool:
+        """Set who may read a document, at once; empty: everybody; None: whom its source states,
+        from its next reading on. Return whether there is such a document.
+        """
         ...
 
 
@@ -104,7 +97,7 @@ class OperationPages:
         self,
         frame: Frame,
         operations: Operations,
-        catalog: DocumentCatalog,
+        catalog: OwnerCatalog,
         admin: Admin,
         retry: RetryLetter,
         budgets: Budgets,
@@ -129,8 +122,7 @@ class OperationPages:
         changed: Pages = {
             "documents/upload": self.upload,
             "documents/remove": self.remove_document,
-            "sources/read": self.read_again,
-            "sources/remove": self.remove_source,
+            "documents/groups": self.choose_groups,
             "dead/retry": self.retry_letter,
             "dead/drop": self.drop_letter,
         }
@@ -142,7 +134,7 @@ class OperationPages:
         self, request: Request, assistant: Text = "", tenant: Text = "", find: Text = "",
         after: Text = "",
     ) -> Response:  # fmt: skip
-        """Show the sources and documents of an assistant."""
+        """Show the documents of an assistant."""
 
         async def read(user: ConsoleUser) -> Mapping[str, Any] | None:
             allowed = user.list_assistants(Role.EDITOR)
@@ -155,7 +147,6 @@ class OperationPages:
                 "name": name,
                 "named": {"tenant": name[0], "assistant": name[1]},
                 "assistants": allowed,
-                "sources": self._operations.list_sources(name),
                 "documents": found,
                 "total": total,
                 "may_own": user.may(Role.OWNER, name),
@@ -184,18 +175,28 @@ class OperationPages:
         return self._lead_to_documents(form.assistant, "removed" if count else "missing")
 
     @require(Role.EDITOR)
-    async def read_again(self, request: Request) -> Response:
-        """Begin to read a source again."""
+    async def choose_groups(self, request: Request) -> Response:
+        """Set who may read a document: groups, everybody, or whom its source states."""
         form = await receive(request, Role.EDITOR)
-        is_begun = self._operations.read_again(form.assistant, form.read("place", most=2_000))
-        return self._lead_to_documents(form.assistant, "reading" if is_begun else "missing")
-
-    @require(Role.OWNER)
-    async def remove_source(self, request: Request) -> Response:
-        """Remove a source and its documents from the index; its files stay."""
-        form = await receive(request, Role.OWNER)
-        await self._operations.remove_source(form.assistant, form.read("place", most=2_000))
-        return self._lead_to_documents(form.assistant, "removed")
+        document = form.read("id", most=2_000)
+        groups: tuple[str, ...] | None = None
+        if form.read("by") != SOURCE:
+            named = form.read("groups", most=4_000)
+            try:
+                groups = parse_groups(part for part in named.split(",") if part.strip())
+            except ValueError as error:
+                raise ConsoleRefusedError(400, "Not saved", str(error)) from error
+        is_known = await self._catalog.choose_groups(*form.assistant, document, groups)
+        if not is_known:
+            return self._lead_to_documents(form.assistant, "missing")
+        log.warning(
+            "document_access_changed",
+            document=document,
+            groups=None if groups is None else list(groups),
+            person=user_of(request).identity.shown,
+        )
+        said = "as_stated" if groups is None else "restricted"
+        return self._lead_to_documents(form.assistant, said)
 
     def _lead_to_documents(self, assistant: Assistant, said: str) -> Response:
         return lead("documents", tenant=assistant[0], assistant=assistant[1], said=said)

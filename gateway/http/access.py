@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 import structlog
 from starlette.requests import Request
 
-from gateway.api_keys import Key, Scope, digest_of, id_of
+from envelope.texts import read_tag
+from gateway.api_keys import Key, Scope, StoredKeys, digest_of, id_of
 from gateway.chat.people import digest_person
 from gateway.http.errors import (
     ForbiddenError,
@@ -28,8 +29,8 @@ from gateway.http.errors import (
 )
 from gateway.http.visitors import FailureLimiter, Visitor, Visitors
 from gateway.person_tokens import PersonTokenError, PersonTokens, StatedPerson
-from gateway.port import Demand, KeyStore, Rates, Shortage
 from gateway.signing_keys import ProviderUnavailableError
+from memory.http_state import Demand, RedisRates, Shortage
 
 log = structlog.get_logger("gateway")
 
@@ -166,8 +167,8 @@ class Guard:
 
     def __init__(
         self,
-        keys: KeyStore,
-        rates: Rates,
+        keys: StoredKeys,
+        rates: RedisRates,
         *,
         visitors: Visitors,
         open_tenant: str | None,
@@ -460,8 +461,7 @@ def _name(host: str) -> str:
 
 
 def choose_language(request: Request, named: str | None = None) -> str:
-    """Return the language that was `named`, else the first that the browser names (ISO 639-1)."""
+    """Return the language of texts that was `named`, else the first that the browser names."""
     if named is None:
         named = request.headers.get("accept-language", "").split(",")[0].split(";")[0].strip()
-    code = named.split("-")[0].lower()
-    return code if len(code) == 2 and code.isascii() and code.isalpha() else "en"
+    return read_tag(named) or "en"

@@ -17,11 +17,13 @@ from envelope.outcome import Outcome
 from envelope.question import Question, has_all
 from gateway.answer import Answer, Shows, Words, answer_of
 from gateway.api_keys import Scope, digest_of
+from gateway.conversations import Conversations
 from gateway.desk import Desk
 from gateway.http.access import Guard, Principal
 from gateway.http.errors import ForbiddenError, InvalidRequestError, unknown
 from gateway.http.links import SourceLinks
-from gateway.port import Conversations, HandOver, VisitorSession
+from gateway.port import HandOver
+from memory.http_state import VisitorSession
 
 ID = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,127}$"
 """A conversation or message id that a client chooses; those of other channels have a slash.

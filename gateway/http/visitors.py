@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gateway.api_keys import Key
-from gateway.port import Demand, Rates, Shortage
+from memory.http_state import Demand, RedisRates, Shortage
 
 VISITOR_BITS = 64
 SITE_BITS = 48
@@ -154,7 +154,9 @@ MOST_REMEMBERED = 4_096
 class FailureLimiter:
     """Counts failures by visitor, and by the site: the larger IPv6 network of the visitor."""
 
-    def __init__(self, rates: Rates, visitors: Visitors, *, kept: int = MOST_REMEMBERED) -> None:
+    def __init__(
+        self, rates: RedisRates, visitors: Visitors, *, kept: int = MOST_REMEMBERED
+    ) -> None:
         self._rates = rates
         self._visitors = visitors
         self._kept = kept

@@ -14,6 +14,7 @@ from slack_bolt.error import BoltUnhandledRequestError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from broker.values import Fields
+from envelope.texts import read_tag
 from gateway.chat.connector import ChatChannel
 from gateway.chat.platform_calls import retry
 from gateway.chat.ports import PushError, UnreadableError, reads_foreign_form
@@ -58,7 +59,7 @@ class Locales:
         self._known: OrderedDict[str, str | None] = OrderedDict()
 
     async def of(self, user: str) -> str | None:
-        """Return the ISO 639-1 code, or None if Slack does not answer in time."""
+        """Return the language of texts for a person, or None if Slack does not answer in time."""
         if user in self._known:
             return self._known[user]
         try:
@@ -67,7 +68,7 @@ class Locales:
         except (PushError, TimeoutError) as error:
             log.info("locale_unavailable", channel="slack", error=str(error))
             return None
-        language = locale[:2].lower() or None
+        language = read_tag(locale) or None
         self._known[user] = language
         if len(self._known) > KEPT_LOCALES:
             self._known.popitem(last=False)

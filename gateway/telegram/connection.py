@@ -324,8 +324,11 @@ async def _register_updates(bot: Bot, hook: Webhook | None) -> None:
 
 
 async def _register_commands(bot: Bot, texts: Texts) -> None:
-    """Register the commands in every language; Telegram shows English for other languages."""
-    for language in (None, *texts.languages):
+    """Register the commands in every language; Telegram shows English for other languages.
+
+    It names languages without their script.
+    """
+    for language in (None, *(one for one in texts.languages if "-" not in one)):
         commands = [BotCommand(name, texts.text(key, language or "en")) for name, key in HELP]
         async with translate_errors():
             await bot.set_my_commands(commands, language_code=language)

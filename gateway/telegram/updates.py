@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from telegram import CallbackQuery, Chat, Message, MessageEntity, Update, User
 
 from envelope.question import Question
+from envelope.texts import read_tag
 from gateway.chat.coalescing import VERSION
 from gateway.chat.ports import Incoming
 
@@ -183,7 +184,7 @@ def _parse_press(query: CallbackQuery, update_id: int) -> Pressed | None:
 
 
 def _language(user: User) -> str | None:
-    return None if user.language_code is None else str(user.language_code)[:2].lower()
+    return read_tag(str(user.language_code or "")) or None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from pathlib import PurePosixPath
 import orjson
 from pydantic import TypeAdapter
 
+from knowledge.documents import furniture
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import NoDocumentError, NoTextError, WrongFormatError
-from knowledge.documents.furniture import remove_repeated
 from knowledge.documents.interchange import json_lines, zendesk
 from knowledge.documents.location import Location
 from knowledge.documents.page import Block, BlockKind, Page, Prepared
@@ -130,8 +130,13 @@ def read(item: Item, path: PurePosixPath, location: Location) -> Page:
     """Return the page of an item, placed where its path puts it; raise a `ReadingError`."""
     try:
         page = collect_pictures(_read(item, path.suffix.lower(), location), item.pictures)
+        if page.files:
+            from knowledge.documents.recognition import read_pictures
+
+            page = read_pictures(page)
         page = clean_page(page)
-        page = remove_repeated(page, location.repeated)
+        at_end = path.suffix.lower() in furniture.MARKUP
+        page = furniture.remove_repeated(page, location.repeated, at_end=at_end)
     except RecursionError as error:
         raise WrongFormatError("expected less nesting than found") from error
     if not page.blocks:
@@ -265,7 +270,7 @@ MOST_NAMED = 5
 """Files of one suffix that are named; the others are counted."""
 
 _REASONS: Mapping[str, str] = {
-    "a picture; text in picture files is not read":
+    "a picture; it is shown with the pages that refer to it":
         "png jpg jpeg gif svg webp ico bmp tif tiff heic avif drawio",
     "an office format that is not read; save it as .docx, .xlsx, .pptx or .pdf":
         "doc dot xlsb ppt pps rtf pages numbers key vsd vsdx one pub wpd",

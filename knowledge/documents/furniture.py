@@ -2,7 +2,8 @@
 
 A text that most pages of a source have ("Was this article helpful?") belongs to the website and not
 to a page. A heading that most pages have stays, unless all that is left below it are links to other
-pages ("Related articles"). Nothing is known by its words.
+pages ("Related articles"). Nothing is known by its words. Pages in markup are what their authors
+wrote: of them only the end is compared.
 """
 
 from collections import Counter
@@ -12,8 +13,10 @@ from pathlib import PurePosixPath
 
 from knowledge.documents.page import Block, BlockKind, Page
 
-SUFFIXES = frozenset({".html", ".htm", ".xhtml"})
+WEBSITES = frozenset({".html", ".htm", ".xhtml"})
 """The formats whose pages a website surrounds with what it repeats."""
+MARKUP = frozenset({".md", ".markdown", ".mdx", ".rst", ".adoc", ".asciidoc"})
+"""The formats in which pages end with what their website repeats."""
 MOST_SAMPLED = 24
 """Pages of a source that are compared."""
 _LEAST_PAGES = 4
@@ -33,13 +36,33 @@ def find_repeated(pages: Sequence[Page]) -> tuple[str, ...]:
     return tuple(text for text in found if len(text) <= _LONGEST)[:_MOST_TEXTS]
 
 
-def remove_repeated(page: Page, repeated: Collection[str]) -> Page:
-    """Return the page without texts of its website; one that consists of them stays as it is."""
+def remove_repeated(page: Page, repeated: Collection[str], *, at_end: bool = False) -> Page:
+    """Return the page without texts of its website; one that consists of them stays as it is.
+
+    With `at_end` only the end of the page may lose something.
+    """
     if not repeated:
         return page
     known = frozenset(repeated)
-    blocks = tuple(_keep_own(page.blocks, known))
+    kept = _cut_end(page.blocks, known) if at_end else _keep_own(page.blocks, known)
+    blocks = tuple(kept)
     return replace(page, blocks=blocks) if blocks else page
+
+
+def _cut_end(blocks: Sequence[Block], repeated: frozenset[str]) -> Sequence[Block]:
+    end = len(blocks)
+    while end:
+        if _mark(blocks[end - 1]) in repeated:
+            end -= 1
+            continue
+        start = end
+        while start and blocks[start - 1].is_link:
+            start -= 1
+        above = blocks[start - 1] if 0 < start < end else None
+        if above is None or above.kind is not BlockKind.HEADING or _mark(above) not in repeated:
+            break
+        end = start - 1
+    return blocks[:end]
 
 
 def _keep_own(blocks: Sequence[Block], repeated: frozenset[str]) -> Iterator[Block]:

@@ -120,9 +120,12 @@ def write_png(pixels: "NDArray[np.uint8]") -> bytes:
 
 
 def _stand_alone(pictures: tuple[Picture, ...]) -> Iterator[Block]:
-    """Yield a block for the pictures of a section without text; nothing else would lead to them."""
+    """Yield a block for the pictures of a section without text; nothing else would lead to them.
+
+    One without captions has no text, and is for those who look into its pictures.
+    """
     captions = " ".join(f"![{picture.caption}]" for picture in pictures if picture.caption)
-    if captions:
+    if pictures:
         yield Block(BlockKind.TEXT, captions, pictures=pictures)
 
 

@@ -1,6 +1,11 @@
-"""Reads plain text: paragraphs and their lines, without any markup."""
+"""Reads plain text: paragraphs and their lines, without any markup.
+
+Lines whose words stand below each other in columns keep their spaces, as code does.
+"""
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
 
 from knowledge.documents.decoding import decode
@@ -9,7 +14,7 @@ from knowledge.documents.page import Block, BlockKind, Page
 _BETWEEN_PARAGRAPHS = re.compile(r"\n[ \t]*\n\s*")
 # The dots between a heading and its page number in a table of contents.
 _LEADERS = re.compile(r"(?:[ \t]?\.){5,}")
-
+_GAP = re.compile(r"(?<=\S) {2,200}(?=\S)")
 
 _LEAST_WIDTH = 50
 
@@ -20,12 +25,27 @@ def read(data: bytes, source: str) -> Page:
     return Page(source=source, title="", blocks=paragraphs(text), warnings=warnings)
 
 
-def paragraphs(text: str, anchor: str | None = None) -> tuple[Block, ...]:
+def paragraphs(text: str) -> tuple[Block, ...]:
     """Return a block for each paragraph, which keeps its lines unless they were wrapped."""
     text = _LEADERS.sub(" \u2026 ", text)
     width = max((len(line.rstrip()) for line in text.split("\n")), default=0)
-    parts = (_join_wrapped(part, width) for part in _BETWEEN_PARAGRAPHS.split(text))
-    return tuple(Block(BlockKind.TEXT, part, anchor=anchor) for part in parts if part)
+    blocks = (_read_paragraph(part, width) for part in _BETWEEN_PARAGRAPHS.split(text))
+    return tuple(block for block in blocks if block.text)
+
+
+def _read_paragraph(paragraph: str, width: int) -> Block:
+    lines = [line.expandtabs().rstrip() for line in paragraph.strip("\n").split("\n")]
+    if not _has_columns(lines):
+        return Block(BlockKind.TEXT, _join_wrapped(paragraph, width))
+    fence = "````" if "```" in paragraph else "```"
+    return Block(BlockKind.CODE, "\n".join((fence, *lines, fence)))
+
+
+def _has_columns(lines: Sequence[str]) -> bool:
+    """Return whether words of most lines stand at the same place, behind more than one space."""
+    places = Counter(gap.end() for line in lines for gap in _GAP.finditer(line))
+    most = max(places.values(), default=0)
+    return most > 1 and 2 * most > len(lines)
 
 
 def _join_wrapped(paragraph: str, width: int) -> str:

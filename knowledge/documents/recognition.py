@@ -1,16 +1,21 @@
-"""Recognises the text of pages that are pictures (OCR), by rapidocr of the extra `ocr`.
+"""Recognises text in pictures (OCR), of whole pages and in documents, by the extra `ocr`.
 
 Its models come with it; nothing is fetched. Loading it needs about 1 GB: with less, the pages are
 named as pictures, with the setting to change.
 """
 
+import base64
+import io
 import resource
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from knowledge.documents.decoding import clean_text
+from knowledge.documents.page import Block, BlockKind, Page, Picture, PictureFile
+from knowledge.documents.pictures import measure
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage
@@ -19,6 +24,8 @@ _SCALE = 2.2
 """Pixels for each point of a page: 160 for an inch."""
 _LARGEST_SIDE = 2000
 _LEAST_CONFIDENCE = 0.5
+_LEAST_MEMORY = 1_500_000_000
+"""Bytes that a process must be allowed before the models are loaded."""
 _SECONDS_LEFT = 6.0
 """Of the processor: with less, the next page could end the process that reads."""
 
@@ -40,14 +47,23 @@ Recognise = Callable[[Any], Sequence[RecognisedText]]
 TOO_LITTLE_MEMORY = "recognising their text needs more memory; set INGESTION_FILE_MEMORY_MB=2000"
 
 
+@cache
 def load_recogniser() -> Recognise | str:
-    """Return what recognises text, or why nothing does."""
+    """Return what recognises text, or why nothing does: once in a process."""
     if find_spec("rapidocr") is None:
         return "to have their text recognised, install the extra refdesk[ocr]"
+    if not _has_memory():
+        return TOO_LITTLE_MEMORY
     try:
         return _load_rapidocr()
     except (ImportError, MemoryError, RuntimeError):
         return TOO_LITTLE_MEMORY
+
+
+def _has_memory() -> bool:
+    """Return whether the models fit: a process that fails to load them may read no more files."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return soft == resource.RLIM_INFINITY or soft >= _LEAST_MEMORY
 
 
 def _load_rapidocr() -> Recognise:
@@ -117,3 +133,93 @@ def has_time() -> bool:
     soft, _ = resource.getrlimit(resource.RLIMIT_CPU)
     used = resource.getrusage(resource.RUSAGE_SELF)
     return soft == resource.RLIM_INFINITY or soft - used.ru_utime - used.ru_stime > _SECONDS_LEFT
+
+
+_LEAST_SIDE = 100
+"""Pixels: smaller pictures have no text that a reader could see."""
+_LEAST_WORDS = 2
+_FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
+
+
+def read_pictures(page: Page, recognise: Recognise | None = None) -> Page:
+    """Return the page with the texts of its pictures, each below the section that shows it.
+
+    A text is a section of its own, so that it is cited as what a picture says. Without the extra
+    the page stays as it is.
+    """
+    files = {file.id: file for file in page.files if _is_large(file)}
+    if not files or (recognise is None and find_spec("rapidocr") is None):
+        return page
+    found = load_recogniser() if recognise is None else recognise
+    if isinstance(found, str):
+        return replace(page, warnings=(*page.warnings, f"it has pictures; {found}"))
+    reading = _PictureReading(files, found)
+    blocks = tuple(reading.insert(page.blocks))
+    return replace(page, blocks=blocks, warnings=(*page.warnings, *reading.warnings()))
+
+
+class _PictureReading:
+    """Recognises each picture of a page once; counts those that were read, and those left out."""
+
+    def __init__(self, files: dict[str, PictureFile], recognise: Recognise) -> None:
+        self._files = files
+        self._recognise = recognise
+        self._number = 0
+        self._read = 0
+        self._left_out = 0
+
+    def insert(self, blocks: Sequence[Block]) -> Iterator[Block]:
+        """Yield the blocks, at the end of each section the texts of its pictures."""
+        level = 0
+        waiting: list[tuple[Picture, str | None]] = []
+        for block in blocks:
+            if block.kind is BlockKind.HEADING:
+                yield from self._write(waiting, level)
+                waiting, level = [], block.level
+            yield block
+            waiting += ((picture, block.anchor) for picture in block.pictures)
+        yield from self._write(waiting, level)
+
+    def _write(self, shown: Sequence[tuple[Picture, str | None]], level: int) -> Iterator[Block]:
+        for picture, anchor in shown:
+            file = self._files.pop(picture.id, None)
+            text = "" if file is None else self._recognise_file(file)
+            if len(text.split()) < _LEAST_WORDS:
+                continue
+            self._number += 1
+            name = f"Picture {self._number}"
+            heading = f"{name}: {picture.caption}" if picture.caption else name
+            place = anchor if level == 0 and anchor else f"picture-{self._number}"
+            yield Block(BlockKind.HEADING, heading, min(level + 1, 6), place)
+            yield Block(BlockKind.TEXT, text, pictures=(picture,))
+
+    def _recognise_file(self, file: PictureFile) -> str:
+        if not has_time():
+            self._left_out += 1
+            return ""
+        from PIL import Image
+
+        try:
+            with Image.open(io.BytesIO(base64.b64decode(file.data)), formats=_FORMATS) as opened:
+                text, _ = recognise_picture(opened, self._recognise)
+        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+            # It is shown as it is: a browser may read what this library does not.
+            return ""
+        self._read += bool(text)
+        return text
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return notes on what was recognised and what was not."""
+        notes = []
+        if self._read:
+            notes.append(f"the text of {self._read} pictures was recognised and may have mistakes")
+        if self._left_out:
+            notes.append(
+                f"there was no time left to recognise the text of {self._left_out} pictures; raise "
+                "INGESTION_FILE_SECONDS"
+            )
+        return tuple(notes)
+
+
+def _is_large(file: PictureFile) -> bool:
+    return min(measure(base64.b64decode(file.data), file.media_type)) >= _LEAST_SIDE

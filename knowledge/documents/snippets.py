@@ -322,7 +322,9 @@ def _write_directive(indent: str, code: list[str] | None, options: dict[str, str
     yield ""
 
 
-_BESIDE = frozenset({".md", ".markdown", ".mdx", ".html", ".htm", ".xhtml"})
+_BESIDE = frozenset(
+    {".md", ".markdown", ".mdx", ".html", ".htm", ".xhtml", ".rst", ".adoc", ".asciidoc"}
+)
 _OF_PICTURES = r"\.(?:png|jpe?g|gif|webp)"
 _ADDRESS = re.compile(
     rb"(?<=[\"'(<:])[ \t]{0,3}([^\"'()<>:\s][^\"'()<>:\n]{0,300}" + _OF_PICTURES.encode() + rb")",

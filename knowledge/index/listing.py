@@ -12,6 +12,7 @@ class ListedDocument:
     """A document as the index has it; `root` is the ingested path, `source` the file below it.
 
     `location_name` and `keeps_name` are those of `knowledge.documents.location.Location`.
+    `groups_chosen`: the owner chose the groups, in place of those that the source states.
     """
 
     id: str
@@ -27,6 +28,7 @@ class ListedDocument:
     stated_version: str = ""
     location_name: str = ""
     keeps_name: bool = False
+    groups_chosen: bool = False
 
     @property
     def file(self) -> str:

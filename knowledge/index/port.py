@@ -232,11 +232,24 @@ class Index(ReadableIndex, Protocol):
         ...
 
     async def put(self, document: Document, vectors: Sequence[Sequence[float]], root: str) -> None:
-        """Add a document or replace its present version; `vectors` has one per chunk, in order."""
+        """Add a document or replace its present version; `vectors` has one per chunk, in order.
+
+        It keeps the groups that `choose_groups` set.
+        """
         ...
 
     async def remove(self, document_ids: Sequence[str]) -> None:
         """Remove documents; unknown ids are ignored."""
+        ...
+
+    async def choose_groups(
+        self, document_ids: Sequence[str], groups: Sequence[str] | None
+    ) -> None:
+        """Set who may read documents, whatever their source states; empty: everybody.
+
+        None: the next ingestion sets what the source states. Repeat it if it was interrupted: some
+        passages may have the earlier groups then.
+        """
         ...
 
     async def connect(self) -> int:

@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from knowledge.document import Document
 from knowledge.embedding_forms import VectorIdentity
@@ -68,6 +69,7 @@ class QdrantIndex(IndexReader):
         self._check(document, vectors)
         async with self._writing:
             version = uuid.uuid4().hex
+            document = await self._with_chosen_groups(document)
             chunks, own = await asyncio.to_thread(
                 self._encoder.points_of, document, vectors, version, root
             )
@@ -78,6 +80,15 @@ class QdrantIndex(IndexReader):
             await self._engine.upsert([own])
             await self._engine.delete_chunks([document.id], but_version=version)
             await self._write_manifest()
+
+    async def _with_chosen_groups(self, document: Document) -> Document:
+        """Return a document with the groups that the owner chose for its present version."""
+        fields = (layout.GROUPS, layout.CHOSEN)
+        found = await self._engine.retrieve([layout.document_identity(document.id)], fields=fields)
+        if not found or not found[0].payload.get(layout.CHOSEN):
+            return document
+        groups = tuple(found[0].payload.get(layout.GROUPS, ()))
+        return document.model_copy(update={"groups": groups, "groups_chosen": True})
 
     async def read_written(self, document_id: str) -> WrittenDocument | None:
         own = await self._engine.scroll({"kind": "document", "document": document_id})
@@ -92,6 +103,25 @@ class QdrantIndex(IndexReader):
             await self._engine.begin_change(document_ids)
             await self._engine.delete([layout.document_identity(name) for name in document_ids])
             await self._engine.delete_chunks(document_ids)
+            await self._write_manifest()
+
+    async def choose_groups(
+        self, document_ids: Sequence[str], groups: Sequence[str] | None
+    ) -> None:
+        async with self._writing:
+            match = {"kind": "document", "document": list(document_ids)}
+            found = await self._engine.scroll(match, fields=[])
+            if groups is None:
+                # A hash that no text has: the document is read again.
+                own: dict[str, Any] = {layout.CHOSEN: False, "hash": ""}
+            else:
+                shown = {layout.GROUPS: list(groups)}
+                of_parts = {**match, "kind": ("chunk", "picture")}
+                parts = await self._engine.scroll(of_parts, fields=[])
+                await self._engine.set_fields([(part.id, shown) for part in parts])
+                own = {**shown, layout.CHOSEN: True}
+            # The list of documents shows the change when the whole document has it.
+            await self._engine.set_fields([(one.id, own) for one in found])
             await self._write_manifest()
 
     def visible_to(self, groups: Collection[str], *, restricts: bool = True) -> IndexReader:

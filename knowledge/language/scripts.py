@@ -1,10 +1,11 @@
 """Narrows down languages by the script and by letters that few languages have."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from envelope.texts import TRADITIONAL_CHINESE, choose_texts_language, primary_of
 from knowledge.language.port import Detection
 from knowledge.language.protecting import natural
 
@@ -190,6 +191,42 @@ def missing_letters(text: str) -> dict[str, int]:
         language: len(special.difference(own)) if language != "vi" else len(special & _NOT_VI)
         for language, own in _SPECIAL.items()
     }
+
+
+def choose_script(language: str, texts: Iterable[str], known: str = "") -> str:
+    """Return the language of texts for a person or a page in `language`: for Chinese its script.
+
+    The first of `texts` that shows its script decides, else the language of texts that is `known`.
+    """
+    if language != primary_of(TRADITIONAL_CHINESE):
+        return language
+    scripts = (is_traditional(text) for text in texts)
+    found = next((script for script in scripts if script is not None), None)
+    if found is None:
+        return choose_texts_language(language, known)
+    return TRADITIONAL_CHINESE if found else language
+
+
+def is_traditional(text: str) -> bool | None:
+    """Return whether the Chinese characters of a text are traditional ones; None if both have them.
+
+    A character of one form alone is in only one of the character sets of Taiwan and of China.
+    """
+    written = [letter for letter in text if _script(letter) == "han"]
+    traditional, simplified = (
+        sum(_has(one, letter) and not _has(other, letter) for letter in written)
+        for one, other in (("big5", "gb2312"), ("gb2312", "big5"))
+    )
+    return None if traditional == simplified else traditional > simplified
+
+
+@lru_cache(maxsize=8_192)
+def _has(character_set: str, letter: str) -> bool:
+    try:
+        letter.encode(character_set)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def most_expected(prior: Mapping[str, float] | None, allowed: Sequence[str]) -> str:

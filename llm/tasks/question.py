@@ -55,6 +55,7 @@ Act = Literal[
     "why",
     "rephrase",
     "correction",
+    "preference",
     "exit",
 ]
 """What a turn can do besides asking something new; `exit` gives the desk's open question up."""
@@ -86,9 +87,12 @@ class EssenceOutput(BaseModel, frozen=True):
         default=(), description="only of a turn with several questions: each in English"
     )
     act: Act | None = Field(default=None, description="only if the turn asks nothing new")
-    style: AnswerStyle = Field(default="", description="only with `rephrase`")
+    style: AnswerStyle = Field(default="", description="only if the user asks for a form")
     answer_language: str = Field(
         default="", description="only if the user asks for a language: its ISO 639-1 code"
+    )
+    from_now_on: bool = Field(
+        default=False, description="whether these two hold for all further answers"
     )
     assumption: str = Field(
         default="", description="only if the user wants an answer without choosing"
@@ -154,6 +158,9 @@ class UnderstandInputs(BaseModel, frozen=True):
     """The last turn with places such as `⟦1⟧`, its conversation, and what the documents hold."""
 
     text: str = Field(description="what the user typed, protected parts as places")
+    places: tuple[str, ...] = Field(
+        default=(), description="what the places stand for, in order; long ones are cut"
+    )
     language: str = Field(description="of the text, ISO 639-1")
     history: tuple[Turn, ...] = Field(default=(), description="oldest first")
     history_summary: str = ""
@@ -186,9 +193,12 @@ class RareDetails(BaseModel, frozen=True):
         default="", description="unless within: what is unclear, or why it is outside"
     )
     act: Act | None = Field(default=None, description="only if the turn asks nothing new")
-    style: AnswerStyle = Field(default="", description="only with `rephrase`")
+    style: AnswerStyle = Field(default="", description="only if the user asks for a form")
     answer_language: str = Field(
         default="", description="only if the user asks for a language: its ISO 639-1 code"
+    )
+    from_now_on: bool = Field(
+        default=False, description="whether these two hold for all further answers"
     )
     assumption: str = Field(
         default="", description="only if the user wants an answer without choosing"

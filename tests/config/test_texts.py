@@ -17,6 +17,7 @@ LANGUAGES = (
     "ru",
     "uk",
     "zh",
+    "zh-Hant",
     "ja",
     "ar",
     "hi",

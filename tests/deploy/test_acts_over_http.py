@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from knowledge.embedding import Embedder
-from tests.deploy.test_conversation_acts import asks_for_essence, make_draft, make_understanding
+from tests.deploy.test_conversations import asks_for_essence, make_draft, make_understanding
 from tests.support.app_harness import settings_of
 from tests.support.folder_copy import copy_folder
 from tests.support.http_desk import HttpDesk, open_http_desk

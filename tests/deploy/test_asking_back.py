@@ -2,7 +2,16 @@
 
 import pytest
 
-from llm.tasks.question import ClarifyOutput, EssenceOutput, ScopeOutput
+from agents.question.essence import EssenceAgent
+from agents.question.essence import Reads as EssenceReads
+from agents.question.translation import NEAREST, CombinedCall, Reads, TranslationAgent
+from agents.search.search import Reads as SearchReads
+from agents.search.search import SearchAgent
+from agents.search.search import Writes as SearchWrites
+from deploy.assembly.knowledge import Knowledge
+from envelope.conversation import ClarificationOption, ClarificationReason, Pause
+from envelope.outcome import Wrote
+from llm.tasks.question import ClarifyOutput, EssenceOutput, ScopeOutput, UnderstandOutput
 from llm.tasks.search import RespondOutput
 from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import (
@@ -13,9 +22,7 @@ from tests.support.app_harness import (
     keys,
     options,
 )
-from tests.support.scripted_model import Scripted
-
-pytestmark = pytest.mark.slow
+from tests.support.scripted_model import Scripted, ScriptedModel
 
 VAGUE = "How do I set it up?"
 
@@ -36,6 +43,7 @@ async def ask_back(harness: AppHarness) -> tuple[ConversationDriver, Fields]:
     return driver, reply
 
 
+@pytest.mark.slow
 async def test_a_vague_question_is_asked_back_with_places_it_could_mean(
     open_app: OpenApp,
 ) -> None:
@@ -53,6 +61,7 @@ async def test_a_vague_question_is_asked_back_with_places_it_could_mean(
     assert reply["sources"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["text", "number"])
 async def test_the_reply_to_a_question_back_leads_to_an_answer(open_app: OpenApp, way: str) -> None:
     async with open_app(make_model()) as harness:
@@ -71,6 +80,7 @@ async def test_the_reply_to_a_question_back_leads_to_an_answer(open_app: OpenApp
     assert pause == 0
 
 
+@pytest.mark.slow
 async def test_a_follow_up_leans_on_what_a_chosen_option_meant(open_app: OpenApp) -> None:
     async with open_app(make_model()) as harness:
         driver, asked = await ask_back(harness)
@@ -82,6 +92,7 @@ async def test_a_follow_up_leans_on_what_a_chosen_option_meant(open_app: OpenApp
     assert found["related_history"][0].endswith("(Set up a webhook)")
 
 
+@pytest.mark.slow
 async def test_who_skips_a_question_back_gets_an_answer_that_says_what_it_assumes(
     open_app: OpenApp,
 ) -> None:
@@ -97,6 +108,7 @@ async def test_who_skips_a_question_back_gets_an_answer_that_says_what_it_assume
     assert reply["sources"]
 
 
+@pytest.mark.slow
 async def test_who_leaves_a_question_back_gets_the_fixed_text_and_no_search(
     open_app: OpenApp,
 ) -> None:
@@ -112,6 +124,7 @@ async def test_who_leaves_a_question_back_gets_the_fixed_text_and_no_search(
     assert pause == 0
 
 
+@pytest.mark.slow
 async def test_after_three_rounds_of_asking_back_the_question_is_ended(
     open_app: OpenApp,
 ) -> None:
@@ -136,6 +149,7 @@ async def test_after_three_rounds_of_asking_back_the_question_is_ended(
     assert pause == 0
 
 
+@pytest.mark.slow
 async def test_who_words_a_question_back_sees_which_stage_asked(open_app: OpenApp) -> None:
     model = make_model(clarify=[ClarifyOutput(text="Which setup do you mean?")])
 
@@ -143,3 +157,75 @@ async def test_who_words_a_question_back_sees_which_stage_asked(open_app: OpenAp
         await harness.driver().say("How do I set it up?")
 
     assert [asked.stage for asked in model.find_asked("clarify")] == ["guardrails"]
+
+
+VAGUE_QUESTIONS = (
+    "How do I set it up?",
+    "What does it cost?",
+    "How do I change it?",
+    "It is rejected, why?",
+    "Which limits are there?",
+)
+
+
+async def find_meanings(knowledge: Knowledge, question: str) -> tuple[ClarificationOption, ...]:
+    """Return the options where a model takes a question for one about any nearest page."""
+    unclear = UnderstandOutput.model_validate(
+        {
+            "context_type": "new_topic",
+            "verdict": "unclear",
+            "details": {"meanings": range(1, NEAREST + 1)},
+        }
+    )
+    combined = CombinedCall(ScriptedModel([unclear]), knowledge.searcher, "SMS Platform")
+    agent = TranslationAgent(model=None, combined=combined)
+    outcome = await agent.work(Reads(text=question, language="en"))
+    assert isinstance(outcome, Wrote)
+    assert outcome.writes.understanding is not None
+    return outcome.writes.understanding.meanings
+
+
+async def choose(knowledge: Knowledge, pause: Pause, text: str) -> SearchWrites:
+    replied = await EssenceAgent(model=None).work(EssenceReads(text=text, open_pause=pause))
+    assert isinstance(replied, Wrote)
+    essence = replied.writes
+    found = await SearchAgent(searcher=knowledge.searcher).work(
+        SearchReads(
+            canonical_question=essence.canonical_question,
+            chosen_place=essence.chosen_place,
+            related_history=essence.related_history,
+            assumption=essence.assumption,
+            text=text,
+            text_eng=text,
+            language="en",
+        )
+    )
+    assert isinstance(found, Wrote)
+    return found.writes
+
+
+@pytest.mark.parametrize("question", VAGUE_QUESTIONS)
+async def test_every_option_of_a_vague_question_leads_to_its_page_first(
+    knowledge: Knowledge, question: str
+) -> None:
+    meanings = await find_meanings(knowledge, question)
+    pause = Pause(
+        pause_id="p",
+        original_question=question,
+        original_text=question,
+        reason=ClarificationReason.AMBIGUOUS_QUERY,
+        asked="Which one do you mean?",
+        options=tuple(one.label for one in meanings),
+        places=tuple(one.crumbs for one in meanings),
+    )
+
+    chosen = [await choose(knowledge, pause, str(n)) for n in range(1, len(meanings) + 1)]
+    assumed = await choose(knowledge, pause, "Answer anyway")
+
+    assert len(meanings) > 2
+    firsts = [writes.search_results[0] for writes in (*chosen, assumed)]
+    paths = [(*first.crumbs, *first.heading_path) for first in firsts]
+    wanted = [one.crumbs for one in (*meanings, meanings[0])]
+    assert [path[: len(place)] for path, place in zip(paths, wanted, strict=True)] == wanted
+    assert {writes.search_quality for writes in chosen} <= {"good", "excellent"}
+    assert {first.span and first.span[0] for first in firsts} == {0}

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from deploy.chat_channels import CHAT_CHANNELS
 from deploy.cli.main import VERBS
 from deploy.generate.manifests import COMPOSE, FOLDER, chat_pages, write_chat_services
+from gateway.chat_channels import CHAT_CHANNELS
 
 NAMES = [spec.name for spec in CHAT_CHANNELS]
 

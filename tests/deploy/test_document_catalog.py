@@ -12,22 +12,29 @@ from fakeredis import FakeServer
 from structlog.testing import capture_logs
 
 from broker.embedded_redis import Endpoint
-from deploy.assembly.gateways.document_catalog import OwnedCatalog
+from deploy.assembly.gateways.document_catalog import IndexedDocuments, OwnedCatalog
 from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.ingestion import SOURCES, ask_owner
-from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
+from deploy.assembly.knowledge import Knowledge, make_embedder, make_searcher, open_index
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime, run_workers
 from deploy.assembly.source_registry import FetchedSource, parse_source
 from deploy.cli.printing import list_operator_notes
 from gateway.port import CatalogSelection
 from knowledge.embedding import Embedder
-from knowledge.errors import IndexUnavailable
+from knowledge.errors import IndexMismatch, IndexUnavailable
+from knowledge.index.embedded import EdgeEngine
+from knowledge.index.points import layout
+from tests.knowledge.searching.test_index_contract import write_earlier_manifest
 from tests.support.app_harness import settings_of
 from tests.support.embedders import UniformEmbedder, Vectors
 from tests.support.restricted_documents import HIDDEN, PAGES, ingest_pages
 
 DOCUMENTS = "/v1/documents"
+
+
 MOVE = f"{DOCUMENTS}/move"
+
+
 ALL = ["docs/bonus", "docs/falcon", "docs/leave", "docs/rooms", "docs/travel"]
 
 
@@ -110,6 +117,19 @@ async def test_the_owner_of_the_index_serves_its_documents(owner: Runtime, tmp_p
 async def test_another_process_has_the_owner_do_it(owner: Runtime, tmp_path: Path) -> None:
     async with open_other_process(owner) as client:
         await check_documents(client, tmp_path / "docs")
+
+
+async def test_who_may_read_a_document_is_chosen_through_its_owner(owner: Runtime) -> None:
+    async with open_other_process(owner) as client:
+        catalog = OwnedCatalog(owner.settings, owner.broker, None)
+        name = (owner.settings.tenant, owner.settings.assistant)
+        known = [await catalog.choose_groups(*name, one, ["hr"]) for one in ("docs/leave", "x")]
+        restricted = (await client.get(f"{DOCUMENTS}/docs/leave")).json()
+        await catalog.choose_groups(*name, "docs/bonus", [])
+        opened = (await client.get(f"{DOCUMENTS}/docs/bonus")).json()
+
+    assert known == [True, False]
+    assert (restricted["groups"], opened["groups"]) == (["hr"], [])
 
 
 async def test_documents_follow_their_files_below_the_ingested_folder(
@@ -237,3 +257,18 @@ async def test_a_file_that_cannot_be_read_is_named_with_the_reason(owner: Runtim
 
     assert answer.json()["written"] == 0
     assert answer.json()["failed"][0]["source"] == "a.pdf"
+
+
+async def test_the_log_says_why_an_index_cannot_be_opened_for_http(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    name = (settings.tenant, settings.assistant)
+    folder = settings.refdesk_data / "index" / layout.namespace(*name)
+    engine = EdgeEngine(folder, make_embedder(settings).dimensions)
+    await write_earlier_manifest(engine)
+    await engine.close()
+
+    with capture_logs() as logged, pytest.raises(IndexMismatch):
+        await IndexedDocuments(settings, {}).index(name)
+
+    [line] = [line for line in logged if line["event"] == "index_not_opened"]
+    assert f"remove the folder {folder}, then ingest" in line["reason"]

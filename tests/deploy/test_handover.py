@@ -14,17 +14,17 @@ import pytest
 from fakeredis import FakeServer
 
 from broker.embedded_redis import Endpoint
-from broker.redis_broker import RedisBroker
 from deploy.assembly.gateways.handover import (
     StoredHandOver,
     list_receivers,
     make_mail_replies,
 )
-from deploy.assembly.gateways.http_gateway import StoredConversations, StoredKeys, open_http_app
+from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime, desk, run_workers
 from envelope.question import Question
-from gateway.api_keys import Scope, make_key
+from gateway.api_keys import Scope, StoredKeys, make_key
+from gateway.conversations import Conversations
 from gateway.desk import Message
 from gateway.http.access import Principal
 from gateway.http.links import SourceLinks
@@ -275,7 +275,7 @@ async def test_in_a_chat_the_answer_is_posted_where_the_question_was_asked(
     handover = StoredHandOver(
         runtime,
         client,
-        StoredConversations(client, shards=settings.shards, ttl_seconds=60),
+        Conversations(client, shards=settings.shards, ttl_seconds=60),
         list_receivers(settings),
         Tickets(b"secret"),
     )
@@ -284,8 +284,7 @@ async def test_in_a_chat_the_answer_is_posted_where_the_question_was_asked(
     ticket = path_in(mail).rpartition("/")[2]
     assert await handover.reply(ticket, ANSWER)
 
-    broker: RedisBroker = runtime.broker  # type: ignore[assignment]
-    results = broker.result_list("telegram", "test")
+    results = runtime.broker.result_list("telegram", "test")
     [result] = await wait_until(lambda: results.take(slots=4, block_seconds=0.5))
     assert sent
     assert result.reply["text"] == f"Ein Mensch hat geantwortet:\n\n{ANSWER}"
@@ -359,7 +358,7 @@ async def test_a_process_that_dies_after_it_stored_a_reply_leaves_it_once(
     handover = StoredHandOver(
         reading,
         client_of_redis,
-        StoredConversations(client_of_redis, shards=reading.settings.shards, ttl_seconds=60),
+        Conversations(client_of_redis, shards=reading.settings.shards, ttl_seconds=60),
         (),
         Tickets(await StoredKeys(client_of_redis).handover_secret()),
     )

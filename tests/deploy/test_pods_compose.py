@@ -18,10 +18,10 @@ from redis.exceptions import NoPermissionError, RedisError
 from broker.embedded_redis import find_server
 from config.settings import Settings, load_settings
 from deploy.assembly.runtime import ROLES
-from deploy.chat_channels import CHAT_CHANNELS
 from deploy.cli.main import VERBS
 from deploy.generate.pods import LEAVING_SECONDS, TOOLS_FOLDER
 from deploy.redis_access.users import COMMANDS
+from gateway.chat_channels import CHAT_CHANNELS
 from tests.support.app_harness import ROOT
 from tests.support.waiting import block_until
 from worker.shutdown import GRACE_SECONDS

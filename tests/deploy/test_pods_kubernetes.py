@@ -15,13 +15,13 @@ from broker.redis_broker import RedisBroker
 from broker.values import Finish, Submission
 from config.settings import Settings, load_settings
 from deploy.assembly.runtime import INGESTION, ROLES
-from deploy.chat_channels import CHAT_CHANNELS
 from deploy.generate import manifests
 from deploy.generate.manifests import FOLDER, GROUPS, deployment, make_scaled_object, pages
 from deploy.generate.pods import LEAVING_SECONDS, OUTSIDE_TOOLS, REDIS_CA, TOOLS_FOLDER
 from deploy.redis_access.users import CHAT, GATEWAY, SCALER, WORKER
 from envelope.outcome import Outcome
 from envelope.question import Question
+from gateway.chat_channels import CHAT_CHANNELS
 from tests.deploy.test_pods_compose import is_understood
 from worker.shutdown import GRACE_SECONDS
 

@@ -1,13 +1,18 @@
 """What a person reads in a terminal of 80 columns."""
 
 import io
+import json
 import re
 from contextlib import redirect_stdout
+from pathlib import Path
 
 import pytest
 from pydantic import JsonValue
 
+from agents.roster import ProgressStep
+from config.texts import load_texts
 from deploy.cli.printing import print_line, print_reply, reply_lines, say_json, wrap
+from deploy.generate.pods import find_step, list_steps
 from tests.citations.shapes import IDS, SHAPES, SOURCE, Shape, leads_elsewhere
 
 
@@ -180,3 +185,24 @@ def test_the_heading_of_the_sources_is_in_the_language_of_the_reply() -> None:
     lines = reply_lines(reply(sources=sources, language="de"))
 
     assert lines[2] == "Quellen:"
+
+
+PARTS = Path(__file__).parents[2] / "gateway" / "widget" / "parts"
+
+
+@pytest.mark.parametrize("step", ProgressStep)
+def test_the_terminal_and_the_widget_name_a_step_in_the_same_words(step: ProgressStep) -> None:
+    texts = load_texts()
+    script = "".join((PARTS / f"{name}_words.js").read_text() for name in ("latin", "further"))
+    found = re.findall(rf"^ +{step.value}: (\".*\"),$", script, re.MULTILINE)
+
+    named = [texts.text(f"step_{step.value}", language) for language in texts.languages]
+
+    assert sorted(map(json.loads, found)) == sorted(named)
+
+
+def test_every_stage_that_people_wait_for_has_a_step() -> None:
+    assert find_step("worked") is ProgressStep.SEARCH
+    assert find_step("synthesize") is ProgressStep.WRITE
+    assert find_step("a stage of a later release") is ProgressStep.UNDERSTAND
+    assert {"plan", "gather", "ledger", "judge"} <= list_steps().keys()

@@ -14,11 +14,11 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from broker.embedded_redis import Endpoint
-from deploy.assembly.gateways.http_gateway import StoredKeys, open_http_app
+from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from deploy.assembly.runtime import ROLES, connect_runtime, run_workers
-from gateway.api_keys import Scope, make_key
+from gateway.api_keys import Scope, StoredKeys, make_key
 from gateway.connections.server import listening, serving
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport

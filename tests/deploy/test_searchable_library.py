@@ -14,10 +14,10 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from broker.embedded_redis import Endpoint
-from deploy.assembly.gateways.http_gateway import StoredKeys, open_http_app
+from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from deploy.assembly.runtime import Runtime, connect_runtime, run_workers
-from gateway.api_keys import make_key
+from gateway.api_keys import StoredKeys, make_key
 from knowledge.embedding import Embedder
 from tests.support.app_harness import command, environment, settings_of
 from tests.support.restricted_documents import AMOUNT, SITE

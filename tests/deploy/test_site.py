@@ -4,6 +4,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from deploy.generate.pages import pages
 from deploy.generate.site import (
     SECTIONS,
     build,
@@ -69,3 +70,8 @@ def test_the_site_builds_without_dead_links_and_with_a_search(tmp_path: Path) ->
 
     assert (site / "index.html").is_file()
     assert list(site.rglob("search*"))
+
+
+@pytest.mark.parametrize("path", pages(), ids=lambda path: path.name)
+def test_generated_pages_are_not_stale(path: Path) -> None:
+    assert path.read_text(encoding="utf-8") == pages()[path], "run: python -m deploy.generate.pages"

@@ -18,7 +18,7 @@ from llm.tasks.swarm import (
 )
 from llm.tasks.tool_loop import TriageOutput
 from tests.deploy.conftest import OpenApp
-from tests.deploy.test_tool_approval import list_requests, write_tools
+from tests.deploy.test_tool_way import list_requests, write_tools
 from tests.support.app_harness import Fields, PartlyScriptedModel, judge_all
 from tests.support.ticket_server import run_ticket_server
 
@@ -79,6 +79,8 @@ async def test_without_a_model_each_listed_item_has_its_closest_passage(open_app
     assert set(list_states(reply)) == {"completed"}
     assert reply["sources"]
     assert "**webhooks: " in reply["text"]
+    for number, _ in enumerate(reply["sources"], start=1):
+        assert reply["text"].count(f"[{number}]") == 1
     assert roles[roles.index("plan") :][:3] == ["plan", "gather", "ledger"]
     assert roles[-2:] == ["synthesize", "quality"]
 

@@ -1,5 +1,6 @@
 """A whole desk answers by tools: with the rules, and with a scripted model that plans and fails."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +11,14 @@ from llm.tasks.search import RespondOutput
 from llm.tasks.tool_loop import AssessOutput, TriageOutput
 from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import Fields, PartlyScriptedModel, judge_all
+from tests.support.ticket_server import TicketServer, run_ticket_server, write_document
 
 pytestmark = pytest.mark.slow
 
+
 RETRIES = "How often is a failed webhook event sent again?"
+
+
 ANSWER = "A failed webhook event is sent again up to 8 times."
 
 
@@ -48,8 +53,14 @@ def list_tools(reply: Fields) -> list[str]:
 
 
 SEARCH = use("search", query="webhook retries")
+
+
 DONE = plan(text="DONE")
+
+
 GOOD = (judge_all("approve"),)
+
+
 FOUND = cite_first("up to 8 times")
 
 
@@ -267,3 +278,74 @@ async def test_a_calculation_of_a_model_is_a_source_of_its_answer(open_app: Open
 
     assert reply["text"] == "They are 24. [1]"
     assert [source["title"] for source in reply["sources"]] == ["calculator"]
+
+
+CLOSE = use("deleteTicket", id="7")
+
+
+def write_tools(folder: Path, server: TicketServer) -> Path:
+    (folder / "tickets.json").write_text(write_document())
+    file = folder / "outside.toml"
+    file.write_text(
+        f"""
+[apis.tickets]
+document = "tickets.json"
+base_url = "{server.url}"
+headers = {{ X-Tenant = "acme" }}
+
+[apis.tickets.operations.deleteTicket]
+effect = "dangerous"
+"""
+    )
+    return file
+
+
+def make_model(rounds: int = 1) -> PartlyScriptedModel:
+    calls = plan(SEARCH, CLOSE)
+    return PartlyScriptedModel(
+        reason=[calls] * rounds, respond=[FOUND] * rounds, assess=[score(9.0)] * rounds
+    )
+
+
+def list_requests(server: TicketServer) -> list[str]:
+    return [first for first, _, _ in server.requests]
+
+
+async def ask_and_reply(open_app: OpenApp, folder: Path, *replies: str) -> tuple[Any, ...]:
+    """Return the model, the server's requests before and after, and what the desk said."""
+    model = make_model()
+    async with run_ticket_server() as server:
+        outside = write_tools(folder, server)
+        async with open_app(model, way="tools", outside_tools=outside) as harness:
+            driver = harness.driver()
+            said: list[Fields] = [await driver.say(RETRIES)]
+            before = list_requests(server)
+            said += [await driver.say(reply) for reply in replies]
+        return model, before, list_requests(server), said
+
+
+async def test_a_dangerous_call_is_made_after_its_approval_and_no_other_call_is_repeated(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    model, before, after, (asked, answered, late) = await ask_and_reply(
+        open_app, tmp_path, "Approve", "Approve"
+    )
+
+    assert asked["outcome"] == "clarification"
+    assert 'Shall I run “deleteTicket”? With: `{"id": "7"}`' in asked["text"]
+    assert before == []
+    assert after == ["DELETE /v2/tickets/7 HTTP/1.1"], "also after a second approval"
+    assert answered["outcome"] == "answered"
+    assert sorted(list_tools(answered)) == ["deleteTicket", "search"]
+    assert late["outcome"] == "refused", "nothing is left to approve"
+    assert len(model.find_asked("reason")) == 1, "the plan is not paid twice"
+
+
+async def test_after_a_denial_the_answer_is_written_without_the_call(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    _, _, after, (_, answered) = await ask_and_reply(open_app, tmp_path, "Deny")
+
+    assert after == []
+    assert answered["outcome"] == "answered"
+    assert list_tools(answered) == ["search"]

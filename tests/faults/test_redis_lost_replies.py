@@ -10,7 +10,7 @@ from redis.backoff import NoBackoff
 
 from broker.errors import BrokerUnavailableError
 from broker.redis_broker import RedisBroker
-from broker.settle_script import SETTLE
+from broker.settle_script import FORWARD, SETTLE
 from broker.transport.connect import connect
 from broker.transport.scripts import CANCEL, DISCARD, DUE, LEAVE, RENEW, RETURN, SUBMIT
 from broker.values import Bury, Duplicate, FrameSend, Retry
@@ -38,7 +38,7 @@ async def harness(proxy: Proxy, redis_url: str) -> AsyncIterator[BrokerHarness]:
     """A broker whose client repeats blindly, behind a line that loses replies."""
     direct: Any = connect(redis_url)
     await direct.flushall()
-    for script in (SUBMIT, SETTLE, DISCARD, RENEW, DUE, RETURN, LEAVE, CANCEL):
+    for script in (SUBMIT, SETTLE, FORWARD, DISCARD, RENEW, DUE, RETURN, LEAVE, CANCEL):
         await direct.script_load(script.text)
     repeating = aioredis.Redis.from_url(proxy.url, retry=Retries(NoBackoff(), 10), protocol=2)
     broker = RedisBroker(repeating, lease_seconds=30.0, backoff_seconds=0.001)

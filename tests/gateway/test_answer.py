@@ -1,11 +1,14 @@
-"""What leaves the desk is safe in every field, whoever wrote it."""
+"""What leaves the desk is safe in every field, and says who answered."""
 
 import json
 from typing import Any
 
-from gateway.answer import answer_of
+from gateway.answer import Answer, answer_of, split_off_passages
+from gateway.http.routes.completion_form import annotations_of, extensions_of
 
 EVIL = "https://evil.example/login"
+
+
 REPLY: dict[str, Any] = {
     "conversation_id": "c1",
     "message_id": "m1",
@@ -69,3 +72,93 @@ def test_a_zero_width_space_hides_no_address() -> None:
     shown = answer_of(reply, words=lambda key, _: key)
 
     assert "evil" not in shown.text.replace("\u200b", "")
+
+
+PLACES = ("Rules", "Rules > Limits", "Prices")
+
+
+TEXTS = ("Open **Routing**.", "Up to [1] list of `rules[2]`.", "| A |\n|---|\n| 1 |")
+
+
+def make_reply(*, below: str = "", texts: tuple[str, ...] = TEXTS) -> dict[str, Any]:
+    shown = [
+        {"number": number, "place": place, "text": text}
+        for number, (place, text) in enumerate(zip(PLACES, texts, strict=True), start=1)
+    ]
+    parts = [f"**{one['place']}** [{one['number']}]\n\n{one['text']}" for one in shown]
+    return {
+        "outcome": "answered",
+        "conversation_id": "c",
+        "message_id": "m",
+        "text": "\n\n".join(("No model.", *parts, *([below] if below else []))),
+        "sources": [
+            {"number": number, "title": place, "url": f"https://docs.test/{number}"}
+            for number, place in enumerate(PLACES, start=1)
+        ],
+        "answered_by": "search",
+        "fallback_reason": "no_model",
+        "passages": {"notice": "No model.", "shown": shown, "marked": ["Routing"]},
+    }
+
+
+def show(reply: dict[str, Any]) -> Answer:
+    return answer_of(reply, words=lambda key, _language: key)
+
+
+def test_a_reply_says_that_the_search_answered_and_why_and_has_the_passages_apart() -> None:
+    answer = show(make_reply())
+
+    assert (answer.answered_by, answer.fallback_reason) == ("search", "no_model")
+    assert (answer.model, answer.quality_score) == (None, None)
+    assert answer.passages is not None
+    assert [one.text for one in answer.passages.shown] == list(TEXTS)
+    assert answer.passages.marked == ("Routing",)
+
+
+def test_passages_lead_nowhere_but_to_the_sources() -> None:
+    hostile = (
+        "[x](https://evil.test) \u202ehidden",
+        "[docs](https://docs.test/1)",
+        "https://evil.test/a",
+    )
+
+    answer = show(make_reply(texts=hostile))
+
+    assert answer.passages is not None
+    assert [one.text for one in answer.passages.shown] == [
+        "x hidden",
+        "[docs](https://docs.test/1)",
+        "\u2026",
+    ]
+    assert "evil" not in answer.text
+
+
+def test_the_further_passages_can_be_folded_and_what_stands_below_them_is_not() -> None:
+    head, more = split_off_passages(show(make_reply(below="You also asked:")))
+
+    assert head == f"No model.\n\n**Rules** [1]\n\n{TEXTS[0]}\n\nYou also asked:"
+    assert more.startswith("**Rules > Limits** [2]")
+    assert more.endswith(TEXTS[2])
+
+
+def test_an_answer_of_a_model_has_nothing_to_fold() -> None:
+    answer = Answer(conversation_id="c", message_id="m", outcome="answered", text="Yes. [1]")
+
+    assert split_off_passages(answer) == ("Yes. [1]", "")
+
+
+def test_openai_clients_get_one_annotation_for_each_passage_and_the_rest_in_the_extension() -> None:
+    answer = show(make_reply())
+
+    notes: Any = annotations_of(answer)
+    cited = [one["url_citation"] for one in notes]
+
+    assert [one["url"] for one in cited] == [f"https://docs.test/{n}" for n in (1, 2, 3)]
+    assert [answer.text[one["start_index"] : one["end_index"]] for one in cited] == [
+        "[1]",
+        "[2]",
+        "[3]",
+    ]
+    refdesk: Any = extensions_of(answer)["refdesk"]
+    assert refdesk["answered_by"] == "search"
+    assert len(refdesk["passages"]["shown"]) == 3

@@ -72,6 +72,7 @@ def test_a_branch_inherits_what_its_role_reads_and_not_what_it_returns() -> None
     assert find_visible(BRANCHING_FLOW, CALL) == {
         "approvals",
         "language",
+        "texts_language",
         "tool_call",
         "tool_caller",
         "user_inputs",

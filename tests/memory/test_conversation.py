@@ -7,7 +7,7 @@ from broker.keys import record_of
 from envelope.conversation import ClarificationReason, Pause, Preferences, Turn
 from envelope.memory_access import Append, Delete, Increment, MemoryWrite, SetFields
 from envelope.question import Question
-from memory.conversation import QUESTION_CHARACTERS, SUMMARY_CHARACTERS, RedisMemory
+from memory.conversation import QUESTION_CHARACTERS, SUMMARY_CHARACTERS, RedisMemory, RedisPeople
 from memory.errors import MemoryUnavailableError
 from memory.key_names import conversation_keys
 from memory.model_calls import MOST_SHARED, RedisCacheStore, RedisCallStore
@@ -286,3 +286,19 @@ async def test_in_every_order_of_replies_crashes_and_ends_one_message_alone_rece
         claims = order[: order.index(END)]
         assert received == [step for step in claims if step == claims[0]], order
         assert await client.keys("*kept*") == []
+
+
+async def test_a_choice_changes_the_language_or_the_form_and_leaves_the_other(client: Any) -> None:
+    memory, people = RedisMemory(client, shards=4), RedisPeople(client, lambda _question: 60)
+    german, short = Preferences(language="de", explicit=True), Preferences(style="shorter")
+    for chosen in (german, short):
+        await apply_writes(client, memory.writes(QUESTION, Ended(preferences=chosen)))
+        await people.keep(QUESTION, "ada", chosen)
+
+    both = Preferences(language="de", explicit=True, style="shorter")
+    assert (await memory.recall(QUESTION)).preferences == both
+    assert await people.read(QUESTION, "ada") == both
+    assert await people.read(QUESTION, "bob") == Preferences()
+    assert await people.forget(QUESTION, "ada")
+    assert not await people.forget(QUESTION, "ada")
+    assert await client.keys("rd:person:*") == []

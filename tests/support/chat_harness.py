@@ -7,15 +7,18 @@ from typing import Any
 
 from broker.errors import BrokerUnavailableError
 from config.texts import FixedTexts, load_texts
-from deploy.assembly.gateways.http_gateway import StoredConversations, StoredRates
+from envelope.question import Question
 from gateway.chat.connector import ChatChannel
 from gateway.chat.delivery import ELLIPSIS
 from gateway.chat.people import People, PersonLimits
 from gateway.chat.ports import Channel, ChatPolicy
+from gateway.conversations import Conversations
 from gateway.desk import Desk
 from gateway.port import HandOver
 from memory.chat_state import RedisPushMemory
 from memory.errors import MemoryUnavailableError
+from memory.http_state import RedisRates
+from tests.support.fake_channel import make_incoming
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
@@ -59,12 +62,12 @@ async def open_connector(
         desk=desk,
         broker=broker,
         memory=memory_of(harness, channel.name) if memory is None else memory,
-        feedback=StoredConversations(harness.client, shards=1, ttl_seconds=600),
+        feedback=Conversations(harness.client, shards=1, ttl_seconds=600),
         texts=TEXTS,
         policy=policy,
         secret="of the test",  # noqa: S106 - of this test
         people=People(
-            StoredRates(harness.client),
+            RedisRates(harness.client),
             limits,
             channel=channel.name,
             secret="of the test",  # noqa: S106 - of this test
@@ -77,6 +80,13 @@ async def open_connector(
             yield connector
     finally:
         await broker.close()
+
+
+async def say(connector: ChatChannel, id_: str, text: str, order: float, **fields: str) -> Question:
+    """Have a message of the conversation `c` taken in, or of another; return its question."""
+    question = connector.name_question(fields.pop("conversation", "c"), id_)
+    await connector.intake.accept(make_incoming(question, text, order, **fields))
+    return question
 
 
 def memory_of(harness: WorkerHarness, channel: str) -> RedisPushMemory:

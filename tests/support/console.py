@@ -11,6 +11,7 @@ import httpx
 from fastapi import APIRouter, FastAPI
 
 from broker.values import Erased
+from envelope.conversation import Preferences
 from envelope.question import Question
 from gateway.api_keys import Key
 from gateway.connections.server import listening, serving
@@ -18,6 +19,7 @@ from gateway.console.access import COOKIE, Assistant, Gate, Identity, Role
 from gateway.console.attention import FindConcerns
 from gateway.console.routes import Console, ConsolePart, console_router
 from gateway.console.sign_in import SignInProvider
+from gateway.people import PersonalData
 from records.store import RecordStore
 from tests.support.browser import chromium, violations
 
@@ -65,12 +67,32 @@ class FakeKeys:
         return self.used
 
 
-async def forget_nothing(question: Question) -> Erased:
-    return Erased()
+@dataclass
+class FakeChoices:
+    """What people chose, by assistant and person."""
+
+    kept: dict[tuple[str, str], Preferences] = field(default_factory=dict)
+
+    async def read(self, question: Question, person: str) -> Preferences:
+        return self.kept.get((question.assistant, person), Preferences())
+
+    async def forget(self, question: Question, person: str) -> bool:
+        return self.kept.pop((question.assistant, person), None) is not None
 
 
-async def forget_no_choice(question: Question, person: str) -> bool:
-    return False
+def make_personal_data(
+    store: RecordStore | None,
+    choices: FakeChoices | None = None,
+    forgotten: list[Question] | None = None,
+) -> PersonalData:
+    """Return the data of people, of whose conversations only the records are erased."""
+
+    async def forget(question: Question) -> Erased:
+        if forgotten is not None:
+            forgotten.append(question)
+        return Erased(records=0 if store is None else store.forget(question))
+
+    return PersonalData(store, choices or FakeChoices(), forget)
 
 
 def make_router(

@@ -1,7 +1,6 @@
 """A question whose search finds a page and whose writer does not come to an end."""
 
 import asyncio
-from typing import Any
 
 from envelope.role import Role
 from envelope.sources import SearchResult
@@ -21,13 +20,6 @@ DEADLINE_SECONDS = 2.5
 
 def hold_answer(harness: WorkerHarness) -> asyncio.Event:
     """Let the next question find `PAGE` and wait in the writer until the event is set."""
-    go_on = asyncio.Event()
-
-    async def wait() -> dict[str, Any]:
-        await go_on.wait()
-        return {}
-
     found = {"search_quality": "good", "search_results": [PAGE.model_dump(mode="json")]}
     harness.script.next(Role.SEARCH, found)
-    harness.script.next(Role.RESPONSE, lambda _reads: wait())
-    return go_on
+    return harness.script.hold(Role.RESPONSE).goes_on

@@ -11,10 +11,10 @@ from fakeredis import FakeServer
 
 from broker.embedded_redis import Endpoint
 from config.settings import Settings
-from deploy.assembly.gateways.http_gateway import StoredKeys, open_http_app
+from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
-from deploy.assembly.runtime import ROLES, connect_runtime, run_workers
-from gateway.api_keys import Key, make_key
+from deploy.assembly.runtime import ROLES, Runtime, connect_runtime, run_workers
+from gateway.api_keys import Key, StoredKeys, make_key
 from knowledge.embedding import Embedder
 
 
@@ -26,6 +26,7 @@ class HttpDesk:
     keys: StoredKeys
     key: Key
     client: Any
+    runtime: Runtime | None = None
 
 
 @asynccontextmanager
@@ -52,4 +53,4 @@ async def open_http_desk(
             base_url="http://desk.test",
             headers={"Authorization": f"Bearer {token}"},
         )
-        yield HttpDesk(await stack.enter_async_context(http), keys, key, client)
+        yield HttpDesk(await stack.enter_async_context(http), keys, key, client, runtime)

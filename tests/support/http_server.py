@@ -13,9 +13,9 @@ from fastapi import APIRouter
 from starlette.routing import BaseRoute
 
 from broker.values import Fields
-from deploy.assembly.gateways.http_gateway import StoredConversations, StoredKeys, StoredRates
-from gateway.api_keys import make_key
+from gateway.api_keys import StoredKeys, make_key
 from gateway.connections.server import listening, serving
+from gateway.conversations import Conversations
 from gateway.desk import Desk
 from gateway.http.access import AllowedHosts, Guard
 from gateway.http.app import PrometheusHttpMeter, make_app
@@ -44,6 +44,7 @@ from gateway.port import (
 )
 from manager.flows import NEWEST
 from memory.errors import MemoryUnavailableError
+from memory.http_state import RedisRates
 from tests.support.worker_harness import WorkerHarness
 
 WEBSITE = "https://www.acme.test"
@@ -305,13 +306,13 @@ async def open_http_server(
         },
         guard=Guard(
             keys,
-            StoredRates(harness.client),
+            RedisRates(harness.client),
             visitors=Visitors(SECRET, limits),
             open_tenant=open_tenant,
             hosts=hosts,
             persons=persons,
         ),
-        conversations=StoredConversations(harness.client, shards=1, ttl_seconds=3600),
+        conversations=Conversations(harness.client, shards=1, ttl_seconds=3600),
         words=lambda key, language: f"{key}/{language}",
         meter=meter,
         links=SourceLinks(documentation, secret=None if documents is None else SECRET),

@@ -4,6 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -97,6 +98,14 @@ class ScriptedAgent(Agent[Reads, Writes]):
         return act
 
 
+@dataclass(frozen=True)
+class HeldAct:
+    """What a role does once it may go on; `reached` is set as soon as it is there."""
+
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    goes_on: asyncio.Event = field(default_factory=asyncio.Event)
+
+
 class Script:
     """What each role does, in order; and what it saw."""
 
@@ -109,6 +118,25 @@ class Script:
     def next(self, role: Role, *acts: Any) -> None:
         """Queue acts: writes to add, an exception, an outcome, or a function of the reads."""
         self.acts[role].extend(acts)
+
+    def hold(self, role: Role, **writes: Any) -> HeldAct:
+        """Let a role wait when it is reached, and write this when it may go on."""
+        held = HeldAct()
+
+        async def wait() -> dict[str, Any]:
+            held.reached.set()
+            await held.goes_on.wait()
+            return writes
+
+        self.next(role, lambda _reads: wait())
+        return held
+
+    def ask_back(self, role: Role = Role.GUARDRAILS, **clarification: Any) -> None:
+        """Let the next question be asked back by a role, in words and with options."""
+        asks = {"needs_clarification": True, "clarification_reason": "ambiguous_query"}
+        self.next(role, asks)
+        if clarification:
+            self.next(Role.CLARIFICATION, clarification)
 
 
 class FixedTexts:

@@ -11,19 +11,20 @@ from config.errors import SettingsError
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.gateways.handover import make_handover
-from deploy.assembly.gateways.http_gateway import StoredConversations, StoredKeys, StoredRates
 from deploy.assembly.gateways.listening import serve_probes
-from deploy.assembly.recording import Records
+from deploy.assembly.recording import make_conversations
 from deploy.assembly.runtime import Runtime, desk
-from deploy.chat_channels import CHAT_CHANNELS
 from envelope.question import parse_groups
 from envelope.texts import Texts
+from gateway.api_keys import StoredKeys
 from gateway.chat.connector import ChatChannel
 from gateway.chat.delivery import push_metrics
 from gateway.chat.people import People, PersonLimits
-from gateway.chat.ports import Channel, ChatGroups, ChatPolicy, PushBroker, UserGroups
+from gateway.chat.ports import Channel, ChatGroups, ChatPolicy, UserGroups
+from gateway.chat_channels import CHAT_CHANNELS
 from memory.chat_state import RedisPushMemory
 from memory.errors import MemoryUnavailableError
+from memory.http_state import RedisRates
 from memory.presence import RedisDuty
 from memory.rate_limits import RedisTurns
 from worker.process import consumer_name
@@ -81,18 +82,14 @@ async def run_chat_channel(
     client = runtime.endpoint.client()
     keep_seconds = settings.memory_seconds_of(settings.tenant, settings.assistant)
     result_seconds = settings.result_seconds_of(settings.tenant, settings.assistant)
-    broker: PushBroker = runtime.broker  # type: ignore[assignment] # `connect_runtime` makes no other
     try:
-        conversations = StoredConversations(
-            client,
-            shards=settings.shards,
-            ttl_seconds=keep_seconds,
-            records=Records(settings, runtime.broker),
+        conversations = make_conversations(
+            settings, runtime.broker, client, ttl_seconds=keep_seconds
         )
         connector = ChatChannel(
             channel,
             desk=desk(runtime, channel.name, result_list=channel.name),
-            broker=broker,
+            broker=runtime.broker,
             memory=RedisPushMemory(
                 client,
                 channel.name,
@@ -112,7 +109,7 @@ async def run_chat_channel(
             ),
             secret=secret,
             people=People(
-                StoredRates(client), person_limits(settings), channel=channel.name, secret=secret
+                RedisRates(client), person_limits(settings), channel=channel.name, secret=secret
             ),
             handover=await make_handover(
                 runtime, client, StoredKeys(client), conversations, journals_alone=True

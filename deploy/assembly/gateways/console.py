@@ -27,6 +27,7 @@ from deploy.assembly.source_registry import (
     SourceSpec,
     admit_over_http,
     check_schedule,
+    check_website,
     parse_source,
 )
 from deploy.errors import CommandError
@@ -39,12 +40,13 @@ from gateway.console.attention import FindConcerns, find_in_gaps, find_in_operat
 from gateway.console.frame import Frame
 from gateway.console.gap_pages import GapPages
 from gateway.console.oidc import OidcClient, OidcProvider
-from gateway.console.operation_pages import Budgets, OperationPages, ShownSetting, SourceState
+from gateway.console.operation_pages import Budgets, OperationPages, ShownSetting
 from gateway.console.pages import PATH
 from gateway.console.routes import ConsolePart
+from gateway.console.source_pages import SourcePages
 from gateway.console.verified_pages import VerifiedPages, find_in_answers
-from gateway.http.routes.sources import NewSource
 from gateway.signing_keys import check_address
+from gateway.sources import NewSource, SourceState
 from knowledge.documents.formats import SUFFIXES
 from memory.console_state import RedisConsoleSessions, RedisVerifiedAnswers
 from memory.errors import MemoryStoreError
@@ -107,14 +109,16 @@ class ConsoleOperations:
         self._begin(assistant, spec)
         return True
 
-    def add_source(self, assistant: Assistant, wanted: NewSource) -> SourceState:
+    async def add_source(self, assistant: Assistant, wanted: NewSource) -> SourceState:
         """Add a source, or change its schedule; raise `ValueError` for one that is refused."""
         settings = self._settings[assistant]
         options = wanted.model_dump(exclude={"source", "schedule"})
         try:
             spec = parse_source(wanted.source, **options)
             spec = admit_over_http(spec, settings.sources_over_http)
-            SourceRegistry(settings).add(spec, check_schedule(wanted.schedule))
+            schedule = check_schedule(wanted.schedule)
+            await check_website(spec)
+            await asyncio.to_thread(SourceRegistry(settings).add, spec, schedule)
         except CommandError as error:
             raise ValueError(str(error)) from error
         return next(one for one in self.list_sources(assistant) if one.place == spec.root)
@@ -230,7 +234,7 @@ async def open_parts(
         operations = await stack.enter_async_context(operating(runtime, catalog))
         budgets = Budgets(settings.budget_usd, settings.budget_tenant_usd)
         own = OperationPages(frame, operations, catalog, broker.admin, retry, budgets, time.time)
-        pages: list[ConsolePart] = [own]
+        pages: list[ConsolePart] = [own, SourcePages(frame, operations)]
         concerns, gaps = [find_in_operations(own, operations)], None
         if records is not None:
             embedder = None if runtime.knowledge is None else runtime.knowledge.embedder

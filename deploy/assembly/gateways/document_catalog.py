@@ -29,6 +29,7 @@ from deploy.assembly.indexed_documents import (
     READ,
     REFUSED,
     REMOVE,
+    RESTRICT,
     SEARCH,
     TO,
     act_on_documents,
@@ -53,6 +54,7 @@ from knowledge.documents.folder import ARCHIVE, display_name, is_left_out
 from knowledge.documents.formats import SUFFIXES, explain_skip
 from knowledge.errors import IndexUnavailable, KnowledgeError
 from knowledge.index.port import Index
+from knowledge.language.scripts import choose_script
 from knowledge.sections import document_of, read_document
 
 if TYPE_CHECKING:
@@ -192,7 +194,7 @@ class IndexedDocuments:
         return ReadableDocument(
             title=found.title,
             crumbs=found.crumbs,
-            language=found.language,
+            language=choose_script(found.language, (one.text for one in found.sections)),
             sections=tuple(
                 ReadableSection(
                     one.heading_path,
@@ -289,6 +291,16 @@ class OwnedCatalog:
         await asyncio.to_thread(self._uploads((tenant, assistant)).forget, files)
         return _total(found)
 
+    async def choose_groups(
+        self, tenant: str, assistant: str, document_id: str, groups: Sequence[str] | None
+    ) -> bool:
+        request: Fields = {
+            DOCUMENTS: RESTRICT,
+            IDS: [document_id],
+            GROUPS: None if groups is None else [*groups],
+        }
+        return _total(await self._act((tenant, assistant), request)) > 0
+
     async def write(self, tenant: str, assistant: str, name: str, data: bytes) -> CatalogUpload:
         uploads = self._uploads((tenant, assistant))
         if refused := uploads.find_fault(name):
@@ -367,6 +379,7 @@ def _entry(listed: "Mapping[str, JsonValue]") -> CatalogEntry:
         version=str(listed["stated_version"]),
         groups=tuple(map(str, groups)) if isinstance(groups, list | tuple) else (),
         content_hash=str(listed.get("content_hash") or ""),
+        groups_chosen=listed.get("groups_chosen") is True,
     )
 
 

@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -13,13 +13,15 @@ from broker.errors import BrokerError
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.runtime import Runtime, desks
-from deploy.chat_channels import CHAT_CHANNELS
 from envelope.conversation import PERSON_REPLY
 from envelope.question import CHANNEL_MARK, HTTP, Question
+from gateway.api_keys import StoredKeys
+from gateway.chat_channels import CHAT_CHANNELS
+from gateway.conversations import Conversations
 from gateway.desk import Message
 from gateway.errors import BusyError, MessageError
 from gateway.http.routes.handover import PATH
-from gateway.port import Conversations, HandOver, OpenCase
+from gateway.port import HandOver, OpenCase
 from gateway.text import clean_text
 from memory.chat_state import RedisPushMemory
 from memory.errors import MemoryUnavailableError
@@ -52,16 +54,10 @@ FIXED = "person"
 MOST_TURNS = 40
 
 
-class SecretKeeper(Protocol):
-    """Keeps the secret of tickets."""
-
-    async def handover_secret(self) -> bytes: ...
-
-
 async def make_handover(
     runtime: Runtime,
     client: "Redis",
-    keys: SecretKeeper,
+    keys: StoredKeys,
     conversations: Conversations,
     *,
     journals_alone: bool = False,

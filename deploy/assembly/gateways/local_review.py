@@ -11,7 +11,6 @@ from pydantic import JsonValue
 
 from agents.named_documents import make_sort_key
 from deploy.assembly.gateways.document_catalog import OwnedCatalog, documents_of
-from deploy.assembly.gateways.http_gateway import StoredConversations
 from deploy.assembly.gateways.report_rendering import (
     Report,
     StoredReports,
@@ -24,10 +23,11 @@ from deploy.assembly.gateways.review_documents import (
     NamedDocumentFinder,
     StoredAttachments,
 )
-from deploy.assembly.recording import Records
+from deploy.assembly.recording import make_conversations
 from deploy.assembly.runtime import Runtime
 from deploy.errors import CommandError
 from envelope.question import Question
+from gateway.conversations import Conversations
 from gateway.desk import erase
 from gateway.review_ports import DocumentEntry, DocumentRefusedError, ReportForm
 from knowledge.documents.decoding import MAX_BYTES
@@ -48,7 +48,7 @@ class LocalReview:
     attachments: StoredAttachments
     finder: NamedDocumentFinder
     reports: StoredReports
-    conversations: StoredConversations
+    conversations: Conversations
     files: dict[str, Path] = field(default_factory=dict)
     """The files that were read, by the ids of their documents."""
     anchors: dict[str, str] = field(default_factory=dict)
@@ -169,12 +169,7 @@ async def open_local_review(
             attachments,
             NamedDocumentFinder(attachments, OwnedCatalog(settings, runtime.broker, opened)),
             StoredReports(make_report_reader(settings, client)),
-            StoredConversations(
-                client,
-                shards=settings.shards,
-                ttl_seconds=1,
-                records=Records(settings, runtime.broker),
-            ),
+            make_conversations(settings, runtime.broker, client),
         )
     finally:
         await attachments.close()

@@ -3,10 +3,8 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deploy.cli.arguments import format_sentence
 from deploy.cli.printing import print_line, say_json
@@ -19,8 +17,6 @@ if TYPE_CHECKING:
 PURPOSES = {
     "retrieval": "measure whether searches find the right pages",
     "answers": "measure answers to golden questions; see docs/evaluation.md",
-    "grounding": "measure how often a judge agrees with people",
-    "prompt": "send a prompt again that `answers --output` stored",
 }
 
 
@@ -37,13 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         suite.add_argument("--json", action="store_true", help="print the figures as JSON")
         if name == "answers":
             _add_answers_arguments(suite)
-        if name == "grounding":
-            _add_grounding_arguments(suite)
-        if name == "prompt":
-            suite.add_argument(
-                "--hash", required=True, help="hash of the prompt, as the page shows it"
-            )
-            suite.add_argument("--model", metavar="NAME", help="the model (default: as configured)")
 
 
 def _add_answers_arguments(suite: argparse.ArgumentParser) -> None:
@@ -69,15 +58,7 @@ def _add_answers_arguments(suite: argparse.ArgumentParser) -> None:
         help="prompts that replace the default ones; repeat it to compare folders",
     )  # fmt: skip
     suite.add_argument("--judge", metavar="NAME", help="model that judges every sentence")
-    suite.add_argument("--page", type=Path, metavar="FILE", help="write a report, .html or .md")
-    suite.add_argument(
-        "--output", type=Path, metavar="FOLDER", help="store answers and prompts in a new folder"
-    )
-
-
-def _add_grounding_arguments(suite: argparse.ArgumentParser) -> None:
-    suite.add_argument("--judge", required=True, metavar="NAME", help="the model that judges")
-    suite.add_argument("--limit", type=int, metavar="N", help="judge only N answers")
+    suite.add_argument("--page", type=Path, metavar="FILE", help="write a page, .html")
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -86,12 +67,7 @@ def run(chosen: argparse.Namespace) -> int:
         raise CommandError(f"expected a folder at --data, found none at {str(chosen.data)!r}")
     if chosen.suite == "answers":
         return _run_answers(chosen)
-    if chosen.suite == "grounding":
-        figures: object = asyncio.run(_measure_judge(chosen))
-    elif chosen.suite == "prompt":
-        figures = _run_prompt(chosen)
-    else:
-        figures = asyncio.run(_measure_retrieval(chosen.data))
+    figures = asyncio.run(_measure_retrieval(chosen.data))
     if chosen.json:
         say_json(figures)
         return 0
@@ -103,13 +79,7 @@ def run(chosen: argparse.Namespace) -> int:
 def _run_answers(chosen: argparse.Namespace) -> int:
     from config.settings import load_settings
     from deploy.cli.comparison_page import check_page_path, make_page, make_table_lines
-    from deploy.evaluation.answers import (
-        AnswersPlan,
-        check_run_folder,
-        find_documents,
-        run_answers,
-        write_run,
-    )
+    from deploy.evaluation.answers import AnswersPlan, find_documents, run_answers
     from deploy.evaluation.golden import load_golden_cases, select_cases
     from deploy.evaluation.summaries import describe_measure, summarize
 
@@ -122,25 +92,18 @@ def _run_answers(chosen: argparse.Namespace) -> int:
     )
     if chosen.page is not None:
         check_page_path(chosen.page)
-    if chosen.output is not None:
-        check_run_folder(chosen.output)
-    result = asyncio.run(run_answers(settings, plan, _report_progress))
-    for note in result.notes:
-        _report_progress(f"warning: {note}")
-    if chosen.output is not None:
-        write_run(chosen.output, result.runs, result.variants)
+    variants = asyncio.run(run_answers(settings, plan, _report_progress))
     if chosen.page is not None:
-        chosen.page.write_text(make_page(chosen.page, result.variants, result.notes), "utf-8")
+        chosen.page.write_text(make_page(variants), "utf-8")
     if chosen.json:
         say_json(
             [
-                {**summarize(one), "notes": list(result.notes),
-                 "answers": [describe_measure(measure) for measure in one.worst_first]}
-                for one in result.variants
+                {**summarize(one), "answers": [describe_measure(each) for each in one.worst_first]}
+                for one in variants
             ]
-        )  # fmt: skip
+        )
         return 0
-    for line in make_table_lines(result.variants):
+    for line in make_table_lines(variants):
         print_line(line)
     return 0
 
@@ -149,13 +112,6 @@ async def _measure_retrieval(data: Path) -> object:
     from deploy.evaluation.retrieval import evaluate
 
     return await evaluate(data)
-
-
-def _run_prompt(chosen: argparse.Namespace) -> Mapping[str, object]:
-    from config.settings import load_settings
-    from deploy.evaluation.answers import run_prompt_again
-
-    return asyncio.run(run_prompt_again(load_settings(), chosen.data, chosen.hash, chosen.model))
 
 
 def _make_variants(chosen: argparse.Namespace, settings: "Settings") -> "tuple[Variant, ...]":
@@ -174,40 +130,6 @@ def _make_variants(chosen: argparse.Namespace, settings: "Settings") -> "tuple[V
         if (model or settings.gen_model) != "offline":
             variants += [Variant(model, folder) for folder in folders]
     return tuple(variants)
-
-
-async def _measure_judge(chosen: argparse.Namespace) -> Mapping[str, Any]:
-    from config.settings import load_settings
-    from deploy.assembly.models import make_registry
-    from deploy.evaluation.judging import (
-        JudgeRecord,
-        find_doubt,
-        measure_judge,
-        prompt_version,
-        store_judge_record,
-    )
-
-    if chosen.limit is not None and chosen.limit < 1:
-        raise CommandError(f"expected at least 1 at --limit, found {chosen.limit}")
-    settings = load_settings()
-    registry = make_registry(settings)
-    try:
-        found = await measure_judge(registry.model(chosen.judge), chosen.data, limit=chosen.limit)
-    finally:
-        await registry.close()
-    record = JudgeRecord(
-        judge=chosen.judge,
-        data=found["data"],
-        answers=found["answers"],
-        agreement=found["agreement"],
-        precision=found["precision"],
-        recall=found["recall"],
-        measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        prompt=prompt_version(),
-    )
-    stored = store_judge_record(settings.refdesk_data, record)
-    doubt = find_doubt(settings.refdesk_data, chosen.judge)
-    return {**found, "believed": not doubt, "doubt": doubt or "none", "stored": str(stored)}
 
 
 def _report_progress(line: str) -> None:

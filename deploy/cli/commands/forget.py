@@ -3,17 +3,18 @@
 import argparse
 import asyncio
 from dataclasses import asdict
+from functools import partial
 
 from broker.values import Erased
 from config.settings import Settings, load_settings
-from deploy.assembly.gateways.http_gateway import StoredConversations
-from deploy.assembly.recording import Records, connect_records
+from deploy.assembly.recording import connect_records, make_conversations
 from deploy.assembly.runtime import Runtime, connect_runtime
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
 from envelope.envelope import EnvelopeError
 from envelope.question import CHANNEL_MARK, HTTP, Question, qualify_conversation
 from gateway.desk import erase
+from gateway.people import PersonalData
 from memory.conversation import RedisPeople
 
 EXIT_NOTHING = 3
@@ -82,25 +83,22 @@ async def _forget(chosen: argparse.Namespace, settings: Settings) -> int:
 
 async def _forget_person(chosen: argparse.Namespace, settings: Settings) -> int:
     """Erase the recorded conversations of a person with an assistant, and their preferences."""
-    from records.store import RecordsUnavailableError, Selection
+    from records.store import RecordsUnavailableError
 
     tenant = settings.tenant if chosen.tenant is None else chosen.tenant
     assistant = settings.assistant if chosen.assistant is None else chosen.assistant
-    selection, store = Selection(assistants=((tenant, assistant),)), connect_records(settings)
-    count, any_of = 0, Question(tenant=tenant, assistant=assistant, conversation_id="-",
-                                message_id="-")  # fmt: skip
+    store, count, had_choice, has_more = connect_records(settings), 0, False, True
     try:
         store.prepare()
         async with connect_runtime(settings) as runtime:
             client = runtime.endpoint.client()
-            had_choice = await RedisPeople(client, lambda _question: 1).forget(
-                any_of, chosen.person
-            )
+            choices = RedisPeople(client, lambda _question: 1)
+            people = PersonalData(store, choices, partial(_erase, runtime))
+            while has_more:
+                done = await people.forget([(tenant, assistant)], chosen.person)
+                count, has_more = count + done.conversations, done.has_more
+                had_choice = had_choice or done.had_choice
             await client.aclose()
-            while found := store.find_conversations_of(chosen.person, selection):
-                for question in found:
-                    await _erase(runtime, question)
-                count += len(found)
     except RecordsUnavailableError as error:
         raise CommandError(f"the database of the records does not answer: {error}") from error
     finally:
@@ -108,7 +106,8 @@ async def _forget_person(chosen: argparse.Namespace, settings: Settings) -> int:
     if chosen.json:
         say_json({"person": chosen.person, "conversations": count, "choice": had_choice})
     else:
-        print_line(f"{count} conversations of this person with {tenant}/{assistant} are erased")
+        print_line(f"{count} conversations of this person with {tenant}/{assistant} are erased,")
+        print_line("and what they chose for it (language and form of answers)")
     return 0 if count or had_choice else EXIT_NOTHING
 
 
@@ -121,12 +120,7 @@ def _may_be_terminals(chosen: argparse.Namespace) -> bool:
 async def _erase(runtime: Runtime, question: Question) -> Erased:
     client = runtime.endpoint.client()
     try:
-        conversations = StoredConversations(
-            client,
-            shards=runtime.settings.shards,
-            ttl_seconds=1,
-            records=Records(runtime.settings, runtime.broker),
-        )
+        conversations = make_conversations(runtime.settings, runtime.broker, client)
         return await erase(runtime.broker.eraser, conversations, question)
     finally:
         await client.aclose()

@@ -10,17 +10,22 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from broker.errors import BrokerError
 from citations.links import clean_text
 from config.settings import Settings, load_settings
 from deploy.assembly.ingestion import dump_costs
 from deploy.assembly.ingestion_run import run_ingestion
+from deploy.assembly.runtime import connect_runtime
+from deploy.assembly.source_refresh import find_failure
 from deploy.assembly.source_registry import (
     RegisteredSource,
     SourceRegistry,
     SourceSpec,
     check_schedule,
+    check_website,
     parse_source,
 )
+from deploy.assembly.webhooks import announce_failed_source
 from deploy.cli.printing import ERASE_LINE, WIDTH, print_line, say_json
 from deploy.errors import EXIT_SOME_FAILED, CommandError
 from knowledge.documents.formats import SUFFIXES
@@ -183,7 +188,10 @@ def run(chosen: argparse.Namespace) -> int:
 
 def ingest_and_report(specs: Sequence[SourceSpec], *, as_json: bool) -> int:
     """Ingest sources, print the result, and return the exit status."""
-    result = asyncio.run(_ingest(specs, quiet=as_json))
+    return _report(asyncio.run(_ingest(specs, quiet=as_json)), as_json=as_json)
+
+
+def _report(result: IngestionResult, *, as_json: bool) -> int:
     if as_json:
         say_json(result_fields(result))
     else:
@@ -194,6 +202,8 @@ def ingest_and_report(specs: Sequence[SourceSpec], *, as_json: bool) -> int:
 
 async def _ingest(specs: Sequence[SourceSpec], *, quiet: bool) -> IngestionResult:
     settings = load_settings()
+    for spec in specs:
+        await check_website(spec)
     with report_on_terminal(quiet=quiet) as report:
         result = await run_ingestion(settings, specs, report)
     SourceRegistry(settings).record(specs, result)
@@ -340,6 +350,7 @@ def _add(settings: Settings, chosen: argparse.Namespace) -> int:
             folder=chosen.folder,
             web_address=chosen.web_address,
         )
+        asyncio.run(check_website(spec))
         registry.add(spec, schedule)
         when = f"on the schedule {schedule!r}" if schedule else "by: refdesk sources sync"
         print_line(f"added {spec.root}; it is read {when}")
@@ -369,12 +380,26 @@ def _sync(settings: Settings, named: Sequence[str], *, as_json: bool) -> int:
     statuses = []
     for one in wanted:
         try:
-            statuses.append(ingest_and_report([one.spec], as_json=as_json))
+            result = asyncio.run(_ingest([one.spec], quiet=as_json))
+            failure = find_failure(one.spec, result)
+            statuses.append(_report(result, as_json=as_json))
         except (KnowledgeError, CommandError) as error:
             SourceRegistry(settings).record_error(one.spec, error)
             print_line(f"{one.spec.root} was not read: {error}")
+            failure = str(error)
             statuses.append(EXIT_SOME_FAILED)
+        if failure and settings.webhooks:
+            asyncio.run(_announce(settings, one.spec.root, failure))
     return max(statuses)
+
+
+async def _announce(settings: Settings, source: str, failure: str) -> None:
+    """Tell the webhooks that a source could not be read."""
+    try:
+        async with connect_runtime(settings) as runtime:
+            await announce_failed_source(runtime, source, failure)
+    except BrokerError as error:
+        print_line(f"the webhooks could not be told of it: {error}")
 
 
 def _match(known: Sequence[RegisteredSource], text: str) -> list[RegisteredSource]:

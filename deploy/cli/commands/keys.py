@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from pydantic import JsonValue, ValidationError
 
 from config.settings import Settings, load_settings
-from deploy.assembly.data_folder import KeyHistory
-from deploy.assembly.gateways.http_gateway import StoredKeys
 from deploy.assembly.recording import keeps_records
 from deploy.assembly.runtime import Runtime, connect_runtime
 from deploy.cli.arguments import add_groups_argument, format_sentence, read_groups
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
-from gateway.api_keys import DEFAULT_SCOPES, Key, Scope, make_key, origin_in
+from gateway.api_keys import DEFAULT_SCOPES, Key, KeyHistory, Scope, StoredKeys, make_key, origin_in
 from memory.console_state import RedisConsoleSessions
 
 DAY_SECONDS = 86_400

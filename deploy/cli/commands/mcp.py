@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from config.settings import Settings, load_settings
 from deploy.assembly.gateways.document_catalog import OwnedLibrary
-from deploy.assembly.gateways.http_gateway import MCP, STORES, StoredKeys, make_channel
+from deploy.assembly.gateways.http_gateway import MCP, STORES, make_channel
 from deploy.assembly.runtime import Runtime, desks
 from deploy.cli.arguments import add_groups_argument, read_groups
 from deploy.cli.commands.serve import answering
 from deploy.errors import CommandError
+from gateway.api_keys import StoredKeys
 from gateway.http.access import AllowedHosts
 from gateway.http.admission_queue import AdmissionQueue, QuestionSender
 from gateway.http.app import PrometheusHttpMeter

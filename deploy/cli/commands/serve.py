@@ -126,9 +126,8 @@ async def answering(
 
 
 async def _startup_lines(runtime: Runtime, host: str, port: int, *, reason: str) -> list[str]:
-    from deploy.assembly.data_folder import KeyHistory
-    from deploy.assembly.gateways.http_gateway import StoredKeys
     from deploy.cli.commands.status import describe_server
+    from gateway.api_keys import KeyHistory, StoredKeys
 
     shown = f"[{host}]" if ":" in host else host
     lines = [f"serving on http://{shown}:{port}; stop with Ctrl-C"]

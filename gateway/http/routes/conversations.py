@@ -26,7 +26,7 @@ from gateway.http.context import (
     require_scope,
 )
 from gateway.http.errors import InvalidRequestError, unknown
-from gateway.port import Feedback
+from memory.http_state import Feedback
 
 
 class Opened(BaseModel):

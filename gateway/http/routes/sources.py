@@ -1,46 +1,20 @@
 """The routes by which programs add, list, remove and read the sources of documents."""
 
-from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Path, Response
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 from gateway.api_keys import Scope
-from gateway.console.operation_pages import SourceState
 from gateway.http.access import Principal
 from gateway.http.context import AssistantName, HttpChannel, require_scope
 from gateway.http.errors import InvalidRequestError, unknown
+from gateway.sources import Assistant, NewSource, SourceKeeper, SourceState
 
 BASE = "/v1/sources"
-LONGEST_ADDRESS = 2_000
 SourceId = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$", description="`id` of a listed source")]
-Assistant = tuple[str, str]
-"""Tenant and assistant."""
-
-
-class NewSource(BaseModel, extra="forbid"):
-    """A source to add; the setting SOURCES_OVER_HTTP says which ones may be."""
-
-    source: str = Field(
-        min_length=1,
-        max_length=LONGEST_ADDRESS,
-        description="as in `refdesk ingest`: a web address, a store, a service, `git:PATH`, a path",
-        examples=["https://docs.example.com/guide/", "confluence://acme.atlassian.net/HR"],
-    )
-    schedule: str = Field(
-        "",
-        max_length=200,
-        description="a cron expression in UTC; empty: it is read by `sync`",
-        examples=["0 6 * * *"],
-    )
-    revision: str = Field("", max_length=200, description="branch, tag or commit of a repository")
-    folder: str = Field("", max_length=LONGEST_ADDRESS, description="folder of a repository")
-    web_address: str = Field(
-        "", max_length=LONGEST_ADDRESS, description="pattern of the addresses of files on the web"
-    )
 
 
 class Source(BaseModel):
@@ -65,26 +39,6 @@ class SourceList(BaseModel):
     sources: list[Source]
 
 
-class SourceKeeper(Protocol):
-    """Keeps the sources of assistants, and reads them in the background."""
-
-    def list_sources(self, assistant: Assistant) -> Sequence[SourceState]:
-        """Return the sources of an assistant, by place."""
-        ...
-
-    def add_source(self, assistant: Assistant, wanted: NewSource) -> SourceState:
-        """Add a source, or change its schedule; raise `ValueError` for one that is refused."""
-        ...
-
-    def forget_source(self, assistant: Assistant, place: str) -> bool:
-        """Read a source no more; its documents stay."""
-        ...
-
-    def read_again(self, assistant: Assistant, place: str) -> bool:
-        """Begin to read a source; False if there is none, or if it is being read."""
-        ...
-
-
 def sources_router(channel: HttpChannel, keeper: SourceKeeper) -> APIRouter:
     """Return the routes."""
     router = APIRouter(tags=["sources"])
@@ -104,7 +58,10 @@ def sources_router(channel: HttpChannel, keeper: SourceKeeper) -> APIRouter:
     ) -> Source:
         """Add a source, or change its schedule. It is read by its schedule, or by `sync`."""
         own = _name(channel, caller, assistant)
-        return _show(await _change(lambda: keeper.add_source(own, wanted)))
+        try:
+            return _show(await keeper.add_source(own, wanted))
+        except ValueError as error:
+            raise InvalidRequestError(str(error), code="invalid_request", param="source") from error
 
     @router.delete(f"{BASE}/{{source_id}}", status_code=204, summary="Remove a source")
     async def remove_source(
@@ -138,13 +95,6 @@ async def _find(keeper: SourceKeeper, own: Assistant, identity: str) -> SourceSt
         if one.id == identity:
             return one
     raise unknown("source")
-
-
-async def _change(act: Callable[[], SourceState]) -> SourceState:
-    try:
-        return await run_in_threadpool(act)
-    except ValueError as error:
-        raise InvalidRequestError(str(error), code="invalid_request", param="source") from error
 
 
 def _show(one: SourceState) -> Source:

@@ -6,9 +6,13 @@ import { LATIN_WORDS } from "./latin_words.js";
 const WORDS = { ...LATIN_WORDS, ...FURTHER_WORDS };
 const RIGHT_TO_LEFT = new Set(["ar", "fa", "he", "ur"]);
 
-/** Return the first of these languages that there are words in, as a code. */
+/** Return the first of these languages that there are words in, as a code: of `zh-TW`, `zh-Hant`. */
 export function known(languages) {
-  const codes = languages.map((language) => String(language ?? "").toLowerCase().split("-")[0]);
+  const codes = languages.map((language) => {
+    const [code, ...more] = String(language ?? "").toLowerCase().split("-");
+    const traditional = code === "zh" && /^(hant|tw|hk|mo)/.test(more.join("-"));
+    return traditional ? "zh-Hant" : code;
+  });
   return codes.find((code) => Object.hasOwn(WORDS, code)) ?? "en";
 }
 

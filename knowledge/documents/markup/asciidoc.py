@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from knowledge.documents.decoding import decode
-from knowledge.documents.page import DEEPEST_INDENT, Anchors, Block, BlockKind, Page
+from knowledge.documents.page import DEEPEST_INDENT, Anchors, Block, BlockKind, Page, Picture
 from knowledge.documents.tables import MOST_COLUMNS, Cell, write_table
 
 _HEADING = re.compile(r"(={1,6}|#{1,6})[ \t]+(\S.*)\Z")
@@ -19,7 +19,9 @@ _TABLE_FENCE = re.compile(r"[|,:!]={3,}\Z")
 _ITEM = re.compile(r"[ \t]{0,40}(\*{1,6}|-|\.{1,6}|\d{1,4}\.|<(?:\d{1,3}|\.)>)[ \t]+(\S.*)\Z")
 _TERM = re.compile(r"[ \t]{0,40}(\S.{0,300}?)(?:::{1,3}|;;)(?:[ \t](.*))?\Z")
 _ADMONITION = re.compile(r"(NOTE|TIP|IMPORTANT|WARNING|CAUTION):[ \t](.*)\Z")
-_DIRECTIVE = re.compile(r"(include|image|video|audio|toc)::(.{0,300})\Z")
+_DIRECTIVE = re.compile(r"(include|video|audio|toc)::(.{0,300})\Z")
+_IMAGE = re.compile(r"image:{1,2}([^\s\[\]:]{1,500})\[([^\[\]\n]{0,500})\]")
+_IMAGE_TITLE = re.compile(r"\btitle=\"([^\"]{1,300})\"")
 _IGNORED = re.compile(r"//(?!//)|(?:ifdef|ifndef|ifeval|endif)::")
 _BREAKS = frozenset({"'''", "<<<"})
 _VERBATIM = frozenset("-.+`")
@@ -58,6 +60,7 @@ class _AsciiDocReader:
         self._anchors = Anchors()
         self._anchor: str | None = None
         self._style = ""
+        self._title = ""
         self._held: list[str] = []
         self._marker = ""
         self._counts: dict[str, int] = {}
@@ -85,6 +88,8 @@ class _AsciiDocReader:
         elif (found := _FENCE.match(line)) is not None:
             yield from self._end()
             yield from self._fence(found[1], found[2])
+        elif not self._held and (found := _IMAGE.fullmatch(line)) is not None:
+            yield Block(BlockKind.TEXT, "", pictures=(self._picture(found, self._title),))
         elif not self._held and self._note(line):
             return
         else:
@@ -116,7 +121,8 @@ class _AsciiDocReader:
             yield from self._end()
             self._held = [f"{found[1]}: {found[2]}" if found[2] else f"{found[1]}:"]
         elif not self._held and (title := _TITLE.match(line)) is not None:
-            yield Block(BlockKind.TEXT, self._plain(title[1]))
+            self._title = self._plain(title[1])
+            yield Block(BlockKind.TEXT, self._title)
         elif not self._held and line[0] in " \t" and not self._marker:
             self._at -= 1
             yield from self._literal()
@@ -158,12 +164,18 @@ class _AsciiDocReader:
             return
         joined = " ".join(held)
         admonition = _ADMONITION.match(joined)
+        pictures = tuple(self._picture(found) for found in _IMAGE.finditer(joined))
         text = self._plain(f"{admonition[1]}: {admonition[2]}" if admonition else joined)
-        if text and marker:
-            yield Block(BlockKind.ITEM, f"{marker}{text}")
-        elif text:
-            yield Block(BlockKind.TEXT, text)
-        self._style = ""
+        if text:
+            kind = BlockKind.ITEM if marker else BlockKind.TEXT
+            yield Block(kind, f"{marker}{text}", pictures=pictures)
+        self._style = self._title = ""
+
+    def _picture(self, found: re.Match[str], title: str = "") -> Picture:
+        """Return a picture; its caption is its title, else the text that stands for it."""
+        stated = _IMAGE_TITLE.search(found[2])
+        named = title or (self._plain(stated[1]) if stated else _name_alternative(found[2]))
+        return Picture(named, found[1])
 
     def _fence(self, mark: str, language: str) -> Iterator[Block]:
         style, self._style = self._style, ""
@@ -311,7 +323,13 @@ def _show_link(found: re.Match[str]) -> str:
 
 
 def _show_macro(found: re.Match[str]) -> str:
-    shown = found[2].partition(",")[0].strip('"').rstrip("^")
+    shown = _name_alternative(found[2])
     if found[0].startswith("image"):
-        return shown
+        return f"![{shown}]" if shown else ""
     return shown or found[1]
+
+
+def _name_alternative(attributes: str) -> str:
+    """Return the first attribute of a macro: its label, or the text that stands for a picture."""
+    first = attributes.partition(",")[0].strip('"').rstrip("^")
+    return "" if "=" in first else first

@@ -170,6 +170,7 @@ class BlockWriter:
         self._lists: list[int] = []
         self._markers: list[str] = []
         self._place: str | None = None
+        self._term = ""
 
     def enter(self, node: LexborNode) -> bool:
         """Note what an element begins; return whether its children are to be walked."""
@@ -199,8 +200,12 @@ class BlockWriter:
         tag = node.tag or ""
         if tag in _HEADINGS:
             self._heading(node, _HEADINGS[tag])
+        elif tag == "dt" and not self._markers and (term := self._line()):
+            self._term = f"{self._term}, {term}" if self._term else term
         elif tag in _BREAKS or tag == "li":
             self.flush()
+        if tag == "dl":
+            self._end_term()
         if tag in _LISTS and self._lists:
             self._lists.pop()
         if tag == "li" and self._markers:
@@ -213,7 +218,9 @@ class BlockWriter:
         if not text:
             self._write(Block(BlockKind.TEXT, "") if self._pictures else None)
         elif not self._markers:
-            self._write(Block(BlockKind.TEXT, text, is_link=is_link))
+            term, self._term = self._term.removesuffix(":"), ""
+            text = f"{term}: {text}" if term else text
+            self._write(Block(BlockKind.TEXT, text, is_link=is_link and not term))
         else:
             indent = "  " * min(len(self._markers) - 1, DEEPEST_INDENT)
             self._write(
@@ -269,8 +276,15 @@ class BlockWriter:
         self._is_link = True
         return text
 
+    def _end_term(self) -> None:
+        """Write a term that no text explains."""
+        term, self._term = self._term, ""
+        if term:
+            self._written.append(Block(BlockKind.TEXT, term))
+
     def _write(self, block: Block | None) -> None:
         if block is not None:
+            self._end_term()
             pictures, self._pictures = tuple(self._pictures), []
             self._written.append(replace(block, pictures=pictures) if pictures else block)
             self._place = None
@@ -321,11 +335,13 @@ def _code(node: LexborNode) -> Block | None:
     text = node.text().strip("\n")
     if not text.strip():
         return None
+    info = " ".join((node.attributes.get("data-info") or "").replace("`", "").split())[:300]
     inner = node.css_first("code")
     classes = f"{node.attributes.get('class')} {inner.attributes.get('class') if inner else ''}"
     stated = (name.partition("-")[2] for name in classes.split() if name.startswith("language-"))
     fence = "````" if "```" in text else "```"
-    return Block(BlockKind.CODE, f"{fence}{next(stated, '')}\n{text.rstrip()}\n{fence}")
+    info = info or next(stated, "")
+    return Block(BlockKind.CODE, f"{fence}{info}\n{text.rstrip()}\n{fence}")
 
 
 def _rows(table: LexborNode) -> Iterator[list[Cell]]:

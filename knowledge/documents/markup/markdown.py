@@ -161,11 +161,13 @@ class _Blocks:
         if not self._markers and self._opened_note and text == _title_of(token.content):
             self._note_title = text
             return
+        is_link = _LINK.fullmatch(content.strip()) is not None
         if not self._markers:
-            yield Block(BlockKind.TEXT, text, pictures=pictures)
+            yield Block(BlockKind.TEXT, text, is_link=is_link, pictures=pictures)
             return
         indent = "  " * min(len(self._markers) - 1, DEEPEST_INDENT)
-        yield Block(BlockKind.ITEM, f"{indent}{self._markers[-1]} {text}", pictures=pictures)
+        item = f"{indent}{self._markers[-1]} {text}"
+        yield Block(BlockKind.ITEM, item, is_link=is_link, pictures=pictures)
         self._markers[-1] = " " * len(self._markers[-1])
 
     def _heading(self, content: str, level: int) -> Block:

@@ -1,17 +1,23 @@
 """Reads reStructuredText by docutils, which comes with the extra `restructuredtext`.
 
-Nothing is included, no raw output passes and no configuration file is read. Roles and directives
-that docutils does not know (those of documentation generators) are read as the text they hold.
+docutils writes HTML, and the reader of HTML takes it from there. Nothing is included, no raw output
+passes and no configuration file is read. Roles and directives that docutils does not know (those of
+documentation generators) are read as the text they hold.
 """
 
 import io
 import re
-from collections.abc import Collection, Iterator
+import textwrap
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
+from html import escape
+from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING
 
 from knowledge.documents.decoding import decode
 from knowledge.documents.errors import MissingExtraError, WrongFormatError
+from knowledge.documents.markup import html
 from knowledge.documents.page import Page, first_heading
 
 if TYPE_CHECKING:
@@ -27,7 +33,16 @@ _RAW_ROLE = re.compile(
     r"^\.\.[ \t]{1,40}role::[ \t]{1,40}([\w:+.-]{1,60})\([ \t]{0,40}raw", re.MULTILINE
 )
 _TARGET = re.compile(r"(?<!\s)\s*+<[^<>]*>\Z")
+_OPTION = re.compile(r":[\w-]+:(?:\s|\Z)")
 _QUOTED_ROLES = frozenset({"ref", "doc", "term", "guilabel", "menuselection", "abbr", "numref"})
+# What they hold is no text of the page, or must not pass.
+_LEFT_OUT = frozenset({"toctree", "autosummary", "index", "image", "figure", "raw", "include"})
+_LISTINGS = frozenset(
+    {"code-block", "code-tab", "sourcecode", "prompt", "parsed-literal", "ipython", "doctest"}
+)
+_VERSION_NOTES = frozenset({"versionadded", "versionchanged", "versionremoved", "deprecated"})
+"""What they state of a version is known by their names alone."""
+_DEEPEST_DIRECTIVE = 4
 _LONGEST_LINE = 8000
 _SETTINGS = {
     "file_insertion_enabled": False,
@@ -37,37 +52,118 @@ _SETTINGS = {
     "report_level": 5,
     "syntax_highlight": "none",
     "line_length_limit": 2 * _LONGEST_LINE,
+    "embed_stylesheet": False,
+    "stylesheet_path": "",
 }
 
 
 def read(data: bytes, source: str) -> Page:
     """Return the page; raise `MissingExtraError` when docutils is not installed."""
     try:
-        from docutils.core import publish_doctree
+        from docutils.core import publish_from_doctree
     except ImportError as error:
         raise MissingExtraError(
             "reStructuredText needs the extra 'restructuredtext': install refdesk[restructuredtext]"
         ) from error
-    from knowledge.documents.markup.restructuredtext_blocks import blocks_of, find_web_links
-
-    def parse(markup: str) -> "nodes.document":
-        return publish_doctree(
-            markup, settings_overrides={**_SETTINGS, "warning_stream": io.StringIO()}
-        )
-
     text, warnings = decode(data)
     try:
-        tree = parse(_prepare(text))
-        blocks = tuple(blocks_of(tree, parse))
+        tree = _parse(_prepare(text))
+        _simplify(tree)
+        written = publish_from_doctree(tree, writer="html5", settings_overrides=_settings())
     except RecursionError as error:
         raise WrongFormatError("expected less nesting than found") from error
-    return Page(
-        source=source,
-        title=first_heading(blocks),
-        blocks=blocks,
-        links=tuple(find_web_links(tree)),
-        warnings=warnings,
+    page = html.read(written, source)
+    return replace(
+        page,
+        title=first_heading(page.blocks),
+        language=None,
+        warnings=(*warnings, *page.warnings),
     )
+
+
+def _settings() -> dict[str, object]:
+    return {**_SETTINGS, "warning_stream": io.StringIO()}
+
+
+def _parse(markup: str, depth: int = 0) -> "nodes.document":
+    """Return the tree of a text in which unknown directives are what they hold."""
+    from docutils import nodes
+    from docutils.core import publish_doctree
+
+    tree = publish_doctree(markup, settings_overrides=_settings())
+    for message in list(tree.findall(nodes.system_message)):
+        unread = next(iter(message.findall(nodes.literal_block)), None)
+        if unread is None or message.parent is None:
+            continue
+        is_directive = unread.astext().startswith(".. ")
+        held = _read_directive(unread.astext(), depth) if is_directive else [unread]
+        message.parent.replace(message, held)
+    return tree
+
+
+def _read_directive(markup: str, depth: int) -> "list[nodes.Node]":
+    """Return what an unknown directive holds: its argument and its body, read in its turn."""
+    first, _, rest = markup.partition("\n")
+    name, _, argument = (part.strip() for part in first[3:].partition("::"))
+    lines = textwrap.dedent(rest).split("\n")
+    body = "\n".join(dropwhile(_is_option, lines)).strip()
+    if name in _LISTINGS:
+        return [_write_code(_add_caption(argument, lines), body)]
+    if name in _LEFT_OUT or depth >= _DEEPEST_DIRECTIVE:
+        return []
+    if name in _VERSION_NOTES:
+        argument = f"{name} {argument}"
+    return list(_parse(f"{argument}\n\n{body}", depth + 1).children)
+
+
+def _is_option(line: str) -> bool:
+    return not line.strip() or _OPTION.match(line) is not None
+
+
+def _add_caption(info: str, lines: Sequence[str]) -> str:
+    """Return what stands behind a fence: its language, and the caption that its options state."""
+    options = takewhile(_is_option, lines)
+    stated = (line.partition(":caption:")[2].strip() for line in options)
+    caption = next(filter(None, stated), "").replace('"', "'")
+    return f'{info} title="{caption}"' if caption else info
+
+
+def _write_code(info: str, text: str) -> "nodes.raw":
+    from docutils import nodes
+
+    markup = f'<pre data-info="{escape(info)}">\n{escape(text)}</pre>'
+    return nodes.raw("", markup, format="html")
+
+
+def _simplify(tree: "nodes.document") -> None:
+    """Prepare a tree for the reader of HTML: code, boxes by their kinds, no marks of footnotes."""
+    from docutils import nodes
+
+    for code in list(tree.findall(nodes.FixedTextElement)):
+        names = (name for name in code["classes"] if name not in ("code", "highlight"))
+        if not isinstance(code, nodes.comment | nodes.raw):
+            code.parent.replace(code, _write_code(next(names, ""), code.astext()))
+    for span in tree.findall(nodes.literal):
+        span["classes"] = ["code"]
+    for mark in [*tree.findall(nodes.footnote_reference), *tree.findall(nodes.label)]:
+        mark.parent.remove(mark)
+    for box in list(tree.findall(nodes.Element)):
+        is_box = isinstance(box, nodes.Admonition) and not isinstance(box, nodes.admonition)
+        if is_box and box.parent is not None:
+            box.parent.replace(box, _head_by_kind(box))
+
+
+def _head_by_kind(box: "nodes.Element") -> "nodes.container":
+    """Return a box that states no title, headed by its kind, as readers see it."""
+    from docutils import nodes
+
+    kind = f"{type(box).__name__.capitalize()}:"
+    first = box.children[0] if box.children else None
+    if isinstance(first, nodes.paragraph):
+        first.insert(0, nodes.Text(f"{kind} "))
+    else:
+        box.insert(0, nodes.paragraph("", kind))
+    return nodes.container("", *box.children)
 
 
 def _prepare(text: str) -> str:

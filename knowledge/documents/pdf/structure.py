@@ -394,8 +394,11 @@ def _build(page: LaidOutPage, lines: Sequence[Line]) -> TextTable:
 def _belongs_to_row(
     rules: Sequence[DrawnRule], above: Line, line: Line, columns: Sequence[tuple[float, float]]
 ) -> bool:
-    """Return whether a line goes on with the row above it: no rule between, or no first cell."""
-    if rules and len(rules) > 1:
+    """Return whether a line goes on with the row above it: no rule between, or no first cell.
+
+    Rules at one height alone part the header from the rows, and not the rows from each other.
+    """
+    if len({round(rule.base) for rule in rules}) > 1:
         return not any(line.base + line.size * 0.3 < rule.base <= above.base for rule in rules)
     is_first_empty = _find_column(columns, line.segments[0]) != 0
     return is_first_empty and above.base - line.base < 1.5 * line.size

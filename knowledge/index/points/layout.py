@@ -29,6 +29,8 @@ GROUPS = "groups"
 NAME = "location_name"
 """The field with the name of the file, from which ids of documents are made."""
 KEEPS_NAME = "keeps_name"
+CHOSEN = "groups_chosen"
+"""The field of a document whose groups the owner chose; those of its source do not count."""
 MENTIONED = "mentioned"
 """The field of a chunk with the names that it mentions."""
 REFERENCES = "references"
@@ -78,7 +80,7 @@ POPULATIONS = {
 """The points that have a sparse vector, by a value of their payload."""
 LISTED = (
     "document", "title", "source", "root", "language", "chunks", "hash", "kind_of_page", "url",
-    GROUPS, VERSION, NAME, KEEPS_NAME,
+    GROUPS, VERSION, NAME, KEEPS_NAME, CHOSEN,
 )  # fmt: skip
 """The fields of a document's point that a list needs."""
 

@@ -10,6 +10,7 @@ from knowledge.index.calibration import Calibration, Calibrations
 from knowledge.index.listing import ListedDocument
 from knowledge.index.points.layout import (
     ADDRESSES,
+    CHOSEN,
     GROUPS,
     KEEPS_NAME,
     KEYWORDS,
@@ -112,6 +113,7 @@ def list_document(point: Point) -> ListedDocument:
         stated_version=payload.get(VERSION, ""),
         location_name=payload.get(NAME, ""),
         keeps_name=payload.get(KEEPS_NAME, False),
+        groups_chosen=payload.get(CHOSEN, False),
     )
 
 

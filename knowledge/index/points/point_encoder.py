@@ -18,6 +18,7 @@ from knowledge.index.points.layout import (
     ADDRESSES,
     CALLED,
     CENTRE,
+    CHOSEN,
     GROUPS,
     KEEPS_NAME,
     KEYWORDS,
@@ -252,6 +253,7 @@ def _document_payload(
         NAME: document.location_name,
         CALLED: list_called_names(document.title),
         **({KEEPS_NAME: True} if document.keeps_name else {}),
+        **({CHOSEN: True} if document.groups_chosen else {}),
         **_place(document),
     }
 

@@ -120,6 +120,18 @@ async def test_a_button_and_the_number_of_an_option_need_no_model(text: str) -> 
     assert (model.calls, library.requests, writes.understanding) == ([], [], None)
 
 
+async def test_the_model_is_shown_what_the_places_of_the_turn_stand_for() -> None:
+    pasted = f"```\n{'x' * 500}\n```"
+
+    _, model = await read_turn(
+        f"Does `send --now` need this? {pasted}", make_found("Does ⟦1⟧ need this? ⟦2⟧")
+    )
+
+    inputs = find_inputs(model)
+    assert inputs.text == "Does ⟦1⟧ need this? ⟦2⟧"
+    assert inputs.places == ("`send --now`", f"{pasted[:300]} [...]")
+
+
 async def test_the_model_is_shown_the_nearest_pages_and_then_their_sections() -> None:
     library = Library()
 

@@ -33,6 +33,16 @@ async def test_a_language_is_understood_in_many_spellings(spelling: str) -> None
     assert found.response == TEXTS.text("language_set", "de", language_name="Deutsch")
 
 
+@pytest.mark.parametrize(
+    "spelling", ["zh-Hant", "zh-TW", "zh_HK", "繁體中文", "繁体中文", "Traditional Chinese"]
+)
+async def test_traditional_chinese_can_be_chosen(spelling: str) -> None:
+    found = await obey("set_language", spelling)
+
+    assert found.remember_preferences == Preferences(language="zh-Hant", explicit=True)
+    assert found.response == TEXTS.text("language_set", "zh-Hant", language_name="繁體中文")
+
+
 async def test_a_language_without_fixed_texts_can_be_chosen() -> None:
     found = await obey("set_language", "sv")
 

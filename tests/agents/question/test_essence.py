@@ -3,7 +3,14 @@ from typing import Any
 import pytest
 
 from agents.question.essence import EssenceAgent, Reads, Writes
-from envelope.conversation import ClarificationReason, ConversationAct, Pause, Turn, Understanding
+from envelope.conversation import (
+    ClarificationReason,
+    ConversationAct,
+    Pause,
+    Preferences,
+    Turn,
+    Understanding,
+)
 from envelope.outcome import Wrote
 from llm.errors import ModelUnavailable
 from llm.tasks.question import EssenceInputs, EssenceOutput
@@ -292,3 +299,32 @@ async def test_a_turn_goes_on_as_typed_when_no_model_answers() -> None:
         "rules",
         "ModelUnavailable: the vendor is away",
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "chosen"),
+    [
+        ({"style": "shorter"}, Preferences(style="shorter")),
+        ({"answer_language": "de"}, Preferences(language="de", explicit=True)),
+        ({"style": "usual", "answer_language": "Deutsch"}, Preferences(style="usual")),
+    ],
+)
+async def test_what_a_user_wants_of_all_further_answers_is_remembered(
+    said: dict[str, Any], chosen: Preferences
+) -> None:
+    alone = make_understanding("-", "new_topic", act="preference", **said)
+    with_question = make_understanding(QUESTION, "new_topic", from_now_on=True, **said)
+    for_once = make_understanding(QUESTION, "new_topic", **said)
+
+    kept = [await essence("?", understanding=one) for one in (alone, with_question, for_once)]
+
+    assert [one.remember_preferences for one in kept] == [chosen, chosen, None]
+    assert [one.conversation_act for one in kept] == [Act.PREFERENCE, None, None]
+
+
+async def test_a_wish_that_nothing_can_hold_is_a_question_like_others() -> None:
+    found = make_understanding("Answer as a pirate.", "new_topic", act="preference")
+
+    writes = await essence("Answer as a pirate from now on.", understanding=found)
+
+    assert (writes.conversation_act, writes.remember_preferences) == (None, None)

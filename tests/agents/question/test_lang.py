@@ -24,7 +24,7 @@ async def test_an_explicit_choice_wins_over_what_the_text_is_in() -> None:
 
     found = await detect(Reads(text="How do I add a new user?", preferences=chosen))
 
-    assert found == Writes(language="fr", confidence=1.0)
+    assert found == Writes(language="fr", texts_language="fr", confidence=1.0)
 
 
 async def test_the_language_of_a_requested_review_wins_over_that_of_its_titles() -> None:
@@ -33,7 +33,7 @@ async def test_the_language_of_a_requested_review_wins_over_that_of_its_titles()
 
     found = await detect(Reads(text=titles, review=review))
 
-    assert found == Writes(language="cs", confidence=1.0)
+    assert found == Writes(language="cs", texts_language="cs", confidence=1.0)
 
 
 async def test_a_stored_language_that_nobody_chose_gives_way_to_a_clear_text() -> None:
@@ -66,6 +66,46 @@ async def test_the_languages_noted_with_the_turns_count_and_not_their_texts() ->
     noted = (Turn(speaker="user", text="Status?", language="uk"),)
 
     assert (await detect(Reads(text="Про запас", history=noted))).language == "uk"
+
+
+@pytest.mark.parametrize(
+    ("text", "texts_language"),
+    [
+        ("如何設定伺服器的備份？", "zh-Hant"),
+        ("請問特休假有幾天？", "zh-Hant"),
+        ("如何设置服务器的备份？", "zh"),
+        ("年假多少天？", "zh"),
+    ],
+)
+async def test_chinese_is_compared_as_one_language_and_answered_in_the_script_of_the_user(
+    text: str, texts_language: str
+) -> None:
+    found = await detect(Reads(text=text))
+
+    assert (found.language, found.texts_language) == ("zh", texts_language)
+
+
+TRADITIONAL = Turn(speaker="user", text="如何設定伺服器的備份？", language="zh")
+
+
+@pytest.mark.parametrize(
+    ("reads", "default_language"),
+    [
+        (Reads(text="好的", history=(TRADITIONAL,)), "en"),
+        (Reads(text="年假多少天？", preferences=Preferences(language="zh-Hant")), "en"),
+        (Reads(text="年假多少天？"), "zh-TW"),
+        (
+            Reads(text="年假有几天？", preferences=Preferences(language="zh-Hant", explicit=True)),
+            "en",
+        ),
+    ],
+)
+async def test_a_text_in_both_scripts_keeps_that_of_the_conversation_the_user_or_the_desk(
+    reads: Reads, default_language: str
+) -> None:
+    found = await detect(reads, default_language=default_language)
+
+    assert (found.language, found.texts_language) == ("zh", "zh-Hant")
 
 
 @pytest.mark.parametrize("text", ["", "🙂", "/var/log/messages", "https://example.org/x", "\ud83d"])

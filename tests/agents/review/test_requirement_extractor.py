@@ -3,6 +3,7 @@
 import pytest
 
 from agents.review.requirement_extractor import (
+    INTRODUCTION,
     UNREAD,
     list_unaccounted,
     list_units_as_requirements,
@@ -121,3 +122,14 @@ def test_without_a_model_every_unit_with_text_is_listed_in_its_order() -> None:
     assert [one.quotation for one in found.requirements] == [one.text for one in UNITS[:3]]
     assert [one.id for one in found.requirements] == ["REQ-001", "REQ-002", "REQ-003"]
     assert {(one.kind, one.severity) for one in found.requirements} == {("unit", "unjudged")}
+
+
+def test_without_a_model_the_introduction_of_a_law_is_accounted_for_and_no_requirement() -> None:
+    introduction = RuleUnit("law", "law#u0", "This law protects the cold chain.")
+
+    found = list_units_as_requirements([introduction, *UNITS])
+    of_two_files = list_units_as_requirements([RuleUnit("a", "a#u1", "Cool it."), *UNITS])
+
+    assert [one.quotation for one in found.requirements] == [one.text for one in UNITS[:3]]
+    assert (found.units[0].unit_id, found.units[0].reason) == ("law#u0", INTRODUCTION)
+    assert of_two_files.requirements[0].quotation == "Cool it."

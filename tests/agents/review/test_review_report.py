@@ -299,6 +299,19 @@ def test_only_quotations_of_a_report_are_in_another_language(
     assert [one for one in words if "[" not in one] == []
 
 
+def test_classes_shares_pages_and_numbers_are_written_as_the_reader_writes_them(
+    law: list[RuleUnit], faulty: list[RuleUnit]
+) -> None:
+    printed = lay_out(make_report(law, faulty, language="de"))
+    text = render_markdown(printed)
+
+    assert "Contract – Art: Vertrag" in text
+    assert "Sicherheit: 0,90" in text
+    assert ", S. 7" in text
+    assert "Zahlen: Dokument „14 days“ \\> Regel „48 hours“" in text
+    assert not {"0.90", "p. 7", "rule"} & set(re.findall(r"\b(?:0\.90|p\. 7|rule)\b", text))
+
+
 def test_each_recommendation_is_there_once_with_its_place(report: ReviewReport) -> None:
     items = lay_out(report).parts[5].items
 

@@ -119,6 +119,8 @@ async def test_an_answer_with_a_fault_is_written_once_more_and_then_loses_the_bl
     assert parse_unsupported(first.quality_analysis) == ("Rules are free",)
     assert "because: no source says it" in first.quality_analysis
     assert first.response == second.response == f"{GOOD}\n\n<left_out in en>"
+    assert first.judged_answer is not None
+    assert first.judged_answer.text == answer
 
 
 async def test_of_a_table_only_the_cell_goes_that_the_judge_names() -> None:

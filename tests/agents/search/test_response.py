@@ -11,7 +11,7 @@ from config.texts import load_texts
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import Wrote
 from envelope.run import OUTSIDE, Run
-from envelope.sources import AnswerDraft, SourceReference, SourceUsed
+from envelope.sources import AnswerDraft, SourceReference, SourceUsed, WrittenAnswer
 from llm.errors import (
     BudgetExhausted,
     ChainExhausted,
@@ -468,14 +468,16 @@ async def test_a_heading_without_content_is_left_out_and_one_with_content_stays(
     assert writes.response == "# Rules\n\n## Limits\n\nUp to 8. [1]"
 
 
-async def test_after_a_complaint_the_model_sees_its_earlier_answer_under_todays_numbers() -> None:
+async def test_after_a_complaint_the_model_sees_its_whole_answer_under_todays_numbers() -> None:
     analysis = write_complaints("", [Complaint("Rules are free.", "no source says so")], [])
     earlier = SourceUsed(number=1, chunk_id="page#3", title="Rules")
     changes = {
         "attempt": 1,
         "quality_analysis": analysis,
         "response": "Sent monthly. [1]\n\n<left_out in en>",
-        "sources_used": (earlier,),
+        "judged_answer": WrittenAnswer(
+            text="Rules are free. Sent monthly. [1]", sources_used=(earlier,)
+        ),
     }
     model = ScriptedModel([make_output("Up to 8. [1]")])
 
@@ -483,7 +485,7 @@ async def test_after_a_complaint_the_model_sees_its_earlier_answer_under_todays_
 
     inputs = model.calls[0].inputs
     assert isinstance(inputs, RespondInputs)
-    assert inputs.earlier == "Sent monthly. [3]"
+    assert inputs.earlier == "Rules are free. Sent monthly. [3]"
     assert "because: no source says so" in inputs.analysis
 
 

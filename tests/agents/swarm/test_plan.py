@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from agents.swarm.plan import PlanAgent, Reads
+from agents.swarm.swarm_plan import SwarmPlan
 from envelope.conversation import Turn
 from envelope.outcome import Wrote
 from knowledge.index.listing import ListedDocument
@@ -71,3 +72,32 @@ async def test_the_routing_of_a_plan_says_what_was_decided_and_why() -> None:
     assert (routing["action"], routing["reasoning"]) == ("orchestrate", "two plans")
     assert (routing["confidence"], routing["complexity_estimate"]) == (0.8, 0.4)
     assert (routing["topic_change_detected"], routing["should_seek_approval"]) == (False, False)
+
+
+@pytest.mark.parametrize("planned_before", [False, True])
+async def test_a_plan_that_cannot_run_is_sent_back_once_with_its_problems(
+    planned_before: bool,
+) -> None:
+    wrong = make_plan("wizard")
+    model = ScriptedModel({"plan_swarm": [wrong, make_plan("research")]})
+    before = SwarmPlan(question="Compare plans", strategy="intelligent", workers=())
+    known = before.model_dump(mode="json") if planned_before else {}
+
+    outcome = await make_agent(model).work(
+        Reads(
+            canonical_question="Compare plans",
+            swarm_plan=known,
+            quality_analysis="the price" if known else "",
+        )
+    )
+
+    assert isinstance(outcome, Wrote)
+    [_, repeated] = [call.inputs for call in model.calls]
+    assert isinstance(repeated, PlanSwarmInputs)
+    assert repeated.problems[:-1] == (("the price",) if known else ())
+    assert "found 'wizard'" in repeated.problems[-1]
+
+
+def make_plan(role: str) -> PlanSwarmOutput:
+    worker = PlannedWorker(role=role, objective="What does plan B cost?")
+    return PlanSwarmOutput(action="orchestrate", complexity=0.4, workers=(worker,))

@@ -7,7 +7,14 @@ import pytest
 
 from agents.tool_loop.reason import PlanLimits, Reads, ReasonAgent, Writes
 from envelope.outcome import GaveUp, Wrote
-from envelope.tool_loop import AnswerAssessment, Intent, LoopEnd, Strategy
+from envelope.sources import WrittenAnswer
+from envelope.tool_loop import (
+    AnswerAssessment,
+    Intent,
+    KeptAnswer,
+    LoopEnd,
+    Strategy,
+)
 from knowledge.index.listing import ListedDocument
 from llm.errors import ModelUnavailable
 from llm.port import ModelMessage, ToolChoice, ToolConversation, ToolUse
@@ -26,6 +33,25 @@ ASSESSED = AnswerAssessment(
     round=1,
     assessed_by="rules",
 )
+KEPT = KeptAnswer(
+    response="The fee is 3.",
+    sources_used=(),
+    source_references=(),
+    search_context="",
+    quality=4,
+)
+
+
+def make_judged(text: str) -> dict[str, Any]:
+    """Return what is known after the judge has read an answer that the loop found incomplete."""
+    judged = WrittenAnswer(text=text, sources_used=())
+    return {
+        "response": "The fee is 3.",
+        "assessment": ASSESSED,
+        "kept_answer": KEPT,
+        "quality_analysis": "more",
+        "judged_answer": judged,
+    }
 
 
 async def list_versions(_groups: Sequence[str]) -> Sequence[str]:
@@ -207,6 +233,8 @@ async def test_a_round_has_at_most_so_many_calls(catalog: ToolCatalog) -> None:
         ({}, LoopEnd.UNANSWERED),
         ({"response": "The fee is 3.", "assessment": ASSESSED}, LoopEnd.ANSWERED),
         ({"response": "The fee is 3.", "quality_analysis": "more"}, LoopEnd.JUDGED),
+        (make_judged("The fee is 3."), LoopEnd.JUDGED),
+        (make_judged("The fee is 4."), LoopEnd.ANSWERED),
     ],
 )
 async def test_a_round_without_new_calls_says_how_far_the_answer_is(

@@ -1,10 +1,13 @@
 """Sources have a schedule and a state, which `refdesk sources` shows and changes."""
 
+import asyncio
+import json
 import time
 from pathlib import Path
 
 import pytest
 
+from deploy.assembly.runtime import connect_runtime
 from deploy.assembly.source_registry import (
     RegisteredSource,
     SourceRegistry,
@@ -15,6 +18,8 @@ from deploy.assembly.source_registry import (
 from deploy.cli.main import main
 from deploy.errors import CommandError
 from knowledge.ingestion_report import IngestionResult
+from memory.webhook_queue import RedisWebhookQueue
+from tests.deploy.test_webhooks import ENDPOINT
 from tests.support.app_harness import settings_of
 
 
@@ -59,6 +64,34 @@ def test_a_source_that_cannot_be_reached_keeps_the_reason(
     assert "documents that could not be read: 1; their previous versions stay:\n  - " in out
     shown = out.partition("previous versions stay:")[2].split("\n")
     assert max(map(len, shown)) <= 80
+
+
+@pytest.mark.parametrize("action", [["ingest"], ["sources", "add"]])
+def test_an_address_with_credentials_of_the_machine_becomes_no_source(
+    data: Path, action: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*action, "http://169.254.169.254/latest/"]) == 1
+
+    assert "found 169.254.169.254 at one where machines keep" in capsys.readouterr().err
+    assert SourceRegistry(settings_of(data)).list_own() == []
+
+
+@pytest.mark.redis
+def test_a_sync_that_fails_is_told_to_the_webhooks(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEBHOOKS", json.dumps({"crm": ENDPOINT}))
+    main(["sources", "add", "webdav://127.0.0.1:9/dav"])
+    main(["sources", "sync"])
+
+    async def read_told() -> list[str]:
+        async with connect_runtime(settings_of(data)) as runtime:
+            client = runtime.endpoint.client()
+            told = await RedisWebhookQueue(client).claim(count=5, lease_seconds=60)
+            await client.aclose()
+            return [f"{one.kind} {one.data['source']}" for one in told]
+
+    assert asyncio.run(read_told()) == ["source.failed webdav://127.0.0.1:9/dav"]
 
 
 def test_an_ingestion_keeps_the_schedule_of_its_source(data: Path) -> None:

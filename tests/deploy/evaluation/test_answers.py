@@ -1,6 +1,7 @@
 """Golden questions go through the whole desk, and every answer is measured."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,10 @@ from deploy.assembly.knowledge import open_knowledge
 from deploy.cli.main import main
 from deploy.cli.printing import WIDTH, columns
 from deploy.errors import CommandError
-from deploy.evaluation.answers import (
-    AnswersPlan,
-    AnswersResult,
-    load_kept_prompt,
-    run_answers,
-    run_prompt_again,
-    write_run,
-)
+from deploy.evaluation.answers import AnswersPlan, run_answers
 from deploy.evaluation.desk_run import Variant
 from deploy.evaluation.golden import GoldenCase
-from deploy.evaluation.questions import UnknownFormatError
-from deploy.evaluation.summaries import summarize
+from deploy.evaluation.summaries import MeasuredVariant, summarize
 from llm.tasks.search import JudgeOutput, RespondOutput
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.app_harness import settings_of
@@ -111,19 +104,25 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_elsewhere")
-def test_every_answer_gets_its_verdict_on_a_page_in_a_folder_and_in_80_columns(
+def test_every_answer_gets_its_verdict_on_a_page_and_in_80_columns(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page, kept = tmp_path / "page.html", tmp_path / "kept"
+    page = tmp_path / "page.html"
 
-    status = main(
-        ("evaluate", "answers", "--data", str(data), "--page", str(page), "--output", str(kept))
-    )
+    status = main(("evaluate", "answers", "--data", str(data), "--page", str(page)))
 
     said = capsys.readouterr()
-    rows = [json.loads(line) for line in (kept / "answers.jsonl").read_text("utf-8").splitlines()]
     assert status == 0
-    assert {row["id"]: row["verdict"] for row in rows} == {
+    assert max(columns(line) for line in said.out.splitlines()) <= WIDTH
+    assert "3/7" in said.out
+    assert "as configured: question 7 of 7" in said.err
+    html = page.read_text("utf-8")
+    assert html.index("refused-by-mistake: ") < html.index("missed: ") < html.index("limit: ")
+    assert "<script" not in html
+    verdicts = dict(
+        re.findall(r"<h2>([a-z-]+): .*?class=\"verdict\">([a-z ]+?)(?: \(|;|<)", html, re.DOTALL)
+    )
+    assert verdicts == {
         "limit": "useful",
         "missed": "incomplete",
         "forbidden": "contains a forbidden text",
@@ -132,14 +131,6 @@ def test_every_answer_gets_its_verdict_on_a_page_in_a_folder_and_in_80_columns(
         "refused-by-mistake": "wrong refusal",
         "follow-up": "useful",
     }
-    assert max(columns(line) for line in said.out.splitlines()) <= WIDTH
-    assert "3/7" in said.out
-    assert "as configured: question 7 of 7" in said.err
-    html = page.read_text("utf-8")
-    assert html.index("refused-by-mistake: ") < html.index("missed: ") < html.index("limit: ")
-    assert "<script" not in html
-    assert json.loads((kept / "summary.json").read_text("utf-8"))[0]["useful"] == 3
-    assert (kept / "prompts.jsonl").read_text() == ""  # the rules read no prompt
 
 
 @pytest.mark.usefixtures("_elsewhere")
@@ -151,7 +142,7 @@ def test_one_question_can_be_run_again_alone(
     [figures] = json.loads(capsys.readouterr().out)
     [answer] = figures["answers"]
     assert (figures["questions"], answer["id"], answer["verdict"]) == (1, "limit", "useful")
-    assert (answer["sentences"], answer["citation_recall"]) == ([], None)  # passages claim nothing
+    assert (answer["sentences"], answer["cited"]) == ([], None)  # passages claim nothing
     assert not (tmp_path / "desk").exists()  # the desk's own data is not touched
 
 
@@ -159,8 +150,7 @@ def test_one_question_can_be_run_again_alone(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--page", "page.pdf"), "expected a page .html or .md at --page, found 'page.pdf'"),
-        (("--output", "."), "expected a new or an empty folder at --output, found '.'"),
+        (("--page", "page.pdf"), "expected a page .html at --page, found 'page.pdf'"),
         (("--prompts", "."), "--prompts needs a model, found only offline"),
         (("--only", "nobody"), "expected ids of golden questions (limit, missed"),
         (("--model", "offline", "--model", "gpt-5@nowhere"), "found 'gpt-5@nowhere'"),
@@ -215,7 +205,7 @@ def server_settings(server: ModelServer, folder: Path) -> Settings:
     )
 
 
-async def run(settings: Settings, data: Path, **changes: Any) -> AnswersResult:
+async def run(settings: Settings, data: Path, **changes: Any) -> tuple[MeasuredVariant, ...]:
     plan = AnswersPlan(
         **{
             "cases": (LIMIT,),
@@ -227,38 +217,29 @@ async def run(settings: Settings, data: Path, **changes: Any) -> AnswersResult:
     return await run_answers(settings, plan, lambda _line: None)
 
 
-async def test_prompts_are_compared_and_kept_by_the_hash_of_each_call(
-    data: Path, tmp_path: Path
-) -> None:
+async def test_folders_of_prompts_are_compared(data: Path, tmp_path: Path) -> None:
     own = tmp_path / "short"
     own.mkdir()
     (own / "respond.txt").write_text("Be short.\n---\n{{ question | data('question') }}\n")
     async with running_server() as server:
         for text in ("The API takes 50 requests per second. [1]", "It is 50 per second. [1]"):
             server.will_send(WIRE.answer(respond(text).model_dump_json()))
-        result = await run(
+        usual, short = await run(
             server_settings(server, tmp_path / "desk"),
             data,
             variants=(Variant(), Variant(prompts=own)),
         )
 
-    usual, short = result.variants
     sent = [WIRE.said(request) for request in server.received]
     assert (usual.name, short.name) == ("as configured", "as configured + short")
     assert sent[1][0] == ("system", "Be short.")
     assert [measure.missing[0] for measure in short.measures] == ["50 requests per second"]
-    for prompts, variant, (system, user) in zip(
-        (run.prompts for run in result.runs), result.variants, sent, strict=True
-    ):
-        [asked] = [one.asked for one in variant.measures]
-        [kept] = [one for one in prompts if one.hash in asked.totals.prompt_hashes]
-        assert (("system", kept.system), ("user", kept.user)) == (system, user)
     figures = summarize(usual)
     assert (figures["calls"], figures["input_tokens"], figures["output_tokens"]) == (1, 100, 20)
     assert figures["unknown_costs"] == 1  # nobody knows the prices of a server of one's own
 
 
-async def test_a_judge_that_was_never_measured_is_shown_and_decides_nothing(
+async def test_a_judge_says_which_sentences_and_statements_the_answer_supports(
     data: Path, tmp_path: Path
 ) -> None:
     async with running_server() as server:
@@ -266,64 +247,23 @@ async def test_a_judge_that_was_never_measured_is_shown_and_decides_nothing(
         server.will_send(
             WIRE.answer(respond(text).model_dump_json()),
             WIRE.answer(judgement(False).model_dump_json()),
+            WIRE.answer(judgement(True).model_dump_json()),
         )
-        result = await run(server_settings(server, tmp_path / "desk"), data, judge=MODEL)
+        [variant] = await run(server_settings(server, tmp_path / "desk"), data, judge=MODEL)
 
-    [measure] = result.variants[0].measures
+    [measure] = variant.measures
     [sentence] = measure.sentences
-    assert (sentence.supported, sentence.judged) == (True, False)
-    assert (measure.support, measure.judged_support) == (1.0, 0.0)
-    assert measure.missing == ("every key of an account counts towards it",)
-    assert "has not been measured against people" in result.notes[0]
-    assert "refdesk evaluate grounding" in result.notes[0]
-
-
-async def test_a_kept_prompt_is_sent_again_word_for_word(data: Path, tmp_path: Path) -> None:
-    kept = tmp_path / "kept"
-    async with running_server() as server:
-        settings = server_settings(server, tmp_path / "desk")
-        first_text = "An account may make 50 requests per second to the API. [1]"
-        for text in (first_text, "It is 50 per second. [1]"):
-            server.will_send(WIRE.answer(respond(text).model_dump_json()))
-        result = await run(settings, data)
-        write_run(kept, result.runs, result.variants)
-        answer = json.loads((kept / "answers.jsonl").read_text("utf-8"))
-        again = await run_prompt_again(settings, kept, answer["prompts"][0][:8], None)
-
-    first, second = server.received
-    assert WIRE.said(first) == WIRE.said(second)
-    assert again["output"] == respond("It is 50 per second. [1]").model_dump(mode="json")
-    assert (again["task"], again["model"], again["input_tokens"]) == ("respond", MODEL, 100)
-
-
-def test_a_prompt_that_nobody_kept_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnknownFormatError, match="of a run in"):
-        load_kept_prompt(tmp_path, "abc")
-    lines = [
-        {"hash": name, "task": "../respond", "system": "", "user": ""} for name in ("ab", "ac")
-    ]
-    text = "".join(f"{json.dumps(line)}\n" for line in lines)
-    (tmp_path / "prompts.jsonl").write_text(text, encoding="utf-8")
-
-    for unclear in ("a", "x", ""):
-        with pytest.raises(UnknownFormatError, match="expected the hash of one prompt"):
-            load_kept_prompt(tmp_path, unclear)
-
-
-async def test_a_kept_prompt_of_no_task_is_not_looked_for_as_a_file(tmp_path: Path) -> None:
-    line = {"hash": "ab", "task": "../respond", "system": "", "user": ""}
-    (tmp_path / "prompts.jsonl").write_text(json.dumps(line), encoding="utf-8")
-
-    with pytest.raises(CommandError, match=r"expected the prompt of translate, .* found that of"):
-        await run_prompt_again(settings_of(tmp_path / "desk"), tmp_path, "ab", MODEL)
+    assert (sentence.supported, sentence.reason) == (False, "as the judge says")
+    assert (measure.cited, measure.support) == (1.0, 0.0)
+    assert measure.missing == ()
 
 
 async def test_without_other_documents_the_desks_own_are_asked(library: Path, data: Path) -> None:
     case = GoldenCase("rules", "How do I configure SMS routing rules?", must_say=(("New rule",),))
 
-    result = await run(settings_of(library), data, cases=(case,), documents=())
+    [variant] = await run(settings_of(library), data, cases=(case,), documents=())
 
-    [measure] = result.variants[0].measures
+    [measure] = variant.measures
     assert (measure.verdict, measure.support) == ("useful", None)
 
 

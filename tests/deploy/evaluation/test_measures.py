@@ -12,13 +12,18 @@ from deploy.errors import CommandError
 from deploy.evaluation.desk_run import AskedCase, CallTotals
 from deploy.evaluation.golden import GoldenCase
 from deploy.evaluation.measures import AnswerMeasure, is_page, measure_answer
+from deploy.evaluation.sentences import says, split_covered
 from deploy.evaluation.summaries import MeasuredVariant, summarize
 from llm.errors import ModelUnavailable
 from llm.tasks.search import JudgeOutput
 from tests.support.scripted_model import ScriptedModel
 
 LIMIT, KEYS = "An account may make 50 requests per second.", "All keys share the limit."
+
+
 EVIDENCE = {1: f"API limits\n{LIMIT}", 2: f"API keys\n{KEYS}"}
+
+
 CASE = GoldenCase(id="limit", question="How many requests?", must_say=(("50 requests",),))
 
 
@@ -46,33 +51,14 @@ def judgement(*supported: bool) -> JudgeOutput:
     )
 
 
-async def test_a_sentence_is_supported_by_what_it_cites_and_by_nothing_else() -> None:
-    measure = await measure_answer(make_asked_case(f"{LIMIT} [1] {KEYS} [1]"))
-
-    assert [sentence.supported for sentence in measure.sentences] == [True, False]
-    assert (measure.support, measure.recall) == (0.5, 0.5)
-
-
-async def test_an_invented_sentence_without_a_citation_lowers_the_recall_alone() -> None:
+async def test_a_sentence_that_cites_no_source_of_the_answer_cites_nothing() -> None:
     measure = await measure_answer(
-        make_asked_case(f"{LIMIT} [1]\n\nMore requests cost 20 euros each.")
+        make_asked_case(f"{LIMIT} [1]\n\nMore requests cost 20 euros each.\n\n{KEYS} [7]")
     )
 
-    assert (measure.support, measure.recall, measure.precision) == (1.0, 0.5, 1.0)
-
-
-async def test_a_citation_that_supports_nothing_lowers_the_precision() -> None:
-    measure = await measure_answer(make_asked_case(f"{LIMIT} [1][2]"))
-
-    assert (measure.support, measure.precision) == (1.0, 0.5)
-    assert measure.sentences[0].precise == (1,)
-
-
-async def test_a_citation_of_an_unknown_source_supports_nothing() -> None:
-    measure = await measure_answer(make_asked_case(f"{LIMIT} [7]"))
-
-    [sentence] = measure.sentences
-    assert (sentence.supported, sentence.reason) == (False, "the text of source 7 is unknown")
+    assert [sentence.cites for sentence in measure.sentences] == [(1,), (), ()]
+    assert measure.cited == pytest.approx(1 / 3)
+    assert measure.support is None
 
 
 @pytest.mark.parametrize(
@@ -125,26 +111,25 @@ def test_a_page_is_named_by_the_last_parts_of_its_path(place: str, page: str, fo
     assert is_page(place, page) is found
 
 
-async def test_a_believed_judge_finds_a_statement_in_other_words() -> None:
+async def test_a_judge_finds_a_statement_in_other_words() -> None:
     case = GoldenCase("x", "How many?", must_say=(("fifty calls may be made",),))
     asked = make_asked_case(f"{LIMIT} [1]", case)
 
-    doubted, believed = [
-        await measure_answer(
-            asked, ScriptedModel([judgement(True), judgement(True)]), believed=believed
-        )
-        for believed in (False, True)
-    ]
+    alone = await measure_answer(asked)
+    judged = await measure_answer(asked, ScriptedModel([judgement(True), judgement(True)]))
 
-    assert (doubted.verdict, believed.verdict) == ("incomplete", "useful")
+    assert (alone.verdict, judged.verdict) == ("incomplete", "useful")
 
 
-async def test_a_judge_has_its_own_opinion_on_each_sentence() -> None:
-    judge = ScriptedModel([judgement(True, False)])
+async def test_a_sentence_that_cites_nothing_is_not_supported_whatever_the_judge_says() -> None:
+    judge = ScriptedModel([judgement(True, True, False)])
 
-    measure = await measure_answer(make_asked_case(f"{LIMIT} [1] {KEYS} [2]"), judge)
+    measure = await measure_answer(
+        make_asked_case(f"{LIMIT} [1]\n\nIt is free of charge.\n\n{KEYS} [2]"), judge
+    )
 
-    assert (measure.support, measure.judged_support) == (1.0, 0.5)
+    assert [sentence.supported for sentence in measure.sentences] == [True, False, False]
+    assert measure.sentences[1].reason == "it cites nothing"
 
 
 async def test_a_judge_that_fails_or_forgets_a_sentence_has_no_opinion() -> None:
@@ -154,8 +139,8 @@ async def test_a_judge_that_fails_or_forgets_a_sentence_has_no_opinion() -> None
     first = await measure_answer(make_asked_case(f"{LIMIT} [1]"), failed)
     second = await measure_answer(make_asked_case(f"{LIMIT} [1] {KEYS} [2]"), forgetful)
 
-    assert first.judged_support is None
-    assert [sentence.judged for sentence in second.sentences] == [True, None]
+    assert first.support is None
+    assert [sentence.supported for sentence in second.sentences] == [True, None]
 
 
 async def measures() -> tuple[AnswerMeasure, ...]:
@@ -184,9 +169,8 @@ async def test_the_worst_answers_come_first() -> None:
     assert summarize(variant)["verdicts"] == {"useful": 1, "incomplete": 1, "wrong refusal": 1}
 
 
-@pytest.mark.parametrize("name", ["page.html", "page.md"])
-async def test_a_page_shows_what_others_wrote_as_text(name: str) -> None:
-    hostile = "```\n</pre><script>alert(1)</script> ``` ![x](http://evil.example)\u202e"
+async def test_a_page_shows_what_others_wrote_as_text() -> None:
+    hostile = "</pre><script>alert(1)</script> ![x](http://evil.example)\u202e"
     case = GoldenCase(id="x", question=hostile, must_say=((hostile,),), turns=(hostile,))
     evidence = {1: f"{hostile}\n{LIMIT}"}
     asked = AskedCase(
@@ -194,35 +178,16 @@ async def test_a_page_shows_what_others_wrote_as_text(name: str) -> None:
     )
     variant = MeasuredVariant(hostile, (await measure_answer(asked),))
 
-    page = make_page(Path(name), [variant], (hostile,))
+    page = make_page([variant])
 
     assert "\u202e" not in page
-    if name == "page.html":
-        assert re.findall(r"<(?:script|img|a|link|iframe)\b", page) == []
-        assert "default-src &#x27;none&#x27;" in page
-    else:
-        assert outside_of_fences(page).strip().splitlines()[0] == "# Answers, the worst first"
-        assert "script" not in outside_of_fences(page)
-        assert "evil" not in outside_of_fences(page)
+    assert re.findall(r"<(?:script|img|a|link|iframe)\b", page) == []
+    assert "default-src &#x27;none&#x27;" in page
 
 
-def outside_of_fences(page: str) -> str:
-    """What a reader of Markdown takes for Markdown."""
-    fence, outside = "", []
-    for line in page.splitlines():
-        run = re.match(r"`{3,}", line)
-        if not fence and run:
-            fence = run[0]
-        elif fence and re.fullmatch(rf"{fence}`*\s*", line):
-            fence = ""
-        elif not fence:
-            outside.append(line)
-    return "\n".join(outside)
-
-
-def test_a_page_is_html_or_markdown_in_a_folder_that_exists(tmp_path: Path) -> None:
-    check_page_path(tmp_path / "page.md")
-    for path in (tmp_path / "page.txt", tmp_path / "nowhere" / "page.md"):
+def test_a_page_is_html_in_a_folder_that_exists(tmp_path: Path) -> None:
+    check_page_path(tmp_path / "page.html")
+    for path in (tmp_path / "page.txt", tmp_path / "nowhere" / "page.html"):
         with pytest.raises(CommandError, match="expected a "):
             check_page_path(path)
 
@@ -232,4 +197,68 @@ async def test_passages_of_the_search_claim_nothing_and_are_measured_by_what_the
 
     measure = await measure_answer(make_asked_case(LIMIT, case, answered_by="search"))
 
-    assert (measure.verdict, measure.sentences, measure.support) == ("useful", (), None)
+    assert (measure.verdict, measure.sentences, measure.cited) == ("useful", (), None)
+
+
+def covers(answer: str, language: str = "en") -> list[tuple[int, ...]]:
+    return [sentence.cites for sentence in split_covered(answer, language)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "cites"),
+    [
+        ("It is fast. It is small. [2]", [(2,), (2,)]),
+        ("It is fast. [1] It is small.", [(1,), ()]),
+        ("It is fast.\n\nIt is small. [1]", [(), (1,)]),
+        ("Do this:\n\n1. Open it.\n2. Close it. [3]", [(3,), (3,)]),
+        ("Run this. [1]\n\n```\nmake it\n```", [(1,), (1,)]),
+        ("```\nmake it\n```\n\n[2]", [(2,)]),
+        ("| a | b |\n|---|---|\n| 1 | 2 |\n\n[1][2]", [(1, 2)]),
+        ("Yes.\n\nIt is so. [1]", [(1,)]),
+        ("# A heading\n\nIt is so. [1]", [(1,)]),
+    ],
+)
+def test_a_citation_covers_what_it_stands_under(answer: str, cites: list[tuple[int, ...]]) -> None:
+    assert covers(answer) == cites
+
+
+def test_what_the_desk_itself_says_about_an_answer_needs_no_source() -> None:
+    assert covers("I assume that you mean: the console\n\nIt is so. [1]") == [(1,)]
+    assert covers("Ich nehme an, dass es so ist.\n\nSo ist es. [1]", "de") == [(), (1,)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "statement"),
+    [
+        ("An account may make **50 requests**\nper second. [1]", ("50 requests per second",)),
+        ("It is valid for seven days.", ("7 days", "seven days")),
+        ("Set `must_say` to *True*.", ("must_say to true",)),
+        ("Up to 1,000 rows.", ("1000 rows",)),
+        ("It costs 0.004 EUR.", ("0.004 EUR",)),
+        ("From 21:00\u201308:00 it waits.", ("21:00-08:00",)),
+        ("条件は8個までです。", ("8個",)),
+        ("It is 7[1] days.", ("7 days",)),
+    ],
+)
+def test_a_statement_is_found(answer: str, statement: tuple[str, ...]) -> None:
+    assert says(answer, statement)
+
+
+@pytest.mark.parametrize(
+    ("answer", "statement"),
+    [
+        ("150 requests", ("50",)),
+        ("50.5 requests", ("50",)),
+        ("3.50 EUR", ("50",)),
+        ("Nothing is known.", ("no", "not")),
+        ("extra_forbidden", ("forbid",)),
+        ("my_alias", ("alias",)),
+        ("It is in source [7].", ("7",)),
+        ("", ("anything",)),
+        ("anything", ("**",)),
+    ],
+)
+def test_a_part_of_a_word_or_a_number_is_no_statement(
+    answer: str, statement: tuple[str, ...]
+) -> None:
+    assert not says(answer, statement)

@@ -1,22 +1,33 @@
 """The whole product works for users of Redis who may do nothing that harms the server."""
 
 import ast
+import asyncio
 import re
+import ssl
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 from pydantic import SecretStr
 from redis.asyncio import Redis
 from redis.exceptions import AuthenticationError, NoPermissionError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from broker.embedded_redis import Endpoint
-from deploy.assembly.gateways.http_gateway import StoredConversations, StoredKeys, StoredRates
+from broker.errors import BrokerUnavailableError
 from deploy.assembly.knowledge import Knowledge
 from deploy.assembly.recording import Records, recording
-from deploy.assembly.runtime import ROLES, connect_runtime, desk, run_maintenance, run_workers
+from deploy.assembly.runtime import (
+    ROLES,
+    connect_broker,
+    connect_runtime,
+    desk,
+    run_maintenance,
+    run_workers,
+)
 from deploy.redis_access.users import (
     BACKUP,
     CHAT,
@@ -30,11 +41,12 @@ from deploy.redis_access.users import (
     RedisUser,
     draw_users,
 )
-from gateway.api_keys import make_key
+from gateway.api_keys import StoredKeys, make_key
+from gateway.conversations import Conversations
 from gateway.desk import Message, erase
-from gateway.port import Feedback
 from memory.budgets import Amounts, RedisBudgets
 from memory.chat_state import RedisPushMemory
+from memory.http_state import Feedback, RedisRates
 from memory.presence import RedisDuty
 from memory.work_store import RedisAttachments
 from records.store import Selection, connect_store
@@ -45,9 +57,14 @@ from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.redis
 
+
 CLEAR = "How do I configure SMS routing rules?"
+
+
 COPIES = frozenset({"scan", "dump", "restore"})
 """What only the user of backups may do."""
+
+
 HARMFUL = (
     "CONFIG GET *", "CONFIG SET maxmemory 1", "FLUSHALL", "FLUSHDB", "KEYS *", "SCAN 0",
     "DEBUG SLEEP 0", "MODULE LIST", "SCRIPT FLUSH", "SCRIPT KILL", "SHUTDOWN NOSAVE", "MONITOR",
@@ -140,7 +157,7 @@ async def test_what_gateways_and_operators_keep_is_in_their_reach(guarded: Guard
     key = make_key("secret", tenant="acme")[0]
     await keys.note_use(key)
     assert list(await keys.uses()) == [key.id]
-    assert await StoredRates(client).admit("owner", []) is None
+    assert await RedisRates(client).admit("owner", []) is None
     assert await RedisDuty(chat, "slack", "poll", "me").keep(1.0)
     await client.aclose()
     await chat.aclose()
@@ -249,7 +266,11 @@ async def test_every_command_that_the_code_sends_is_allowed(guarded: GuardedRedi
 
 
 MEMORY = "rd:{0}:mem:acme/docs/c1"
+
+
 FRAME = "rd:{0}:frames:acme/docs/c1/m1"
+
+
 ALLOWED = (
     (WORKER, f"HGETALL {MEMORY}:attachments"), (WORKER, f"LRANGE {MEMORY}:history 0 -1"),
     (WORKER, "XADD rd:{0}:stream:search * a b"), (WORKER, "SET rd:shards 1 NX"),
@@ -263,6 +284,8 @@ ALLOWED = (
     (OPERATOR, "HSET rd:keys k v"), (OPERATOR, "HSET rd:{0}:controls a b"),
     (SCALER, "XLEN rd:{0}:stream:search"),
 )  # fmt: skip
+
+
 REFUSED = (
     (WORKER, "DEL rd:shards"), (WORKER, "HGET rd:keys k"), (WORKER, "GET rd:keys:links"),
     (WORKER, f"GET {MEMORY}:visit"), (WORKER, "HSET rd:{0}:controls a b"),
@@ -323,7 +346,13 @@ async def test_a_chat_is_answered_rated_and_cancelled_within_the_reach_of_its_us
         asked = asking.question(Message(CLEAR, "c", "m1"))
         client = chat.client()
         announcing = Records(settings, serving.broker)
-        stored = StoredConversations(client, shards=1, ttl_seconds=60, records=announcing)
+        stored = Conversations(
+            client,
+            shards=1,
+            ttl_seconds=60,
+            on_rated=announcing.announce_rating,
+            forget_recorded=announcing.forget,
+        )
         await stored.give_feedback(asked, Feedback(rating="up"))
         memory = RedisPushMemory(client, "slack", question_seconds=60, conversation_seconds=60)
         await memory.note(asked, posted="1")
@@ -355,7 +384,7 @@ async def test_a_conversation_is_continued_and_erased_within_the_reach_of_the_ga
         await asking.ask(Message("/clear_all", "d", "m1", command="clear_all"))
         asked = asking.question(Message(CLEAR, "c", "m1"))
         client = gateway.client()
-        stored = StoredConversations(client, shards=1, ttl_seconds=60)
+        stored = Conversations(client, shards=1, ttl_seconds=60)
         await stored.open_session(asked, "digest")
         await stored.session(asked)
         await stored.put_thread(asked, "digest")
@@ -369,3 +398,70 @@ async def test_a_conversation_is_continued_and_erased_within_the_reach_of_the_ga
     assert answer["outcome"] == "answered"
     assert erased.found
     assert await guarded.refusals() == []
+
+
+class TlsTerminator:
+    """Accepts TLS connections and hands what comes to a redis-server on a socket."""
+
+    def __init__(self, socket: str) -> None:
+        self._socket = socket
+        self.connections = 0
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Carry bytes both ways until either end closes."""
+        self.connections += 1
+        inner, outer = await asyncio.open_unix_connection(self._socket)
+        with suppress(ConnectionError, ssl.SSLError, ExceptionGroup):
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(copy(reader, outer))
+                tasks.create_task(copy(inner, writer))
+
+
+async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    while data := await source.read(65536):
+        target.write(data)
+        await target.drain()
+    target.close()
+
+
+@asynccontextmanager
+async def serve_tls(socket: str, authority: trustme.CA, host: str) -> AsyncIterator[int]:
+    """Serve a redis-server over TLS, with a certificate for `host`; the port."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(host).configure_cert(context)
+    terminator = TlsTerminator(socket)
+    server = await asyncio.start_server(terminator.handle, "127.0.0.1", 0, ssl=context)
+    try:
+        yield int(server.sockets[0].getsockname()[1])
+    finally:
+        server.close()
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> tuple[trustme.CA, Path]:
+    made, path = trustme.CA(), tmp_path / "ca.crt"
+    made.cert_pem.write_to_path(str(path))
+    return made, path
+
+
+async def test_the_desk_reaches_redis_over_tls_with_the_authority_that_its_address_names(
+    redis_url: str, authority: tuple[trustme.CA, Path], tmp_path: Path
+) -> None:
+    made, path = authority
+    async with serve_tls(redis_url.removeprefix("unix://"), made, "localhost") as port:
+        url = f"rediss://localhost:{port}/0?ssl_ca_certs={path}"
+        async with connect_broker(settings_of(tmp_path, redis_url=url)) as broker:
+            assert len(await broker.admin.read_status(ROLES)) == len(ROLES)
+
+
+@pytest.mark.parametrize("host", ["localhost", "redis.other.example"])
+async def test_a_redis_with_another_certificate_is_not_spoken_to(
+    host: str, redis_url: str, authority: tuple[trustme.CA, Path], tmp_path: Path
+) -> None:
+    made, path = authority
+    signer = trustme.CA() if host == "localhost" else made
+    async with serve_tls(redis_url.removeprefix("unix://"), signer, host) as port:
+        url = f"rediss://localhost:{port}/0?ssl_ca_certs={path}"
+        with pytest.raises(BrokerUnavailableError, match="certificate"):
+            async with connect_broker(settings_of(tmp_path, redis_url=url)):
+                pass

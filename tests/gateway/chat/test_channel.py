@@ -1,4 +1,4 @@
-"""What holds in every chat: outcomes, drafts and approvals, in Slack and in Telegram."""
+"""What holds in every chat: questions, outcomes, drafts and approvals, in Slack and Telegram."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -7,12 +7,14 @@ import pytest
 
 from envelope.envelope import Envelope
 from envelope.role import Role
+from gateway.chat.ports import ChatPolicy
 from manager.machine import Limits
 from tests.support.chat_harness import (
     ANSWER,
     PLACEHOLDERS,
     TEXTS,
     WITH_DRAFTS,
+    FlakyProducer,
     wait_until_acknowledged,
 )
 from tests.support.chat_platforms import Button, ChatPlatform, SlackPlatform, TelegramPlatform
@@ -26,12 +28,7 @@ from tests.support.worker_harness import WorkerHarness
 
 OVER = "pause_over/en"
 DRAFT = TEXTS.text("push_draft", "en")
-ASKS_BACK = {
-    "within_scope": True,
-    "needs_clarification": True,
-    "clarification_reason": "ambiguous_query",
-    "clarification_message": "-",
-}
+ASKS_BACK = {"needs_clarification": True, "clarification_reason": "ambiguous_query"}
 
 
 @pytest.fixture(params=["slack", "telegram"])
@@ -46,6 +43,153 @@ async def platform(request: pytest.FixtureRequest) -> AsyncIterator[ChatPlatform
 
 def count_shown(platform: ChatPlatform, text: str) -> int:
     return sum(text in shown for shown in platform.list_texts())
+
+
+async def wait_until_answered(
+    harness: WorkerHarness, platform: ChatPlatform, count: int = 1
+) -> None:
+    await wait_until(lambda: count_shown(platform, ANSWER) == count)
+    await platform.wait_until_settled(harness)
+
+
+async def test_what_a_platform_sends_again_is_answered_once(
+    harness: WorkerHarness, platform: ChatPlatform
+) -> None:
+    async with harness.open(), platform.open(harness) as desk:
+        await platform.ask(desk)
+        assert await platform.send_again(desk) == 200
+        await wait_until_answered(harness, platform)
+        await platform.send_again(desk)
+        await platform.wait_until_settled(harness)
+
+    assert len(harness.script.seen[Role.RESPONSE]) == 1
+    assert len(platform.list_texts()) == 1
+
+
+async def test_an_event_that_cannot_be_taken_in_is_not_acknowledged(
+    harness: WorkerHarness, platform: ChatPlatform
+) -> None:
+    faltering = harness.make_broker()
+    faltering.producer = FlakyProducer(faltering.producer, 1)
+    async with harness.open(), platform.open(harness, broker=faltering) as desk:
+        statuses = [await platform.write(desk), await platform.send_again(desk)]
+        await wait_until_answered(harness, platform)
+
+    assert statuses == [503, 200]
+
+
+async def test_a_burst_is_one_question(harness: WorkerHarness, platform: ChatPlatform) -> None:
+    async with platform.open(harness, policy=ChatPolicy(burst_seconds=0.5)) as desk:
+        for text in ("I have", "a question", "about routing"):
+            await platform.say(desk, text)
+        async with harness.open():
+            await wait_until_answered(harness, platform)
+
+    [seen] = harness.script.seen[Role.LANG]
+    assert seen["text"] == "I have\na question\nabout routing"
+    assert len(platform.list_texts()) == 1
+
+
+@pytest.mark.parametrize(("supersedes", "answers"), [(True, 1), (False, 2)])
+async def test_a_newer_message_supersedes_or_waits_and_says_so(
+    harness: WorkerHarness, platform: ChatPlatform, supersedes: bool, answers: int
+) -> None:
+    notice = TEXTS.text("superseded" if supersedes else "push_waiting", "de")
+    policy = ChatPolicy(burst_seconds=0.0, supersedes=supersedes)
+    async with platform.open(harness, policy=policy) as desk:
+        await platform.say(desk, "First?", language="de")
+        await wait_until(platform.list_texts)
+        await platform.say(desk, "Second?", language="de")
+        await wait_until(lambda: notice in platform.list_texts())
+        async with harness.open():
+            await wait_until_answered(harness, platform, answers)
+
+    assert len(platform.list_texts()) == 2
+
+
+async def test_whose_message_cannot_be_accepted_is_notified_once_in_the_own_language(
+    harness: WorkerHarness, platform: ChatPlatform
+) -> None:
+    async with platform.open(harness, quota=0) as desk:
+        busy = await platform.ask(desk, "Wie?", language="de")
+        assert await platform.send_again(desk) == 200
+        long = await platform.ask(desk, "viel " * 2_000, language="de")
+        await wait_until(lambda: len(platform.list_texts()) >= 2)
+
+    notices = [TEXTS.text(key, "de") for key in ("push_busy", "push_too_long")]
+    assert sorted(platform.list_texts()) == sorted(notices)
+    assert platform.list_questions_replied_to() == {busy, long}
+    assert platform.count_signs() == 0
+
+
+async def test_a_very_long_answer_keeps_every_limit_and_loses_nothing(
+    harness: WorkerHarness, platform: ChatPlatform
+) -> None:
+    words = [f"w{number}&😀" for number in range(3_000)]
+    code = [f"line{number}" for number in range(900)]
+    text = "\n".join(("```python", *code, "```"))
+    harness.script.next(Role.RESPONSE, {"response": f"{ANSWER} {' '.join(words)}\n\n{text}"})
+
+    async with harness.open(), platform.open(harness) as desk:
+        await platform.ask(desk)
+        await wait_until_answered(harness, platform)
+
+    shown = "\n".join(platform.list_texts()).replace("&amp;", "&").replace("```", " ").split()
+    assert [word for word in shown if word[-1] == "😀"] == words
+    assert [word for word in shown if word.startswith("line")] == code
+
+
+async def test_markup_that_the_platform_refuses_becomes_plain_text(
+    harness: WorkerHarness, platform: ChatPlatform
+) -> None:
+    platform.refuse_markup()
+    harness.script.next(Role.RESPONSE, {"response": f"**{ANSWER}**"})
+
+    async with harness.open(), platform.open(harness) as desk:
+        await platform.ask(desk)
+        await wait_until_answered(harness, platform)
+
+    assert not platform.shows_markup()
+
+
+async def test_a_limit_that_is_met_all_the_same_loses_and_doubles_nothing(
+    harness: WorkerHarness, platform: ChatPlatform
+) -> None:
+    platform.limit_next(*platform.calls)
+    policy = ChatPolicy(burst_seconds=0.0, supersedes=False)
+
+    async with harness.open(), platform.open(harness, policy=policy) as desk:
+        asked = [await platform.ask(desk) for _ in range(6)]
+        await wait_until_answered(harness, platform, 6)
+
+    assert platform.list_questions_replied_to() == {*asked}
+    assert len(platform.list_texts()) == 6
+
+
+async def test_an_outcome_waits_while_the_platform_does_not_know_the_token(
+    harness: WorkerHarness, platform: ChatPlatform
+) -> None:
+    platform.forget_token()
+
+    async with harness.open(), platform.open(harness) as desk:
+        await platform.ask(desk)
+        await wait_until_answered(harness, platform)
+
+
+async def test_the_open_questions_of_a_message_are_buttons_below_the_answer(
+    harness: WorkerHarness, platform: ChatPlatform
+) -> None:
+    harness.script.next(
+        Role.ESSENCE, {"canonical_question": "How?", "remaining_questions": ["Who may?"]}
+    )
+    async with harness.open(), platform.open(harness) as desk:
+        await platform.ask(desk, "How, and who may?")
+        await wait_until_answered(harness, platform)
+        await platform.press(desk, platform.list_buttons()[0])
+        await wait_until(lambda: len(harness.script.seen[Role.LANG]) > 1)
+        await wait_until_answered(harness, platform, 2)
+
+    assert harness.script.seen[Role.LANG][1]["text"] == "Who may?"
 
 
 @pytest.mark.parametrize(
@@ -140,7 +284,7 @@ async def test_a_draft_that_grows_fast_meets_no_limit_and_gives_way_to_the_answe
 async def test_a_draft_that_is_refused_for_its_pace_waits_as_long_as_the_platform_says(
     harness: WorkerHarness, platform: ChatPlatform
 ) -> None:
-    platform.refuse_next_edit()
+    platform.limit_next(platform.editing)
     drafted = DraftedAnswer(harness)
     drafted.script()
 
@@ -228,3 +372,15 @@ async def test_pressing_after_the_expiry_runs_nothing_and_says_so(
         await platform.wait_until_settled(harness)
 
     assert len(tool.ran) == 3
+
+
+async def test_the_words_of_another_person_approve_nothing(
+    harness: WorkerHarness, platform: ChatPlatform, tool: AskingTool
+) -> None:
+    async with harness.open(), platform.open(harness) as desk:
+        asked, _ = await ask_for_approval(harness, platform, desk)
+        await platform.approve_in_words(desk, asked)
+        await platform.wait_until_settled(harness)
+
+    assert len(tool.ran) % 3 == 0, "each question ran what needs no approval, and nothing else"
+    assert count_shown(platform, ANSWER) == 0

@@ -1,8 +1,10 @@
 import pytest
-from hypothesis import given
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from gateway.chat.marked_text import Mark, parse_marked
-from tests.gateway.chat.markdown_samples import QUICK, lines, markdown, texts
+from gateway.chat.marked_text import Mark, Marked, parse_marked, split, utf16_units
+from gateway.slack.channel import mrkdwn
+from tests.gateway.chat.markdown_samples import QUICK, lines, markdown, paint, texts
 
 
 @given(texts)
@@ -75,3 +77,122 @@ def test_each_row_of_a_table_is_a_line_that_names_its_columns() -> None:
 
 def test_a_table_without_rows_shows_the_names_of_its_columns() -> None:
     assert parse_marked("| One | Two |\n|---|---|").text == "One · Two"
+
+
+FAMILY = "👩\u200d👩\u200d👧\u200d👦"
+
+
+limits = st.integers(min_value=20, max_value=120)
+
+
+def units(piece: Marked) -> int:
+    return utf16_units(piece.text)
+
+
+def cut(text: str, longest: int) -> list[str]:
+    return [piece.text for piece in split(parse_marked(text), longest=longest, measure=units)]
+
+
+@given(texts, limits)
+@example("    \n\n   x\n" * 30, 20)
+@QUICK
+def test_the_pieces_give_back_the_text_and_its_marks_but_for_space_between_them(
+    text: str, longest: int
+) -> None:
+    whole = parse_marked(text)
+    rest = paint(whole)
+
+    for piece in split(whole, longest=longest, measure=units):
+        painted = paint(piece)
+        while rest[: len(painted)] != painted:
+            assert rest.pop(0)[0].isspace(), piece.text
+        rest = rest[len(painted) :]
+    assert all(character.isspace() for character, _ in rest)
+
+
+@given(texts, limits)
+@QUICK
+def test_no_piece_is_longer_than_it_may_be_or_empty(text: str, longest: int) -> None:
+    whole = parse_marked(text)
+
+    for measure in (units, lambda piece: len(mrkdwn(piece)) - 60):
+        pieces = split(whole, longest=longest, measure=measure)
+        assert all(measure(piece) <= longest for piece in pieces)
+        assert not whole.text.strip() or all(piece.text.strip() for piece in pieces)
+
+
+@given(st.lists(lines, min_size=2, max_size=9), limits)
+@QUICK
+def test_a_word_is_cut_only_when_it_does_not_fit(them: list[str], longest: int) -> None:
+    text = "\n\n".join(them)
+    words = text.split()
+
+    found = [word for piece in cut(text, longest) for word in piece.split()]
+
+    assert found == words
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("One two.\n\nThree four. Five\nsix seven eight", "One two."),
+        ("One two. Three\nfour five. Six seven eight", "One two. Three"),
+        ("One two. Three four five six seven eight", "One two."),
+        ("One two three four five six seven eight", "One two three four"),
+        ("一二三四五六七八九。一二三四五六七八九十十十十", "一二三四五六七八九。"),
+        ("a" * 30, "a" * 20),
+        ("a" * 20 + " b", "a" * 20),
+    ],
+    ids=["paragraph", "line", "sentence", "word", "sentence without space", "nothing", "exact"],
+)
+def test_the_best_border_is_taken(text: str, first: str) -> None:
+    assert cut(text, 20)[0] == first
+
+
+def test_a_code_block_goes_whole_to_the_next_piece_when_that_is_near() -> None:
+    pieces = cut("Nine words\n\n```\nab\ncd\nef\n```", 18)
+
+    assert pieces == ["Nine words", "ab\ncd\nef"]
+
+
+def test_a_code_block_that_must_be_cut_is_cut_at_a_line_and_keeps_its_indentation() -> None:
+    code = "for a in b:\n    if a:\n        c()\n    else:\n        d()"
+
+    pieces = split(parse_marked(f"```python\n{code}\n```"), longest=25, measure=units)
+
+    assert [piece.text for piece in pieces] == [
+        "for a in b:\n    if a:",
+        "        c()\n    else:",
+        "        d()",
+    ]
+    assert all(piece.marks == (Mark(0, len(piece.text), "pre", "python"),) for piece in pieces)
+
+
+def test_inline_code_and_links_are_not_cut_where_another_border_is() -> None:
+    text = "See the page [one two three four](https://a.org) now and `five six seven` then"
+
+    assert cut(text, 24) == ["See the page", "one two three four now", "and five six seven then"]
+
+
+@pytest.mark.parametrize(
+    "character",
+    [
+        FAMILY,
+        "🇩🇪",
+        "👍🏽",
+        "e\u0301\u0323",
+        "❤\ufe0f",
+        "1\ufe0f\u20e3",
+        "क्षि",
+        "🏴\U000e0067\U000e007f",
+    ],
+)
+@pytest.mark.parametrize("before", range(6))
+def test_what_is_read_as_one_character_is_never_cut(character: str, before: int) -> None:
+    text = "x" * before + character * 20
+
+    pieces = cut(text, 24)
+
+    assert "".join(pieces) == text
+    for piece in pieces[1:]:
+        assert piece.startswith(character)

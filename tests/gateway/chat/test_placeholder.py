@@ -17,6 +17,7 @@ from tests.support.chat_harness import (
     Holding,
     memory_of,
     open_connector,
+    say,
     wait_until_acknowledged,
 )
 from tests.support.drafting import FIRST, SECOND, DraftedAnswer
@@ -38,7 +39,7 @@ async def test_a_sign_that_was_left_to_an_edit_goes_when_that_is_not_accepted(
         open_connector(harness, fake_channel, policy=EACH, broker=broker) as other,
         asyncio.TaskGroup() as tasks,
     ):
-        await connector.intake.accept(make_incoming(connector.name_question("c", "1"), "one", 1.0))
+        await say(connector, "1", "one", 1.0)
         await fake_channel.signed.wait()
         edit = make_incoming(connector.name_question("c", "1:2"), "eins", 2.0, edits="1")
         tasks.create_task(other.intake.accept(edit))
@@ -88,7 +89,7 @@ async def test_a_placeholder_shows_the_draft_and_then_the_answer(harness: Worker
     drafted.script()
 
     async with open_connector(harness, channel, policy=WITH_DRAFTS) as connector, harness.open():
-        await connector.intake.accept(make_incoming(connector.name_question("c", "1"), "How?", 1.0))
+        await say(connector, "1", "How?", 1.0)
         await wait_until(lambda: shows(channel, FIRST))
         drafted.first.set()
         await wait_until(lambda: shows(channel, WHOLE))
@@ -126,7 +127,7 @@ async def test_a_channel_that_shows_no_drafts_edits_its_placeholder_once(
         open_connector(harness, channel, policy=ChatPolicy(burst_seconds=0.0)) as connector,
         harness.open(),
     ):
-        await connector.intake.accept(make_incoming(connector.name_question("c", "1"), "How?", 1.0))
+        await say(connector, "1", "How?", 1.0)
         await wait_until_answered(harness, channel)
 
     assert channel.versions == [WHOLE]
@@ -135,24 +136,18 @@ async def test_a_channel_that_shows_no_drafts_edits_its_placeholder_once(
 async def test_a_rejected_draft_disappears_with_the_next_edit(harness: WorkerHarness) -> None:
     channel, rejected = FakeChannel(), DraftedAnswer(harness)
     rejected.script_rejection()
-    going_on = asyncio.Event()
-    harness.script.next(Role.RESPONSE, lambda _reads: _write_when(going_on))
+    again = harness.script.hold(Role.RESPONSE)
 
     async with open_connector(harness, channel, policy=WITH_DRAFTS) as connector, harness.open():
-        await connector.intake.accept(make_incoming(connector.name_question("c", "1"), "How?", 1.0))
+        await say(connector, "1", "How?", 1.0)
         await wait_until(lambda: shows(channel, FIRST))
         rejected.first.set()
         rejected.whole.set()
         await wait_until(lambda: list(channel.posts.values()) == [TEXTS.text("push_working", "en")])
-        going_on.set()
+        again.goes_on.set()
         await wait_until_answered(harness, channel, ANSWER)
 
     assert list(channel.posts.values()) == [ANSWER]
-
-
-async def _write_when(going_on: asyncio.Event) -> dict[str, object]:
-    await going_on.wait()
-    return {}
 
 
 async def test_the_outcome_waits_for_the_edit_of_a_draft(harness: WorkerHarness) -> None:
@@ -207,7 +202,7 @@ async def test_a_draft_that_the_platform_refuses_costs_the_outcome_nothing(
     drafted.script()
 
     async with open_connector(harness, channel, policy=WITH_DRAFTS) as connector, harness.open():
-        await connector.intake.accept(make_incoming(connector.name_question("c", "1"), "How?", 1.0))
+        await say(connector, "1", "How?", 1.0)
         await wait_until(lambda: "draft" in channel.calls)
         drafted.first.set()
         drafted.whole.set()

@@ -1,7 +1,11 @@
 """How long and how often a connection may be open, and who gives way at a limit."""
 
 import asyncio
+import resource
 import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from starlette.types import Receive, Scope, Send
@@ -9,6 +13,7 @@ from structlog.testing import capture_logs
 
 from gateway.connections.limits import LINGER_BYTES, ConnectionLimits
 from gateway.connections.registry import TrustedNetworks, group_address
+from gateway.connections.server import raise_descriptor_limit
 from tests.gateway.connections.raw_connection import (
     GET,
     HOST,
@@ -19,6 +24,8 @@ from tests.gateway.connections.raw_connection import (
 from tests.support.waiting import wait_until
 
 WAIT = b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
 SHORT = ConnectionLimits(head_seconds=0.3, write_seconds=0.5)
 
 
@@ -343,3 +350,58 @@ async def time_out(server: LineServer) -> None:
 async def busy(server: LineServer, count: int) -> None:
     """Wait until that many requests have reached the application."""
     await wait_until(lambda: server.entered >= count)
+
+
+ROOT = Path(__file__).parent.parent.parent.parent
+
+
+CLOSING = b"CLOSING / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+
+
+PATIENCE_SECONDS = 30
+
+
+@pytest.mark.slow
+async def test_a_process_without_descriptors_logs_it_once_and_recovers(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    with log.open("wb") as errors:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tests.gateway.connections.exhausted_server",
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=errors,
+        )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        port = int(await process.stdout.readline())
+        taken = await ask_and_wait(port, CLOSING.replace(b"CLOSING /", b"CLOSING /starve"))
+        answers = await asyncio.gather(*(ask_and_wait(port, CLOSING) for _ in range(20)))
+    finally:
+        process.kill()
+        await process.wait()
+
+    logged = log.read_bytes()
+    assert b" 200 " in taken
+    assert all(b" 200 " in answer for answer in answers)
+    assert logged.count(b"accept_failed") == 1
+    assert b"Traceback" not in logged
+    assert len(logged) < 2_000
+
+
+async def ask_and_wait(port: int, request: bytes) -> bytes:
+    """Return the answer, however long it is waited for."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(request)
+        try:
+            return await reader.read()
+        finally:
+            writer.close()
+
+
+def test_the_limit_of_descriptors_is_raised_as_far_as_it_may_be() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (512, before[1]))
+    try:
+        assert raise_descriptor_limit() == min(before[1], 65_536)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == min(before[1], 65_536)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -20,9 +20,8 @@ from tests.support.browser import chromium, violations
 from tests.support.console import (
     FakeKeys,
     browser_of,
-    forget_no_choice,
-    forget_nothing,
     make_console,
+    make_personal_data,
     post,
     read_forgery_token,
 )
@@ -207,7 +206,7 @@ async def test_every_page_is_readable_for_everybody(
 ) -> None:
     listener, people = (
         listening("127.0.0.1", 0),
-        PeoplePages(store, FakeKeys(), forget_nothing, forget_no_choice),
+        PeoplePages(make_personal_data(store), FakeKeys()),
     )
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     async with (

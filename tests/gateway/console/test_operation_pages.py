@@ -17,10 +17,12 @@ from gateway.console.operation_pages import (
     Budgets,
     OperationPages,
     ShownSetting,
-    SourceState,
     read_file,
 )
+from gateway.console.routes import ConsolePart
+from gateway.console.source_pages import SourcePages
 from gateway.port import CatalogEntry, CatalogMove, CatalogSelection, CatalogUpload
+from gateway.sources import NewSource, SourceState
 from records.store import connect_store
 from tests.support.console import (
     DESK,
@@ -95,6 +97,18 @@ class FakeDesk:
         self.done.append(("remove", (tenant, assistant), selection.ids))
         return 1
 
+    async def choose_groups(
+        self, tenant: str, assistant: str, document_id: str, groups: Sequence[str] | None
+    ) -> bool:
+        self.done.append(("groups", (tenant, assistant), document_id, groups))
+        return document_id == "hr/leave"
+
+    async def add_source(self, assistant: Assistant, wanted: NewSource) -> SourceState:
+        if wanted.source.startswith("/"):
+            raise ValueError(f"{wanted.source} may not be added over HTTP")
+        self.done.append(("add", assistant, wanted.source, wanted.schedule))
+        return replace(SOURCE, place=wanted.source, schedule=wanted.schedule)
+
     async def move(self, tenant: str, assistant: str, old: str, new: str) -> CatalogMove:
         raise NotImplementedError
 
@@ -130,23 +144,99 @@ def pages(desk: FakeDesk) -> OperationPages:
 
 
 @pytest.fixture
-async def owner(pages: OperationPages) -> AsyncIterator[httpx.AsyncClient]:
-    async with owner_of(make_console(None, parts=[pages])) as client:
+def parts(pages: OperationPages, desk: FakeDesk) -> list[ConsolePart]:
+    return [pages, SourcePages(Frame(None, 90.0), desk)]
+
+
+@pytest.fixture
+async def owner(parts: list[ConsolePart]) -> AsyncIterator[httpx.AsyncClient]:
+    async with owner_of(make_console(None, parts=parts)) as client:
         yield client
 
 
-async def test_sources_show_their_failures_and_are_read_again(
-    owner: httpx.AsyncClient, desk: FakeDesk
+@pytest.fixture
+async def editor(parts: list[ConsolePart]) -> AsyncIterator[httpx.AsyncClient]:
+    sessions = FakeSessions()
+    app = make_console(None, sessions, roles={DESK: {"ada": Role.EDITOR}}, parts=parts)
+    async with browser_of(app) as client:
+        await sign_in(client, sessions, "ada")
+        yield client
+
+
+async def test_sources_show_their_failures_and_when_they_are_read(
+    editor: httpx.AsyncClient, desk: FakeDesk
 ) -> None:
-    shown = (await owner.get("/console/documents")).text
-    sent = await send_form(
-        owner, "/console/documents", "/console/sources/read", place="/srv/handbook"
+    desk.source = replace(SOURCE, schedule="0 6 * * *", next_at=86_400.0)
+
+    shown = (await editor.get("/console/sources")).text
+
+    for part in ("1 failed", "leave.pdf: it is encrypted", "What was read before is still used",
+                 "0 6 * * *", "1970-01-01 00:16 UTC", "1970-01-02 00:00 UTC"):  # fmt: skip
+        assert part in shown
+
+
+async def test_an_editor_adds_reads_and_removes_sources(
+    editor: httpx.AsyncClient, desk: FakeDesk
+) -> None:
+    page, docs = "/console/sources", "https://docs.example.com/"
+    sent = await send_form(editor, page, f"{page}/add", source=docs, schedule="0 5 * * *")
+    await send_form(editor, page, f"{page}/add", source=f"{docs}b/", schedule="")
+    await send_form(editor, page, f"{page}/read", place=docs)
+    await send_form(editor, page, f"{page}/remove", place=docs)
+
+    assert desk.done == [
+        ("add", DESK, docs, "0 5 * * *"),
+        ("add", DESK, f"{docs}b/", ""),
+        ("read", DESK, f"{docs}b/"),
+        ("read", DESK, docs),
+        ("remove", DESK, docs),
+    ]
+    assert "It is read by its schedule" in (await editor.get(sent.headers["location"])).text
+
+
+@pytest.mark.parametrize("source", ["/etc/passwd", ""])
+async def test_a_source_that_may_not_be_added_is_refused_with_the_reason(
+    editor: httpx.AsyncClient, desk: FakeDesk, source: str
+) -> None:
+    refused = await send_form(
+        editor, "/console/sources", "/console/sources/add", source=source, schedule=""
     )
 
-    assert "1 failed" in shown
-    assert "leave.pdf: it is encrypted" in shown
-    assert desk.done == [("read", DESK, "/srv/handbook")]
-    assert "is being read" in (await owner.get(sent.headers["location"])).text
+    assert refused.status_code == 400
+    assert ("may not be added" in refused.text) or ("Enter the address" in refused.text)
+    assert desk.done == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "groups"),
+    [
+        ({"groups": "hr, Board ,hr"}, ("Board", "hr")),
+        ({"groups": ""}, ()),
+        ({"groups": "hr", "by": "source"}, None),
+    ],
+)
+async def test_an_editor_chooses_who_may_read_a_document(
+    editor: httpx.AsyncClient, desk: FakeDesk, fields: dict[str, str],
+    groups: tuple[str, ...] | None,
+) -> None:  # fmt: skip
+    page = "/console/documents"
+    sent = await send_form(editor, page, f"{page}/groups", id="hr/leave", **fields)
+
+    assert desk.done == [("groups", DESK, "hr/leave", groups)]
+    said = "Its source decides" if groups is None else "respect it from now on"
+    assert said in (await editor.get(sent.headers["location"])).text
+
+
+async def test_a_document_that_is_gone_or_a_group_without_a_name_changes_nothing(
+    editor: httpx.AsyncClient, desk: FakeDesk
+) -> None:
+    page = "/console/documents"
+    gone = await send_form(editor, page, f"{page}/groups", id="hr/gone", groups="hr")
+    bad = await send_form(editor, page, f"{page}/groups", id="hr/leave", groups="h\nr")
+
+    assert "Nothing was changed" in (await editor.get(gone.headers["location"])).text
+    assert bad.status_code == 400
+    assert [one[2] for one in desk.done] == ["hr/gone"]
 
 
 async def test_an_uploaded_file_arrives_byte_for_byte(
@@ -176,12 +266,11 @@ def test_a_form_without_a_file_says_so() -> None:
         read_file("application/x-www-form-urlencoded", b"a=b")
 
 
-async def test_documents_and_sources_are_removed(owner: httpx.AsyncClient, desk: FakeDesk) -> None:
+async def test_documents_are_removed(owner: httpx.AsyncClient, desk: FakeDesk) -> None:
     page = "/console/documents"
     await send_form(owner, page, "/console/documents/remove", id="hr/leave")
-    await send_form(owner, page, "/console/sources/remove", place="/srv/handbook")
 
-    assert desk.done == [("remove", DESK, ("hr/leave",)), ("remove", DESK, "/srv/handbook")]
+    assert desk.done == [("remove", DESK, ("hr/leave",))]
 
 
 async def test_dead_letters_are_sent_again_or_dropped(
@@ -207,14 +296,14 @@ async def test_a_letter_of_another_tenant_is_out_of_reach(
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.EDITOR])
-async def test_only_an_owner_operates(pages: OperationPages, desk: FakeDesk, role: Role) -> None:
+async def test_only_an_owner_operates(parts: list[ConsolePart], desk: FakeDesk, role: Role) -> None:
     sessions = FakeSessions()
-    app = make_console(None, sessions, roles={DESK: {"ada": role}}, parts=[pages])
+    app = make_console(None, sessions, roles={DESK: {"ada": role}}, parts=parts)
     async with browser_of(app) as client:
         await sign_in(client, sessions, "ada")
         for path in ("dead", "settings"):
             assert (await client.get(f"/console/{path}")).status_code == 403
-        for path in ("documents/remove", "sources/remove", "dead/retry", "dead/drop"):
+        for path in ("documents/remove", "dead/retry", "dead/drop"):
             fields = {"tenant": "acme", "assistant": "desk", "id": "0-1", "place": "/srv/handbook"}
             assert (await post(client, f"/console/{path}", fields)).status_code == 403
 
@@ -225,7 +314,7 @@ async def test_what_others_wrote_stays_text(owner: httpx.AsyncClient, desk: Fake
     desk.source = replace(SOURCE, place=HOSTILE, reasons=(HOSTILE,))
     desk.letters = [replace(LETTER, error=HOSTILE)]
 
-    for path in ("documents", "dead", "settings"):
+    for path in ("documents", "sources", "dead", "settings"):
         shown = await owner.get(f"/console/{path}")
 
         assert shown.status_code == 200
@@ -265,9 +354,9 @@ async def test_what_cannot_be_examined_is_said_and_hides_no_other_concern(
 
 
 @pytest.mark.slow
-async def test_the_pages_are_readable_for_everybody(pages: OperationPages) -> None:
-    app = make_console(None, parts=[pages])
+async def test_the_pages_are_readable_for_everybody(parts: list[ConsolePart]) -> None:
+    app = make_console(None, parts=parts)
     async with owner_of(app) as owner:
-        paths = [f"/console/{path}" for path in ("documents", "dead", "settings")]
+        paths = [f"/console/{path}" for path in ("documents", "sources", "dead", "settings")]
 
         assert await find_faults(app, owner, paths, scheme="light") == []

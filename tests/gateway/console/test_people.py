@@ -8,20 +8,23 @@ from pathlib import Path
 import httpx
 import pytest
 
-from broker.values import Erased
+from envelope.conversation import Preferences
 from envelope.question import Question
 from gateway.api_keys import make_key
 from gateway.console.access import Role
-from gateway.console.people import AT_ONCE, PeoplePages
+from gateway.console.people import PeoplePages
+from gateway.people import AT_ONCE
 from records.record import Record
 from records.store import RecordStore, connect_store
 from tests.support.console import (
     DESK,
     OTHER,
+    FakeChoices,
     FakeKeys,
     FakeSessions,
     browser_of,
     make_console,
+    make_personal_data,
     post,
     read_forgery_token,
     sign_in,
@@ -47,7 +50,7 @@ class Owner:
     keys: FakeKeys
     store: RecordStore
     forgotten: list[Question]
-    choices: list[tuple[str, str]]
+    choices: FakeChoices
 
 
 @pytest.fixture
@@ -63,18 +66,9 @@ def store(tmp_path: Path) -> Iterator[RecordStore]:
 async def owner(store: RecordStore) -> AsyncIterator[Owner]:
     sessions, keys = FakeSessions(), FakeKeys()
     forgotten: list[Question] = []
-
-    async def forget(question: Question) -> Erased:
-        forgotten.append(question)
-        return Erased(records=store.forget(question))
-
-    choices: list[tuple[str, str]] = []
-
-    async def forget_choice(question: Question, person: str) -> bool:
-        choices.append((question.assistant, person))
-        return True
-
-    parts = [PeoplePages(store, keys, forget, forget_choice)]
+    german = Preferences(language="de", explicit=True)
+    choices = FakeChoices({("hr", "p1"): german, ("desk", "p1"): german, ("hr", "p2"): german})
+    parts = [PeoplePages(make_personal_data(store, choices, forgotten), keys)]
     app = make_console(store, sessions, parts=parts, roles=ROLES, assistants=(DESK, OTHER))
     async with browser_of(app) as client:
         await sign_in(client, sessions, "it")
@@ -125,7 +119,7 @@ async def test_a_person_is_forgotten_after_a_question_that_says_what_goes(owner:
     assert {(one.assistant, one.conversation_id) for one in owner.forgotten} == {
         ("desk", "c1"), ("hr", "c2"),
     }  # fmt: skip
-    assert sorted(owner.choices) == [("desk", "p1"), ("hr", "p1")]
+    assert owner.choices.kept.keys() == {("hr", "p2")}
     assert (await owner.client.get("/console/people/forget?person=p1")).status_code == 404
     assert owner.store.get(RECORDS[4].id) is not None
     assert owner.store.get(RECORDS[5].id) is not None

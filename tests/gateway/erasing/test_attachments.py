@@ -7,11 +7,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from deploy.assembly.gateways.http_gateway import StoredConversations
 from deploy.assembly.gateways.report_rendering import StoredReports
 from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
 from envelope.question import Question
 from envelope.role import Role
+from gateway.conversations import Conversations
 from gateway.desk import erase
 from gateway.http.routes.reviews import ReviewParts
 from memory.key_names import conversation_keys
@@ -56,7 +56,7 @@ async def by_http(harness: RewritingHarness, client: httpx.AsyncClient) -> None:
 
 
 async def by_operator(harness: RewritingHarness, client: httpx.AsyncClient) -> None:
-    stored = StoredConversations(harness.client, shards=1, ttl_seconds=60)
+    stored = Conversations(harness.client, shards=1, ttl_seconds=60)
     assert (await erase(harness.broker.eraser, stored, QUESTION)).found
 
 

@@ -1,6 +1,5 @@
 """The same word, written in a chat, to OpenAI's client, or long ago: it is found nowhere either."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,16 +10,16 @@ import pytest
 from broker.maintenance.erasure import Rewriting
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
-from deploy.assembly.gateways.http_gateway import StoredConversations
-from deploy.chat_channels import CHAT_CHANNELS
 from envelope.role import Role
 from gateway.chat.delivery import Choice
 from gateway.chat.ports import PermanentError
+from gateway.chat_channels import CHAT_CHANNELS
+from gateway.conversations import Conversations
 from gateway.desk import erase
 from memory.conversation import RedisMemory
 from tests.gateway.erasing.canary import files_with, keys_with, make_canary
 from tests.gateway.erasing.conftest import RewritingHarness
-from tests.support.chat_harness import ANSWER, TEXTS, open_connector, wait_until_acknowledged
+from tests.support.chat_harness import ANSWER, TEXTS, open_connector, say, wait_until_acknowledged
 from tests.support.fake_channel import FakeChannel, make_incoming
 from tests.support.http_server import open_http_server
 from tests.support.waiting import wait_until
@@ -52,16 +51,12 @@ async def test_a_chat_that_is_cleared_leaves_no_word(
         await connector.intake.accept(make_incoming(asked, f"How do I add {word}?", 1.0))
         await wait_until_acknowledged(harness, name)
         await connector.buttons.store(Choice(question=asked, number="0", label=word, ask=word))
-        await connector.intake.accept(
-            make_incoming(connector.name_question("c", "1:2"), f"or {word}", 1.5, edits="1")
-        )
+        await say(connector, "1:2", f"or {word}", 1.5, edits="1")
         await wait_until_acknowledged(harness, name)
         assert await keys_with(harness.client, word)
 
         harness.script.next(Role.COMMAND, {"forget": "all"})
-        await connector.intake.accept(
-            make_incoming(connector.name_question("c", "2"), "/clear_all", 2.0, command="clear_all")
-        )
+        await say(connector, "2", "/clear_all", 2.0, command="clear_all")
         await wait_until(lambda: "Done." in fake_channel.posts.values())
         await wait_until_acknowledged(harness, name)
 
@@ -73,17 +68,13 @@ async def test_a_chat_is_cleared_also_when_the_confirmation_cannot_be_sent(
 ) -> None:
     fake_channel, word = FakeChannel(name="slack"), make_canary()
     async with harness.open(), open_connector(harness, fake_channel) as connector:
-        await connector.intake.accept(
-            make_incoming(connector.name_question("c", "1"), f"How do I add {word}?", 1.0)
-        )
+        await say(connector, "1", f"How do I add {word}?", 1.0)
         await wait_until(lambda: ANSWER in fake_channel.posts.values())
         await wait_until_acknowledged(harness, "slack")
 
         fake_channel.refusals["edit"] = [PermanentError("the bot was removed")]
         harness.script.next(Role.COMMAND, {"forget": "all"})
-        await connector.intake.accept(
-            make_incoming(connector.name_question("c", "2"), "/clear_all", 2.0, command="clear_all")
-        )
+        await say(connector, "2", "/clear_all", 2.0, command="clear_all")
         await wait_until(lambda: not fake_channel.refusals["edit"])
         await wait_until_acknowledged(harness, "slack")
 
@@ -95,27 +86,16 @@ async def test_an_operator_forgets_a_chat_with_all_that_its_channel_keeps(
 ) -> None:
     fake_channel, word = FakeChannel(name="slack"), make_canary()
     async with harness.open(), open_connector(harness, fake_channel) as connector:
-        await connector.intake.accept(
-            make_incoming(connector.name_question("c", "1"), f"How do I add {word}?", 1.0)
-        )
+        await say(connector, "1", f"How do I add {word}?", 1.0)
         await wait_until(lambda: ANSWER in fake_channel.posts.values())
         await wait_until_acknowledged(harness, "slack")
-        reached, goes_on = asyncio.Event(), asyncio.Event()
+        held = harness.script.hold(Role.ESSENCE, canonical_question=word)
+        await say(connector, "2", f"And {word}?", 2.0)
+        await held.reached.wait()
 
-        async def hold(_reads: Any) -> dict[str, Any]:
-            reached.set()
-            await goes_on.wait()
-            return {"canonical_question": word}
-
-        harness.script.next(Role.ESSENCE, hold)
-        await connector.intake.accept(
-            make_incoming(connector.name_question("c", "2"), f"And {word}?", 2.0)
-        )
-        await reached.wait()
-
-        stored = StoredConversations(harness.client, shards=1, ttl_seconds=60)
+        stored = Conversations(harness.client, shards=1, ttl_seconds=60)
         erased = await erase(harness.broker.eraser, stored, connector.name_question("c", "-"))
-        goes_on.set()
+        held.goes_on.set()
 
         assert (erased.messages, erased.ended) == (2, 1)
         superseded = TEXTS.text("superseded", "en")

@@ -12,10 +12,10 @@ import pytest
 
 from broker.keys import record_of
 from broker.transport.connect import connect
-from deploy.assembly.gateways.http_gateway import StoredConversations
 from envelope.outcome import RetryAfter
 from envelope.question import Question
 from envelope.role import Role
+from gateway.conversations import Conversations
 from gateway.desk import Desk, Message, erase
 from memory.model_calls import RedisCacheStore
 from tests.gateway.erasing.canary import files_with, keys_with, make_canary
@@ -60,16 +60,10 @@ class ErasureDriver:
 
     async def under_way(self, tasks: asyncio.TaskGroup) -> None:
         """Have a question worked on, with a paid answer that others share, and one behind it."""
-        reached = asyncio.Event()
-
-        async def hold(_reads: Any) -> dict[str, Any]:
-            reached.set()
-            await self.goes_on.wait()
-            return {"canonical_question": f"late {self.word}"}
-
-        self.harness.script.next(Role.ESSENCE, hold)
+        held = self.harness.script.hold(Role.ESSENCE, canonical_question=f"late {self.word}")
+        self.goes_on = held.goes_on
         tasks.create_task(self.ask(f"Now {self.word}?", "m4"))
-        await reached.wait()
+        await held.reached.wait()
         await self.share("m4")
         tasks.create_task(self.ask(f"And then {self.word}?", "m5"))
         await wait_until(lambda: self.harness.client.exists("rd:{0}:conversation:acme/docs/c1"))
@@ -105,7 +99,7 @@ async def by_http(driver: ErasureDriver) -> None:
 
 
 async def by_operator(driver: ErasureDriver) -> None:
-    stored = StoredConversations(driver.harness.client, shards=1, ttl_seconds=60)
+    stored = Conversations(driver.harness.client, shards=1, ttl_seconds=60)
     assert (await erase(driver.harness.broker.eraser, stored, name_question_of("-"))).found
 
 
@@ -117,7 +111,7 @@ async def by_command(driver: ErasureDriver) -> None:
 
 
 async def by_operator_of(harness: RewritingHarness) -> None:
-    stored = StoredConversations(harness.client, shards=1, ttl_seconds=60)
+    stored = Conversations(harness.client, shards=1, ttl_seconds=60)
     assert (await erase(harness.broker.eraser, stored, name_question_of("-"))).messages == 2_300
 
 

@@ -9,11 +9,11 @@ import pytest
 from fakeredis import FakeAsyncRedis
 
 from broker.keys import record_of
-from deploy.assembly.gateways.http_gateway import StoredConversations
 from envelope.conversation import PauseReply
 from envelope.outcome import Wrote
 from envelope.question import Question
 from envelope.role import Role
+from gateway.conversations import Conversations
 from gateway.desk import Desk, Message, erase
 from manager.flows import NEWEST
 from manager.machine import Limits
@@ -81,7 +81,7 @@ async def keep_receipt(harness: WorkerHarness, question: Question, word: str) ->
 
 
 async def by_operator(harness: WorkerHarness, desk: Desk) -> None:
-    stored = StoredConversations(harness.client, shards=1, ttl_seconds=60)
+    stored = Conversations(harness.client, shards=1, ttl_seconds=60)
     assert (await erase(harness.broker.eraser, stored, desk.question(ASKED))).found
 
 
@@ -117,20 +117,15 @@ async def test_an_open_pause_leaves_no_byte_once_its_conversation_is_forgotten(
 async def test_a_resumed_message_leaves_no_byte_once_its_conversation_is_forgotten(
     either: WorkerHarness,
 ) -> None:
-    word, reached, goes_on = make_canary(), asyncio.Event(), asyncio.Event()
+    word = make_canary()
     prepare(either, word)
-
-    async def hold() -> dict[str, Any]:
-        reached.set()
-        await goes_on.wait()
-        return {}
 
     async with either.open() as desk:
         await desk.ask(ASKED)
-        either.script.next(Role.RESPONSE, lambda _reads: hold())
+        held = either.script.hold(Role.RESPONSE)
         async with asyncio.TaskGroup() as tasks:
             reply = tasks.create_task(desk.ask(Message("-", "c1", "m2", pause_reply=APPROVED)))
-            await reached.wait()
+            await held.reached.wait()
             await keep_receipt(either, desk.question(Message("-", "c1", "m2")), word)
             keys = conversation_keys(desk.question(ASKED), 1)
             assert {keys.kept, keys.receipts} <= {*await values_with(either.client, word)}
@@ -138,7 +133,7 @@ async def test_a_resumed_message_leaves_no_byte_once_its_conversation_is_forgott
             await by_operator(either, desk)
 
             assert await values_with(either.client, word) == []
-            goes_on.set()
+            held.goes_on.set()
         await wait_until(lambda: _is_idle(either))
 
     assert (await reply)["outcome"] == "superseded"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.api_keys import DEFAULT_SCOPES, Scope, make_key
-from tests.gateway.http.test_sources import ticket_of
+from tests.gateway.http.test_documents import ticket_of
 from tests.support.http_server import WEBSITE, HttpServerFixture
 
 DOCUMENTS = "/v1/documents"

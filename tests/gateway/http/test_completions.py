@@ -38,14 +38,8 @@ async def desk(http_server: HttpServerFixture) -> AsyncIterator[openai.AsyncOpen
 
 
 def asks_back(http_server: HttpServerFixture) -> None:
-    http_server.harness.script.next(
-        Role.ESSENCE,
-        {"needs_clarification": True, "clarification_reason": "ambiguous_query",
-         "canonical_question": "How do I set it up?"},
-    )  # fmt: skip
-    http_server.harness.script.next(
-        Role.CLARIFICATION, {"response": "Which one?", "suggested_actions": OPTIONS}
-    )
+    script = http_server.harness.script
+    script.ask_back(Role.ESSENCE, response="Which one?", suggested_actions=OPTIONS)
 
 
 async def test_the_official_client_gets_an_answer_with_its_sources(

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from envelope.role import Role
-from gateway.port import Feedback
+from memory.http_state import Feedback
 from tests.support.http_server import HttpServerFixture, events, open_http_server
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
@@ -45,15 +45,14 @@ async def test_turns_outlive_their_journals(http_server: HttpServerFixture) -> N
 async def test_a_message_under_way_is_reported_as_running_and_can_be_followed(
     http_server: HttpServerFixture,
 ) -> None:
-    gate = asyncio.Event()
-    http_server.harness.script.next(Role.ESSENCE, lambda _reads: _after(gate))
+    held = http_server.harness.script.hold(Role.ESSENCE)
     client = http_server.client()
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(client.post(MESSAGES, json={**QUESTION, "message_id": "m1"}))
         running = await wait_until(lambda: _read(http_server, client))
         assert [message["status"] for message in running["messages"]] == ["running"]
         following = tasks.create_task(events(client, "GET", f"{MESSAGES}/m1/events"))
-        gate.set()
+        held.goes_on.set()
 
     assert following.result()[-1].name == "done"
 
@@ -79,8 +78,7 @@ async def test_a_forgotten_conversation_leaves_no_word_behind(
 
 
 async def test_forgetting_ends_what_is_under_way(http_server: HttpServerFixture) -> None:
-    gate = asyncio.Event()
-    http_server.harness.script.next(Role.ESSENCE, lambda _reads: _after(gate))
+    held = http_server.harness.script.hold(Role.ESSENCE)
     client = http_server.client()
     async with asyncio.TaskGroup() as tasks:
         asked = tasks.create_task(client.post(MESSAGES, json={**QUESTION, "message_id": "m1"}))
@@ -90,7 +88,7 @@ async def test_forgetting_ends_what_is_under_way(http_server: HttpServerFixture)
         await wait_until(lambda: _read(http_server, client, 2))
         forgetting = tasks.create_task(client.delete(CONVERSATION))
         answer = await asked
-        gate.set()
+        held.goes_on.set()
 
     assert answer.json()["outcome"] == "superseded"
     assert answer.json()["text"] == "superseded/en"
@@ -121,22 +119,6 @@ async def test_who_deletes_a_conversation_at_once_with_another_succeeds_too(
             assert (await clients[0].get(CONVERSATION)).status_code == 404
 
 
-async def test_two_deletions_at_once_end_what_is_under_way(http_server: HttpServerFixture) -> None:
-    gate = asyncio.Event()
-    http_server.harness.script.next(Role.ESSENCE, lambda _reads: _after(gate))
-    http_server.harness.script.next(Role.COMMAND, {"forget": "all"}, {"forget": "all"})
-    client = http_server.client()
-    async with asyncio.TaskGroup() as tasks:
-        asked = tasks.create_task(client.post(MESSAGES, json={**QUESTION, "message_id": "m1"}))
-        await wait_until(lambda: _read(http_server, client))
-        deleting = [tasks.create_task(client.delete(CONVERSATION)) for _ in range(2)]
-        ended = await asked
-        gate.set()
-
-    assert ended.json()["outcome"] == "superseded"
-    assert [task.result().status_code for task in deleting] == [204, 204]
-
-
 async def test_the_last_rating_given_counts(http_server: HttpServerFixture) -> None:
     client = http_server.client()
     await client.post(MESSAGES, json={**QUESTION, "message_id": "m1"})
@@ -156,11 +138,6 @@ async def test_what_was_not_answered_cannot_be_rated(http_server: HttpServerFixt
     answer = await http_server.client().post(f"{MESSAGES}/m1/feedback", json={"rating": "up"})
 
     assert answer.status_code == 404
-
-
-async def _after(gate: asyncio.Event) -> dict[str, object]:
-    await gate.wait()
-    return {}
 
 
 async def _read(http_server: HttpServerFixture, client: Any, messages: int = 1) -> Any:

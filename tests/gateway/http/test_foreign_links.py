@@ -9,11 +9,6 @@ from envelope.role import Role
 from tests.citations.shapes import FOREIGN, PAGE, SHAPES, SOURCE, leads_elsewhere
 from tests.support.http_server import HttpServerFixture, events, text_of
 
-ASKS_BACK = {
-    "needs_clarification": True,
-    "clarification_reason": "ambiguous_query",
-    "canonical_question": f"How? \u202e{FOREIGN}",
-}
 PATH = "/v1/conversations/c-1"
 
 
@@ -28,10 +23,8 @@ def asks_back(http_server: HttpServerFixture, text: str) -> None:
         {"label": text, "value": "A rule", "kind": "option"},
         {"label": text, "value": "A page", "kind": "source", "url": "//evil.test/login"},
     ]
-    http_server.harness.script.next(Role.ESSENCE, ASKS_BACK | {"canonical_question": "How?"})
-    http_server.harness.script.next(
-        Role.CLARIFICATION, {"response": text, "suggested_actions": actions}
-    )
+    script = http_server.harness.script
+    script.ask_back(Role.ESSENCE, response=text, suggested_actions=actions)
 
 
 async def test_no_answer_leads_elsewhere_whole_streamed_or_read_again(

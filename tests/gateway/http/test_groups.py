@@ -13,7 +13,7 @@ from gateway.api_keys import Key, Scope, make_key
 from gateway.person_tokens import PersonIssuer, PersonTokens
 from gateway.signing_keys import LEAST_SECONDS, SigningKeys
 from tests.gateway.http.conftest import SHELF
-from tests.gateway.http.test_sources import ask_for_source
+from tests.gateway.http.test_documents import ask_for_source
 from tests.support.http_server import HttpServerFixture, open_http_server
 from tests.support.identity_provider import CLIENT_ID, ISSUER, KEYS_ADDRESS, FakeIdentityProvider
 from tests.support.worker_harness import WorkerHarness

@@ -1,8 +1,5 @@
 """Messages as jobs: accepted at once, read later, by another way, with more time."""
 
-import asyncio
-from typing import Any
-
 import pytest
 
 from broker.values import Fields
@@ -23,20 +20,13 @@ QUESTION = Question(tenant="acme", assistant="docs", conversation_id="c1", messa
 async def test_a_job_is_accepted_at_once_and_read_when_it_has_ended(
     http_server: HttpServerFixture,
 ) -> None:
-    reached, gate = asyncio.Event(), asyncio.Event()
-
-    async def hold() -> dict[str, Any]:
-        reached.set()
-        await gate.wait()
-        return {}
-
-    http_server.harness.script.next(Role.SEARCH, lambda _reads: hold())
+    held = http_server.harness.script.hold(Role.SEARCH)
     client = http_server.client()
 
     started = await client.post(MESSAGES, json=SENT, headers={"Prefer": "wait=5, respond-async"})
-    await reached.wait()
+    await held.reached.wait()
     running = (await client.get(f"{MESSAGES}/m1")).json()
-    gate.set()
+    held.goes_on.set()
     seen = await events(client, "GET", f"{MESSAGES}/m1/events")
     ended = (await client.get(f"{MESSAGES}/m1")).json()
 
@@ -52,19 +42,12 @@ async def test_a_job_is_accepted_at_once_and_read_when_it_has_ended(
 async def test_a_newer_message_replaces_the_one_that_it_names(
     http_server: HttpServerFixture,
 ) -> None:
-    reached, never = asyncio.Event(), asyncio.Event()
-
-    async def hang() -> dict[str, Any]:
-        reached.set()
-        await never.wait()
-        return {}
-
-    http_server.harness.script.next(Role.SEARCH, lambda _reads: hang())
+    hanging = http_server.harness.script.hold(Role.SEARCH)
     client = http_server.client()
     newer = {"text": "How is an invoice paid?", "message_id": "m2", "supersedes": "m1"}
 
     await client.post(MESSAGES, json=SENT, headers=ASYNC)
-    await reached.wait()
+    await hanging.reached.wait()
     unknown = await client.post(MESSAGES, json={**newer, "supersedes": "m9"})
     answered = await client.post(MESSAGES, json=newer)
     again = await client.post(MESSAGES, json={**newer, "message_id": "m3", "supersedes": "m2"})

@@ -1,10 +1,16 @@
-"""Messages over HTTP: one answer each, as JSON or as events."""
+"""Messages over HTTP: one answer each, as JSON or as events; pauses with typed replies."""
 
 import asyncio
+import time
+from typing import Any
 
+import httpx
+import jwt
 import pytest
 
+from envelope.envelope import Envelope
 from envelope.role import Role
+from tests.support.held_answer import DEADLINE_SECONDS, PAGE, hold_answer
 from tests.support.http_server import (
     HttpServerFixture,
     RecordedRequests,
@@ -13,11 +19,16 @@ from tests.support.http_server import (
     read_events,
     text_of,
 )
+from tests.support.pausing_flow import AskingTool, make_flow
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 MESSAGES = "/v1/conversations/c1/messages"
+
+
 QUESTION = {"text": "How do I add a rule?"}
+
+
 LONG = "One word after the other makes an answer that is long enough for pieces. " * 5
 
 
@@ -52,13 +63,7 @@ async def test_a_message_gets_its_stages_and_its_answer_as_events(
 async def test_nothing_of_an_answer_is_sent_before_it_was_checked(
     http_server: HttpServerFixture,
 ) -> None:
-    gate = asyncio.Event()
-
-    async def judge_late() -> dict[str, object]:
-        await gate.wait()
-        return {}
-
-    http_server.harness.script.next(Role.QUALITY, lambda _reads: judge_late())
+    judge = http_server.harness.script.hold(Role.QUALITY)
     client = http_server.client()
     seen: list[RecordedRequests] = []
     headers = {"Accept": "text/event-stream"}
@@ -67,7 +72,7 @@ async def test_nothing_of_an_answer_is_sent_before_it_was_checked(
             seen.append(event)
             if event.data.get("stage") == "quality":
                 assert "Routing" not in str([one.data for one in seen])
-                gate.set()
+                judge.goes_on.set()
 
     assert seen[-1].data["text"] == "Open Routing [1]."
 
@@ -251,8 +256,7 @@ async def test_what_waits_ends_when_the_process_stops(any_harness: WorkerHarness
 
 
 async def test_who_comes_to_a_full_desk_waits_in_front_of_it(harness: WorkerHarness) -> None:
-    gate = asyncio.Event()
-    harness.script.next(Role.ESSENCE, lambda _reads: after(gate))
+    held = harness.script.hold(Role.ESSENCE)
     async with (
         harness.open(),
         open_http_server(harness, quota=1) as http_server,
@@ -268,7 +272,7 @@ async def test_who_comes_to_a_full_desk_waits_in_front_of_it(harness: WorkerHarn
         async with client.stream("POST", path, json=QUESTION, headers=headers) as answer:
             async for event in read_events(answer):
                 seen.append(event)
-                gate.set()
+                held.goes_on.set()
         await asyncio.wait([first, third])
 
     assert [event.name for event in seen][:2] == ["waiting", "accepted"]
@@ -294,11 +298,6 @@ async def test_a_desk_that_stays_full_says_so(harness: WorkerHarness) -> None:
     assert (seen[-1].data["outcome"], text_of(seen)) == ("failed", "deadline/en")
 
 
-async def after(gate: asyncio.Event) -> dict[str, object]:
-    await gate.wait()
-    return {}
-
-
 async def is_at(harness: WorkerHarness, role: Role) -> bool:
     return (await harness.broker.admin.read_status([role.value]))[0].depth > 0
 
@@ -310,13 +309,7 @@ async def both_wait(harness: WorkerHarness) -> bool:
 async def test_a_message_that_is_stopped_ends_once_for_everybody(
     http_server: HttpServerFixture,
 ) -> None:
-    gate = asyncio.Event()
-
-    async def work(_reads: object) -> dict[str, object]:
-        await gate.wait()
-        return {}
-
-    http_server.harness.script.next(Role.RESPONSE, work)
+    held = http_server.harness.script.hold(Role.RESPONSE)
     client = await http_server.secret()
     sent = {"text": "How do I add a rule?", "message_id": "m1"}
     async with asyncio.TaskGroup() as tasks:
@@ -325,7 +318,7 @@ async def test_a_message_that_is_stopped_ends_once_for_everybody(
         headers = {"Accept-Language": "de"}
         first = await client.post(f"{MESSAGES}/m1/cancel", headers=headers)
         second = await client.post(f"{MESSAGES}/m1/cancel", headers=headers)
-        gate.set()
+        held.goes_on.set()
     seen = reader.result()
     read = (await client.get("/v1/conversations/c1")).json()
 
@@ -352,13 +345,7 @@ async def test_a_message_that_has_its_outcome_keeps_it(http_server: HttpServerFi
 
 
 async def test_nobody_stops_what_is_anothers(http_server: HttpServerFixture) -> None:
-    gate = asyncio.Event()
-
-    async def work(_reads: object) -> dict[str, object]:
-        await gate.wait()
-        return {}
-
-    http_server.harness.script.next(Role.RESPONSE, work)
+    held = http_server.harness.script.hold(Role.RESPONSE)
     public = await http_server.public()
     ann, ben = await http_server.visitor(public), await http_server.visitor(public)
     strangers = [ben.client, await http_server.secret("other"), http_server.client(public)]
@@ -368,7 +355,197 @@ async def test_nobody_stops_what_is_anothers(http_server: HttpServerFixture) -> 
         reader = tasks.create_task(events(ann.client, "POST", path, json=sent))
         await wait_until(lambda: http_server.harness.broker.admin.find_questions("m1"))
         refused = [(await one.post(f"{path}/m1/cancel")).status_code for one in strangers]
-        gate.set()
+        held.goes_on.set()
 
     assert refused == [404, 404, 403]
     assert reader.result()[-1].data["outcome"] == "answered"
+
+
+TYPED = {"pause_id": "m1", "approve": True}
+
+
+async def test_a_pause_is_shown_with_its_fields_and_answered_with_typed_values(
+    harness: WorkerHarness,
+) -> None:
+    tool = AskingTool("information")
+    harness.flows = {Envelope.flow: make_flow("information")}
+    harness.further_agents = [tool]
+
+    async with harness.open(), open_http_server(harness) as server:
+        client = server.client()
+        asked = (await client.post(MESSAGES, json=QUESTION)).json()
+        pause = asked["pause"]
+        wrong = await client.post(
+            MESSAGES, json={"text": "2025", "pause_reply": {"pause_id": pause["id"], "fields": 3}}
+        )
+        reply = {"pause_id": pause["id"], "fields": {"period": "2025", "amount": 3}}
+        answered = await client.post(MESSAGES, json={"text": "2025 and 3", "pause_reply": reply})
+
+    assert (asked["outcome"], pause["kind"]) == ("clarification", "information")
+    fields = [question["field"] for question in pause["questions"]]
+    assert [(one["name"], one["type"]) for one in fields] == [
+        ("period", "choice"),
+        ("amount", "number"),
+    ]
+    assert wrong.status_code == 400
+    assert answered.json()["outcome"] == "answered"
+    assert len(tool.ran) == 5
+
+
+async def test_the_events_of_a_message_count_its_branches(harness: WorkerHarness) -> None:
+    harness.flows = {Envelope.flow: make_flow("information")}
+    harness.further_agents = [AskingTool("information")]
+
+    async with harness.open(), open_http_server(harness) as server:
+        seen = await events(server.client(), "POST", MESSAGES, json=QUESTION)
+
+    [begun] = [event.data["branches"] for event in seen if "branches" in event.data]
+    ended = {event.data["branch"]: event.data["status"] for event in seen if event.name == "branch"}
+    assert begun == ["t1", "t2", "t3"]
+    assert ended == dict.fromkeys(begun, "completed")
+
+
+@pytest.mark.parametrize("reply", [{"text": "approve/en"}, {"text": "-", "pause_reply": TYPED}])
+async def test_only_the_user_who_asked_approves_over_http(
+    harness: WorkerHarness, reply: dict[str, Any]
+) -> None:
+    tool = AskingTool("approval")
+    harness.flows = {Envelope.flow: make_flow("approval")}
+    harness.further_agents = [tool]
+
+    async with harness.open(), open_http_server(harness) as server:
+        client = server.client()
+        asked = {**QUESTION, "message_id": "m1", "user_id": "ann"}
+        await client.post(MESSAGES, json=asked)
+        foreign = (await client.post(MESSAGES, json={**reply, "user_id": "ben"})).json()
+        nobody = (await client.post(MESSAGES, json=reply)).json()
+        own = (await client.post(MESSAGES, json={**reply, "user_id": "ann"})).json()
+
+    assert [answer["text"] for answer in (foreign, nobody)] == ["pause_foreign/en"] * 2
+    assert own["outcome"] == "answered"
+    assert len(tool.ran) == 5
+
+
+async def test_the_person_of_a_signed_token_is_the_one_who_asked(harness: WorkerHarness) -> None:
+    harness.flows = {Envelope.flow: make_flow("approval")}
+    harness.further_agents = [AskingTool("approval")]
+
+    async with harness.open(), open_http_server(harness) as server:
+        client = await server.secret(person_groups=("hr",))
+        [key] = await server.keys.all()
+
+        async def post(sub: str, **body: Any) -> httpx.Response:
+            claims = {"aud": key.id, "exp": time.time() + 60, "groups": [], "sub": sub}
+            token = jwt.encode(claims, key.person_secret, algorithm="HS256")
+            return await client.post(MESSAGES, json=body, headers={"X-Person-Token": token})
+
+        await post("ann", **QUESTION, message_id="m1")
+        foreign = (await post("ben", text="approve/en")).json()
+        contradicting = await post("ben", text="approve/en", user_id="ann")
+        own = (await post("ann", text="approve/en")).json()
+
+    assert foreign["text"] == "pause_foreign/en"
+    assert contradicting.status_code == 400
+    assert contradicting.json()["error"]["code"] == "conflicting_persons"
+    assert own["outcome"] == "answered"
+
+
+async def test_a_public_key_states_no_user(harness: WorkerHarness) -> None:
+    async with harness.open(), open_http_server(harness) as server:
+        visitor = await server.visitor(await server.public())
+        sent = {**QUESTION, "user_id": "ann"}
+        answer = await visitor.client.post(f"{visitor.path}/messages", json=sent)
+
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == "secret_key_required"
+
+
+async def test_the_user_of_a_completion_is_the_one_who_asked(harness: WorkerHarness) -> None:
+    harness.flows = {Envelope.flow: make_flow("approval")}
+    harness.further_agents = [AskingTool("approval")]
+
+    async with harness.open(), open_http_server(harness) as server:
+
+        async def complete(user: str, text: str) -> str:
+            body = {
+                "model": "docs",
+                "conversation_id": "c1",
+                "user": user,
+                "messages": [{"role": "user", "content": text}],
+            }
+            answer = await server.client().post("/v1/chat/completions", json=body)
+            return str(answer.json()["choices"][0]["message"]["content"])
+
+        await complete("ann", QUESTION["text"])
+        foreign = await complete("ben", "approve/en")
+        own = await complete("ann", "approve/en")
+
+    assert foreign == "pause_foreign/en"
+    assert "pause" not in own
+
+
+async def test_the_newest_open_pause_of_a_person_is_found_and_answered(
+    harness: WorkerHarness,
+) -> None:
+    harness.flows = {Envelope.flow: make_flow("information")}
+    harness.further_agents = [AskingTool("information")]
+
+    async with harness.open(), open_http_server(harness) as server:
+        client, other = await server.secret(), await server.secret(tenant="other")
+        public = (await server.visitor(await server.public())).client
+        for conversation in ("c1", "c2"):
+            path = f"/v1/conversations/{conversation}/messages"
+            await client.post(path, json={**QUESTION, "user_id": "ada"})
+        newest = (await client.get("/v1/pause?user_id=ada")).json()
+        fields = {"period": "2025", "amount": 3}
+        sent = {"pause_id": newest["pause_id"], "fields": fields}
+        answered = await client.post(
+            f"/v1/conversations/{newest['conversation_id']}/messages",
+            json={"text": "2025 and 3", "pause_reply": sent, "user_id": "ada"},
+        )
+        before = (await client.get("/v1/pause?user_id=ada")).json()
+        nobody = [
+            await client.get("/v1/pause?user_id=bob"),
+            await other.get("/v1/pause?user_id=ada"),
+        ]
+        refused = [await client.get("/v1/pause"), await public.get("/v1/pause?user_id=ada")]
+
+    assert (newest["conversation_id"], newest["kind"]) == ("c2", "information")
+    assert answered.json()["outcome"] == "answered"
+    assert before["conversation_id"] == "c1"
+    assert [one.status_code for one in nobody] == [404, 404]
+    assert [one.status_code for one in refused] == [400, 400]
+
+
+async def test_at_the_deadline_of_a_found_question_the_time_and_the_pages_are_shown(
+    harness: WorkerHarness,
+) -> None:
+    go_on = hold_answer(harness)
+    documentation = {("acme", "docs"): PAGE.url or ""}
+    server = open_http_server(
+        harness, deadline_seconds=DEADLINE_SECONDS, documentation=documentation
+    )
+    async with harness.open(), server as http_server:
+        completed = {"model": "docs", "messages": [{"role": "user", "content": "How?"}]}
+        reply = (await http_server.client().post(MESSAGES, json=QUESTION)).json()
+        later = hold_answer(harness)
+        plain = (await http_server.client().post("/v1/chat/completions", json=completed)).json()
+        go_on.set()
+        later.set()
+
+    assert (reply["outcome"], reply["termination_reason"]) == ("failed", "deadline")
+    assert reply["text"] == "deadline/en\n\nreference/en\n\nnearest_pages/en\n- Routing rules"
+    assert reply["suggested_actions"][0]["link"] == PAGE.url
+    content = plain["choices"][0]["message"]["content"]
+    assert content.endswith(f"- [Routing rules]({PAGE.url})")
+
+
+async def test_an_agent_that_always_fails_ends_its_question_with_a_fault_and_not_with_its_time(
+    harness: WorkerHarness,
+) -> None:
+    async with harness.open(), open_http_server(harness) as http_server:
+        harness.script.next(Role.LANG, *[ValueError("broken")] * 9)
+        failed = (await http_server.client().post(MESSAGES, json=QUESTION)).json()
+
+    assert failed["termination_reason"] == "lang_failed"
+    assert failed["text"].startswith("apology/en")

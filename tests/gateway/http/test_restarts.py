@@ -10,7 +10,7 @@ from subprocess import DEVNULL, PIPE, Popen
 
 import pytest
 
-from benchmarks.speed.gateway import ResumedAnswer, ResumingClient
+from benchmarks.speed.served_desk import ResumedAnswer, ResumingClient
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from tests.gateway.http.killable_processes import GO, READY

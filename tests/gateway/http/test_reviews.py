@@ -124,22 +124,15 @@ async def test_events_are_resumed_after_the_last_one_that_was_received(
 async def test_a_running_review_shows_its_progress_and_can_be_cancelled(
     server: HttpServerFixture, client: httpx.AsyncClient
 ) -> None:
-    reached, gate = asyncio.Event(), asyncio.Event()
-
-    async def hold() -> dict[str, Any]:
-        reached.set()
-        await gate.wait()
-        return {}
-
-    server.harness.script.next(Role.SEARCH, lambda _reads: hold())
+    held = server.harness.script.hold(Role.SEARCH)
     review = await start(client)
-    await reached.wait()
+    await held.reached.wait()
     path = f"{REVIEWS}/{review['id']}"
 
     running = (await client.get(path)).json()
     early = await client.get(f"{path}/report")
     cancelled = (await client.post(f"{path}/cancel")).json()
-    gate.set()
+    held.goes_on.set()
     again = (await client.post(f"{path}/cancel")).json()
 
     assert (running["status"], running["progress"]["stage"]) == ("running", "search")

@@ -6,11 +6,13 @@ import pytest
 
 from gateway.api_keys import make_key
 from gateway.http.visitors import FailureLimiter, Visitors, networks_of
-from gateway.port import Demand, Shortage
+from memory.http_state import Demand, RedisRates, Shortage
 
 
-class UsedUp:
+class UsedUp(RedisRates):
     """Limits that are all used up."""
+
+    def __init__(self) -> None: ...
 
     async def admit(
         self, owner: str, demands: Sequence[Demand], *, once: str = ""

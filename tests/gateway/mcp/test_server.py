@@ -96,13 +96,8 @@ async def test_a_program_sees_the_progress_of_a_question(server: HttpServerFixtu
 async def test_a_clarification_is_returned_as_one_and_its_reply_continues_the_conversation(
     server: HttpServerFixture,
 ) -> None:
-    server.harness.script.next(
-        Role.ESSENCE, {"needs_clarification": True, "clarification_reason": "ambiguous_query"}
-    )
     option = {"label": "A webhook", "value": "A webhook", "kind": "option"}
-    server.harness.script.next(
-        Role.CLARIFICATION, {"response": "Which one?", "suggested_actions": [option]}
-    )
+    server.harness.script.ask_back(Role.ESSENCE, response="Which one?", suggested_actions=[option])
 
     async with connect(server, await server.key()) as client:
         asked = await call(client, "ask", question="How do I set it up?")

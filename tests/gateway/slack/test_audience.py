@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from deploy.assembly.gateways.http_gateway import StoredConversations
 from gateway.chat.people import PersonLimits
 from gateway.chat.ports import ChatGroups
+from gateway.conversations import Conversations
 from gateway.slack.audience import LIFETIME_SECONDS, SlackAudience, SlackUserGroups
 from tests.support.chat_harness import ANSWER, AT_ONCE, TEXTS
 from tests.support.fake_slack import BOT, TEAM, RefusedError, SlackApi
@@ -230,7 +230,7 @@ async def ask(desk: SlackHarness, user: str = "U1", **fields: Any) -> object:
     shown = list(desk.api.posts.values())[-1]
     await wait_until(lambda: ANSWER in shown.shown or shown.shown == TEXTS.text("apology", "en"))
     await wait_until_settled(desk.harness, desk.api)
-    conversations = StoredConversations(desk.harness.client, shards=1, ttl_seconds=60)
+    conversations = Conversations(desk.harness.client, shards=1, ttl_seconds=60)
     place = fields.get("channel", f"D{user}")
     question = desk.connector.name_question(f"slack/T1:{place}:direct", "-")
     if ANSWER not in shown.shown:

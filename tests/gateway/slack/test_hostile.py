@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.connections.bodies import BufferBudget
 from tests.gateway.connections.raw_connection import RawConnection
 from tests.gateway.hostile.values import NOT_JSON, bent
 from tests.support.fake_slack import BOT, TEAM
@@ -21,7 +20,6 @@ from tests.support.slack_harness import SIGNING_SECRET, SlackHarness
 BENT = 150
 SEED = 15
 CANARY = "marimba"
-OTHER_KINDS = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 def signature_of(body: bytes, at: str, secret: str = SIGNING_SECRET) -> str:
@@ -140,11 +138,3 @@ async def test_who_cannot_be_slack_is_refused_before_the_body_is_read(
 
     assert await line.status() == 401
     line.close()
-
-
-def test_the_budget_of_bodies_is_given_back() -> None:
-    budget = BufferBudget(10, per_address=10)
-    with budget.lease({"client": ("127.0.0.1", 1)}) as lease:
-        lease.take(10)
-        assert budget.held_bytes == 10
-    assert budget.held_bytes == 0

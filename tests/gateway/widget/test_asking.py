@@ -6,13 +6,17 @@ from typing import Any
 import pytest
 
 from envelope.role import Role
+from gateway.http.routes.conversations import LONGEST_REASON
+from gateway.text import LONGEST_CHARACTERS
 from gateway.widget.routes import widget_router
+from manager.flows.tool_loop import TOOLS_FLOW
 from tests.gateway.widget.conftest import Come
 from tests.support.browser import WIDGET
 from tests.support.http_server import HttpServerFixture, open_http_server
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
+
 
 ANSWER = {
     "response": "Open **Routing** and choose *New rule*. [1][2]",
@@ -30,9 +34,13 @@ ANSWER = {
         for number, url in ((1, "https://docs.acme.test/rules"), (2, None))
     ],
 }
+
+
 NAMED = {"number": 1, "title": "Rules", "path": "rules.md", "anchor": "create-a-rule"}
 """A source without an address."""
-QUESTION_BACK = {
+
+
+QUESTION_BACK: dict[str, Any] = {
     "response": "It can mean several things.\nWhich one?\n1. Set up a webhook\n"
     "2. Set up an account",
     "suggested_actions": [
@@ -41,29 +49,24 @@ QUESTION_BACK = {
         {"label": "Answer anyway", "value": "Answer anyway", "kind": "skip"},
     ],
 }
+
+
 STOPPABLE = f"""() => document.querySelector("{WIDGET}").shadowRoot
     .querySelector(".progress button:not([hidden])")"""
+
+
 NEAR = ["local-network-access"]
 """Without it a website may not read what is served on this machine."""
-UNCLEAR = {"needs_clarification": True, "clarification_reason": "ambiguous_query"}
 
 
 def asks_back(http_server: HttpServerFixture) -> None:
     """Let the next question be answered with a question."""
-    http_server.harness.script.next(Role.GUARDRAILS, UNCLEAR)
-    http_server.harness.script.next(Role.CLARIFICATION, QUESTION_BACK)
+    http_server.harness.script.ask_back(**QUESTION_BACK)
 
 
 def gate_role(http_server: HttpServerFixture, role: Role, writes: dict[str, Any]) -> asyncio.Event:
     """Let a role write only after the event."""
-    gate = asyncio.Event()
-
-    async def act() -> dict[str, Any]:
-        await gate.wait()
-        return writes
-
-    http_server.harness.script.next(role, lambda _reads: act())
-    return gate
+    return http_server.harness.script.hold(role, **writes).goes_on
 
 
 async def test_an_answer_comes_with_sources_that_open_at_the_heading(
@@ -387,3 +390,97 @@ async def is_open(http_server: HttpServerFixture) -> bool:
     return (await http_server.harness.broker.admin.read_status([Role.ESSENCE.value]))[
         0
     ].in_flight > 0
+
+
+# A character of two halves in a script is one for the desk.
+TOO_LONG = "How? " + "😀" * (LONGEST_CHARACTERS - 4)
+
+
+NOTE = f"Too long: {LONGEST_CHARACTERS + 1} characters of at most {LONGEST_CHARACTERS}."
+
+
+async def test_a_question_that_is_too_long_is_said_to_be_and_stays_whole(
+    http_server: HttpServerFixture, come: Come
+) -> None:
+    shown = await (await come()).opens()
+
+    await shown.asks(TOO_LONG)
+
+    note = shown.part(".composer .problem")
+    assert await note.inner_text() == NOTE
+    assert await shown.field.input_value() == TOO_LONG
+    assert await shown.field.get_attribute("aria-invalid") == "true"
+    assert await shown.part(".send").is_disabled()
+    assert await shown.part(".turn").count() == 0
+    assert NOTE in await shown.said()
+    await shown.field.press("End")
+    await shown.field.press("Backspace")
+    await note.wait_for(state="hidden")
+    await shown.field.press("Enter")
+    await shown.has_answers(1)
+    assert await shown.field.input_value() == ""
+
+
+async def test_a_page_that_asks_something_too_long_leaves_it_to_the_person(
+    http_server: HttpServerFixture, come: Come
+) -> None:
+    shown = await (await come()).opens(lang="de")
+
+    await shown.page.evaluate(f"text => document.querySelector('{WIDGET}').ask(text)", TOO_LONG)
+
+    problem = f"Zu lang: {LONGEST_CHARACTERS + 1} Zeichen von höchstens {LONGEST_CHARACTERS}."
+    assert await shown.part(".composer .problem").inner_text() == problem
+    assert await shown.field.input_value() == TOO_LONG
+    assert await shown.part(".turn").count() == 0
+
+
+async def test_a_reason_that_is_too_long_is_said_to_be(
+    http_server: HttpServerFixture, come: Come
+) -> None:
+    shown = await (await come()).opens()
+    await shown.asks("How do I add a rule?")
+    await shown.has_answers(1)
+    await shown.part("[data-rating=down]").click()
+    field = shown.part(".reason textarea")
+
+    await field.fill("x" * (LONGEST_REASON + 1))
+    await shown.part(".reason .main").click()
+
+    problem = f"Too long: {LONGEST_REASON + 1} characters of at most {LONGEST_REASON}."
+    assert await shown.part(".reason .problem").inner_text() == problem
+    await field.fill("It misses a step.")
+    await shown.part(".reason .main").click()
+    await shown.part(".confirmation", has_text="Thank you").wait_for()
+
+
+HOSTILE = "see <b>x</b> [here](https://evil.example)"
+
+
+def call(number: int, query: str) -> dict[str, Any]:
+    arguments = {"query": query}
+    return {"call_id": f"r1-{number}", "tool": "search", "arguments": arguments, "depends_on": []}
+
+
+async def test_the_searches_of_a_plan_tick_off(http_server: HttpServerFixture, come: Come) -> None:
+    harness = http_server.harness
+    flows: Any = harness.flows
+    flows.update(dict.fromkeys(flows, TOOLS_FLOW))
+    calls = [call(1, "fees of carriers"), call(2, HOSTILE)]
+    harness.script.next(Role.REASON, {"intent": "search", "tool_calls": calls})
+    first = gate_role(http_server, Role.TOOL, {"multi_tool_results": {"r1-1": {}}})
+    second = gate_role(http_server, Role.TOOL, {"multi_tool_results": {"r1-2": {}}})
+    harness.script.next(Role.REFLECT, {"source_references": [{"number": 1}]})
+    harness.script.next(Role.ASSESS, {"response": "Open Routing [1].", "assessment": {}})
+    shown = await (await come()).opens()
+
+    await shown.asks("What are the fees?")
+    await shown.part(".progress", has_text="0/2").wait_for()
+    await shown.part(".plan li", has_text="search: fees of carriers").wait_for()
+    await shown.part(".plan li", has_text="search: see").wait_for()
+    assert await shown.part(".plan li *").count() == 0, "labels are text alone"
+    first.set()
+    await shown.part(".progress", has_text="1/2").wait_for()
+    await shown.part(".plan li.completed").wait_for()
+    second.set()
+
+    assert await shown.has_answers(1) == ["Open Routing [1]."]

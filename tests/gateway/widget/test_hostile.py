@@ -115,12 +115,7 @@ async def test_hostile_options_are_only_words(http_server: HttpServerFixture, co
         {"label": "a <b> & <img src=x onerror=window.harmed=1>c", "value": "a"},
         {"label": "page", "value": "page", "kind": "source", "url": harm},
     ]
-    http_server.harness.script.next(
-        Role.GUARDRAILS, {"needs_clarification": True, "clarification_reason": "ambiguous_query"}
-    )
-    http_server.harness.script.next(
-        Role.CLARIFICATION, {"response": "Which?", "suggested_actions": actions}
-    )
+    http_server.harness.script.ask_back(response="Which?", suggested_actions=actions)
     shown = await (await come()).opens()
 
     await shown.asks("Which?")

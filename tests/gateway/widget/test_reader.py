@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.http.test_sources import ticket_of
+from tests.gateway.http.test_documents import ticket_of
 from tests.gateway.widget.conftest import Come
 from tests.gateway.widget.test_looks import DESKTOP, PHONE, WIDE
 from tests.support.browser import violations

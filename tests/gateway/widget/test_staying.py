@@ -6,7 +6,7 @@ import pytest
 
 from envelope.role import Role
 from tests.gateway.widget.conftest import Come
-from tests.gateway.widget.test_asking import ANSWER, UNCLEAR
+from tests.gateway.widget.test_asking import ANSWER
 from tests.support.browser import WIDGET, DisplayedMessage
 from tests.support.http_server import HttpServerFixture
 
@@ -102,13 +102,9 @@ async def test_titles_and_options_show_code_and_no_backticks(
     shown = await (await come()).opens()
     await shown.asks("How do I add a rule?")
     await shown.has_answers(1)
-    http_server.harness.script.next(Role.GUARDRAILS, UNCLEAR)
-    http_server.harness.script.next(
-        Role.CLARIFICATION,
-        {
-            "response": "Which one?",
-            "suggested_actions": [{"label": "Set `<b>A</b>` up", "value": "Set A up"}],
-        },
+    http_server.harness.script.ask_back(
+        response="Which one?",
+        suggested_actions=[{"label": "Set `<b>A</b>` up", "value": "Set A up"}],
     )
     await shown.asks("How do I set it up?")
     await shown.has_answers(2)

@@ -159,6 +159,13 @@ def plain_table() -> bytes:
     )
 
 
+def make_table_with_ruled_header() -> bytes:
+    """Return a table as browsers print it: a rule below each cell of the header, and no others."""
+    cells = [["Model", "Flow"], ["KX-40", "12"], ["KX-60", "18"], ["KX-80", "25"]]
+    rules = [("LINEBELOW", (column, 0), (column, 0), 0.5, colors.black) for column in (0, 1)]
+    return build([Paragraph("Limits", STYLES["Heading1"]), Table(cells, [80, 80], style=rules)])
+
+
 def manual() -> bytes:
     """Return a manual with contents, steps, code and words that are cut at line ends."""
     story: list[Any] = [Paragraph("Contents", STYLES["Heading1"])]

@@ -242,7 +242,7 @@ async def test_an_archive_is_read_as_a_folder(desk: Desk) -> None:
     assert (document.id, document.source) == ("handbook.zip/hr/leave", "handbook.zip/hr/leave.md")
     assert document.crumbs == ("Handbook", "Hr", "Leave")
     assert alone.skipped == (
-        ("handbook.zip/hr/plan.png", "a picture; text in picture files is not read"),
+        ("handbook.zip/hr/plan.png", "a picture; it is shown with the pages that refer to it"),
     )
 
     again = await desk.ingest(archive)

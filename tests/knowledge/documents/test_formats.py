@@ -16,12 +16,12 @@ async def test_what_is_skipped_in_a_folder_is_listed_with_its_reason(desk: Desk)
     assert (result.added, result.failed) == (1, ())
     assert dict(result.skipped) == {
         "Makefile": "it has no suffix, so its format is unknown",
-        "logo.png": "a picture; text in picture files is not read",
+        "logo.png": "a picture; it is shown with the pages that refer to it",
         "old.doc": "an office format that is not read; save it as .docx, .xlsx, .pptx or .pdf",
         "package.json": "it contains data, but neither prepared documents nor a description of "
         "an interface (OpenAPI)",
     }
-    assert "skipped logo.png: a picture; text in picture files is not read" in desk.lines
+    assert "skipped logo.png: a picture; it is shown with the pages that refer to it" in desk.lines
 
 
 def test_many_files_of_one_suffix_are_one_line_more() -> None:

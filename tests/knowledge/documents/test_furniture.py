@@ -21,6 +21,22 @@ async def test_what_most_pages_of_a_website_repeat_is_no_passage(desk: Desk) -> 
     assert content == "# Article 3\n\nText of article 3.\n\n## Parameters\n\nParameter 3."
 
 
+async def test_the_end_that_most_pages_in_markdown_have_is_no_passage(desk: Desk) -> None:
+    for number in range(6):
+        desk.write(
+            f"a{number}.md",
+            f"# Article {number}\n\nRequires the role of an owner.\n\n"
+            f"## Limits\n\n{number} a day.\n\n"
+            f"## Related articles\n\n- [Article {number + 1}](a{number + 1}.md)\n\n"
+            "Was this article helpful?\n\n[Tell us](https://help.example/form)\n",
+        )
+
+    await desk.ingest()
+
+    content = desk.index.documents["docs/a3"].content
+    assert content == "# Article 3\n\nRequires the role of an owner.\n\n## Limits\n\n3 a day."
+
+
 async def test_a_few_pages_are_not_compared(desk: Desk) -> None:
     for number in range(2):
         desk.write(f"a{number}.html", PAGE.format(number, number + 1))

@@ -108,6 +108,14 @@ def test_a_cell_of_two_lines_is_one_cell() -> None:
     )
 
 
+def test_rules_below_the_header_alone_do_not_join_the_rows() -> None:
+    page = read(layouts.make_table_with_ruled_header())
+
+    assert page.blocks[-1].text == (
+        "| Model | Flow |\n|---|---|\n| KX-40 | 12 |\n| KX-60 | 18 |\n| KX-80 | 25 |"
+    )
+
+
 def test_a_manual_has_no_contents_and_no_hyphens() -> None:
     page = read(layouts.manual())
 

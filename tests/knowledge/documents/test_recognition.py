@@ -11,8 +11,17 @@ from reportlab.pdfgen import canvas
 from knowledge.chunking import passages
 from knowledge.documents import scans
 from knowledge.documents.errors import PicturesError, WrongFormatError
+from knowledge.documents.markup import markdown
+from knowledge.documents.page import Page
 from knowledge.documents.pdf import pdf_reader
-from knowledge.documents.recognition import RecognisedText, join_lines, load_recogniser
+from knowledge.documents.pictures import collect_pictures
+from knowledge.documents.recognition import (
+    RecognisedText,
+    join_lines,
+    load_recogniser,
+    read_pictures,
+)
+from tests.support.pictures import make_picture
 
 
 def scan(*pages: str) -> bytes:
@@ -100,3 +109,35 @@ def test_a_scanned_sentence_is_read_by_the_models_of_the_extra() -> None:
     assert not isinstance(recognise, str)
 
     assert join_lines(recognise(picture)) == "The pump starts at 4.2 bar"
+
+
+def show_panel(**beside: bytes) -> Page:
+    page = markdown.read_text(
+        "# Alarm\n\nPress the button.\n\n![The panel](a.png)\n\nWait.\n\n## Battery\n\n"
+        "![](a.png)\n\nChange it.\n\n![](b.png)\n",
+        "a.md",
+    )
+    return collect_pictures(page, {name.replace("__", "."): data for name, data in beside.items()})
+
+
+def test_what_a_picture_of_a_document_says_is_cited_as_a_section_of_its_own() -> None:
+    panel, icon = make_picture("green", size=(300, 200)), make_picture("red", size=(300, 60))
+
+    page = read_pictures(show_panel(a__png=panel, b__png=icon), lambda _: recognise_line("Code 7"))
+
+    assert [(one.text, one.heading_path, one.anchor) for one in passages(page)] == [
+        ("Press the button.\n\n![The panel]\n\nWait.", (), "alarm"),
+        ("Code 7", ("Picture 1: The panel",), "picture-1"),
+        ("Change it.", ("Battery",), "battery"),
+    ]
+    assert page.warnings == ("the text of 1 pictures was recognised and may have mistakes",)
+
+
+def test_a_page_whose_pictures_say_nothing_stays_as_it_is() -> None:
+    page = show_panel(a__png=make_picture(size=(300, 200)))
+
+    assert read_pictures(page, lambda _: ()) == page
+
+
+def recognise_line(text: str) -> list[RecognisedText]:
+    return [RecognisedText(text, left=1, top=1, height=9)]

@@ -121,6 +121,33 @@ async def test_a_document_that_gets_groups_is_gone_for_others_at_once(index: Ind
     assert (await searcher.search(request)).hits[0].document_id == "leave"
 
 
+async def test_groups_that_the_owner_chose_hold_at_once_and_outlive_the_next_reading(
+    index: Index,
+) -> None:
+    await put(index, *PUBLIC, *HIDDEN)
+    searcher = LevelSearcher(index, WordEmbedder())
+
+    async def find(document_id: str, question: str, *groups: str) -> bool:
+        request = SearchRequest(question=question, groups=groups, context_tokens=500)
+        return document_id in {hit.document_id for hit in (await searcher.search(request)).hits}
+
+    leave, bonus = "How many days of leave do I have?", f"What is the {WORD} bonus?"
+    await index.choose_groups(["leave"], ["hr"])
+    await index.choose_groups(["salaries", "nobody"], [])
+    for _ in range(2):
+        assert [await find("leave", leave), await find("leave", leave, "hr")] == [False, True]
+        assert await find("salaries", bonus)
+        await put(index, *PUBLIC, *HIDDEN)
+
+    chosen = {one.id for one in await index.list_documents() if one.groups_chosen}
+    assert chosen == {"leave", "salaries"}
+    await index.choose_groups(["leave"], None)
+    assert not await find("leave", leave)
+    assert [one.content_hash for one in await index.list_documents(["leave"])] == [""]
+    await put(index, PUBLIC[2])
+    assert await find("leave", leave)
+
+
 async def test_a_passage_is_not_read_by_an_id_that_somebody_guesses(full: Index) -> None:
     hidden = (await full.load(["salaries"]))[0]
     points = [chunk.point for chunk in hidden.chunks]

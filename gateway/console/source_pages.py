@@ -1,0 +1,82 @@
+"""The page of the sources: their state and schedules; sources are added, read and removed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from gateway.console.access import Assistant, ConsoleRefusedError, ConsoleUser, Role, require
+from gateway.console.frame import Frame, add_pages, lead, receive
+from gateway.console.operation_pages import Text
+from gateway.sources import LONGEST_ADDRESS, NewSource, SourceKeeper
+
+
+class SourcePages:
+    """Shows and changes the sources of an assistant, for its editors."""
+
+    def __init__(self, frame: Frame, sources: SourceKeeper) -> None:
+        self._frame = frame
+        self._sources = sources
+
+    def add_to(self, router: APIRouter) -> None:
+        """Add the routes."""
+        add_pages(router, "GET", {"sources": self.show})
+        changed = {
+            "sources/add": self.add,
+            "sources/read": self.read_again,
+            "sources/remove": self.remove,
+        }
+        add_pages(router, "POST", changed)
+
+    @require(Role.EDITOR)
+    async def show(self, request: Request, assistant: Text = "", tenant: Text = "") -> Response:
+        """Show the sources of an assistant."""
+
+        async def read(user: ConsoleUser) -> Mapping[str, Any]:
+            allowed = user.list_assistants(Role.EDITOR)
+            name = (tenant, assistant) if assistant else allowed[0]
+            return {
+                "name": name,
+                "named": {"tenant": name[0], "assistant": name[1]},
+                "assistants": allowed,
+                "sources": await run_in_threadpool(self._sources.list_sources, name),
+            }
+
+        return await self._frame.show(request, "sources.html", read)
+
+    @require(Role.EDITOR)
+    async def add(self, request: Request) -> Response:
+        """Add a source, or change its schedule, and read one without a schedule now."""
+        form = await receive(request, Role.EDITOR)
+        fields = {"source": form.read("source", most=LONGEST_ADDRESS),
+                  "schedule": form.read("schedule")}  # fmt: skip
+        try:
+            added = await self._sources.add_source(form.assistant, NewSource(**fields))
+        except ValidationError as error:
+            raise ConsoleRefusedError(400, "Not added", "Enter the address of a source.") from error
+        except ValueError as error:
+            raise ConsoleRefusedError(400, "Not added", str(error)) from error
+        if added.schedule:
+            return _lead_back(form.assistant, "added")
+        self._sources.read_again(form.assistant, added.place)
+        return _lead_back(form.assistant, "syncing")
+
+    @require(Role.EDITOR)
+    async def read_again(self, request: Request) -> Response:
+        """Begin to read a source."""
+        form = await receive(request, Role.EDITOR)
+        is_begun = self._sources.read_again(form.assistant, form.read("place", most=2_000))
+        return _lead_back(form.assistant, "syncing" if is_begun else "missing")
+
+    @require(Role.EDITOR)
+    async def remove(self, request: Request) -> Response:
+        """Remove a source and its documents from the index; its files stay."""
+        form = await receive(request, Role.EDITOR)
+        await self._sources.remove_source(form.assistant, form.read("place", most=2_000))
+        return _lead_back(form.assistant, "removed")
+
+
+def _lead_back(assistant: Assistant, said: str) -> Response:
+    return lead("sources", tenant=assistant[0], assistant=assistant[1], said=said)

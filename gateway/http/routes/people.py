@@ -1,0 +1,158 @@
+"""The routes for what the desk knows of a person: preferences, statistics, erasure."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, Field
+
+from envelope.conversation import AnswerStyle
+from gateway.api_keys import Scope
+from gateway.http.access import Principal, list_people
+from gateway.http.context import AssistantName, HttpChannel, require_scope
+from gateway.http.errors import InvalidRequestError
+from gateway.people import PersonalData
+from records.store import PAGE, PersonFigures
+
+PERSON = "/v1/person"
+UserId = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=128,
+        description="the person, with a secret key; else the header X-Person-Token names them",
+    ),
+]
+
+
+class ChosenPreferences(BaseModel):
+    """What the person chose for all their conversations, in the chat or by a command."""
+
+    language: str | None = Field(None, description="ISO 639-1", examples=["de"])
+    style: AnswerStyle | None = Field(None, description="form of the answers", examples=["shorter"])
+
+
+class PersonStatistics(BaseModel):
+    """How the recorded questions of the person ended, and how they rated the answers."""
+
+    questions: int = 0
+    conversations: int = 0
+    answered: int = 0
+    asked_back: int = 0
+    refused: int = 0
+    failed: int = 0
+    rated_up: int = 0
+    rated_down: int = 0
+    languages: int = 0
+    last_at: datetime | None = None
+
+
+class Person(BaseModel):
+    """A person as an assistant knows them."""
+
+    preferences: ChosenPreferences
+    statistics: PersonStatistics
+
+
+class ListedPerson(PersonStatistics):
+    """A person in the list of the owner."""
+
+    person: str = Field(description="pseudonym, as in the console and in `refdesk forget`")
+    name: str = Field("", description="as the channel names the person, if names are recorded")
+
+
+class PersonList(BaseModel):
+    """The people who asked, who asked last first."""
+
+    people: list[ListedPerson]
+    has_more: bool
+
+
+class ForgottenData(BaseModel):
+    """What was erased."""
+
+    conversations: int
+    has_more: bool = Field(description="repeat the request: the person has further conversations")
+
+
+def people_router(channel: HttpChannel, people: PersonalData) -> APIRouter:
+    """Return the routes."""
+    router = APIRouter(tags=["people"])
+    reader = Depends(require_scope(channel, Scope.READ))
+    eraser = Depends(require_scope(channel, Scope.FORGET))
+    operator = Depends(require_scope(channel, Scope.DOCUMENTS))
+
+    @router.get(PERSON, summary="Read the preferences and statistics of a person")
+    async def read_person(
+        caller: Annotated[Principal, reader],
+        user_id: UserId = None,
+        assistant: AssistantName = None,
+    ) -> Person:
+        """Return what a person chose, and how their recorded questions to an assistant ended."""
+        person, own = _find_person(caller, user_id), _name(channel, caller, assistant)
+        chosen = await people.read_choice(own, person)
+        found = await people.list_figures([own], person=person, limit=1)
+        return Person(
+            preferences=ChosenPreferences(language=chosen.language, style=chosen.style),
+            statistics=PersonStatistics(**_count(found[0])) if found else PersonStatistics(),
+        )
+
+    @router.delete(PERSON, summary="Forget a person")
+    async def forget_person(
+        caller: Annotated[Principal, eraser],
+        user_id: UserId = None,
+        assistant: AssistantName = None,
+    ) -> ForgottenData:
+        """Erase what a person chose, and every recorded conversation of theirs with an
+        assistant."""
+        person, own = _find_person(caller, user_id), _name(channel, caller, assistant)
+        done = await people.forget([own], person)
+        return ForgottenData(conversations=done.conversations, has_more=done.has_more)
+
+    @router.get("/v1/people", summary="List who asked")
+    async def list_who_asked(
+        caller: Annotated[Principal, operator],
+        assistant: AssistantName = None,
+        page: Annotated[int, Query(ge=1, le=10_000)] = 1,
+    ) -> PersonList:
+        """Return the people of an assistant under their pseudonyms, with their statistics."""
+        own = _name(channel, caller, assistant)
+        offset = (page - 1) * PAGE
+        found = await people.list_figures([own], offset=offset, limit=PAGE + 1)
+        listed = [
+            ListedPerson(person=one.person, name=one.name, **_count(one)) for one in found[:PAGE]
+        ]
+        return PersonList(people=listed, has_more=len(found) > PAGE)
+
+    return router
+
+
+def _find_person(caller: Principal, user_id: str | None) -> str:
+    people = list_people(caller, user_id, "user_id")
+    if not people:
+        raise InvalidRequestError(
+            "expected the person as user_id with a secret key, or in the header X-Person-Token",
+            code="person_required",
+            param="user_id",
+        )
+    return people[0]
+
+
+def _name(channel: HttpChannel, caller: Principal, assistant: str | None) -> tuple[str, str]:
+    question = channel.desk(caller, assistant).name_question("-", "-")
+    return question.tenant, question.assistant
+
+
+def _count(one: PersonFigures) -> dict[str, int | datetime]:
+    return {
+        "questions": one.messages,
+        "conversations": one.conversations,
+        "answered": one.answered,
+        "asked_back": one.asked_back,
+        "refused": one.refused,
+        "failed": one.failed,
+        "rated_up": one.up,
+        "rated_down": one.down,
+        "languages": one.languages,
+        "last_at": datetime.fromtimestamp(one.last_at, UTC),
+    }

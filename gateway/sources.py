@@ -1,0 +1,76 @@
+"""The sources of documents, as the API and the console show and change them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pydantic import BaseModel, Field
+
+LONGEST_ADDRESS = 2_000
+Assistant = tuple[str, str]
+"""Tenant and assistant."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """A source, and how its last reading went; `is_running`: it is being read now.
+
+    Times are Unix seconds; `read_at` is 0 before the first reading, `next_at` is None for a source
+    without a schedule.
+    """
+
+    assistant: Assistant
+    place: str
+    read_at: float
+    failed: int
+    reasons: Sequence[str]
+    is_running: bool = False
+    id: str = ""
+    schedule: str = ""
+    next_at: float | None = None
+
+
+class NewSource(BaseModel, extra="forbid"):
+    """A source to add; the setting SOURCES_OVER_HTTP says which ones may be."""
+
+    source: str = Field(
+        min_length=1,
+        max_length=LONGEST_ADDRESS,
+        description="as in `refdesk ingest`: a web address, a store, a service, `git:PATH`, a path",
+        examples=["https://docs.example.com/guide/", "confluence://acme.atlassian.net/HR"],
+    )
+    schedule: str = Field(
+        "",
+        max_length=200,
+        description="a cron expression in UTC; empty: it is read by `sync`",
+        examples=["0 6 * * *"],
+    )
+    revision: str = Field("", max_length=200, description="branch, tag or commit of a repository")
+    folder: str = Field("", max_length=LONGEST_ADDRESS, description="folder of a repository")
+    web_address: str = Field(
+        "", max_length=LONGEST_ADDRESS, description="pattern of the addresses of files on the web"
+    )
+
+
+class SourceKeeper(Protocol):
+    """Keeps the sources of assistants, and reads them in the background."""
+
+    def list_sources(self, assistant: Assistant) -> Sequence[SourceState]:
+        """Return the sources of an assistant, by place."""
+        ...
+
+    async def add_source(self, assistant: Assistant, wanted: NewSource) -> SourceState:
+        """Add a source, or change its schedule; raise `ValueError` for one that is refused."""
+        ...
+
+    def forget_source(self, assistant: Assistant, place: str) -> bool:
+        """Read a source no more; its documents stay."""
+        ...
+
+    def read_again(self, assistant: Assistant, place: str) -> bool:
+        """Begin to read a source; False if there is none, or if it is being read."""
+        ...
+
+    async def remove_source(self, assistant: Assistant, place: str) -> int:
+        """Remove a source and its documents from the index; return the number of documents."""
+        ...

@@ -1,0 +1,151 @@
+"""How embedding models are set, and what an ingestion with them costs."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from config.model_settings import CompatibleServer, ModelLimit
+from config.settings import Settings
+from deploy.assembly.ingestion import PaidEmbedder
+from deploy.assembly.ingestion_run import run_ingestion
+from deploy.assembly.knowledge import calibrate, choose_forms, make_embedder, open_knowledge
+from deploy.assembly.models import VendorEmbedding, make_registry
+from deploy.assembly.source_registry import parse_source
+from deploy.cli.commands.ingest import result_fields, result_lines
+from knowledge.calibration.learning import LEAST_CHUNKS
+from knowledge.errors import EmbeddingFailed
+from knowledge.index.calibration import Calibration
+from knowledge.index.embedded import open_embedded
+from knowledge.index.qdrant import Identity
+from knowledge.ingestion_report import PlainReport
+from tests.knowledge.searching.conftest import WordEmbedder, document
+from tests.llm.vendor_dialects import OpenAI
+from tests.support.app_harness import settings_of
+from tests.support.model_server import ModelServer, Received, Response, running_server
+from tests.support.restricted_documents import write_pages
+
+
+async def embed_both(server: ModelServer, model: str, **chosen: Any) -> tuple[str, list[object]]:
+    """Return the name of the forms, and what the server received for a question and a document."""
+    own = CompatibleServer(base_url=f"{server.url}/v1", api_key=SecretStr("key"))
+    values: dict[str, Any] = {
+        "embedding_model": f"{model}@own",
+        "embedding_dimensions": 2,
+        **chosen,
+    }
+    settings = Settings(_env_file=None, compatible_servers={"own": own}, **values)
+    registry = make_registry(settings)
+    try:
+        embedder = VendorEmbedding(
+            registry.embedder(settings.embedding_model, settings.embedding_dimensions),
+            choose_forms(settings),
+        )
+        server.will_send(*[OpenAI().vectors([[1.0, 0.0]])] * 2)
+        await embedder.embed_questions(["text"])
+        await embedder.embed_documents(["text"])
+    finally:
+        await registry.close()
+    return embedder.forms, [request.body["input"] for request in server.received]
+
+
+async def test_a_known_model_gets_its_prefixes_on_any_server() -> None:
+    async with running_server() as server:
+        forms, received = await embed_both(server, "intfloat/multilingual-e5-small")
+
+    assert received == [["query: text"], ["passage: text"]]
+    assert forms == "'query: ' and 'passage: '"
+
+
+async def test_settings_name_the_prefixes_of_an_unknown_model() -> None:
+    prefixes = {"embedding_question_prefix": "ask: ", "embedding_document_prefix": ""}
+    async with running_server() as server:
+        _, received = await embed_both(server, "mine", **prefixes)
+
+    assert received == [["ask: text"], ["text"]]
+
+
+async def test_an_empty_prefix_of_the_settings_replaces_that_of_the_table() -> None:
+    prefixes = {"embedding_question_prefix": "", "embedding_document_prefix": ""}
+    async with running_server() as server:
+        forms, received = await embed_both(server, "e5-small", **prefixes)
+
+    assert received == [["text"], ["text"]]
+    assert forms == ""
+
+
+def test_the_shipped_model_has_one_length() -> None:
+    with pytest.raises(EmbeddingFailed, match="expected EMBEDDING_DIMENSIONS=384"):
+        make_embedder(Settings(_env_file=None, embedding_dimensions=64))
+
+
+async def test_a_calibration_that_fails_is_said_and_the_previous_one_stays(tmp_path: Path) -> None:
+    embedder = WordEmbedder()
+    index = await open_embedded(tmp_path, Identity("t", "desk", embedder.name, embedder.dimensions))
+    present = {"en": Calibration(slope=1.0, offset=0.0, separation=1.0, chunks=1)}
+    texts = [f"Rule {word} of the house is kept by all." for word in map(str, range(LEAST_CHUNKS))]
+    try:
+        await index.put(document("rules", *texts), await embedder.embed(texts), "root")
+        await index.put_calibrations(present)
+        embedder.fails = True
+        notes = await calibrate(index, embedder)
+        kept = dict(await index.calibrations())
+        embedder.fails = False
+        await calibrate(index, embedder)
+        learned = dict(await index.calibrations())
+    finally:
+        await index.close()
+
+    assert notes == (("EMBEDDING_MODEL=words", "it could not be calibrated: out of order"),)
+    assert kept == present
+    assert learned["en"].chunks == LEAST_CHUNKS
+
+
+MODEL = "words@own"
+
+
+LONG = "The fax bridge listens on port 77. " * 1500
+
+
+class EmbeddingServer(ModelServer):
+    """Gives every text the same vector."""
+
+    def choose_response(self, received: Received) -> Response:
+        return OpenAI().vectors([[0.6, 0.8] for _ in received.body["input"]])
+
+
+async def test_an_ingestion_waits_for_the_limits_and_reports_calls_cost_and_waits(
+    tmp_path: Path,
+) -> None:
+    folder = write_pages(tmp_path / "fax", {"fax.md": f"# Fax bridge\n\n{LONG}\n"})
+    async with running_server(EmbeddingServer("")) as server:
+        chosen: dict[str, Any] = {
+            "embedding_model": MODEL,
+            "embedding_dimensions": 2,
+            "compatible_servers": {"own": CompatibleServer(base_url=f"{server.url}/v1")},
+            "model_limits": {MODEL: ModelLimit(tokens_per_minute=12_000)},
+        }
+        settings = settings_of(tmp_path / "data", **chosen)
+        report = PlainReport(lambda _line: None)
+        result = await run_ingestion(settings, [parse_source(str(folder))], report)
+        async with open_knowledge(settings) as knowledge:
+            limits = knowledge.limits
+
+    assert result.embedding is not None
+    assert result.waits is not None
+    assert result.embedding.calls == len(server.received)
+    assert result.waits.waits >= 1
+    assert any(line.startswith("embedding: ") for line in result_lines(result))
+    assert any("for MODEL_LIMITS" in line for line in result_lines(result))
+    assert {"embedding", "waits"} <= result_fields(result).keys()
+    assert limits is not None
+
+
+async def test_an_embedder_of_this_machine_costs_nothing_and_nothing_is_reported() -> None:
+    embedder = PaidEmbedder(WordEmbedder())
+
+    await embedder.embed_documents(["one"])
+    await embedder.embed_questions(["two"])
+
+    assert embedder.usage is None

@@ -1,0 +1,188 @@
+"""What those who run the server see of it, and how the API describes itself."""
+
+import re
+
+from fakeredis import FakeAsyncRedis, FakeServer
+from fastapi.routing import APIRoute
+from structlog.testing import capture_logs
+
+from envelope.role import Role
+from gateway.api_keys import Scope
+from tests.support.http_server import FakeLibrary, HttpServerFixture, open_http_server
+from tests.support.worker_harness import WorkerHarness
+
+MESSAGES = "/v1/conversations/c1/messages"
+
+
+async def test_a_server_reports_that_it_lives_and_can_accept_messages(
+    http_server: HttpServerFixture,
+) -> None:
+    await http_server.key()
+    client = http_server.client()
+
+    alive, ready = await client.get("/healthz"), await client.get("/readyz")
+
+    assert (alive.status_code, alive.json()) == (200, {"status": "alive"})
+    assert (ready.status_code, ready.json()) == (200, {"status": "ready"})
+
+
+async def test_a_server_that_stops_is_not_ready_any_more(harness: WorkerHarness) -> None:
+    async with open_http_server(harness) as http_server:
+        http_server.stopping.set()
+
+        ready = await http_server.client().get("/readyz")
+
+    assert (ready.status_code, ready.json()) == (503, {"status": "shutting_down"})
+
+
+async def test_a_server_without_its_redis_is_alive_and_not_ready() -> None:
+    server = FakeServer()
+    harness = WorkerHarness(lambda: FakeAsyncRedis(server=server, protocol=2), played=True)
+    async with open_http_server(harness) as http_server:
+        client = http_server.client()
+        server.connected = False
+        alive, away = await client.get("/healthz"), await client.get("/readyz")
+        refused = await client.post(MESSAGES, json={"text": "How do I add a rule?"})
+        server.connected = True
+        back = await client.get("/readyz")
+    await harness.close()
+
+    assert [one.status_code for one in (alive, away, back)] == [200, 503, 200]
+    assert away.json() == {"status": "redis_unavailable"}
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "unavailable")
+    assert int(refused.headers["retry-after"]) >= 1
+
+
+async def test_metrics_count_what_was_shown_for_keys_that_may_see_it(
+    http_server: HttpServerFixture,
+) -> None:
+    client = await http_server.secret(scopes=frozenset(Scope))
+    await client.post(MESSAGES, json={"text": "How do I add a rule?", "message_id": "m1"})
+    await client.post(f"{MESSAGES}/m1/feedback", json={"rating": "down"})
+
+    response = (await client.get("/metrics")).text
+    refused = await (await http_server.secret()).get("/metrics")
+
+    assert 'refdesk_http_outcomes_total{outcome="answered"} 1.0' in response
+    assert 'refdesk_feedback_total{rating="down"} 1.0' in response
+    assert (
+        'refdesk_http_requests_total{route="/v1/conversations/{conversation_id}/messages",'
+        'status="200"} 1.0' in response
+    )
+    assert refused.status_code == 403
+
+
+async def test_the_description_shows_every_route_with_an_example(
+    http_server: HttpServerFixture,
+) -> None:
+    body = (await http_server.client().get("/openapi.json")).json()
+
+    paths = set(body["paths"])
+    assert paths == {
+        route.path_format
+        for route in http_server.routes
+        if isinstance(route, APIRoute) and route.include_in_schema
+    }
+    for path, operations in body["paths"].items():
+        for operation in operations.values():
+            assert "422" not in operation["responses"], path
+            assert operation["summary"]
+    schemas = body["components"]["schemas"]
+    assert schemas["NewMessage"]["properties"]["text"]["examples"]
+    assert schemas["Answer"]["properties"]["text"]["examples"]
+    assert "HTTPValidationError" not in schemas
+
+
+async def test_a_failure_of_ours_shows_the_caller_nothing_of_it(harness: WorkerHarness) -> None:
+    with capture_logs() as logged:
+        async with open_http_server(harness) as http_server:
+            await harness.client.set("rd:{0}:asked:acme/docs/c1", b"not a list")
+
+            answer = await http_server.client().get("/v1/conversations/c1")
+
+    assert [line["event"] for line in logged] == ["request_failed", "request"]
+    assert answer.status_code == 500
+    assert answer.json()["error"]["code"] == "internal_error"
+    assert "WRONGTYPE" not in answer.text
+
+
+async def test_every_answer_asks_browsers_not_to_guess_keep_or_pass_on(
+    http_server: HttpServerFixture,
+) -> None:
+    client = await http_server.secret()
+    stranger = http_server.client()
+
+    answers = [
+        await client.post(MESSAGES, json={"text": "How do I add a rule?"}),
+        await client.get("/v1/conversations/c1"),
+        await client.get("/v1/nowhere"),
+        await client.request("TRACE", MESSAGES),
+        await stranger.post(MESSAGES, json={"text": "How do I add a rule?"}),
+        await stranger.get("/openapi.json"),
+        await stranger.get("/healthz"),
+    ]
+
+    assert [one.status_code for one in answers] == [200, 200, 404, 405, 401, 200, 200]
+    for answer in answers:
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["cache-control"] == "no-store"
+
+
+async def test_a_busy_desk_says_when_to_come_back(harness: WorkerHarness) -> None:
+    async with open_http_server(harness) as http_server:
+        client = http_server.client()
+        headers = {"Accept": "text/event-stream"}
+        refused = None
+        for number in range(30):
+            sent = {"text": "How?", "message_id": f"m{number}"}
+            async with client.stream("POST", MESSAGES, json=sent, headers=headers) as answer:
+                if answer.status_code != 200:
+                    refused = answer
+                    break
+
+        assert refused is not None
+        assert refused.status_code == 429
+        assert int(refused.headers["retry-after"]) >= 1
+        assert (await harness.broker.admin.read_status([Role.MANAGER.value]))[0].depth == 1
+
+
+async def test_the_document_has_every_route_that_is_served_and_no_other(
+    harness: WorkerHarness,
+) -> None:
+    async with open_http_server(harness, library=FakeLibrary()) as server:
+        document = (await server.client().get("/openapi.json")).json()
+
+    served = {
+        (route.path_format, method.lower())
+        for route in server.routes
+        if isinstance(route, APIRoute) and route.include_in_schema
+        for method in route.methods or ()
+    }
+    described = {
+        (path, method) for path, operations in document["paths"].items() for method in operations
+    }
+    assert described == served
+    assert ("/v1/responses", "post") in described
+    assert ("/v1/search", "post") in described
+
+
+async def test_the_page_shows_every_operation_and_schema_and_loads_nothing(
+    http_server: HttpServerFixture,
+) -> None:
+    client = http_server.client()
+
+    page = await client.get("/docs")
+    document = (await client.get("/openapi.json")).json()
+
+    assert page.status_code == 200
+    for path, operations in document["paths"].items():
+        for method in operations:
+            assert f"<code>{method.upper()} {path}</code>" in page.text
+    targets = set(re.findall(r'href="#([^"]+)"', page.text))
+    assert targets <= set(re.findall(r'id="([^"]+)"', page.text))
+    assert not re.search(r"<script|<link|src=|https?://", page.text)
+    policy = page.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; ")
+    assert "; style-src 'sha256-" in policy
+    assert "script-src" not in policy
