@@ -54,6 +54,8 @@ def service() -> Iterator[PlayedService]:
                 article(12, "Account", "<p>Sign in.</p>", user_segment_id=70),
                 article(13, "Next year", "<p>Secret.</p>", draft=True),
             ]
+        for number in range(10, 14):
+            service.answers[f"{HELP}/articles/{number}/attachments"] = []
         yield service
 
 
@@ -72,6 +74,29 @@ async def test_an_article_is_cited_at_its_address_below_its_category_and_section
     assert fees.crumbs == ("Billing", "Invoices", "Reminders", "Late fees")
     assert "After 14 days the fee is 5 EUR." in fees.content
     assert fees.language == "en"
+
+
+async def test_a_file_of_an_article_is_read_for_those_who_may_read_the_article(
+    reading: Reading, service: PlayedService
+) -> None:
+    path = "/hc/article_attachments/90/terms.txt"
+    attached = {
+        "id": 90,
+        "file_name": "terms.txt",
+        "content_url": f"https://spy.example{path}",
+        "size": 20,
+        "updated_at": "2026-11-01T10:00:00Z",
+    }
+    picture = {**attached, "id": 91, "file_name": "a.png", "inline": True}
+    service.answers[f"{HELP}/articles/11/attachments"] = [attached, picture]
+    service.answers[path] = b"Partners pay half."
+
+    await reading.read()
+
+    terms = reading.documents["terms.txt"]
+    assert terms.url == f"https://{service.host}{path}"
+    assert terms.groups == reading.documents["Discounts"].groups == ("Partners", "VIP customers")
+    assert "Partners pay half." in terms.content
 
 
 async def test_user_segments_become_groups_and_drafts_are_left_out(reading: Reading) -> None:

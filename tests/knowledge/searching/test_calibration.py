@@ -129,6 +129,29 @@ async def test_a_question_that_vectors_compare_across_languages_is_left_undecide
     assert translated.are_calibrated
 
 
+async def test_words_of_few_documents_do_not_rule_out_those_that_vectors_compared(
+    tmp_path: Path,
+) -> None:
+    embedder = ScaledEmbedder(0.9)
+    index = await open_embedded(tmp_path, Identity("t", "desk", embedder.name, DIMENSIONS + 1))
+    line = Calibration(slope=10.0, offset=-9.0, separation=1.0, chunks=2, compared=("de", "en"))
+    own = document("regeln", "Eine Regel gilt sofort, sobald sie gespeichert ist.", language="de")
+    try:
+        for made in (*LIBRARY, own):
+            texts = [chunk.text for chunk in made.chunks]
+            await index.put(made, await embedder.embed_documents(texts), "root")
+        searcher = LevelSearcher(index, embedder)
+        asked = SearchRequest(question="Gilt die Grenze je Konto sofort?", language="de")
+        before = await searcher.search(asked)
+        await index.put_calibrations({"en": line})
+        after = await searcher.search(asked)
+    finally:
+        await index.close()
+
+    assert before.uncompared == ("en",)
+    assert (after.uncompared, after.coverage, after.quality) == ((), 0.5, "good")
+
+
 @pytest.mark.parametrize(("copies", "common"), [(60, ("die",)), (10, ())])
 async def test_terms_of_a_question_that_many_chunks_hold_are_common(
     tmp_path: Path, copies: int, common: tuple[str, ...]

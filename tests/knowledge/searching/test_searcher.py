@@ -91,6 +91,41 @@ async def test_a_term_is_found_where_it_is_defined(searcher: LevelSearcher) -> N
     assert findings.hits[0].chunk_id == "terms#0"
 
 
+@pytest.mark.parametrize(
+    ("text", "language", "typed", "spelled"),
+    [
+        ("Yıllık izin başvurusu portaldan yapılır.", "tr", "yillik basvurusu", "yıllık basvurusu"),
+        ("Η άδεια εγκρίνεται σε τρεις ημέρες.", "el", "αδεια εγκρινεται", "άδεια εγκρίνεται"),
+        ("Die Übergabegröße steht im Protokoll.", "de", "Uebergabegroesse", "übergabegröße"),
+        ("Załączniki należy oddać w terminie.", "pl", "zalaczniki", "załączniki"),
+        ("Отчет сдают в понедельник.", "ru", "отчёт", "отчет"),
+    ],
+)
+async def test_a_word_is_found_that_was_typed_with_other_accents(
+    searcher: LevelSearcher,
+    fake_documents: Index,
+    text: str,
+    language: str,
+    typed: str,
+    spelled: str,
+) -> None:
+    await put(fake_documents, document("own", text, language=language))
+
+    findings = await ask(searcher, typed, language=language)
+
+    assert findings.corrected == spelled
+    assert pages(findings)[0] == "own"
+
+
+async def test_a_word_that_stands_in_the_documents_keeps_its_accents(
+    searcher: LevelSearcher, fake_documents: Index
+) -> None:
+    texts = ("Die Maße stehen im Plan.", "Die Masse steht im Plan.")
+    await put(fake_documents, *(document(text[4:8], text, language="de") for text in texts))
+
+    assert (await ask(searcher, "Masse", language="de")).corrected is None
+
+
 async def test_words_that_are_known_are_left_alone(searcher: LevelSearcher) -> None:
     assert (await ask(searcher, "messages")).corrected is None
     assert (await ask(searcher, "Kubernetes 4711 äöü 😀")).corrected is None
