@@ -10,6 +10,7 @@ it over, and a later settlement by the old holder is rejected.
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -182,7 +183,7 @@ class RedisBroker:
         batch = [(delivery, self._add(packed, delivery, what, forgets)) for delivery, what in batch]
         call = packed.call(self._context.roles)
         finishes = [delivery.question for delivery, what in batch if isinstance(what, Finish)]
-        async with self._outcomes.ending(finishes):
+        async with self._outcomes.ending(finishes) if finishes else nullcontext():
             done, now_ms, taken = await self._context.run(packed.script, call.keys, call.args)
             for (delivery, settlement), held in zip(batch, done, strict=True):
                 if held and isinstance(settlement, Finish):

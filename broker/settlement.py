@@ -5,7 +5,6 @@ three lines: the shared beginning, the rest at the deadline, and the rest of a d
 no line break, and a reply with one form for both is one line.
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -114,7 +113,9 @@ class SettleBatch:
     ) -> None:
         self._shard = shard
         self._wants = wants
-        self._places = Counter({want.role: want.slots for want in wants})
+        self._places: dict[str, int] = {}
+        for want in wants:
+            self._places[want.role] = self._places.get(want.role, 0) + want.slots
         self._limits = limits
         self._closes = False
         self._jitter = jitter
@@ -219,7 +220,7 @@ class SettleBatch:
         ]
         for send in sends:
             self._roles[send.role] = None
-            if len(sends) == 1 and self._places[send.role] > 0:
+            if len(sends) == 1 and self._places.get(send.role, 0) > 0:
                 self._places[send.role] -= 1
                 packed += self._pack_for_consumer(send, delivery, names)
             else:

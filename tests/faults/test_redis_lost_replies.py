@@ -1,7 +1,6 @@
 """Every script is run again by redis-py when its reply was lost, and does nothing a second time."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -32,12 +31,6 @@ pytestmark = pytest.mark.redis
 
 SCRIPT = "EVALSHA"
 COUNT = Increment(key="rd:{0}:mem:count", fields={"answers": 1.0}, ttl_seconds=60)
-
-
-@pytest.fixture
-def proxy(redis_url: str) -> Iterator[Proxy]:
-    with Proxy(Path(redis_url.removeprefix("unix://"))) as made:
-        yield made
 
 
 @pytest.fixture
