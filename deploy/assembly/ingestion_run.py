@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
-from deploy.assembly.index_following import open_collections
 from deploy.assembly.indexed_documents import (
     AFTER,
     CHECK,
@@ -27,6 +26,7 @@ from deploy.assembly.ingestion import ask_owner, fetch, ingest_alone, ingest_by_
 from deploy.assembly.knowledge import (
     identify_vectors,
     make_embedder,
+    open_collections,
     open_folders,
     open_knowledge,
     open_replacement,

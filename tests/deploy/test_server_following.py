@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from config.settings import Settings
-from deploy.assembly.index_following import CHECK_SECONDS, ServerFollower, open_collections
 from deploy.assembly.ingestion_run import find_replacement_notes, run_ingestion
 from deploy.assembly.knowledge import (
     Knowledge,
     identify_vectors,
     make_embedder,
+    open_collections,
     open_knowledge,
     open_replacement,
 )
@@ -22,6 +22,7 @@ from deploy.assembly.source_registry import SourceRegistry, parse_source
 from gateway.connections.server import listening, serving
 from knowledge.embedding import MULTILINGUAL
 from knowledge.embedding_forms import VectorIdentity
+from knowledge.index.server.server_following import CHECK_SECONDS, ServerFollower
 from knowledge.ingestion_report import IngestionResult, PlainReport
 from knowledge.port import SearchRequest
 from tests.support.app_harness import settings_of

@@ -344,12 +344,7 @@ class Wiki:
     def attach(self, page: str, identity: str, name: str, data: bytes, version: int = 1) -> None:
         """Attach a file to a page."""
         path = f"/wiki/api/v2/pages/{page}/attachments"
-        one = {
-            "id": identity,
-            "title": name,
-            "fileSize": len(data),
-            "version": {"number": version},
-        }
+        one = {"id": identity, "title": name, "fileSize": len(data), "version": {"number": version}}
         self.service.answers[path] = [*self.service.answers[path], one]
         place = f"/wiki/rest/api/content/{page}/child/attachment/{identity}/download"
         self.service.answers[place] = data

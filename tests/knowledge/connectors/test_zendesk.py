@@ -167,19 +167,6 @@ async def test_without_credentials_what_everybody_may_see_is_read_in_one_languag
     assert set(service.authorizations) == {""}
 
 
-@pytest.mark.parametrize(("status", "message"), [(401, "set ZENDESK_EMAIL"), (500, "500; the doc")])
-async def test_a_help_center_that_is_away_loses_nothing(
-    reading: Reading, service: PlayedService, status: int, message: str
-) -> None:
-    await reading.read()
-    service.fail(f"{HELP}/articles", status)
-
-    with pytest.raises(ConnectorError, match=message):
-        await reading.read()
-
-    assert len(reading.documents) == 3
-
-
 async def test_a_list_without_an_end_is_an_error(reading: Reading, service: PlayedService) -> None:
     service.endless = True
 
