@@ -114,6 +114,7 @@ class Message:
     - `pause_reply`: a typed reply to an open pause, of which `text` are the words
     - `order`: another way, more time, or a review
     - `strategy`, `persona`: how a swarm divides the question, and in whose voice it answers
+    - `client`: names the kind of client in records, where a channel has several; empty: the channel
     - `history`, `pause`: set by clients that keep the conversation; None: the desk's memory
     """
 
@@ -136,6 +137,7 @@ class Message:
     person_name: str = ""
     strategy: str = ""
     persona: str = ""
+    client: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,7 +424,8 @@ class Desk:
     def _make_accepted_fields(
         self, message: Message, payload: dict[str, JsonValue], flow: str
     ) -> Fields:
-        noted: Fields = {"text": payload["text"], "channel": self._channel, "flow": flow}
+        channel = message.client or self._channel
+        noted: Fields = {"text": payload["text"], "channel": channel, "flow": flow}
         if message.people:
             noted["person"] = message.people[0]
             if self._names_people and message.person_name:

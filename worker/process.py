@@ -14,6 +14,7 @@ from broker.ports import Broker
 from broker.settle_pipeline import SettlementPipeline
 from broker.transport.connect import Outage
 from broker.values import LeaseLost
+from worker.executor import Runners
 from worker.port import Handler, LeaseKeeper, WorkerMeter
 from worker.shutdown import GRACE_SECONDS, drain, end, leave
 from worker.worker import Worker
@@ -65,6 +66,7 @@ class WorkerProcess:
         self._renewal = renewal
         self._grace_seconds = grace_seconds
         self._settler = SettlementPipeline(broker.settle_and_take, consumers=lambda: self.workers)
+        self._runners = Runners()
         outage = Outage()
         self.workers = [
             Worker(
@@ -75,6 +77,7 @@ class WorkerProcess:
                 slots=member.slots,
                 settler=self._settler,
                 leases=renewal,
+                runners=self._runners,
                 meter=meter,
                 attempts=attempts,
                 outage=outage,
@@ -114,7 +117,8 @@ class WorkerProcess:
         try:
             async with self._renewal.running(on_lost), asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._settler.run())
-                timers = [tasks.create_task(worker.take(tasks)) for worker in self.workers]
+                self._runners.work_in(tasks)
+                timers = [tasks.create_task(worker.take()) for worker in self.workers]
                 try:
                     with self._broker.producer.local_consumers(self.workers):
                         yield

@@ -2,6 +2,8 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
 from urllib.parse import urlencode
 
 from gateway.console.access import ConsoleUser, Role
@@ -64,6 +66,33 @@ def find_in_operations(pages: OperationPages, operations: Operations) -> FindCon
             text = f"{len(letters)} messages could not be answered; the people received an apology."
             found.append(Concern("Dead letters", text, "dead"))
         return found
+
+    return find
+
+
+class RequestMeter(Protocol):
+    """Counts the requests that were turned away, since `began_at` (Unix seconds)."""
+
+    @property
+    def began_at(self) -> float: ...
+
+    def count_turned_away(self) -> int: ...
+
+
+def find_turned_away(meter: RequestMeter) -> FindConcerns:
+    """Return what finds the requests that this process turned away, which have no record."""
+
+    async def find(user: ConsoleUser) -> list[Concern]:
+        count = meter.count_turned_away()
+        if not count or not user.owns_all:
+            return []
+        began = f"{datetime.fromtimestamp(meter.began_at, UTC):%Y-%m-%d %H:%M} UTC"
+        text = (
+            f"{count} since {began}, when this process started: Redis did not answer, or too many "
+            "questions waited. The callers were told to try again. No record has these requests; "
+            "the log has the time of each (status 503)."
+        )
+        return [Concern("Requests were turned away while the desk was busy", text, "")]
 
     return find
 

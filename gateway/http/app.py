@@ -10,6 +10,7 @@
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -99,10 +100,17 @@ async def _away(channel: HttpChannel) -> str:
 BUCKETS = (0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 
 
+QUESTION_ROUTES = (
+    "/v1/conversations/{conversation_id}/messages", "/v1/chat/completions", "/v1/responses", "",
+)  # fmt: skip
+"""The routes of questions; the empty one is that of requests whose key could not be read."""
+
+
 class PrometheusHttpMeter:
-    """Counts into a registry, by default one of its own."""
+    """Counts into a registry, by default one of its own; `began_at` is in Unix seconds."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.began_at = time.time()
         self.registry = registry = CollectorRegistry() if registry is None else registry
         self._requests = Counter(
             "refdesk_http_requests", "Answered requests.", ["route", "status"], registry=registry
@@ -129,6 +137,16 @@ class PrometheusHttpMeter:
         """Count one request; the route of an unknown address is the empty string."""
         self._requests.labels(route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
+
+    def count_turned_away(self) -> int:
+        """Return how many requests to ask were answered with 503 since this meter counts."""
+        found = [
+            self.registry.get_sample_value(
+                "refdesk_http_requests_total", {"route": route, "status": "503"}
+            )
+            for route in QUESTION_ROUTES
+        ]
+        return sum(int(count) for count in found if count is not None)
 
     def change_streams(self, change: int) -> None:
         """Count a stream that opens (1) or ends (-1)."""

@@ -44,9 +44,7 @@ async def ask_back(harness: AppHarness) -> tuple[ConversationDriver, Fields]:
 
 
 @pytest.mark.slow
-async def test_a_vague_question_is_asked_back_with_places_it_could_mean(
-    open_app: OpenApp,
-) -> None:
+async def test_a_vague_question_is_asked_back_with_places_it_could_mean(open_app: OpenApp) -> None:
     async with open_app(make_model()) as harness:
         driver, reply = await ask_back(harness)
         [found] = await driver.read_writes(reply, "guardrails")
@@ -67,10 +65,7 @@ async def test_the_reply_to_a_question_back_leads_to_an_answer(open_app: OpenApp
     async with open_app(make_model()) as harness:
         driver, asked = await ask_back(harness)
         chosen = options(asked).index("Set up a webhook")
-        said = {
-            "text": "Set up a webhook",
-            "number": str(chosen + 1),
-        }[way]
+        said = {"text": "Set up a webhook", "number": str(chosen + 1)}[way]
         reply = await driver.say(said)
         pause = await harness.client.exists(keys(driver)["pause"])
 
@@ -125,13 +120,8 @@ async def test_who_leaves_a_question_back_gets_the_fixed_text_and_no_search(
 
 
 @pytest.mark.slow
-async def test_after_three_rounds_of_asking_back_the_question_is_ended(
-    open_app: OpenApp,
-) -> None:
-    again = EssenceOutput(
-        canonical_question=VAGUE,
-        context_type="clarification",
-    )
+async def test_after_three_rounds_of_asking_back_the_question_is_ended(open_app: OpenApp) -> None:
+    again = EssenceOutput(canonical_question=VAGUE, context_type="clarification")
     first = EssenceOutput(canonical_question=VAGUE, context_type="new_topic")
     unclear = ScopeOutput(verdict="unclear", confidence=0.5, analysis="what is it?")
     model = PartlyScriptedModel(essence=[first, again, again, again], scope=[unclear] * 4)

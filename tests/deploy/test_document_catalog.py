@@ -24,7 +24,7 @@ from knowledge.errors import IndexMismatch, IndexUnavailable
 from knowledge.index.embedded import EdgeEngine
 from knowledge.index.points import layout
 from knowledge.source_registry import FetchedSource, parse_source
-from tests.knowledge.searching.test_layout import write_earlier_manifest
+from tests.knowledge.searching.test_index_contract import write_earlier_manifest
 from tests.support.app_harness import settings_of
 from tests.support.embedders import UniformEmbedder, Vectors
 from tests.support.restricted_documents import HIDDEN, PAGES, ingest_pages

@@ -297,8 +297,7 @@ async def test_moved_documents_keep_their_ids_in_the_index_of_another_model(
     (folder / "hr").mkdir()
     (folder / "leave.md").rename(folder / "hr" / "holidays.md")
     moved = await request_documents(
-        first,
-        {DOCUMENTS: MOVE, FROM: "leave.md", TO: "hr/holidays.md", FOLDER: str(folder)},
+        first, {DOCUMENTS: MOVE, FROM: "leave.md", TO: "hr/holidays.md", FOLDER: str(folder)}
     )
     async with open_knowledge(first) as knowledge:
         before = {one.id: one.source for one in await knowledge.index.list_documents()}

@@ -14,13 +14,7 @@ from knowledge.ingestion_report import PlainReport
 from llm.tasks.question import TranslateOutput
 from llm.tasks.search import JudgeInputs, JudgeOutput, RespondOutput, Verdict
 from tests.deploy.conftest import OpenApp
-from tests.support.app_harness import (
-    TOPIC,
-    PartlyScriptedModel,
-    run_app,
-    say_plainly,
-    settings_of,
-)
+from tests.support.app_harness import TOPIC, PartlyScriptedModel, run_app, say_plainly, settings_of
 from tests.support.flow_path import main_path
 
 pytestmark = pytest.mark.slow
@@ -265,9 +259,7 @@ async def test_a_judge_that_needs_the_user_has_the_user_asked(open_app: OpenApp)
     assert reply["outcome"] == "answered"
 
 
-async def test_a_judge_is_shown_what_no_source_says_and_it_is_not_sent(
-    open_app: OpenApp,
-) -> None:
+async def test_a_judge_is_shown_what_no_source_says_and_it_is_not_sent(open_app: OpenApp) -> None:
     def heeds(inputs: Any) -> JudgeOutput:
         verdicts = tuple(
             Verdict(passage=one.number, quote=one.text, reason=one.note, supported=False)

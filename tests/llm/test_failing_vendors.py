@@ -12,7 +12,7 @@ import structlog
 
 from envelope.question import Question as Message
 from envelope.run import OUTSIDE, Run
-from llm.errors import ChainExhausted, MissingKey, ModelUnavailable, RateLimited
+from llm.errors import MissingKey, ModelUnavailable, RateLimited
 from llm.port import ModelAnswer, record_calls
 from llm.registry import Registry
 from llm.vendors.catalogue import VendorAccess
@@ -232,14 +232,6 @@ async def test_without_any_other_model_the_failure_is_reported_at_once_with_its_
     assert "status 500" in str(calls[0].error)
 
 
-async def test_with_another_vendor_a_failing_one_is_not_asked_twice(vendors: Vendors) -> None:
-    vendors.first.will_send(VENDOR.failure(500))
-    vendors.second.will_send(ANSWER)
-
-    assert (await vendors.ask()).model == "large@second"
-    assert vendors.counts() == (1, 1)
-
-
 def content_filter() -> Response:
     return Response(body=VENDOR.answer("").body.replace(b'"stop"', b'"content_filter"'))
 
@@ -320,24 +312,6 @@ async def test_a_call_that_had_hardly_any_time_blames_nobody(vendors: Vendors) -
     vendors.first.will_send(ANSWER)
 
     assert (await vendors.ask("small@first")).model == "small@first"
-
-
-async def test_a_chain_that_fails_everywhere_names_every_reason(vendors: Vendors) -> None:
-    vendors.first.will_send(VENDOR.failure(401))
-    vendors.second.will_send(*[VENDOR.failure(503)] * 2)
-
-    with pytest.raises(ChainExhausted, match=r"401.*503"):
-        await vendors.ask()
-
-
-async def test_a_chain_that_is_limited_everywhere_says_when_to_come_back(vendors: Vendors) -> None:
-    vendors.first.will_send(VENDOR.failure(429, retry_after="30"))
-    vendors.second.will_send(VENDOR.failure(429, retry_after="20"))
-
-    with pytest.raises(RateLimited) as caught:
-        await vendors.ask()
-
-    assert caught.value.retry_after_seconds == 20
 
 
 async def test_another_attempt_stays_with_the_vendors(vendors: Vendors) -> None:

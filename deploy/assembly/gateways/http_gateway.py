@@ -25,6 +25,7 @@ from deploy.errors import CommandError
 from envelope.question import HTTP
 from gateway.api_keys import KeyHistory, StoredKeys
 from gateway.connections.bodies import BufferBudget
+from gateway.console.attention import find_turned_away
 from gateway.console.people import PeoplePages
 from gateway.console.routes import Console, console_router
 from gateway.desk import erase
@@ -179,7 +180,7 @@ async def open_http_app(
                         *parts.pages,
                         PeoplePages(people, keys),
                     ],
-                    concerns=parts.concerns,
+                    concerns=[*parts.concerns, find_turned_away(meter)],
                     unavailable=stores,
                 )
             )

@@ -42,6 +42,8 @@ LANGUAGE = r"^[a-zA-Z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}$"
 STRATEGY = r"^(?:[a-z][a-z0-9_]{0,39})?$"
 EVENT_STREAM = "text/event-stream"
 RESPOND_ASYNC = "respond-async"
+WIDGET = "widget"
+"""The client in records of who has a public key, as every visitor of a website has."""
 EXAMPLE = """\
 id: 1763716000000-0.0
 event: stage
@@ -328,6 +330,7 @@ def _message(
         person_name=name_person(access.caller, sent.user_id),
         strategy=sent.strategy,
         persona=sent.persona,
+        client=WIDGET if access.caller.public else "",
     )
 
 

@@ -38,6 +38,9 @@ from gateway.http.routes.completion_form import (
 from gateway.http.sse import HEADERS, Admission, EventStream
 from gateway.text import clean_text
 
+OPENAI = "openai"
+"""The client in records of requests in the format of OpenAI."""
+
 
 @dataclass(frozen=True, slots=True)
 class WantedAnswer:
@@ -155,6 +158,7 @@ class OpenAiQuestions:
             shows_drafts=wanted.is_streamed and self._channel.release == CHECKED,
             people=list_people(caller, wanted.user, "user"),
             person_name=name_person(caller, wanted.user),
+            client=OPENAI,
         )
         question = desk.question(message)
         await check_no_chat(self._channel, question)

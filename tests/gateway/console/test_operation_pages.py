@@ -10,8 +10,14 @@ import pytest
 
 from broker.values import DeadLetter
 from envelope.question import Question
-from gateway.console.access import Assistant, ConsoleRefusedError, Role
-from gateway.console.attention import Concern, find_in_operations
+from gateway.console.access import (
+    OPERATOR,
+    Assistant,
+    ConsoleRefusedError,
+    ConsoleUser,
+    Role,
+)
+from gateway.console.attention import Concern, find_in_operations, find_turned_away
 from gateway.console.frame import Frame
 from gateway.console.operation_pages import (
     Budgets,
@@ -21,6 +27,7 @@ from gateway.console.operation_pages import (
 )
 from gateway.console.routes import ConsolePart
 from gateway.console.source_pages import SourcePages
+from gateway.http.app import PrometheusHttpMeter
 from gateway.port import CatalogEntry, CatalogMove, CatalogSelection, CatalogUpload
 from gateway.sources import NewSource, SourceState
 from records.store import connect_store
@@ -79,6 +86,9 @@ class FakeDesk:
         if not name.endswith(".md"):
             raise ValueError("Expected a document.")
         self.done.append(("upload", assistant, name, data))
+
+    def forget_source(self, assistant: Assistant, place: str) -> bool:
+        raise NotImplementedError
 
     async def remove_source(self, assistant: Assistant, place: str) -> int:
         self.done.append(("remove", assistant, place))
@@ -334,6 +344,20 @@ async def test_failed_sources_and_dead_letters_are_concerns(
 
     assert "Documents of a source could not be read" in shown
     assert "1 messages could not be answered" in shown
+
+
+async def test_requests_that_were_turned_away_are_a_concern_of_who_owns_the_desk() -> None:
+    meter = PrometheusHttpMeter()
+    find = find_turned_away(meter)
+    owner = ConsoleUser(OPERATOR, {DESK: Role.OWNER}, "t", owns_all=True)
+    assert await find(owner) == []
+
+    for route, status in (("/v1/responses", 503), ("", 503), ("/healthz", 503), ("", 404)):
+        meter.count_request(route, status, 0.1)
+
+    (concern,) = await find(owner)
+    assert concern.text.startswith("2 since ")
+    assert await find(replace(owner, owns_all=False)) == []
 
 
 async def test_what_cannot_be_examined_is_said_and_hides_no_other_concern(

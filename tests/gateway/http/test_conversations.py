@@ -158,3 +158,26 @@ def test_a_rating_that_was_stored_under_its_former_name_is_still_read() -> None:
     stored = '{"thumb": "up", "reason": "", "at": 1.0}'
 
     assert Feedback.model_validate_json(stored).rating == "up"
+
+
+async def test_a_record_names_the_kind_of_client_that_asked(harness: WorkerHarness) -> None:
+    async with harness.open(), open_http_server(harness) as server:
+        program = await server.secret()
+        visitor = await server.visitor(await server.public())
+        await program.post(MESSAGES, json=QUESTION)
+        path = f"/v1/conversations/{visitor.conversation_id}/messages"
+        await visitor.client.post(path, json=QUESTION)
+        asked = {"model": "docs", "messages": [{"role": "user", "content": QUESTION["text"]}]}
+        await program.post("/v1/chat/completions", json=asked)
+
+        entries = [
+            entry
+            async for key in harness.client.scan_iter("rd:*:journal:*")
+            for _, entry in (await harness.client.xrange(key, count=1))
+        ]
+
+    named = sorted(
+        client for client in ("http", "widget", "openai")
+        for entry in entries if f'"channel":"{client}"' in str(entry)
+    )  # fmt: skip
+    assert named == ["http", "openai", "widget"]

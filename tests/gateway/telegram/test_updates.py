@@ -13,13 +13,7 @@ from gateway.chat.ports import ChatGroups
 from gateway.telegram.connection import connect_bot, receive_updates
 from gateway.telegram.updates import TelegramAudience
 from memory.presence import RedisDuty
-from tests.support.chat_harness import (
-    ANSWER,
-    AT_ONCE,
-    TEXTS,
-    WORKING,
-    open_connector,
-)
+from tests.support.chat_harness import ANSWER, AT_ONCE, TEXTS, WORKING, open_connector
 from tests.support.fake_telegram import BotApi, RefusedError
 from tests.support.telegram_harness import (
     PERSON,

@@ -72,6 +72,33 @@ async def test_a_page_keeps_headings_code_tables_and_links_and_is_cited_at_its_a
     assert linked == [("Holidays", f"https://{service.host}/wiki/spaces/OPS/pages/11")]
 
 
+async def test_a_blog_post_is_cited_at_its_day_and_has_its_own_restrictions(
+    reading: Reading, service: PlayedService, wiki: Wiki
+) -> None:
+    wiki.add_post("40", "New data centre", "<p>We moved to Lund.</p>", "2026-05-04")
+    wiki.restrict("40", "hr")
+
+    await reading.read()
+
+    post = reading.documents["New data centre"]
+    assert post.url == f"https://{service.host}/wiki/spaces/OPS/blog/2026/05/04/40"
+    assert (post.crumbs, post.groups) == (("Operations", "New data centre"), ("hr",))
+    assert "We moved to Lund." in post.content
+
+
+async def test_a_token_with_scopes_is_sent_to_the_address_for_such_tokens(
+    reading: Reading, service: PlayedService, wiki: Wiki
+) -> None:
+    service.base = "/ex/confluence/0f-1"
+    wiki.attach("10", "att5", "a.txt", b"Attached text.")
+
+    await reading.read(confluence_api_url=f"http://{service.host}{service.base}")
+
+    page = reading.documents["Restart a node"]
+    assert page.url == f"https://{service.host}/wiki/spaces/OPS/pages/10"
+    assert "Attached text." in reading.documents["a.txt"].content
+
+
 async def test_only_changed_pages_are_fetched_and_deleted_ones_vanish(
     reading: Reading, service: PlayedService, wiki: Wiki
 ) -> None:

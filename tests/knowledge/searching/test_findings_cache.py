@@ -175,14 +175,3 @@ async def test_nothing_of_a_question_is_kept(open_cache: Open) -> None:
     assert not await lookups.ask(misspelt)
     assert "Winterbottom" not in repr(vars(lookups.cache))
     assert "routing" in repr(vars(lookups.cache))
-
-
-def test_people_of_different_groups_share_no_findings() -> None:
-    cache = FindingsCache(600)
-
-    keys = {
-        cache.hash_search(("acme", "docs"), "1", SearchRequest(question="How?", groups=groups))
-        for groups in ((), ("hr",), ("board", "hr"), ("board",))
-    }
-
-    assert len(keys) == 4

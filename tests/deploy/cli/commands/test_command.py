@@ -325,9 +325,7 @@ __all__ = ["vendor"]
     ids=lambda words: words[0],
 )
 def test_a_wrong_key_is_one_line_at_the_start(
-    words: tuple[str, ...],
-    vendor: VendorServer,
-    tmp_path: Path,
+    words: tuple[str, ...], vendor: VendorServer, tmp_path: Path
 ) -> None:
     result = refdesk(
         tmp_path, *words,

@@ -1,4 +1,4 @@
-"""The long runs of `benchmarks/endurance`, short: what they find, not how fast this machine is."""
+"""The long runs of `benchmarks/speed/endurance`, short: what they find, not how fast they are."""
 
 import pytest
 
@@ -37,7 +37,6 @@ async def test_a_rolling_restart_spends_no_attempt_and_delays_nobody_for_long() 
     assert set(goals.values()) == {0}
 
 
-@pytest.mark.long
 async def test_poison_is_started_thrice_ends_with_an_apology_and_costs_nobody_an_answer() -> None:
     result = await restarts.run_poison(Poison(seconds=2, every=2, lease_seconds=1.5))
 
