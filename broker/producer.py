@@ -76,7 +76,7 @@ class RedisProducer:
         receiver = self._find_receiver(submission.role)
         call = self._make_submit_call(submission, shard, names, receiver)
         try:
-            kind, value, *more = await self._context.run(SUBMIT, call.keys, call.fold())
+            kind, value, *more = await self._context.run(SUBMIT, call.keys, call.args)
             if receiver is not None and kind == b"accepted" and more and more[0]:
                 await self._deliver(receiver, submission, shard, more[0])
         except (Exception, asyncio.CancelledError):

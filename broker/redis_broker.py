@@ -10,6 +10,7 @@ it over, and a later settlement by the old holder is rejected.
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,6 @@ from broker.ports import Admin, Consumer, DraftWriter, EndedReader, Eraser, Prod
 from broker.producer import NO_PACE, AdmissionPolicy, RedisProducer, SubmissionLimits
 from broker.reply_waiter import ReplyWaiter
 from broker.result_list import RECORDS, TELEMETRY, WEBHOOKS, EndedMessages, ResultList
-from broker.settle_script import SETTLE
 from broker.settlement import BrokerLimits, SettleBatch, unwritable
 from broker.transport.connect import check_server
 from broker.transport.scripts import DRAFT, Argument
@@ -183,8 +183,8 @@ class RedisBroker:
         batch = [(delivery, self._add(packed, delivery, what, forgets)) for delivery, what in batch]
         call = packed.call(self._context.roles)
         finishes = [delivery.question for delivery, what in batch if isinstance(what, Finish)]
-        async with self._outcomes.ending(finishes):
-            done, now_ms, taken = await self._context.run(SETTLE, call.keys, call.fold())
+        async with self._outcomes.ending(finishes) if finishes else nullcontext():
+            done, now_ms, taken = await self._context.run(packed.script, call.keys, call.args)
             for (delivery, settlement), held in zip(batch, done, strict=True):
                 if held and isinstance(settlement, Finish):
                     self._outcomes.publish_local(delivery.question, settlement.reply)

@@ -75,9 +75,6 @@ class ReplyWaiter(JournalReader):
         Notices about them are not looked up inside. Afterwards those are looked up that other
         processes ended, or whose settlement's answer was lost.
         """
-        if not questions:
-            yield
-            return
         names = {name_of(question) for question in questions}
         self._ending |= names
         try:

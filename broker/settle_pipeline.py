@@ -114,7 +114,8 @@ class SettlementPipeline:
         finally:
             self._travelling -= 1
             self._send_waiting()
-            self._changed.set()
+            if self._stopping:
+                self._changed.set()
 
 
 Demands = Sequence[tuple[LocalConsumer, ConsumerDemand]]

@@ -5,16 +5,16 @@ three lines: the shared beginning, the rest at the deadline, and the rest of a d
 no line break, and a reply with one form for both is one line.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from broker.errors import UnwritableError
 from broker.journal_events import JournalEvent, note_fields
-from broker.keys import CACHED, QuestionKeys, question_keys, results_key, shard_keys, stream_key
+from broker.keys import QuestionKeys, question_keys, results_key, shard_keys, stream_key
 from broker.settle_script import (
+    FORWARD,
     KINDS,
+    SETTLE,
     SendForm,
     pack_base,
     pack_branch,
@@ -27,6 +27,7 @@ from broker.settle_script import (
     pack_frames_key,
     pack_header,
     pack_join_keys,
+    pack_letters,
     pack_memory_key,
     pack_memory_write,
     pack_open_keys,
@@ -35,7 +36,7 @@ from broker.settle_script import (
     pack_scatter,
     pack_scatter_keys,
     pack_send,
-    pack_shard,
+    pack_streams,
 )
 from broker.transport.scripts import Argument
 from broker.values import (
@@ -54,7 +55,7 @@ from broker.values import (
     ScatterBranches,
     Settlement,
 )
-from envelope.encoding import brief, to_json, to_json_and_texts
+from envelope.encoding import brief, to_json
 from envelope.memory_access import Append, Delete, Increment, MemoryWrite, SetFields
 
 LEAST_SAVING = 2
@@ -77,37 +78,26 @@ class BrokerLimits:
 
 @dataclass(frozen=True, slots=True)
 class ScriptCall:
-    """Keys and arguments of one script call; `fold` puts the `lists` after the arguments."""
+    """Keys and arguments of one script call."""
 
     keys: list[str]
     args: list[Argument]
-    lists: Sequence[list[Argument]] = ()
-
-    def fold(self) -> list[Argument]:
-        """Return the arguments for scripts that `unfold` them: short ones as JSON, then the texts.
-
-        Python and Redis both spend less time on one text than on dozens of short ones:
-        `make bench` shows it as questions a second.
-        """
-        short, texts = to_json_and_texts([*self.args, *self.lists])
-        return [short, *texts]
 
     @classmethod
-    def on_shard(cls, shard: int, roles: Iterable[str], limits: BrokerLimits) -> "ScriptCall":
-        """Begin a call of a script that settles or closes."""
-        names = tuple(roles)
-        head = pack_shard(
-            ttl=str(limits.ttl_ms),
-            cap=str(limits.dead_letters),
-            letters_ttl=str(limits.dead_letter_ttl_ms),
-            roles=len(names),
+    def on_streams(cls, shard: int, roles: Collection[str], limits: BrokerLimits) -> "ScriptCall":
+        """Begin a call of a script that may send to these roles."""
+        head = pack_streams(ttl=str(limits.ttl_ms), roles=len(roles))
+        return cls([stream_key(role, shard) for role in roles], [*head, *roles])
+
+    @classmethod
+    def on_shard(cls, shard: int, roles: Collection[str], limits: BrokerLimits) -> "ScriptCall":
+        """Begin a call of a script that may also close questions."""
+        call = cls.on_streams(shard, roles, limits)
+        call.keys.extend(shard_keys(shard).all)
+        call.args.extend(
+            pack_letters(cap=str(limits.dead_letters), letters_ttl=str(limits.dead_letter_ttl_ms))
         )
-        return cls([*_shard_keys(shard, names)], [*head, *names])
-
-
-@lru_cache(CACHED)
-def _shard_keys(shard: int, roles: tuple[str, ...]) -> tuple[str, ...]:
-    return (*shard_keys(shard).all, *(stream_key(role, shard) for role in roles))
+        return call
 
 
 class SettleBatch:
@@ -123,13 +113,16 @@ class SettleBatch:
     ) -> None:
         self._shard = shard
         self._wants = wants
-        self._places = Counter({want.role: want.slots for want in wants})
+        self._places: dict[str, int] = {}
+        for want in wants:
+            self._places[want.role] = self._places.get(want.role, 0) + want.slots
         self._limits = limits
         self._closes = False
         self._jitter = jitter
         self._roles: dict[str, None] = {}
         self._keys: list[str] = []
-        self._lists: list[list[Argument]] = []
+        self._args: list[Argument] = []
+        self.script = FORWARD
 
     def add(
         self, delivery: Delivery, settlement: Settlement, forgets: Sequence[tuple[str, str, str]]
@@ -158,10 +151,14 @@ class SettleBatch:
         self._roles[delivery.role] = None
         first_key = len(self._keys)
         journal = list_journal_fields(delivery, settlement)
-        arguments = self._pack(delivery, names, settlement, forgets)
-        header = pack_header(
-            kind=KINDS[type(settlement)].name,
+        arguments = [*journal, *self._pack(delivery, names, settlement, forgets)]
+        kind = type(settlement)
+        if kind is not Forward:
+            self.script = SETTLE
+        self._args += pack_header(
+            kind=KINDS[kind].name,
             key_count=len(self._keys) - first_key,
+            argument_count=len(arguments),
             role=delivery.role,
             entry_id=delivery.entry_id,
             consumer=delivery.consumer,
@@ -170,7 +167,7 @@ class SettleBatch:
             journal_fields=len(journal),
             branch=delivery.branch,
         )
-        self._lists.append([*header, *journal, *arguments])
+        self._args += arguments
 
     def _pack(
         self,
@@ -198,11 +195,12 @@ class SettleBatch:
         """Return the whole call; a batch that may release a message declares all `known` roles."""
         self._roles.update(dict.fromkeys(want.role for want in self._wants))
         roles = {**self._roles, **dict.fromkeys(known)} if self._closes else self._roles
-        start = ScriptCall.on_shard(self._shard, roles, self._limits)
+        begin = ScriptCall.on_streams if self.script is FORWARD else ScriptCall.on_shard
+        start = begin(self._shard, roles, self._limits)
         demands: list[Argument] = [len(self._wants)]
         for want in self._wants:
             demands += pack_demand(role=want.role, consumer=want.consumer, slots=want.slots)
-        return ScriptCall(start.keys + self._keys, start.args + demands, self._lists)
+        return ScriptCall(start.keys + self._keys, start.args + demands + self._args)
 
     def _is_last(self, delivery: Delivery, retry: Retry) -> bool:
         # The deadline bounds a retry after a given time; only failures are counted.
@@ -222,7 +220,7 @@ class SettleBatch:
         ]
         for send in sends:
             self._roles[send.role] = None
-            if len(sends) == 1 and self._places[send.role] > 0:
+            if len(sends) == 1 and self._places.get(send.role, 0) > 0:
                 self._places[send.role] -= 1
                 packed += self._pack_for_consumer(send, delivery, names)
             else:
@@ -431,10 +429,6 @@ def _name_branch(delivery: Delivery) -> Fields:
     return {"branch": delivery.branch} if delivery.branch else {}
 
 
-SHORT = 64
-"""Texts of fewer characters stay in the JSON that `ScriptCall.fold` writes."""
-
-
 def encode_memory_write(write: MemoryWrite) -> Iterable[Argument]:
     """Return the arguments of a write."""
     ttl, keep = str(write.ttl_seconds) if not isinstance(write, Delete) else 0, 0
@@ -444,19 +438,14 @@ def encode_memory_write(write: MemoryWrite) -> Iterable[Argument]:
             keep = write.keep
             values = [value.encode() for value in write.values]
         case SetFields():
-            values = [_encode_long(part) for field in write.fields.items() for part in field]
+            values = [part.encode() for field in write.fields.items() for part in field]
         case Increment():
             added = write.fields.items()
-            values = [part for name, by in added for part in (_encode_long(name), repr(by))]
+            values = [part for name, by in added for part in (name.encode(), repr(by))]
         case Delete():
             pass
     head = pack_memory_write(kind=write.kind, ttl_seconds=ttl, keep=keep, values=len(values))
     return (*head, *values)
-
-
-def _encode_long(text: str) -> Argument:
-    """Return a short ASCII text as it is, for the JSON of the call; any other as bytes."""
-    return text if len(text) < SHORT and text.isascii() else text.encode()
 
 
 def encode_last_resort(reply: Fields, dead_letter_changes: Fields) -> bytes:

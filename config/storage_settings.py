@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, Field, SecretStr, field_validator
+from pydantic import BaseModel, Field, SecretStr, ValidationInfo, field_validator
 
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "redis+cluster://", "rediss+cluster://")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -193,10 +193,14 @@ class IngestionSettings(BaseModel):
         description="address of the site of Confluence Cloud whose spaces are read, such as "
         "https://acme.atlassian.net; the credentials go there and nowhere else",
     )
-    confluence_email: str = Field("", description="account that reads Confluence")
-    confluence_api_token: SecretStr | None = Field(
-        None, description="API token of that account, without scopes"
+    confluence_api_url: str = Field(
+        "",
+        description="address at which a token with scopes is accepted, "
+        "https://api.atlassian.com/ex/confluence/CLOUD_ID; the credentials go there instead; "
+        "empty: the token has no scopes",
     )
+    confluence_email: str = Field("", description="account that reads Confluence")
+    confluence_api_token: SecretStr | None = Field(None, description="API token of that account")
     zendesk_url: str = Field(
         "",
         description="address of the Zendesk whose help center is read, such as "
@@ -221,14 +225,15 @@ class IngestionSettings(BaseModel):
         "must have a public address, unless its host is named here",
     )
 
-    @field_validator("confluence_url", "zendesk_url")
+    @field_validator("confluence_url", "confluence_api_url", "zendesk_url")
     @classmethod
-    def _check_service(cls, value: str) -> str:
+    def _check_service(cls, value: str, info: ValidationInfo) -> str:
         parts = urlsplit(value)
         is_safe = parts.scheme == "https" or (
             parts.scheme == "http" and parts.hostname in _LOOPBACK
         )
-        is_bare = not (parts.path.strip("/") or parts.query or parts.fragment or "@" in value)
+        has_path = bool(parts.path.strip("/")) and info.field_name != "confluence_api_url"
+        is_bare = not (has_path or parts.query or parts.fragment or "@" in value)
         if value and not (is_safe and parts.hostname and is_bare):
             raise ValueError(
                 f"expected an address such as https://acme.example.com, found {value!r}"

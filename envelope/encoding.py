@@ -12,22 +12,6 @@ import pydantic_core
 LONGEST_REASON = 500
 
 
-def to_json_and_texts(value: object) -> tuple[bytes, list[bytes]]:
-    """Return a value as JSON in which `false` replaces each bytes object, and those bytes in order.
-
-    Raises `TypeError` for any other value that JSON cannot represent.
-    """
-    texts: list[bytes] = []
-
-    def aside(text: object) -> bool:
-        if not isinstance(text, bytes):
-            raise TypeError(f"expected what JSON can say or bytes, found {type(text).__name__}")
-        texts.append(text)
-        return False
-
-    return orjson.dumps(value, default=aside), texts
-
-
 def escape_surrogates(text: str) -> str:
     """Return the text with each lone surrogate escaped, because UTF-8 cannot represent it."""
     return text if text.isascii() else text.encode(errors="backslashreplace").decode()

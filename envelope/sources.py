@@ -21,6 +21,10 @@ class FoundPart(BaseModel, frozen=True, extra="forbid"):
     end: int = Field(ge=0)
 
 
+MOST_PICTURES = 4
+"""The pictures of one source that are shown with an answer."""
+
+
 class SearchResult(BaseModel, frozen=True, extra="forbid"):
     """A part of one section that a search gives; `search_context` contains its text.
 

@@ -53,7 +53,10 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A found chunk with its location and the levels that found it."""
+    """A found chunk with its location and the levels that found it.
+
+    `pictures` are the ids and captions of the pictures that stand in it.
+    """
 
     chunk_id: str
     document_id: str
@@ -69,6 +72,7 @@ class Hit:
     score: float
     levels: tuple[str, ...]
     version: str = ""
+    pictures: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

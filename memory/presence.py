@@ -3,12 +3,17 @@
 `RedisDuty` is the lease by which one of the processes of a channel does what needs a single one.
 """
 
+import asyncio
 import json
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import structlog
+
+from memory.errors import MemoryUnavailableError
 from memory.key_names import controls_key, push_key, workers_key
 from memory.model_calls import await_answer
 
@@ -16,8 +21,13 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 
+log = structlog.get_logger("worker")
+
 ALIVE_SECONDS = 30.0
 """A process that sent no announcement for this time counts as dead."""
+ANNOUNCE_SECONDS = 5.0
+LEAVE_SECONDS = 2.0
+"""How long a process that ends tries to remove its announcement, which expires otherwise."""
 MOST = 1000
 """The most processes that are stored; beyond it the oldest announcements are removed."""
 
@@ -139,6 +149,42 @@ class ProcessPresence:
         """Remove the announcement of the process; raises `MemoryUnavailableError`."""
         if self._member is not None:
             await await_answer(self._client.zrem(workers_key(), self._member))
+
+    @asynccontextmanager
+    async def announcing(
+        self,
+        list_paused: Callable[[], Sequence[str]],
+        follow: Callable[[WorkerControls], None],
+        *,
+        every_seconds: float = ANNOUNCE_SECONDS,
+    ) -> AsyncIterator[None]:
+        """Announce the process inside the context, follow the controls, and remove it at the end.
+
+        An unreachable Redis is logged and has no other effect.
+        """
+
+        async def announce() -> None:
+            while True:
+                try:
+                    follow(await self.announce(list_paused()))
+                except MemoryUnavailableError as error:
+                    # The workers already log that Redis is unreachable.
+                    log.debug("worker_heartbeat_failed", error=str(error))
+                await asyncio.sleep(every_seconds)
+
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                announcements = tasks.create_task(announce())
+                try:
+                    yield
+                finally:
+                    announcements.cancel()
+        finally:
+            try:
+                async with asyncio.timeout(LEAVE_SECONDS):
+                    await self.leave()
+            except (MemoryUnavailableError, TimeoutError) as error:
+                log.debug("worker_heartbeat_failed", error=str(error))
 
 
 def _read(member: bytes, seen_at: float) -> LivingWorker | None:

@@ -20,6 +20,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from deploy.assembly.source_registry import SourceRegistry, parse_source
 from fakeredis import FakeServer
 from PIL import Image
 from playwright.async_api import Browser, Page
@@ -33,7 +34,6 @@ from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge, make_embedder, make_searcher, open_index
 from deploy.assembly.recording import FILE, recording
 from deploy.assembly.runtime import ROLES, connect_runtime, run_workers
-from deploy.assembly.source_registry import SourceRegistry, parse_source
 from gateway.connections.server import listening, serving
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import IngestionResult, PlainReport

@@ -13,14 +13,12 @@ EXCEPTIONS = {
     "tests/faults/load.py": "a person takes a random time to cancel",
     "tests/faults/proxy.py": "a connection is slow",
     "tests/faults/scripted_agents.py": "an agent or a model works for this long",
-    "tests/faults/slot_migration.py": "two nodes share a slot for this long",
-    "tests/faults/swarms/scripted_work.py": "a worker works for this long",
+    "tests/faults/cluster.py": "two nodes share a slot for this long",
     "tests/faults/test_cluster_hangs.py": "a node hangs for this long",
     "tests/faults/test_redis_away.py": "a partition lasts this long",
     "tests/faults/day_of_a_desk.py": "Redis stands still for this long",
     "tests/faults/test_redis_half_open.py": "a server hangs for this long",
-    "tests/faults/timing/__main__.py": "questions arrive at a rate, kills at a random time",
-    "tests/faults/timing/scripted_process.py": "an agent works for this long",
+    "tests/gateway/http/resuming_client.py": "a client waits before it connects again",
     "tests/support/model_server.py": "a vendor pauses between two events",
 }
 """Modules that sleep because the duration is the fault or the load. None of them waits so."""

@@ -15,6 +15,7 @@ from typing import Protocol
 from pydantic import BaseModel, Field, JsonValue
 
 from envelope.run import OUTSIDE, Run
+from envelope.sources import SourcePicture
 
 LONGEST_NAME = 200
 """Characters of a tool's name that are kept; models invent names of any length."""
@@ -96,6 +97,7 @@ class CitedPassage(BaseModel, frozen=True, extra="forbid"):
     language: str | None = None
     version: str | None = None
     score: float = 0.0
+    pictures: tuple[SourcePicture, ...] = ()
 
 
 class QuotedPassage(BaseModel, frozen=True, extra="forbid"):

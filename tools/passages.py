@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pydantic import BaseModel, Field
 
+from envelope.sources import MOST_PICTURES, SourcePicture
 from knowledge.document import Chunk
 from knowledge.index.listing import ListedDocument
 from knowledge.library.library import WholeDocument
@@ -86,6 +87,7 @@ def cite_hit(hit: Hit) -> CitedPassage:
         language=hit.language,
         version=hit.version or None,
         score=round(hit.score, 6),
+        pictures=_list_pictures(hit.pictures),
     )
 
 
@@ -110,7 +112,12 @@ def cite_place(
         language=listed.language,
         version=listed.stated_version or None,
         score=round(score, 6),
+        pictures=_list_pictures(chunk.pictures),
     )
+
+
+def _list_pictures(pictures: Sequence[tuple[str, str]]) -> tuple[SourcePicture, ...]:
+    return tuple(SourcePicture(id=name, caption=text) for name, text in pictures[:MOST_PICTURES])
 
 
 def render_passages(passages: Sequence[FoundPassage], note: str = "") -> str:

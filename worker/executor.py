@@ -1,8 +1,9 @@
-"""Runs the entries of a worker: a queue of runs, and runner tasks that take from it.
+"""Runs the entries of workers: a queue of runs, and runner tasks that take from it.
 
-A runner takes one run after the other. If it waits while others are queued, another runner starts
-and continues: handlers that wait run concurrently, and handlers that never wait share one runner
-instead of a task for each (`make bench` shows it as questions a second).
+A runner takes one run after the other, for all roles of the process: so it goes on itself with the
+entry that its own settlement took, without another task. If it waits while others are queued,
+another runner starts and continues: handlers that wait run concurrently, and handlers that never
+wait share one runner.
 """
 
 import asyncio
@@ -13,8 +14,8 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any
 
+from broker.lease_renewer import LeaseRenewal
 from broker.values import Delivery, LeaseLost
-from worker.port import LeaseKeeper
 
 Key = tuple[str, int, str, int]
 
@@ -32,25 +33,85 @@ class Execution:
     began: float = field(default_factory=time.perf_counter)
 
 
+class Runners:
+    """The runner tasks of a process, and the queue that they take from."""
+
+    def __init__(self) -> None:
+        self._queue: deque[tuple[Executor, Execution]] = deque()
+        self._at_work: dict[asyncio.Task[Any] | None, Execution] = {}
+        self._runner_comes = False
+        self._group: asyncio.TaskGroup | None = None
+        self._context = copy_context()
+
+    def work_in(self, group: asyncio.TaskGroup) -> None:
+        """Start runners in this group from now on.
+
+        Runners get this call's context variables, not those of a caller that starts one later.
+        """
+        self._group = group
+        self._context = copy_context()
+
+    def add(self, executor: "Executor", run: Execution) -> None:
+        """Queue a run for a runner in the next turn, or at once for the one that brings it.
+
+        A runner brings the entry that came with the result of its settlement: its run ends now.
+        """
+        if self._group is None:
+            raise RuntimeError("expected a group to work in, found none: `work_in` comes first")
+        self._queue.append((executor, run))
+        brings = self._at_work.get(asyncio.current_task())
+        if brings is None or not brings.settling:
+            self._call_runner()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a task in the group of the runners."""
+        if self._group is None:
+            work.close()
+            raise RuntimeError("expected a group to work in, found none")
+        return self._group.create_task(work, context=self._context.copy())
+
+    def _call_runner(self) -> None:
+        if not self._runner_comes:
+            self._runner_comes = True
+            asyncio.get_running_loop().call_soon(self._start_runner)
+
+    def _start_runner(self) -> None:
+        self._runner_comes = False
+        if self._queue:
+            self.spawn(self._run())
+
+    async def _run(self) -> None:
+        task = asyncio.current_task()
+        try:
+            while self._queue:
+                executor, run = self._queue.popleft()
+                if self._queue:
+                    # Called in the next turn: by then this runner waits, or has finished.
+                    self._call_runner()
+                self._at_work[task] = run
+                await executor.work(run)
+        finally:
+            self._at_work.pop(task, None)
+
+
 class Executor:
-    """Calls `work` with each run, at most `slots` at a time, and keeps the leases."""
+    """Calls `work` with each run of a role, at most `slots` at a time, and keeps the leases."""
 
     def __init__(
         self,
         work: Callable[[Execution], Coroutine[Any, Any, None]],
         *,
         slots: int,
-        leases: LeaseKeeper,
+        leases: LeaseRenewal,
+        runners: Runners,
     ) -> None:
         self._work = work
         self._slots = slots
         self._leases = leases
+        self._runners = runners
         self._runs: dict[Key, Execution] = {}
-        self._queue: deque[Execution] = deque()
+        self._waiting: deque[Execution] = deque()
         self._at_work = 0
-        self._runner_comes = False
-        self._group: asyncio.TaskGroup | None = None
-        self._context = copy_context()
         self._free = asyncio.Event()
         self._free.set()
         self._empty = asyncio.Event()
@@ -68,14 +129,6 @@ class Executor:
         """The number of further entries that can be run now."""
         return max(0, self._slots - len(self._runs))
 
-    def work_in(self, group: asyncio.TaskGroup) -> None:
-        """Start runners in this group from now on.
-
-        Runners get this call's context variables, not those of a caller that starts one later.
-        """
-        self._group = group
-        self._context = copy_context()
-
     def start(self, delivery: Delivery) -> bool:
         """Queue an entry; return False if a run of it already exists.
 
@@ -89,10 +142,8 @@ class Executor:
         self._runs[key] = run = Execution(key=key, delivery=delivery)
         if len(self._runs) >= self._slots:
             self._free.clear()
-        self._queue.append(run)
-        if not self._runner_comes and self._at_work < self._slots:
-            self._runner_comes = True
-            self.spawn(self._run())
+        self._waiting.append(run)
+        self._begin_waiting()
         return True
 
     def end(self, run: Execution) -> None:
@@ -134,12 +185,31 @@ class Executor:
             self._empty.clear()
             await self._empty.wait()
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Start a task in the group of the runners."""
-        if self._group is None:
-            work.close()
-            raise RuntimeError("expected a group to work in, found none: `work_in` comes first")
-        return self._group.create_task(work, context=self._context.copy())
+    async def work(self, run: Execution) -> None:
+        """Work on a run that was queued; for a runner."""
+        run.task = task = asyncio.current_task()
+        try:
+            if run.key in self._runs:
+                await self._work(run)
+        except asyncio.CancelledError:
+            self.end(run)
+            # The run was cancelled, not its runner, unless that was requested as well.
+            if not run.called_off or task is None or task.uncancel() > 0:
+                raise
+        except BaseException:
+            self.end(run)
+            raise
+        finally:
+            self._at_work -= 1
+        self._begin_waiting()
+
+    def _begin_waiting(self) -> None:
+        """Queue runs that wait, as far as there are slots."""
+        while self._waiting and self._at_work < self._slots:
+            run = self._waiting.popleft()
+            if run.key in self._runs:
+                self._at_work += 1
+                self._runners.add(self, run)
 
     def _call_off(self, run: Execution) -> None:
         if run.task is None:
@@ -147,38 +217,3 @@ class Executor:
         elif not run.called_off:
             run.called_off = True
             run.task.cancel()
-
-    def _relieve(self) -> None:
-        """Start another runner for queued runs, because the previous one is waiting."""
-        while self._queue and self._queue[0].key not in self._runs:
-            self._queue.popleft()
-        if self._queue and self._at_work < self._slots:
-            self.spawn(self._run())
-        else:
-            self._runner_comes = False
-
-    async def _run(self) -> None:
-        self._runner_comes = False
-        task = asyncio.current_task()
-        while self._queue and self._at_work < self._slots:
-            run = self._queue.popleft()
-            if run.key not in self._runs:
-                continue
-            if self._queue and not self._runner_comes:
-                # Called in the next turn of the loop: by then this runner waits, or has finished.
-                self._runner_comes = True
-                asyncio.get_running_loop().call_soon(self._relieve)
-            run.task = task
-            self._at_work += 1
-            try:
-                await self._work(run)
-            except asyncio.CancelledError:
-                self.end(run)
-                # The run was cancelled, not its runner, unless that was requested as well.
-                if not run.called_off or task is None or task.uncancel() > 0:
-                    raise
-            except BaseException:
-                self.end(run)
-                raise
-            finally:
-                self._at_work -= 1

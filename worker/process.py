@@ -5,26 +5,19 @@ import gc
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
+from broker.lease_renewer import LeaseRenewal
 from broker.ports import Broker
 from broker.settle_pipeline import SettlementPipeline
 from broker.transport.connect import Outage
 from broker.values import LeaseLost
-from worker.port import Handler, LeaseKeeper, WorkerMeter
+from worker.executor import Runners
+from worker.port import Handler, WorkerMeter
 from worker.shutdown import GRACE_SECONDS, drain, end, leave
 from worker.worker import Worker
-
-
-class Renewal(LeaseKeeper, Protocol):
-    """Renews leases independently of the handlers."""
-
-    def running(self, on_lost: Callable[[LeaseLost], None]) -> AbstractAsyncContextManager[None]:
-        """Renew inside the context; `on_lost` may be called from another thread."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +47,7 @@ class WorkerProcess:
         broker: Broker,
         specs: Sequence[WorkerSpec],
         *,
-        renewal: Renewal,
+        renewal: LeaseRenewal,
         meter: WorkerMeter,
         attempts: int = 3,
         grace_seconds: float = GRACE_SECONDS,
@@ -65,6 +58,7 @@ class WorkerProcess:
         self._renewal = renewal
         self._grace_seconds = grace_seconds
         self._settler = SettlementPipeline(broker.settle_and_take, consumers=lambda: self.workers)
+        self._runners = Runners()
         outage = Outage()
         self.workers = [
             Worker(
@@ -75,6 +69,7 @@ class WorkerProcess:
                 slots=member.slots,
                 settler=self._settler,
                 leases=renewal,
+                runners=self._runners,
                 meter=meter,
                 attempts=attempts,
                 outage=outage,
@@ -114,7 +109,8 @@ class WorkerProcess:
         try:
             async with self._renewal.running(on_lost), asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._settler.run())
-                timers = [tasks.create_task(worker.take(tasks)) for worker in self.workers]
+                self._runners.work_in(tasks)
+                timers = [tasks.create_task(worker.take()) for worker in self.workers]
                 try:
                     with self._broker.producer.local_consumers(self.workers):
                         yield

@@ -13,6 +13,7 @@ from typing import NoReturn
 import structlog
 
 from broker.errors import BrokerUnavailableError
+from broker.lease_renewer import LeaseRenewal
 from broker.ports import Consumer, ReplyReader
 from broker.settle_pipeline import SettlementPipeline
 from broker.transport.connect import Outage
@@ -36,9 +37,9 @@ from envelope.role import Role
 from memory.errors import MemoryUnavailableError, QuestionEndedError
 from worker.agent_handler import open_envelope, reply_to_manager
 from worker.errors import RunFailedError, name_error
-from worker.executor import Execution, Executor
+from worker.executor import Execution, Executor, Runners
 from worker.log_context import PRESENT
-from worker.port import Handler, LeaseKeeper, PrefetchesMemory, WorkerMeter
+from worker.port import Handler, PrefetchesMemory, WorkerMeter
 
 log = structlog.get_logger("worker")
 LEVEL = logging.getLogger("worker")
@@ -101,14 +102,16 @@ class Worker:
         consumer: str,
         slots: int,
         settler: SettlementPipeline,
-        leases: LeaseKeeper,
+        leases: LeaseRenewal,
+        runners: Runners,
         meter: WorkerMeter,
         attempts: int = 3,
         block_seconds: float = 8.0,
         outage: Outage | None = None,
     ) -> None:
         self.role = handler.role.value
-        self.runs = Executor(self._work, slots=slots, leases=leases)
+        self.runs = Executor(self._work, slots=slots, leases=leases, runners=runners)
+        self._runners = runners
         self._entries = entries
         self._replies = replies
         self._handler = handler
@@ -155,9 +158,8 @@ class Worker:
         """Look for entries of lost answers before the next read."""
         self._recovered = UNSURE
 
-    async def take(self, tasks: asyncio.TaskGroup) -> None:
-        """Take entries until cancelled, and run them in `tasks`."""
-        self.runs.work_in(tasks)
+    async def take(self) -> None:
+        """Take entries until cancelled, and have the runners work on them."""
         self._takes = True
         try:
             await self._take()
@@ -231,10 +233,10 @@ class Worker:
     ) -> None:
         if isinstance(kept, BrokerUnavailableError):
             backoff = backoff or Backoff("settle", self._outage, role=self.role)
-            run.task = self.runs.spawn(self._settle_again(run, settlement, kept, backoff))
+            run.task = self._runners.spawn(self._settle_again(run, settlement, kept, backoff))
             return
         if isinstance(kept, Exception):
-            self.runs.spawn(_raise(kept))
+            self._runners.spawn(_raise(kept))
             return
         if not kept:
             self._meter.count_lost(self.role)
@@ -272,7 +274,7 @@ class Worker:
     async def _settlement(self, delivery: Delivery) -> Settlement:
         try:
             known = delivery.decoded
-            envelope = known if isinstance(known, Envelope) else open_envelope(delivery)
+            envelope = open_envelope(delivery) if known is None else known
             delivery.branch = envelope.branch
         except DecodeError as error:
             self._record_failure(delivery, "undecodable", error)

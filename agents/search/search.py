@@ -24,7 +24,7 @@ from envelope.conversation import (
 )
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.sources import FoundPart, SearchResult, SearchStats, SourcePicture
+from envelope.sources import MOST_PICTURES, FoundPart, SearchResult, SearchStats, SourcePicture
 from knowledge.errors import KnowledgeError
 from knowledge.port import (
     ANSWER_CHARACTERS,
@@ -49,8 +49,6 @@ _REPEATED = "repeated_search"
 _OPTIONS = 5
 _MERE_REPLY = 3
 _SHORT_QUESTION = 5
-MOST_PICTURES = 4
-"""The pictures of one source that are shown with an answer."""
 _SHORT_POINTING = 6
 """Maximum number of words of a short question, and of one with an "it" that no earlier turn
 explains.

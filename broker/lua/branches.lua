@@ -25,23 +25,6 @@ local function write_join(frames, name, join)
     join.good, join.due, join.following }, ' '))
 end
 
--- Return the join of an open branch and until when it counts (ms), or nil: it has returned, its join
--- has gone on without it, or a branch that it belongs to has.
-local function find_branch(frames, path)
-  local fields = {}
-  for above in string.gmatch(path, '()/') do
-    fields[#fields + 1] = 'b:' .. string.sub(path, 1, above - 1)
-  end
-  fields[#fields + 1] = 'b:' .. path
-  local found = redis.call('HMGET', frames, unpack(fields))
-  for place = 1, #fields do
-    if not found[place] then -- rule: branch-ends-with-its-join
-      return nil
-    end
-  end
-  return string.match(found[#fields] or '', '^(%S+) (%d+)$')
-end
-
 local function is_watch(path)
   return string.match(path, '[^/]*$') == 'watch'
 end
@@ -52,7 +35,7 @@ local function name_deadline(question, name, role)
 end
 
 local function send_branch(shard, question, role, frame, due, result_list)
-  put(shard, shard.streams[role], { 'q', question.name, 'f', frame, 'd', due, 'l', result_list, 'n', '0' })
+  put(shard.streams[role], { 'q', question.name, 'f', frame, 'd', due, 'l', result_list, 'n', '0' })
 end
 
 -- Forget a join and its branches; return the frame that goes on, and the results as one JSON object.
@@ -80,7 +63,7 @@ end
 local function go_on(shard, question, name, join, due, result_list)
   redis.call('ZREM', shard.delayed, name_deadline(question, name, join.role))
   local frame, results = take_join(question, name)
-  put(shard, shard.streams[join.role], { 'q', question.name, 'f', frame, 'g', results, 'd', due,
+  put(shard.streams[join.role], { 'q', question.name, 'f', frame, 'g', results, 'd', due,
     'l', result_list, 'n', '0' })
 end
 

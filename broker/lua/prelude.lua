@@ -1,4 +1,4 @@
--- Shared by every script that settles or closes. Fields of a stream entry:
+-- Shared by every script. Fields of a stream entry:
 --   q the question's name, f the frame, d the deadline (ms), l the result list or '', n failures so
 --   far, m1.. merged frames, c starts before this delivery, h deaths (worker@ms ..), x the
 --   consumers of a paused process that held it for nothing, g the results of a join (branches.lua).
@@ -25,57 +25,24 @@ local function now_ms()
   return moment
 end
 
--- Readers of KEYS and ARGV, or of a list in ARGV: each call returns the next one.
-local next_key, next_arg, args = 0, 0, ARGV
+-- Readers of KEYS and ARGV: each call returns the next one.
+local next_key, next_arg = 0, 0
 local function key()
   next_key = next_key + 1
   return KEYS[next_key]
 end
 local function arg()
   next_arg = next_arg + 1
-  return args[next_arg]
-end
-local function read(list, after)
-  args, next_arg = list, after
+  return ARGV[next_arg]
 end
 
--- Read the arguments from the JSON in the first; each false is replaced by the next of the others.
-local function unfold()
-  local text = 1
-  local function fill(list)
-    for place = 1, #list do
-      local value = list[place]
-      if value == false then
-        text = text + 1
-        list[place] = ARGV[text]
-      elseif type(value) == 'table' then
-        fill(value)
-      end
-    end
-  end
-  args = cjson.decode(ARGV[1])
-  fill(args)
-end
-
--- KEYS: the eight of the shard, then the streams; ARGV: time to live (ms), how many dead letters
--- there may be and how long they live (ms), roles.
-local function read_shard()
-  local shard = {
-    deadlines = key(), open = key(), dead = key(), delayed = key(), parked = key(),
-    notices = key(), alarms = key(), letters = key(), streams = {}, wants = {}, ttl = arg(),
-    cap = arg(), letters_ttl = arg(),
-  }
+-- KEYS: the streams of roles. ARGV: time to live (ms), number of roles, the roles.
+local function read_streams()
+  local shard = { ttl = arg(), streams = {} }
   for _ = 1, tonumber(arg()) do
     shard.streams[arg()] = key()
   end
   return shard
-end
-
-local function read_question(name)
-  return {
-    name = name, record = key(), journal = key(), order = key(), conversation = key(),
-    tombstone = key(), frames = key(),
-  }
 end
 
 -- Return whether `consumer` holds this entry in this delivery. A missing group holds nothing.
@@ -85,221 +52,42 @@ local function holds(stream, id, consumer, count)
   return row ~= nil and row[4] == tonumber(count) -- rule: only-the-holder-settles
 end
 
--- Take entries of a stream for a consumer: first those that wait there, then, up to `places`, those
--- that this call adds. `entries` collects them. A missing group is created again by its readers.
-local function want(shard, stream, consumer, places)
-  local read = redis.pcall('XREADGROUP', 'GROUP', GROUP, consumer, 'COUNT', places, 'STREAMS', stream, '>') -- rule: waiting-entries-are-taken-first
-  local entries = read and not read.err and read[1] and read[1][2] or {}
-  local one = { consumer = consumer, places = places - #entries, entries = entries, ids = {} }
-  if read and read.err then
-    one.places = 0
+-- Return the join of an open branch (branches.lua) and until when it counts (ms), or nil: it has
+-- returned, its join
+-- has gone on without it, or a branch that it belongs to has.
+local function find_branch(frames, path)
+  local fields = {}
+  for above in string.gmatch(path, '()/') do
+    fields[#fields + 1] = 'b:' .. string.sub(path, 1, above - 1)
   end
-  shard.wants[stream] = shard.wants[stream] or {}
-  table.insert(shard.wants[stream], one)
-  return one
+  fields[#fields + 1] = 'b:' .. path
+  local found = redis.call('HMGET', frames, unpack(fields))
+  for place = 1, #fields do
+    if not found[place] then -- rule: branch-ends-with-its-join
+      return nil
+    end
+  end
+  return string.match(found[#fields] or '', '^(%S+) (%d+)$')
 end
 
--- Add an entry to the stream of a role. A consumer that takes it receives `known`, or its fields.
-local function put(shard, stream, fields, known)
+-- Add an entry to a stream. A consumer that takes it in this call receives `known`, or its fields.
+local added = {}
+local function put(stream, fields, known)
   local id = redis.call('XADD', stream, '*', unpack(fields))
-  for _, one in ipairs(shard.wants[stream] or {}) do
-    if one.places > 0 then
-      one.places = one.places - 1
-      one.ids[#one.ids + 1] = id
-      one.entries[#one.entries + 1] = { id, known or fields }
-      return
-    end
+  if known then
+    added[stream] = added[stream] or {}
+    added[stream][id] = known
   end
 end
 
--- Deliver the added entries to the consumers that took them: no entry of these streams waits before
--- them. A read would pass every frame to Lua again.
-local function deliver(shard)
-  for stream, wants in pairs(shard.wants) do
-    for _, one in ipairs(wants) do
-      local ids = one.ids
-      local last = ids[#ids]
-      if last then
-        ids[#ids + 1] = 'FORCE'
-        ids[#ids + 1] = 'JUSTID'
-        redis.call('XCLAIM', stream, GROUP, one.consumer, '0', unpack(ids))
-        redis.call('XGROUP', 'SETID', stream, GROUP, last) -- rule: delivered-entry-is-not-new
-      end
-    end
+-- Take up to `count` entries of a stream for a consumer, the oldest first. A missing group is created
+-- again by its readers.
+local function take(stream, consumer, count)
+  local read = redis.pcall('XREADGROUP', 'GROUP', GROUP, consumer, 'COUNT', count, 'STREAMS', stream, '>')
+  local entries = read and not read.err and read[1] and read[1][2] or {}
+  local known = added[stream] or {}
+  for _, entry in ipairs(entries) do
+    entry[2] = known[entry[1]] or entry[2]
   end
-end
-
--- Wake the timers that sleep until the next due time, if this one is the earliest of its kind.
-local function alarm(shard, zset, member, due)
-  if redis.call('ZRANGE', zset, '0', '0')[1] == member then -- rule: earliest-due-time-wakes-timer
-    redis.call('XADD', shard.alarms, 'MAXLEN', '16', '*', 'd', due)
-    redis.call('PEXPIRE', shard.alarms, shard.ttl)
-  end
-end
-
-local function put_off(shard, member, due)
-  redis.call('ZADD', shard.delayed, due, member)
-  alarm(shard, shard.delayed, member, due)
-end
-
-local function drop_waiting(question, name)
-  local frames = redis.call('HGET', question.conversation, name .. ':merged')
-  if not frames then
-    return
-  end
-  local fields = { name .. ':stream', name .. ':frame', name .. ':deadline', name .. ':at',
-    name .. ':merged', name .. ':list' }
-  for i = 1, tonumber(frames) do
-    fields[#fields + 1] = name .. ':m' .. i
-  end
-  redis.call('HDEL', question.conversation, unpack(fields))
-end
-
--- Show a message that waits to the question that runs, if it watches for them. The role that receives
--- messages is the one that decides about both. Fields of a conversation's hash, by name of a message:
--- <name>:watch, while it runs, has until when it watches (ms), its result list and its frame, each on
--- a line; the other fields are those of messages that wait, see `start`.
-local function show(shard, question, running, role, frame)
-  local watch = redis.call('HGET', question.conversation, running .. ':watch')
-  local due, list, looks = string.match(watch or '', '^([^\n]*)\n([^\n]*)\n(.*)$')
-  if due then
-    put(shard, shard.streams[role], { 'q', running, 'f', looks, 'd', due, 'l', list, 'n', '0',
-      'm1', frame }) -- rule: waiting-message-is-shown
-  end
-end
-
--- Send a message that waited for its turn; when its time has not come, delay it.
-local function start(shard, question, name, now)
-  local stem = name .. ':'
-  local found = redis.call('HMGET', question.conversation, stem .. 'stream', stem .. 'frame',
-    stem .. 'deadline', stem .. 'at', stem .. 'merged', stem .. 'list')
-  if not found[1] then
-    return
-  end
-  if tonumber(found[4]) > now then
-    put_off(shard, 's ' .. name, found[4])
-    return
-  end
-  local fields = { 'q', name, 'f', found[2], 'd', found[3], 'l', found[6], 'n', '0' }
-  for i = 1, tonumber(found[5]) do
-    fields[#fields + 1] = 'm' .. i
-    fields[#fields + 1] = redis.call('HGET', question.conversation, stem .. 'm' .. i)
-  end
-  put(shard, found[1], fields)
-  drop_waiting(question, name)
-end
-
--- Notify the processes that wait for outcomes; a notice is a hint, the journal is the truth.
-local function notice(shard, name)
-  redis.call('XADD', shard.notices, 'MAXLEN', '~', '100000', '*', 'q', name)
-  if not shard.noticed then
-    redis.call('PEXPIRE', shard.notices, shard.ttl)
-    shard.noticed = true
-  end
-end
-
-local function forget_open(shard, question, tenant)
-  redis.call('ZREM', shard.deadlines, question.name)
-  if tenant and redis.call('HINCRBY', shard.open, tenant, '-1') <= 0 then -- rule: closed-question-leaves-quota
-    redis.call('HDEL', shard.open, tenant)
-  end
-end
-
-local function leave_order(shard, question, now)
-  local first = redis.call('LINDEX', question.order, '0')
-  redis.call('LREM', question.order, '1', question.name)
-  if redis.call('EXISTS', question.conversation) == 0 then
-    return
-  end
-  drop_waiting(question, question.name)
-  redis.call('HDEL', question.conversation, question.name .. ':watch') -- rule: watch-ends-with-question
-  redis.call('ZREM', shard.delayed, 's ' .. question.name)
-  local following = first == question.name and redis.call('LINDEX', question.order, '0')
-  if following then -- rule: next-message-of-conversation-starts
-    start(shard, question, following, now)
-  end
-end
-
--- End an open question with its one reply, and let the next of its conversation start.
--- `results` is the key of its result list, or nil; `question.keep` is how long its tenant keeps it.
-local function close(shard, question, tenant, results, outcome, reply, now)
-  local changes = { 'o', outcome }
-  if results then
-    changes[3] = 'ri'
-    changes[4] = redis.call('XADD', results, '*', 'q', question.name, 'o', outcome, 'j', reply)
-    redis.call('PEXPIRE', results, shard.ttl) -- rule: result-list-expires
-  end
-  redis.call('HSET', question.record, unpack(changes))
-  redis.call('HDEL', question.record, 'lr', 'lo')
-  redis.call('DEL', question.frames) -- rule: base-frames-end-with-question
-  redis.call('XADD', question.journal, '*', 'k', 'finished', 'j', reply)
-  redis.call('PEXPIRE', question.record, question.keep or shard.ttl)
-  redis.call('PEXPIRE', question.journal, question.keep or shard.ttl)
-  notice(shard, question.name)
-  forget_open(shard, question, tenant)
-  leave_order(shard, question, now)
-end
-
--- Return the reply of a question that no worker ended: 2 is the one at the deadline, 3 the one of a
--- dead letter. A reply without line breaks is the same for both.
-local AT_DEADLINE, OF_DEAD_LETTER = 2, 3
-local function last_resort(stored, which)
-  local parts = { string.match(stored, '^([^\n]*)\n([^\n]*)\n([^\n]*)$') }
-  return parts[1] and parts[1] .. parts[which] or stored
-end
-
-local function drop_letter(shard, id)
-  redis.call('HDEL', shard.letters, id, id .. ':error')
-  return redis.call('XDEL', shard.dead, id)
-end
-
--- `delivery` lists the attempts, the last worker, when the hop was queued (ms), and whose deaths it saw.
--- What people wrote stands in a hash: what is deleted from a stream stays in Redis, and in its file,
--- until all around it is deleted too.
-local function bury(shard, question, frame, role, reason, problem, delivery)
-  local accepted = question.record and redis.call('HGET', question.record, 'at') or '0'
-  local id = redis.call('XADD', shard.dead, '*', 'q', question.name, 'role', role, 'reason', reason,
-    'attempts', delivery[1], 'worker', delivery[2], 'queued', delivery[3], 'deaths', delivery[4],
-    'accepted', accepted or '0')
-  redis.call('HSET', shard.letters, id, frame, id .. ':error', problem)
-  local surplus = redis.call('XLEN', shard.dead) - tonumber(shard.cap)
-  if surplus > 0 then
-    for _, entry in ipairs(redis.call('XRANGE', shard.dead, '-', '+', 'COUNT', surplus)) do
-      drop_letter(shard, entry[1])
-    end
-  end
-  redis.call('PEXPIRE', shard.dead, shard.letters_ttl)
-  redis.call('PEXPIRE', shard.letters, shard.letters_ttl)
-end
-
--- Delete the dead letters of a question, or of a conversation, whose names begin with `stem`.
-local function forget_letters(shard, stem)
-  local dropped = 0
-  for _, entry in ipairs(redis.call('XRANGE', shard.dead, '-', '+')) do
-    for i = 1, #entry[2], 2 do
-      local name = entry[2][i] == 'q' and entry[2][i + 1]
-      if name and (name == stem or string.sub(name, 1, #stem + 1) == stem .. '/') then
-        dropped = dropped + drop_letter(shard, entry[1])
-      end
-    end
-  end
-  return dropped
-end
-
--- Delete what was said of a closed question; its record stays, so that nothing brings it back.
-local function forget_words(record, journal, results)
-  local entry = redis.call('HGET', record, 'ri')
-  redis.call('DEL', journal) -- rule: forgotten-journal-is-deleted
-  if entry then
-    redis.call('XDEL', results, entry)
-    redis.call('HDEL', record, 'ri')
-  end
-end
-
--- Memory writes of what was accepted before now are refused from now on.
-local function leave_tombstone(shard, tombstone)
-  local time = redis.call('TIME')
-  local last = redis.call('ZRANGE', shard.deadlines, -1, -1, 'WITHSCORES')
-  redis.call('SET', tombstone, time[1] .. string.format('%06d', tonumber(time[2])))
-  redis.call('PEXPIREAT', tombstone, whole(tonumber(last[2] or now_ms()) + 60000))
+  return entries
 end

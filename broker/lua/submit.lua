@@ -6,7 +6,6 @@
 
 local MOST_JOINED, MOST_NAMED = 100, 1000
 
-unfold()
 local shard = read_shard()
 local name, tenant, role, frame = arg(), arg(), arg(), arg()
 local seconds_ms, resort, resort_outcome = arg(), arg(), arg()
@@ -173,22 +172,22 @@ end
 local function send_and_take(stream)
   local fields = { 'q', name, 'f', frame, 'd', deadline_text, 'l', result_list, 'n', '0' }
   if consumer == '' then
-    put(shard, stream, fields)
+    put(stream, fields)
     return false
   end
-  local entries = want(shard, stream, consumer, 1).entries
-  local waited = entries[1]
-  if not waited and base ~= '' then
+  local waited = take(stream, consumer, 1)[1]
+  if waited then -- rule: taken-entry-is-named-truly
+    put(stream, fields)
+    return { waited[1], waited[2], whole(now), false }
+  end
+  if base ~= '' then
     redis.call('HSET', question.frames, base, frame) -- rule: frame-taken-at-submission-is-kept
     redis.call('PEXPIREAT', question.frames, keep_text)
     fields = { 'q', name, 'p', '{}', 'b', base, 'd', deadline_text, 'l', result_list, 'n', '0' }
   end
-  put(shard, stream, fields)
-  if waited then -- rule: taken-entry-is-named-truly
-    return { waited[1], waited[2], whole(now), false }
-  end
-  deliver(shard)
-  return entries[1] and { entries[1][1], false, whole(now), read_along() } or false
+  put(stream, fields)
+  local mine = take(stream, consumer, 1)[1]
+  return mine and { mine[1], false, whole(now), read_along() } or false
 end
 
 redis.call('HINCRBY', pace_name, 'in', '1')

@@ -16,9 +16,9 @@ fails, each of its calls fails.
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
 import hiredis
@@ -33,6 +33,7 @@ else:
     AbstractConnection = object
 
 
+Result = TypeVar("Result")
 GREETING_SECONDS = 1.25
 """Time limit of the handshake with a server that was silent: it is repeated until it succeeds."""
 ANSWER_SECONDS = 10.0
@@ -135,11 +136,8 @@ class BoundedConnection(AbstractConnection):
 
     async def send_packed_command(self, command: Any, check_health: bool = True) -> None:
         """Send within the time limit."""
-        if self._in_trip:
-            await super().send_packed_command(command, check_health)
-            return
-        async with self._limited():
-            await super().send_packed_command(command, check_health)
+        sent = super().send_packed_command(command, check_health)
+        await (sent if self._in_trip else self._limited(sent))
 
     async def make_trip(self, commands: Sequence[bytes]) -> list[Any]:
         """Send packed commands, and return an answer to each; an error of the server is an answer.
@@ -147,15 +145,16 @@ class BoundedConnection(AbstractConnection):
         One time limit holds for all of it: each limit sets a timer.
         """
         if not self.is_connected:
-            async with self._limited():
-                await self.connect_check_health()
-        async with self._limited():
-            self._in_trip = True
-            try:
-                await self.send_packed_command(commands)
-                return [await self._read_answer() for _ in commands]
-            finally:
-                self._in_trip = False
+            await self._limited(self.connect_check_health())
+        return await self._limited(self._send_and_read(commands))
+
+    async def _send_and_read(self, commands: Sequence[bytes]) -> list[Any]:
+        self._in_trip = True
+        try:
+            await self.send_packed_command(commands)
+            return [await self._read_answer() for _ in commands]
+        finally:
+            self._in_trip = False
 
     async def _read_answer(self) -> Any:
         try:
@@ -166,11 +165,9 @@ class BoundedConnection(AbstractConnection):
     async def read_response(self, *args: Any, **options: Any) -> Any:
         """Return the next answer; raises redis-py's `TimeoutError` at the time limit."""
         try:
-            if self._in_trip or options.get("timeout") is not None:  # the caller has a limit
-                answer = await super().read_response(*args, **options)
-            else:
-                async with self._limited():
-                    answer = await super().read_response(*args, **options)
+            has_limit = self._in_trip or options.get("timeout") is not None
+            read = super().read_response(*args, **options)
+            answer = await (read if has_limit else self._limited(read))
         except RedisTimeoutError:
             if not self.suspected:
                 self._line.suspect()
@@ -181,13 +178,12 @@ class BoundedConnection(AbstractConnection):
         self._record_answer()
         return answer
 
-    @asynccontextmanager
-    async def _limited(self) -> AsyncIterator[None]:
-        """Provide the time limit of one wait; at its end the connection is closed."""
+    async def _limited(self, work: Awaitable[Result]) -> Result:
+        """Await within the time limit; at its end the connection is closed."""
         outer = self._wait  # a command that connects first waits within its own wait
         try:
             async with asyncio.timeout(self._limit_seconds) as self._wait:
-                yield
+                return await work
         except TimeoutError as error:
             await self.disconnect(nowait=True)
             raise RedisTimeoutError("the server did not answer in time") from error

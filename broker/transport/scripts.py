@@ -14,14 +14,14 @@ Argument = str | bytes | int | float
 
 
 class LuaScript:
-    """One script: the shared prelude, the files in `needs`, a `header`, and the script's file."""
+    """One script: the shared prelude, a `header`, the files in `needs`, and the script's file."""
 
     def __init__(self, name: str, *, needs: Sequence[str] = (), header: str = "") -> None:
         folder = files("broker") / "lua"
         prelude, *needed, body = (
             (folder / f"{file}.lua").read_text("utf-8") for file in ("prelude", *needs, name)
         )
-        self.text = "\n".join((prelude, *needed, header, body))
+        self.text = "\n".join((prelude, header, *needed, body))
         self.digest = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
 
     async def run(self, client: "Redis", keys: Sequence[str], args: Sequence[Argument]) -> Any:
@@ -32,18 +32,18 @@ class LuaScript:
             return await client.eval(self.text, len(keys), *keys, *args)
 
 
-SUBMIT = LuaScript("submit", needs=["admission"])
-DISCARD = LuaScript("discard")
-RENEW = LuaScript("renew", needs=["branches"])
+SUBMIT = LuaScript("submit", needs=["closing", "admission"])
+DISCARD = LuaScript("discard", needs=["closing"])
+RENEW = LuaScript("renew")
 PEEK = LuaScript("peek")
-DUE = LuaScript("due", needs=["branches"])
+DUE = LuaScript("due", needs=["closing", "branches"])
 RECLAIM = LuaScript("reclaim")
 SWEEP = LuaScript("sweep")
 RETURN = LuaScript("return")
 LEAVE = LuaScript("leave")
 RECOVER = LuaScript("recover")
-CANCEL = LuaScript("cancel")
-FORGET = LuaScript("forget")
+CANCEL = LuaScript("cancel", needs=["closing"])
+FORGET = LuaScript("forget", needs=["closing"])
 MARK = LuaScript("mark")
 BEGUN = LuaScript("begun")
 WRITTEN = LuaScript("written")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from agents.agent import Agent
 from agents.roster import SPECS
@@ -16,7 +17,6 @@ from broker.ports import DraftWriter
 from broker.values import Delivery
 from config.settings import Settings
 from config.texts import FixedTexts, load_texts
-from deploy.assembly.index_following import make_version_reader
 from deploy.assembly.languages import CorpusLanguages, language_of, make_detector
 from deploy.assembly.tool_access import (
     NO_ACCESS,
@@ -27,10 +27,12 @@ from deploy.assembly.tool_access import (
 from envelope.question import Question
 from envelope.role import Role
 from envelope.run import Run
+from knowledge.errors import KnowledgeError
 from knowledge.language.port import Detector
 from knowledge.search.findings_cache import CachedSearcher, FindingsCache
 from llm.missing_model import MissingModel
 from llm.port import Model
+from manager.evidence import INDEX_READERS, name_index_version
 from manager.evidence_checks import OnFault, ignore_fault
 from manager.flows import FLOWS
 from manager.machine import Limits
@@ -65,6 +67,8 @@ if TYPE_CHECKING:
 AnyAgent = Agent[Any, Any]
 MANAGER = Role.MANAGER.value
 MODEL_RESERVE_SECONDS = 5.0
+_PROCESS = uuid4().hex[:8]
+"""An index in the process counts its own changes: other processes count others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +216,7 @@ class HandlerPipeline:
             limit_seconds=self.limit_seconds,
             recorded=self.calls,
             on_written=self.calls.count_fallbacks,
-            read_index=make_version_reader(role, self.factories),
+            read_index=self._read_index if role in INDEX_READERS else None,
             open_drafts=None if self.drafts is None else self._open_drafts,
         )
         return self.isolate(handler)
@@ -220,6 +224,20 @@ class HandlerPipeline:
     def _open_drafts(self, delivery: Delivery) -> RunDrafts:
         assert self.drafts is not None  # noqa: S101 - `make` has checked it
         return RunDrafts(self.drafts, self.meter.count_fallback, delivery)
+
+    async def _read_index(self, assistant: Assistant) -> str:
+        """Return the version of an assistant's index; "" if it cannot be read."""
+        factory = self.factories.get(assistant)
+        knowledge = None if factory is None else factory.knowledge
+        if knowledge is None:
+            return ""
+        try:
+            revision = await knowledge.read_revision()
+        except KnowledgeError:
+            # The hop itself reads the index next, and reports the fault.
+            return ""
+        is_own = knowledge.follow_server is None
+        return name_index_version(revision, counted_by=_PROCESS if is_own else "")
 
     def isolate(self, handler: Handler) -> Handler:
         """Return a handler that runs suspects in the quarantine, if there is one for its role."""

@@ -1,7 +1,7 @@
 """Opens the index, the embedder, and the search over both."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     from knowledge.index.index_folders import IndexFolders
     from knowledge.index.qdrant import Identity
+    from knowledge.index.server.server_collections import ServerCollections
+    from knowledge.index.server.server_following import ServerFollower
     from llm.quotas import Limiter, SharedLimits
 
 
@@ -111,7 +113,7 @@ class Knowledge:
     """Returns whether another index answers since this one was opened."""
     limits: "SharedLimits | None" = None
     """The limits of the vendors' embedder and reranker."""
-    follow_server: "Callable[[Knowledge], Awaitable[None]] | None" = None
+    follow_server: "ServerFollower[Knowledge] | None" = None
     """Adopts the index that answers on the server, if another one does."""
     shared_with: "tuple[Settings, Redis] | None" = None
     library: Library = field(init=False)
@@ -128,7 +130,7 @@ class Knowledge:
     async def follow(self) -> None:
         """Have the index that answers now; raises `KnowledgeError`."""
         if self.follow_server is not None:
-            await self.follow_server(self)
+            await self.follow_server.follow(self.adopt)
 
     def adopt(self, opened: "Knowledge") -> None:
         """Answer from another index from now on."""
@@ -243,7 +245,7 @@ async def _open_one(
 
     if settings.qdrant_url is None:
         return replace(await open_serving(), is_replaced=_watch_folder(settings))
-    from deploy.assembly.index_following import ServerFollower, open_collections
+    from knowledge.index.server.server_following import ServerFollower
 
     collections = await stack.enter_async_context(open_collections(settings))
     serving = await collections.find_serving()
@@ -267,6 +269,22 @@ def _watch_folder(settings: Settings) -> Callable[[], bool]:
 
 
 @asynccontextmanager
+async def open_collections(settings: Settings) -> "AsyncIterator[ServerCollections]":
+    """Open the collections of the assistant on `QDRANT_URL`."""
+    from knowledge.index.server.server_collections import ServerCollections
+    from knowledge.index.server.server_engine import connect_server
+
+    url, key = settings.qdrant_url, settings.qdrant_api_key
+    if url is None:
+        raise ValueError("expected QDRANT_URL, found none")
+    client = connect_server(url, api_key=None if key is None else key.get_secret_value())
+    try:
+        yield ServerCollections(client, settings.tenant, settings.assistant, url)
+    finally:
+        await client.close()
+
+
+@asynccontextmanager
 async def open_replacement(settings: Settings) -> AsyncIterator[Knowledge]:
     """Open the index that is written to replace the one of another embedding model.
 
@@ -287,8 +305,6 @@ async def _open_replacement(settings: Settings, identity: "Identity") -> Index:
     if settings.qdrant_url is None:
         protect_data_folder(settings.refdesk_data)
         return await open_folders(settings).open_replacement(identity)
-    from deploy.assembly.index_following import open_collections
-
     async with open_collections(settings) as collections:
         name = collections.name_replacement(identity.vectors)
     return await _open_on_server(settings, identity, name)

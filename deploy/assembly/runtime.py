@@ -9,21 +9,23 @@ from functools import partial
 from socket import gethostname
 from typing import TYPE_CHECKING
 
+import structlog
+
 from agents.roster import AGENTS
 from broker.embedded_redis import Endpoint, run_embedded_redis
 from broker.errors import BrokerUnavailableError
+from broker.lease_renewer import InLoopRenewal, LeaseRenewal
 from broker.maintenance.erasure import Rewriting
-from broker.maintenance.lease_renewer import InLoopRenewal, LeaseRenewal
 from broker.ports import Broker, Eraser
 from broker.producer import AdmissionPolicy
 from broker.redis_broker import RedisBroker
+from config.errors import PromptError
 from config.settings import INSTANCES, Settings
 from config.texts import load_texts
 from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.assistant_prompts import PromptFolders
 from deploy.assembly.data_folder import protect_data_folder
 from deploy.assembly.observing import needs_meter, observing
-from deploy.assembly.worker_announcements import ProcessControls, announcing
 from deploy.errors import CommandError
 from deploy.logging_setup import configure_logging, secrets_of
 from envelope.role import Role
@@ -31,7 +33,7 @@ from gateway.desk import Desk
 from knowledge.errors import IndexOwned
 from llm.port import Model
 from manager.flows import NEWEST
-from memory.presence import RedisPresence
+from memory.presence import RedisPresence, WorkerControls
 from worker.agent_handler import make_poison_notice
 from worker.isolation import Quarantine
 from worker.port import Handler
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from deploy.assembly.knowledge import Knowledge
     from worker.metrics import PrometheusMeter
 
+
+log = structlog.get_logger("worker")
 
 INGESTION = Role.INGESTION.value
 ROLES: tuple[str, ...] = tuple(role.value for role in Role if role.value in INSTANCES)
@@ -305,10 +309,51 @@ async def run_workers(
         if process.roles and runtime.endpoint.played is None:
             # Removed last, because a process that finishes its work is still alive.
             own = RedisPresence(client).of_process(gethostname(), os.getpid(), process.roles)
-            controls = ProcessControls(process, prompts, settings)
-            await stack.enter_async_context(announcing(own, controls))
+            controls = ProcessControls(process.pause, prompts, settings)
+            await stack.enter_async_context(
+                own.announcing(lambda: process.paused_roles, controls.follow)
+            )
         await stack.enter_async_context(process.running())
         yield
+
+
+class ProcessControls:
+    """Pauses roles, sets the log level and reloads prompts, as operators requested. If prompts
+    cannot be used, this is logged, and the previous ones stay in use.
+    """
+
+    def __init__(
+        self,
+        pause: Callable[[Collection[str]], None],
+        prompts: PromptFolders,
+        settings: Settings,
+    ) -> None:
+        self._pause = pause
+        self._prompts = prompts
+        self._settings = settings
+        self._before = WorkerControls()
+        self._reloads: int | None = None
+
+    def follow(self, controls: WorkerControls) -> None:
+        """Do what the operators want; the prompts of the start need not be read again."""
+        before, self._before = self._before, controls
+        if controls.paused != before.paused:
+            self._pause(controls.paused)
+            log.info("roles_paused", roles=sorted(controls.paused))
+        if controls.level != before.level:
+            level = controls.level or self._settings.log_level
+            configure_logging(level, secrets=secrets_of(self._settings))
+        if self._reloads not in (None, controls.reloads):
+            self._reload()
+        self._reloads = controls.reloads
+
+    def _reload(self) -> None:
+        try:
+            self._prompts.reload()
+        except PromptError as error:
+            log.error("prompts_not_reloaded", error=str(error))
+        else:
+            log.info("prompts_reloaded")
 
 
 def run_maintenance(runtime: Runtime) -> AbstractAsyncContextManager[None]:

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from config.settings import Settings
 from deploy.assembly.data_folder import protect_data_folder
-from deploy.assembly.source_registry import FetchedSource, SourceSpec, locate_copy
 from knowledge.connectors.confluence import Confluence
 from knowledge.connectors.connector import (
     Connector,
@@ -36,6 +35,7 @@ from knowledge.index.overlap import SurveySource, survey_part
 from knowledge.ingestion_report import Report
 from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
+from knowledge.source_registry import FetchedSource, SourceSpec, locate_copy
 
 
 def open_local(settings: Settings, spec: SourceSpec, stack: ExitStack) -> Path | SurveySource:
@@ -183,7 +183,7 @@ _NAME_IN_SERVICE = re.compile(r"[A-Za-z0-9~_-]{0,255}")
 async def open_connector(settings: Settings, place: str) -> AsyncIterator[Connector]:
     """Provide what asks a service; raises `ConnectorError` if the settings do not name it.
 
-    The credentials go to the address of the settings alone, whatever source somebody adds.
+    The credentials go to the addresses of the settings alone, whatever source somebody adds.
     """
     scheme, _, rest = place.partition("://")
     host, _, name = rest.partition("/")
@@ -204,7 +204,8 @@ async def open_connector(settings: Settings, place: str) -> AsyncIterator[Connec
             f"{place} needs credentials: set {prefix}_EMAIL and {prefix}_API_TOKEN"
             + (", or name a language, such as /en-us" if scheme == "zendesk" else ""),
         )
-    service = Service(host, url, headers, f"{prefix}_EMAIL and {prefix}_API_TOKEN")
+    asked = (scheme == "confluence" and settings.confluence_api_url) or url
+    service = Service(host, asked, headers, f"{prefix}_EMAIL and {prefix}_API_TOKEN")
     everybody = settings.source_everybody_groups
     async with open_client(service, f"{AGENT}/{version('refdesk')}") as client:
         if scheme == "confluence":

@@ -1,10 +1,11 @@
-"""Reads the pages of Confluence Cloud, with their attachments, by its interface.
+"""Reads the pages and blog posts of Confluence Cloud, with their attachments, by its interface.
 
 | asked                                              | for                                       |
 |----------------------------------------------------|-------------------------------------------|
 | /wiki/api/v2/spaces                                | the spaces, or the one of the source      |
-| /wiki/api/v2/spaces/{id}/pages                     | the pages of a space, with their versions |
+| /wiki/api/v2/spaces/{id}/pages, .../blogposts      | what a space has, with its versions       |
 | /wiki/api/v2/pages/{id}, .../attachments           | the text of a changed page, and its files |
+| /wiki/api/v2/blogposts/{id}, .../attachments       | the same of a post                        |
 | /wiki/api/v2/folders/{id} and their like           | what is above a page and is no page       |
 | /wiki/api/v2/spaces/{id}/permissions               | the groups that may read a space          |
 | /wiki/rest/api/content/{id}/restriction/...        | the groups to which a page is restricted  |
@@ -16,6 +17,7 @@ the page.
 """
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -53,6 +55,7 @@ _PLACES = {
     "embed": "embeds",
 }
 _V2, _V1 = "/wiki/api/v2", "/wiki/rest/api"
+_DAY = re.compile(r"(\d{4})-(\d{2})-(\d{2})T")
 _Id = Field(pattern=r"^(att)?[0-9]{1,20}$")
 _GroupId = Field(pattern=r"^[A-Za-z0-9_:.-]{1,100}$")
 
@@ -75,8 +78,11 @@ class _Version(_Answer):
 
 
 class _Page(_Answer):
+    """A page, or a blog post, which has nothing above it but its space."""
+
     id: str = _Id
     title: str = ""
+    created_at: str = ""
     parent_id: str | None = Field(None, pattern=r"^[0-9]{1,20}$")
     parent_type: str | None = None
     version: _Version
@@ -167,6 +173,7 @@ class Confluence:
         self._key = space
         self._everybody = frozenset(everybody)
         self._space_of: dict[str, _Space] = {}
+        self._posts: set[str] = set()
         self._nodes: dict[str, _Page | _Place] = {}
         self._levels: dict[str, _Level | None] = {}
         self._titles: dict[tuple[str, str], str] = {}
@@ -176,12 +183,15 @@ class Confluence:
     async def list_items(self) -> Sequence[Listed]:
         found: list[tuple[_Page, _Space]] = []
         for space in await self._list_spaces():
-            path = f"{_V2}/spaces/{space.id}/pages"
-            found += [(page, space) for page in await self._list_all(_Page, path, status="current")]
+            path = f"{_V2}/spaces/{space.id}"
+            pages = await self._list_all(_Page, f"{path}/pages", status="current")
+            posts = await self._list_all(_Page, f"{path}/blogposts", status="current")
+            self._posts |= {post.id for post in posts}
+            self._titles |= {(space.key, page.title): page.id for page in pages}
+            found += [(one, space) for one in (*pages, *posts)]
         for page, space in found:
             self._nodes[page.id] = page
             self._space_of[page.id] = space
-            self._titles[space.key, page.title] = page.id
         return [await self._list(page, space) for page, space in found]
 
     async def find_readers(self, item: Listed) -> Readers:
@@ -212,8 +222,9 @@ class Confluence:
     async def fetch(self, item: Listed) -> Fetched:
         if item.id.startswith("att"):
             return Fetched(await self._client.download(_unpack_place(item.id)))
-        path = f"{_V2}/pages/{item.id}"
-        got = await self._client.get(_PageText, path, **{"body-format": "storage"})
+        got = await self._client.get(
+            _PageText, self._find_path(item.id), **{"body-format": "storage"}
+        )
         try:
             data = await asyncio.to_thread(
                 write_html, got.body.storage.value, got.title, item.address, self._find_address
@@ -256,9 +267,19 @@ class Confluence:
             folders=(space.name or space.key, *reversed(above)),
         )
 
+    def _find_path(self, identity: str) -> str:
+        return f"{_V2}/{'blogposts' if identity in self._posts else 'pages'}/{identity}"
+
     def _make_address(self, identity: str) -> str:
         key = quote(self._space_of[identity].key, safe="~")
-        return f"{self._client.address}/wiki/spaces/{key}/pages/{identity}"
+        space = f"{self._client.address}/wiki/spaces/{key}"
+        if identity not in self._posts:
+            return f"{space}/pages/{identity}"
+        day = _DAY.match(getattr(self._nodes[identity], "created_at", ""))
+        # Without its day, the address of a post is that of any content.
+        place = "/".join(day.groups()) if day is not None else ""
+        any_content = f"{self._client.address}/wiki/pages/viewpage.action?pageId={identity}"
+        return f"{space}/blog/{place}/{identity}" if place else any_content
 
     def _find_address(self, title: str, space: str) -> str:
         keys = [space] if space else sorted({key for key, _ in self._titles})
@@ -291,14 +312,15 @@ class Confluence:
             ) from error
 
     async def _list_attached(self, item: Listed) -> tuple[Listed, ...]:
-        path = f"{_V2}/pages/{item.id}/attachments"
+        path = f"{self._find_path(item.id)}/attachments"
         found = await self._list_all(_Attachment, path, status="current")
         return tuple(
             Listed(
                 id=f"{one.id}@{item.id}",
                 version=f"{one.version.number}",
                 title=one.title,
-                address=f"{item.address}?preview=/{item.id}/{one.id.removeprefix('att')}",
+                address=f"{item.address}{'&' if '?' in item.address else '?'}"
+                f"preview=/{item.id}/{one.id.removeprefix('att')}",
                 folders=(*item.folders, item.title),
                 suffix=PurePosixPath(one.title).suffix.lower(),
             )

@@ -5,6 +5,7 @@
 | /api/v2/help_center/{locale}/articles         | the articles in one language, with their text  |
 | /api/v2/help_center/{locale}/sections         | the sections above them                        |
 | /api/v2/help_center/{locale}/categories       | the categories above these                     |
+| /api/v2/help_center/articles/{id}/attachments | the files of a changed article                 |
 | /api/v2/help_center/user_segments             | the names of those to whom articles are shown  |
 
 Without credentials it reads what everybody may see. With those of a manager of the help center,
@@ -14,7 +15,9 @@ makes itself have other names in each language, and are `signed_in_users` and `s
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from pathlib import PurePosixPath
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field
 
@@ -28,10 +31,14 @@ from knowledge.connectors.connector import (
     Readers,
     ServiceClient,
 )
+from knowledge.crawling.crawler import FOREIGN_SUFFIXES
+from knowledge.documents.decoding import MAX_BYTES
 
 _PER_PAGE = 100
 _DEEPEST = 10
 _HELP = "/api/v2/help_center"
+_FILES = "/hc/"
+_ATTACHED = "att"
 
 
 class _Category(BaseModel):
@@ -57,6 +64,14 @@ class _Article(BaseModel):
     section_id: int | None = None
     user_segment_id: int | None = None
     user_segment_ids: list[int] | None = None
+
+
+class _Attachment(BaseModel):
+    id: int = Field(ge=0)
+    file_name: str = ""
+    content_url: str = ""
+    size: int = 0
+    updated_at: str = ""
 
 
 class _Segment(BaseModel):
@@ -136,11 +151,35 @@ class Zendesk:
             raise ItemError(item.address, f"its user segments cannot be used: {error}") from error
 
     async def fetch(self, item: Listed) -> Fetched:
+        if item.id.startswith(_ATTACHED):
+            path = item.address.removeprefix(self._client.address)
+            return Fetched(await self._client.download(path))
         article = self._articles[item.id]
         title = escape(article.title)
         head = f"<!doctype html><html><head><title>{title}</title></head>"
         page = f"{head}<body><h1>{title}</h1>{article.body}</body></html>"
-        return Fetched(page.encode("utf-8", "replace"))
+        return Fetched(page.encode("utf-8", "replace"), await self._list_attached(item))
+
+    async def _list_attached(self, item: Listed) -> tuple[Listed, ...]:
+        path = f"{_HELP}/articles/{item.id}/attachments"
+        found = await self._list_all(_Attachment, path, "article_attachments")
+        # Of the address of a file only its path is used: credentials go to no other host.
+        places = [(one, urlsplit(one.content_url).path) for one in found]
+        return tuple(
+            Listed(
+                id=f"{_ATTACHED}{one.id}",
+                version=f"{one.updated_at} {one.size}",
+                title=one.file_name,
+                address=f"{self._client.address}{path}",
+                folders=(*item.folders, item.title),
+                suffix=PurePosixPath(one.file_name).suffix.lower(),
+                language=item.language,
+            )
+            for one, path in places
+            if path.startswith(_FILES)
+            and one.size <= MAX_BYTES
+            and PurePosixPath(one.file_name).suffix.lower() in FOREIGN_SUFFIXES
+        )
 
     async def _read_segments(self) -> None:
         try:

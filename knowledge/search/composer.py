@@ -559,4 +559,5 @@ def make_hit(passage: Passage, score: float, levels: tuple[str, ...]) -> Hit:
         score=round(score, 6),
         levels=levels,
         version=passage.stated_version,
+        pictures=passage.chunk.pictures,
     )

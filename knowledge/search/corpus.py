@@ -21,6 +21,7 @@ from knowledge.search.versions import PageVersion, PageVersions
 _MOST_ASKED = 256
 _MOST_FREQUENCIES = 1 << 16
 _WORDS_OF_GROUP = 32
+_DOCUMENTS_OF_WORD = 32
 _MOST_VIEWS = 8
 _DOCUMENTS_WITH_LETTERS = 256
 
@@ -93,8 +94,22 @@ class CorpusView:
             counts[word] = round(_frequency(one.scores[0], size)) if several else len(one.ids)
         return counts
 
+    async def find_in_language(self, words: Collection[str], language: str) -> frozenset[str]:
+        """Return those of some words that a document in a language contains as they are spelled.
+
+        Of a word of many documents, only some are looked at.
+        """
+        every = list(dict.fromkeys(words))
+        groups = [[word] for word in every]
+        found = await self._find_words(groups, limit=_DOCUMENTS_OF_WORD, fields=("language",))
+        return frozenset(
+            word
+            for word, one in zip(every, found, strict=True)
+            if any(document["language"] == language for document in one.payloads)
+        )
+
     async def _find_words(
-        self, groups: Sequence[Sequence[str]], *, limit: int
+        self, groups: Sequence[Sequence[str]], *, limit: int, fields: Sequence[str] = ()
     ) -> Sequence[QueryResult]:
         """Return documents that contain a word of each group as it is spelled."""
         texts = [
@@ -103,7 +118,12 @@ class CorpusView:
         ]
         return await self.index.query(
             [
-                VectorQuery(VOCABULARY, SparseText(text, np.ones(len(text), np.float32)), limit)
+                VectorQuery(
+                    VOCABULARY,
+                    SparseText(text, np.ones(len(text), np.float32)),
+                    limit,
+                    fields=fields,
+                )
                 for text in texts
             ]
         )

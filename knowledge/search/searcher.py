@@ -25,6 +25,7 @@ from knowledge.index.page_kind import PageKind
 from knowledge.index.port import Index, Passage
 from knowledge.index.queries import PointId
 from knowledge.index.terms import terms
+from knowledge.language.scripts import script_of
 from knowledge.port import (
     CALIBRATION,
     CandidatePlace,
@@ -40,7 +41,12 @@ from knowledge.search.corpus import Corpora, CorpusView
 from knowledge.search.query import Query, Wordings, make_query, wordings
 from knowledge.search.ranking import SEMANTIC, Found, RankedChunk, Ranker, Weights, list_hits
 from knowledge.search.reranking import Reranker, rerank
-from knowledge.search.spelling import find_corrections, list_doubtful, replace_words
+from knowledge.search.spelling import (
+    find_corrections,
+    find_respellings,
+    list_doubtful,
+    replace_words,
+)
 
 _NOTHING = Findings(hits=(), quality="poor", answerability=0.0, coverage=0.0, ambiguity=0.0)
 _PLACES = 5
@@ -161,10 +167,12 @@ class LevelSearcher:
         """Return what judges this search."""
         if self._assess is not None:
             return self._assess
-        if _is_found_across_languages(view, request, look_up):
-            return leave_undecided
         language = choose_language(request.language, view.counts.languages)
-        return find_assess(self._embedder.name, language, view.calibrations)
+        assess = find_assess(self._embedder.name, language, view.calibrations)
+        across = _list_across_languages(view, request, look_up)
+        # Words say nothing about any page in another language, vectors only about the nearest ones.
+        is_undecided = any(across[:_PLACES]) if assess is assess_by_words else any(across[:2])
+        return leave_undecided if is_undecided else assess
 
     @staticmethod
     def _list_fallbacks(
@@ -228,8 +236,11 @@ class LevelSearcher:
         doubtful = list_doubtful(request.question, is_known)
         if not doubtful:
             return asked, None
-        letters = "" if all(map(str.isascii, doubtful)) else await view.read_letters()
-        corrections = await find_corrections(doubtful, view.count_documents, letters)
+        letters = await view.read_letters()
+        respelled = await find_respellings(doubtful, view.count_documents, letters)
+        others = [word for word in doubtful if word not in respelled]
+        slips = await find_corrections(others, view.count_documents, letters)
+        corrections = {**respelled, **await _keep_own(slips, view, request)}
         whole = [word for word in doubtful if word not in corrections]
         divided = await divide(whole, view.count_documents)
         if not corrections and not divided:
@@ -245,7 +256,11 @@ class LevelSearcher:
         self, asked: Wordings, view: CorpusView, request: SearchRequest
     ) -> tuple[Query, bool]:
         """Return the query, and whether it could not be embedded."""
-        query = make_query(asked, view.numbers)
+
+        def is_known(term: str) -> bool:
+            return bool(view.frequencies(view.numbers.of_all([term])).any())
+
+        query = make_query(asked, view.numbers, is_known)
         if request.by_words:
             return query, False
         try:
@@ -286,6 +301,23 @@ class LevelSearcher:
         return "excellent" if assessment.answerability >= excellent else "good"
 
 
+async def _keep_own(
+    corrections: Mapping[str, str], view: CorpusView, request: SearchRequest
+) -> Mapping[str, str]:
+    """Return the corrections to words of the question's language: the German "lange" is no slip
+    in the English "range". A word in another script than the question is of no language of its own.
+    """
+    if request.language is None or not corrections:
+        return corrections
+    script = script_of(request.question)
+    own = await view.find_in_language(corrections.values(), request.language)
+    return {
+        word: right
+        for word, right in corrections.items()
+        if right in own or script_of(word) != script
+    }
+
+
 def _list_uncompared(
     view: CorpusView, request: SearchRequest, *, is_embedded: bool
 ) -> tuple[str, ...]:
@@ -300,14 +332,23 @@ def _list_uncompared(
     )
 
 
-def _is_found_across_languages(view: CorpusView, request: SearchRequest, look_up: _LookUp) -> bool:
-    """Return whether the best page was found by vectors, in another language than the question."""
+def _list_across_languages(
+    view: CorpusView, request: SearchRequest, look_up: _LookUp
+) -> list[bool]:
+    """Return whether a page was found by vectors in another language than the question: of the
+    nearest page in meaning, then of the best pages.
+    """
     is_translated = request.text_eng not in ("", request.text)
     is_by_words = request.by_words or look_up.failed
-    if request.language is None or is_translated or is_by_words or not look_up.found.pages:
-        return False
-    found_in = look_up.found.pages[0].document.language
-    return found_in != request.language and view.compares(request.language, found_in)
+    if request.language is None or is_translated or is_by_words:
+        return []
+    found = [(one.document.page, one.document.language) for one in look_up.found.pages]
+    spoken = dict(found)
+    nearest = (spoken.get(one.page, request.language) for one in look_up.found.lists.semantic[:1])
+    return [
+        one != request.language and view.compares(request.language, one)
+        for one in (*nearest, *(language for _, language in found))
+    ]
 
 
 def _list_common(view: CorpusView, asked: Wordings) -> tuple[str, ...]:

@@ -1,25 +1,84 @@
-"""Corrects words that no document contains by words of the documents with one other letter."""
+"""Replaces words that no document contains by words of the documents: with the same letters under
+other accents, as people type them on other keyboards, or with one other letter.
+"""
 
+import unicodedata
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from itertools import islice
 
 from knowledge.index.terms import surface_words
 
 _SHORTEST = 5
+_SHORTEST_RESPELLED = 4
+_MOST_RESPELLINGS = 512
 # A word of a single document may be a misspelling itself.
 _LEAST_DOCUMENTS = 2
 _ASCII = "abcdefghijklmnopqrstuvwxyz"
 _MOST_NEIGHBOURS = 4000
+_TYPED_AS = {
+    "ß": "ss", "ä": "ae", "ö": "oe", "ü": "ue", "æ": "ae", "œ": "oe", "ø": "oe", "å": "aa",
+    "ł": "l", "đ": "d", "ı": "i",
+}  # fmt: skip
+"""How letters are typed without them, beside their base letter where Unicode gives one."""
 
 CountDocuments = Callable[[Sequence[str]], Awaitable[Mapping[str, int]]]
 """Returns how many documents contain each of some words, as they are spelled."""
 
 
 def list_doubtful(text: str, is_known: Callable[[str], bool]) -> list[str]:
-    """Return the words of a text that are long enough to be corrected and not known."""
+    """Return the words of a text that are long enough to be replaced and not known."""
     words = dict.fromkeys(surface_words(text))
     return [
-        word for word in words if len(word) >= _SHORTEST and word.isalpha() and not is_known(word)
+        word
+        for word in words
+        if len(word) >= _SHORTEST_RESPELLED and word.isalpha() and not is_known(word)
     ]
+
+
+async def find_respellings(
+    doubtful: Collection[str], count: CountDocuments, letters: str
+) -> Mapping[str, str]:
+    """Return for each word that no document contains the most frequent one with other accents.
+
+    `letters` are those of the documents beyond ASCII.
+    """
+    alike = _list_alike({*letters, *"".join(doubtful)})
+    possible = {
+        word: list(islice(_respell(unicodedata.normalize("NFC", word), alike), _MOST_RESPELLINGS))
+        for word in doubtful
+    }
+    every = list(dict.fromkeys(one for forms in possible.values() for one in forms))
+    counts = await count(every) if any(len(forms) > 1 for forms in possible.values()) else {}
+    found: dict[str, str] = {}
+    for word, forms in possible.items():
+        best = max(forms, key=lambda one: counts.get(one, 0))
+        if counts.get(best) and not counts.get(word):
+            found[word] = best
+    return found
+
+
+def _list_alike(letters: Collection[str]) -> Mapping[str, Sequence[tuple[str, str]]]:
+    """Return the ways to write what is typed, by its first letter: "s": ("ß" for "ss")."""
+    alike: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    for letter in sorted(letters):
+        base = unicodedata.normalize("NFD", letter)[0]
+        for typed in sorted({base, _TYPED_AS.get(letter, base)} - {letter}):
+            alike[typed[0]].append((typed, letter))
+            if len(typed) == 1:
+                alike[letter].append((letter, typed))
+    return alike
+
+
+def _respell(word: str, alike: Mapping[str, Sequence[tuple[str, str]]]) -> Iterator[str]:
+    """Yield the spellings of a word with other accents, first itself."""
+    if not word:
+        yield ""
+        return
+    for typed, letter in ((word[0], word[0]), *alike.get(word[0], ())):
+        if word.startswith(typed):
+            for rest in _respell(word[len(typed) :], alike):
+                yield letter + rest
 
 
 async def find_corrections(
@@ -29,9 +88,10 @@ async def find_corrections(
 
     `letters` are those of the documents beyond ASCII.
     """
-    present = await count(list(doubtful)) if doubtful else {}
+    long = [word for word in doubtful if len(word) >= _SHORTEST]
+    present = await count(long) if long else {}
     found: dict[str, str] = {}
-    for word in doubtful:
+    for word in long:
         if not present.get(word):
             near = _neighbours(word, _ASCII if word.isascii() else letters)
             counts = await count(list(dict.fromkeys(near))[:_MOST_NEIGHBOURS])

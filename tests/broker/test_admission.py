@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from broker.producer import AdmissionPolicy
 from broker.values import Accepted, Busy, Delivery, Duplicate
 from tests.support.broker_harness import BrokerHarness, finish, question
+from tests.support.empty_redis import ON_REAL
 from tests.support.waiting import wait_until
 
 AT_LEAST = 2
@@ -63,6 +64,7 @@ async def test_a_duplicate_is_recognised_under_overload(harness: BrokerHarness) 
     assert await ask(harness, [0]) == [Duplicate(None)]
 
 
+@ON_REAL
 async def test_what_only_waits_makes_admission_accept_less(harness: BrokerHarness) -> None:
     record_pace(harness)
     rounds = itertools.count(1)
@@ -80,6 +82,7 @@ async def test_what_only_waits_makes_admission_accept_less(harness: BrokerHarnes
     assert await wait_until(one_works)
 
 
+@ON_REAL
 async def test_where_nothing_waits_admission_accepts_more_and_more(harness: BrokerHarness) -> None:
     record_pace(harness)
     held: list[Delivery] = []
@@ -142,6 +145,7 @@ async def test_the_time_to_come_again_is_reckoned_from_what_ends_here(
     assert 0.05 <= refused[-1].retry_after_seconds <= max(0.05, longest)
 
 
+@ON_REAL
 async def test_the_more_are_refused_the_later_they_are_asked_to_come(
     harness: BrokerHarness,
 ) -> None:

@@ -16,10 +16,8 @@ from tests.support.broker_harness import (
     forward,
     question,
 )
+from tests.support.empty_redis import ON_REAL
 from tests.support.waiting import wait_until
-
-REAL = pytest.mark.parametrize("client", ["real"], indirect=True)
-"""A simulated Redis has no append-only file."""
 
 WORD = b"canary-of-words"
 DAY = 86_400.0
@@ -188,6 +186,7 @@ async def test_a_command_that_forgets_takes_what_travels_still_along(
     assert await words_left(harness) == []
 
 
+@ON_REAL
 async def test_what_is_forgotten_with_thousands_before_it_leaves_no_journal(
     harness: BrokerHarness,
 ) -> None:
@@ -261,8 +260,7 @@ async def test_a_memory_write_of_what_was_accepted_before_is_refused(
     assert await words_left(harness) == []
 
 
-@REAL
-@pytest.mark.redis
+@ON_REAL
 async def test_the_file_is_written_anew_after_an_erasure_and_not_again(
     harness: BrokerHarness,
 ) -> None:
@@ -286,8 +284,7 @@ async def test_the_file_is_written_anew_after_an_erasure_and_not_again(
         await harness.client.config_set("appendonly", "no")
 
 
-@REAL
-@pytest.mark.redis
+@ON_REAL
 async def test_a_rewriting_of_another_run_of_the_server_does_not_count(
     harness: BrokerHarness,
 ) -> None:
@@ -305,8 +302,7 @@ async def test_a_rewriting_of_another_run_of_the_server_does_not_count(
     assert b"first" in known
 
 
-@REAL
-@pytest.mark.redis
+@ON_REAL
 async def test_a_server_that_refuses_to_write_its_file_is_reported_and_keeps_its_mark(
     harness: BrokerHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,6 +8,7 @@ from tests.support.broker_harness import (
     forward,
     question,
 )
+from tests.support.empty_redis import ON_REAL
 from tests.support.waiting import wait_until
 
 
@@ -214,6 +215,7 @@ async def test_a_consumer_that_leaves_hands_back_what_it_owns(harness: BrokerHar
     assert not await harness.settle(held, finish())
 
 
+@ON_REAL
 async def test_a_consumer_that_leaves_hands_back_however_much_it_owns(
     harness: BrokerHarness,
 ) -> None:

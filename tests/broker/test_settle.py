@@ -207,7 +207,7 @@ async def test_backoff_is_full_jitter_below_a_doubling_bound(harness: BrokerHarn
             "1-0", "manager", 0, "w", 1, question(), b"", 9.0, failures=failures
         )
         settlements.add(failed, Retry(b"", "x"), ())
-        return settlements.call(()).lists[-1][-1]
+        return settlements.call(()).args[-1]
 
     assert [delay(n, 1.0) for n in range(8)] == [
         1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000,

@@ -130,10 +130,7 @@ def test_what_a_file_that_nobody_named_may_set_leads_nowhere() -> None:
 
 @pytest.mark.parametrize("place", ["before", "after", "joined"])
 def test_an_option_of_each_command_names_the_file(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    place: str,
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], place: str
 ) -> None:
     monkeypatch.setenv("REFDESK_ENV_FILE", "")  # what the command sets is undone at the end
     file = write(folder / "acme.env", f"REFDESK_DATA={folder}\n")

@@ -8,25 +8,9 @@ from config.texts import load_texts
 
 TEXTS = load_texts()
 LANGUAGES = (
-    "en",
-    "de",
-    "es",
-    "fr",
-    "it",
-    "pt",
-    "ru",
-    "uk",
-    "zh",
-    "zh-Hant",
-    "ja",
-    "ar",
-    "hi",
-    "cs",
-    "ko",
-    "tr",
-    "nl",
-    "pl",
-)
+    "en", "de", "es", "fr", "it", "pt", "ru", "uk", "zh", "zh-Hant", "ja", "ar", "hi", "cs", "ko",
+    "tr", "nl", "pl",
+)  # fmt: skip
 
 
 def folder_of(tmp_path: Path, **texts: str) -> Path:
@@ -43,28 +27,20 @@ def test_a_language_without_texts_is_answered_in_english() -> None:
     assert TEXTS.text("exit", "sv") == TEXTS.text("exit", "en")
 
 
-@pytest.mark.parametrize("language", [name for name in LANGUAGES if name != "en"])
 @pytest.mark.parametrize("key", ["exit", "apology", "ask_choice", "ask_details", "help_help"])
-def test_no_language_is_left_in_english(language: str, key: str) -> None:
-    assert TEXTS.text(key, language) != TEXTS.text(key, "en")
+def test_no_language_is_left_in_english(key: str) -> None:
+    assert [one for one in LANGUAGES if TEXTS.text(key, one) == TEXTS.text(key, "en")] == ["en"]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(
     "key",
     [
-        "exit",
-        "apology",
-        "deadline",
-        "steps_reached",
-        "superseded",
-        "clarify_again",
-        "refused_out_of_scope",
-        "refused_insufficient_context",
+        "exit", "apology", "deadline", "steps_reached", "superseded", "clarify_again",
+        "refused_out_of_scope", "refused_insufficient_context",
     ],
-)
-def test_a_question_can_be_ended_without_any_value(language: str, key: str) -> None:
-    assert "{" not in TEXTS.text(key, language)
+)  # fmt: skip
+def test_a_question_can_be_ended_without_any_value(key: str) -> None:
+    assert [one for one in LANGUAGES if "{" in TEXTS.text(key, one)] == []
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -313,9 +313,7 @@ DEADLINE_SECONDS = 30.0
 
 
 @pytest.mark.timeout(120)
-async def test_questions_made_to_hold_a_worker_up_make_no_other_late(
-    open_app: OpenApp,
-) -> None:
+async def test_questions_made_to_hold_a_worker_up_make_no_other_late(open_app: OpenApp) -> None:
     async with open_app(
         deadline_seconds=DEADLINE_SECONDS, agent_timeout_seconds=DEADLINE_SECONDS
     ) as harness:

@@ -20,19 +20,14 @@ from llm.port import Model
 from llm.registry import AnswerStores, Registry
 from llm.vendors.catalogue import VendorAccess
 from memory.budgets import RedisBudgets
-from tests.llm.sample_task import BLUE, COLOUR, PlainPrompts, Question
-from tests.llm.test_replay import FakeCallStore
+from tests.llm.sample_task import BLUE, COLOUR, CallsInMemory, PlainPrompts, Question
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.app_harness import AppHarness
 from tests.support.empty_redis import EMPTY_REDIS, open_empty_redis
 from tests.support.model_server import ModelServer, Response
 from tests.support.runs import start_run
 from tools.calls import ToolCall
-from worker.budgets import (
-    BudgetLimits,
-    ModelCallBudget,
-    ToolCallBudget,
-)
+from worker.budgets import BudgetLimits, ModelCallBudget, ToolCallBudget
 
 VENDOR = OpenAI()
 ANSWER = VENDOR.answer(BLUE.model_dump_json())
@@ -62,7 +57,7 @@ async def make_model(server: ModelServer) -> AsyncIterator[MakeModel]:
         def make(budget: ModelCallBudget, setting: str = MODEL) -> Model:
             registry = Registry(prompts=PlainPrompts(), access=access, budget=budget)
             stack.push_async_callback(registry.close)
-            return registry.model(setting, AnswerStores(FakeCallStore()))
+            return registry.model(setting, AnswerStores(CallsInMemory()))
 
         yield make
 
@@ -186,9 +181,7 @@ async def test_a_tenants_day_ends_its_budget_and_a_call_over_midnight_is_settled
     now = [datetime(2026, 11, 23, 23, 59, tzinfo=UTC)]
     budgets = RedisBudgets(client, shards=4)
     budget = ModelCallBudget(
-        budgets,
-        BudgetLimits({"model_calls": 5}, tenant_micro_usd=100),
-        clock=lambda: now[0],
+        budgets, BudgetLimits({"model_calls": 5}, tenant_micro_usd=100), clock=lambda: now[0]
     )
     run = Run(ASKED, "response", 0)
     dear, cheap = CallCost(MODEL, 9, Decimal("0.00006")), CallCost(MODEL, 9, Decimal("0.00001"))

@@ -79,14 +79,15 @@ def read_prompt(server: ModelServer, number: int) -> str:
     return VENDOR.said(server.received[number])[-1][1]
 
 
+@pytest.mark.parametrize(("question", "written"), [(ENGLISH, WRITTEN), (GERMAN, WRITTEN_IN_GERMAN)])
 async def test_a_plain_question_is_answered_in_three_calls(
-    open_app: OpenApp, server: ModelServer
+    open_app: OpenApp, server: ModelServer, question: str, written: Response
 ) -> None:
-    server.will_send(UNDERSTOOD, WRITTEN, JUDGED)
+    server.will_send(UNDERSTOOD, written, JUDGED)
 
     async with open_app(**settings_for(server)) as harness:
         driver = harness.driver()
-        reply = await driver.say(ENGLISH)
+        reply = await driver.say(question)
         [translation] = await driver.read_writes(reply, "translation")
         [essence] = await driver.read_writes(reply, "essence")
         [guarded] = await driver.read_writes(reply, "guardrails")
@@ -94,7 +95,10 @@ async def test_a_plain_question_is_answered_in_three_calls(
     assert reply["outcome"] == "answered"
     assert tasks(server) == ["understand", "respond", "judge"]
     assert {one["decided_by"] for one in (translation, essence, guarded)} == {"combined_call"}
-    assert '"1. Routing > Configure SMS routing rules"' in read_prompt(server, 0)
+    assert guarded["within_scope"] is True
+    if question == ENGLISH:
+        assert '"1. Routing > Configure SMS routing rules"' in read_prompt(server, 0)
+    assert '<data name="signs">' not in read_prompt(server, 0)
 
 
 async def test_a_misspelt_question_reaches_the_writer_corrected(
@@ -181,20 +185,6 @@ async def test_two_questions_in_one_message_are_answered_from_the_pages_of_both(
     assert "Invite users > Send an invitation" in prompt
 
 
-async def test_a_question_in_another_language_is_answered_in_three_calls(
-    open_app: OpenApp, server: ModelServer
-) -> None:
-    server.will_send(UNDERSTOOD, WRITTEN_IN_GERMAN, JUDGED)
-
-    async with open_app(**settings_for(server)) as harness:
-        driver = harness.driver()
-        reply = await driver.say(GERMAN)
-        [guarded] = await driver.read_writes(reply, "guardrails")
-
-    assert tasks(server)[:2] == ["understand", "respond"]
-    assert (guarded["within_scope"], guarded["decided_by"]) == (True, "combined_call")
-
-
 @pytest.mark.parametrize(("verdict", "outcome"), [("within", "answered"), ("outside", "refused")])
 async def test_the_signs_of_an_attack_are_a_hint_to_the_model_which_decides(
     open_app: OpenApp, server: ModelServer, verdict: str, outcome: str
@@ -210,17 +200,6 @@ async def test_the_signs_of_an_attack_are_a_hint_to_the_model_which_decides(
     assert reply["outcome"] == outcome
     assert len(tasks(server)) == (3 if outcome == "answered" else 1)
     assert '<data name="signs">\n["prompt extraction"]\n</data>' in read_prompt(server, 0)
-
-
-async def test_a_question_without_signs_is_understood_without_a_hint(
-    open_app: OpenApp, server: ModelServer
-) -> None:
-    server.will_send(UNDERSTOOD, WRITTEN, JUDGED)
-
-    async with open_app(**settings_for(server)) as harness:
-        await harness.driver().say(ENGLISH)
-
-    assert '<data name="signs">' not in read_prompt(server, 0)
 
 
 async def test_a_call_that_cannot_be_read_is_repaired_once_and_then_the_question_goes_on_as_typed(

@@ -11,20 +11,13 @@ import pytest
 from tests.deploy.conftest import OpenApp
 from tests.deploy.test_asking_back import make_model
 from tests.llm.vendor_dialects import OpenAI
-from tests.support.app_harness import AppHarness, ConversationDriver, keys, options, refdesk
-from tests.support.folder_copy import copy_folder
+from tests.support.app_harness import AppHarness, ConversationDriver, keys, options
 from tests.support.model_server import ModelServer, Response, running_server
 
 pytestmark = pytest.mark.slow
 
 
 DATA = tomllib.loads(Path(__file__).with_name("conversations.toml").read_text(encoding="utf-8"))
-
-
-SMS_DOMAIN = {
-    "domain_name": "SMS platform documentation",
-    "domain_scope": "setting up and running an SMS messaging platform",
-}
 
 
 CONVERSATIONS = DATA["conversation"]
@@ -88,20 +81,6 @@ async def test_every_reply_of_a_conversation_is_what_the_person_needs(
 
     assert wrong == {}
     assert len(server.received) == len(script)
-
-
-def test_a_terminal_shows_the_options_and_takes_their_number(library: Path, tmp_path: Path) -> None:
-    data = copy_folder(library, tmp_path / "data")
-    turns = ("Which limits are there?", "1", "danke")
-    given = "\n".join((*turns, "/quit", "")).encode()
-
-    chat = refdesk(data, "chat", given=given, **SMS_DOMAIN)
-
-    shown = " ".join(chat.stdout.split())
-    assert (chat.returncode, chat.stderr) == (0, "")
-    assert "Which of these do you mean?" in shown
-    assert "Sources" in shown
-    assert "Gern geschehen" in shown
 
 
 VENDOR = OpenAI()
@@ -266,9 +245,7 @@ async def test_clear_history_forgets_what_was_said_and_keeps_the_language(
     assert reply["language"] == "de"
 
 
-async def test_a_chosen_language_wins_over_the_language_of_a_question(
-    open_app: OpenApp,
-) -> None:
+async def test_a_chosen_language_wins_over_the_language_of_a_question(open_app: OpenApp) -> None:
     async with open_app() as harness:
         driver = harness.driver()
         chosen = await driver.say("/set_language Russian")

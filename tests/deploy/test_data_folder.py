@@ -40,11 +40,7 @@ def test_nobody_else_may_read_what_commands_write(tmp_path: Path, generous_umask
     data = tmp_path / "data"
     settings = {"given": b"", "refdesk_data": str(data)}
 
-    for words in (
-        ("ingest", str(page)),
-        ("ask", "How do I reset a password?"),
-        ("keys", "create"),
-    ):
+    for words in (("ingest", str(page)), ("ask", "How do I reset a password?"), ("keys", "create")):
         ended = refdesk(tmp_path, *words, **settings)  # type: ignore[arg-type] # settings are text
         assert ended.returncode == 0, ended.stderr
 

@@ -1,4 +1,4 @@
-"""A question that ends at a limit says why, in the language of the user, in every channel."""
+"""A question that ends at a limit says why, in the language of the user."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 
 from deploy.assembly.agent_factory import MODEL_RESERVE_SECONDS
 from tests.deploy.conftest import OpenApp
-from tests.support.app_harness import PATIENCE_SECONDS, command, environment, refdesk
+from tests.support.app_harness import PATIENCE_SECONDS, command, environment
 from tests.support.folder_copy import copy_folder
 
 pytestmark = pytest.mark.slow
@@ -57,15 +57,6 @@ def test_a_limit_is_explained_over_http_in_the_language_of_the_user(
     assert answer.is_success, reply
     assert (reply["outcome"], reply["termination_reason"]) == ("refused", "round_limit")
     assert reply["text"].startswith(ROUNDS)
-
-
-def test_a_limit_is_explained_in_a_chat_in_the_language_of_the_user(data: Path) -> None:
-    given = f"/set_language de\n{VAGUE}\nhm\n/quit\n".encode()
-
-    chat = refdesk(data, "chat", given=given, **LIMITS)
-
-    assert (chat.returncode, chat.stderr) == (0, "")
-    assert ROUNDS in " ".join(chat.stdout.split())
 
 
 async def test_a_question_without_an_answer_at_its_time_limit_says_that_it_took_too_long(

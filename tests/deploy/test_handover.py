@@ -14,11 +14,7 @@ import pytest
 from fakeredis import FakeServer
 
 from broker.embedded_redis import Endpoint
-from deploy.assembly.gateways.handover import (
-    StoredHandOver,
-    list_receivers,
-    make_mail_replies,
-)
+from deploy.assembly.gateways.handover import StoredHandOver, list_receivers, make_mail_replies
 from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime, desk, run_workers

@@ -71,11 +71,7 @@ async def test_a_worker_killed_in_a_draft_loses_and_doubles_nothing(
         make_stream(f"{FIRST} [1] {SECOND} [1]", gate=(SECOND[:8], held_again)),
         make_judgement(),
     )
-    shared = {
-        **asks_the_server(server),
-        "redis_url": empty_redis,
-        "lease_seconds": LEASE_SECONDS,
-    }
+    shared = {**asks_the_server(server), "redis_url": empty_redis, "lease_seconds": LEASE_SECONDS}
     settings = settings_of(library, **shared)
     own = {"domain_name": settings.domain_name, "domain_scope": settings.domain_scope}
 

@@ -96,9 +96,7 @@ async def detect_for(index: Any, text: str, *groups: str) -> tuple[str, float]:
     return outcome.writes.language, outcome.writes.confidence
 
 
-async def test_hidden_documents_do_not_change_the_language_of_a_short_query(
-    tmp_path: Path,
-) -> None:
+async def test_hidden_documents_do_not_change_the_language_of_a_short_query(tmp_path: Path) -> None:
     queries = ("validation", "Bonus", "SEPA", "Passwort vergessen", "import csv", "refund policy")
     index = await open_embedded(tmp_path, identity())
     try:

@@ -11,15 +11,15 @@ import pytest
 from broker.embedded_redis import Endpoint
 from deploy.assembly.knowledge import Knowledge
 from manager.evidence_checks import FaultKind
-from tests.faults.planted.planted_runs import (
+from tests.faults.planted import (
     QUESTIONS,
     STAGES,
     SWARM_QUESTIONS,
     PlantedFigures,
     format_figures,
 )
-from tests.faults.planted.planted_runs import note as note_run
-from tests.faults.planted.planting import NamedModel, Planted, plant
+from tests.faults.planted import note as note_run
+from tests.faults.planting import NamedModel, Planted, plant
 from tests.support.app_harness import AppHarness, run_app, settings_of
 
 pytestmark = pytest.mark.slow

@@ -191,9 +191,7 @@ def test_every_article_gets_the_verdict_that_a_person_gave_it_before(reply: Revi
     assert "errors" not in reply.fields
 
 
-def test_each_finding_has_the_words_of_both_sides_and_one_recommendation(
-    reply: Reviewed,
-) -> None:
+def test_each_finding_has_the_words_of_both_sides_and_one_recommendation(reply: Reviewed) -> None:
     report = reply.report
     law, contract = ENGLISH.read_texts()
 
@@ -214,9 +212,7 @@ def test_each_finding_has_the_words_of_both_sides_and_one_recommendation(
     )
 
 
-def test_a_clause_that_permits_later_what_an_earlier_one_forbids_is_found(
-    reply: Reviewed,
-) -> None:
+def test_a_clause_that_permits_later_what_an_earlier_one_forbids_is_found(reply: Reviewed) -> None:
     report = reply.report
 
     [carriers] = [one for one in report.findings if "Other carriers" in one.law.heading]

@@ -300,9 +300,7 @@ def test_alarms_watch_the_memory_of_redis() -> None:
     assert any("redis_memory_used_bytes" in alarm["expr"] for alarm in group["rules"])
 
 
-async def test_the_length_of_a_stream_is_what_waits_and_what_runs(
-    endpoint: Endpoint,
-) -> None:
+async def test_the_length_of_a_stream_is_what_waits_and_what_runs(endpoint: Endpoint) -> None:
     client = endpoint.client()
     broker = RedisBroker(client)
     await broker.prepare(["lang"])

@@ -134,12 +134,7 @@ def test_a_table_that_is_too_wide_for_a_terminal_is_a_list_of_its_cells() -> Non
 def test_the_columns_of_a_narrow_table_are_aligned_and_tables_in_code_stay_as_they_are() -> None:
     narrow = "| a | **b** |\n|---|:-:|\n| one | 2 |\n| 漢 |"
 
-    assert wrap(narrow) == [
-        "| a   | **b** |",
-        "| --- | - |",
-        "| one | 2 |",
-        "| 漢  |   |",
-    ]
+    assert wrap(narrow) == ["| a   | **b** |", "| --- | - |", "| one | 2 |", "| 漢  |   |"]
     assert wrap(f"```\n{WIDE}\n```") == ["```", *WIDE.splitlines(), "```"]
 
 

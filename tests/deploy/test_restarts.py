@@ -265,9 +265,7 @@ def serving(data: Path, *words: str) -> Iterator["subprocess.Popen[bytes]"]:
             process.kill()
 
 
-async def test_commands_at_once_share_one_server_and_the_last_one_stops_it(
-    tmp_path: Path,
-) -> None:
+async def test_commands_at_once_share_one_server_and_the_last_one_stops_it(tmp_path: Path) -> None:
     with ExitStack() as stack:
         first = stack.enter_context(serving(tmp_path, "worker", "--role", "lang"))
         keeper, path = keeper_of(tmp_path)

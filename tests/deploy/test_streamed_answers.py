@@ -85,8 +85,7 @@ async def test_the_first_sentence_is_shown_while_the_model_writes_the_last(
 ) -> None:
     gate = asyncio.Event()
     server.will_send(
-        make_stream(f"{FIRST} [1] {SECOND} [1]", gate=("routes and", gate)),
-        make_judgement(),
+        make_stream(f"{FIRST} [1] {SECOND} [1]", gate=("routes and", gate)), make_judgement()
     )
 
     async with open_app(**asks_the_server(server)) as harness:

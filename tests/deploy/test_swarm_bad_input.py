@@ -109,29 +109,6 @@ async def test_what_is_found_is_answered_where_most_things_are_not(
     assert "Answered parts of the question: 1 of 3." in reply["text"]
 
 
-async def test_a_compared_thing_that_no_passage_names_is_not_found(open_app: OpenApp) -> None:
-    question = "Compare what webhooks, API errors and zeppelins say about retries"
-
-    async with open_app(way="swarm") as harness:
-        reply = await harness.driver().say(question)
-
-    assert (reply["outcome"], reply["way"]) == ("answered", "swarm")
-    assert "**zeppelins**: not found in the passages" in reply["text"].splitlines()
-    assert "Not answered: zeppelins" in reply["text"]
-
-
-async def test_the_same_question_about_three_names_is_quoted_from_the_page_of_each(
-    open_app: OpenApp,
-) -> None:
-    question = "How do the Webhooks, the REST API and SMPP report errors?"
-
-    async with open_app(way="swarm") as harness:
-        reply = await harness.driver().say(question)
-
-    assert [task["title"] for task in reply["tasks"]] == ["Webhooks", "REST API", "SMPP"]
-    assert (reply["outcome"], reply["way"]) == ("answered", "swarm")
-
-
 async def test_a_model_that_asks_for_a_short_pause_is_waited_for(open_app: OpenApp) -> None:
     busy = RateLimited("too many requests", retry_after_seconds=0.1)
     model = PartlyScriptedModel(

@@ -134,9 +134,7 @@ async def test_without_a_model_a_persona_has_no_effect_and_the_answer_says_so(
     assert "persona" not in plain["text"]
 
 
-async def test_a_model_has_the_voice_and_says_whether_anything_disagrees(
-    open_app: OpenApp,
-) -> None:
+async def test_a_model_has_the_voice_and_says_whether_anything_disagrees(open_app: OpenApp) -> None:
     sides = [
         PlannedWorker(role="analysis", specialization=name, objective=f"{name}: retries?")
         for name in ("advocate", "critic", "practitioner")

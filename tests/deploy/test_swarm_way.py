@@ -123,9 +123,7 @@ async def test_what_workers_wrote_reaches_the_writer_and_a_table_counts_its_cell
         number = next(one.number for one in inputs.sources if "up to 8 times" in one.text)
         cell = TableCell(item="webhooks", criterion="retries", finding=f"up to 8 times [{number}]")
         return SynthesizeFindingsOutput(
-            answer=f"{ANSWER} [{number}]",
-            cells=(cell,),
-            missing=("retries of the REST API",),
+            answer=f"{ANSWER} [{number}]", cells=(cell,), missing=("retries of the REST API",)
         )
 
     plan = decide(
@@ -192,9 +190,7 @@ async def test_workers_of_a_model_run_their_own_tools_and_one_answer_is_written(
     model.script.assert_complete()
 
 
-async def test_a_plan_that_cannot_run_is_planned_again_with_its_problems(
-    open_app: OpenApp,
-) -> None:
+async def test_a_plan_that_cannot_run_is_planned_again_with_its_problems(open_app: OpenApp) -> None:
     cycle = [
         RETRIES.model_copy(update={"depends_on": (1,)}),
         ERRORS.model_copy(update={"depends_on": (0,)}),
@@ -365,15 +361,6 @@ async def test_a_new_question_instead_of_the_facts_is_answered_as_one(open_app: 
         answered = await driver.say(SIMPLE)
 
     assert (answered["outcome"], answered["pause"]["kind"]) == ("clarification", "information")
-
-
-async def test_facts_that_the_user_does_not_give_end_politely(open_app: OpenApp) -> None:
-    async with open_app(make_asking_model(), way="swarm") as harness:
-        driver = harness.driver()
-        asked = await driver.say("Research delivery reports")
-        stopped = await driver.say(asked["suggested_actions"][-1]["value"])
-
-    assert stopped["outcome"] == "answered"
 
 
 async def plan_risky(open_app: OpenApp, folder: Path, *replies: str) -> tuple[list[Fields], Any]:

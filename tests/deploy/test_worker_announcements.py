@@ -9,15 +9,15 @@ import structlog
 from structlog.testing import capture_logs
 
 from deploy.assembly.assistant_prompts import PromptFolders
-from deploy.assembly.worker_announcements import ProcessControls, announcing
+from deploy.assembly.runtime import ProcessControls
 from llm.tasks.question import ScopeInputs
 from memory.errors import MemoryUnavailableError
-from memory.presence import WorkerControls
+from memory.presence import ProcessPresence, WorkerControls
 from tests.support.app_harness import settings_of
 from tests.support.waiting import wait_until
 
 
-class Board:
+class Board(ProcessPresence):
     """Where a process is announced, which refuses while it is `away`."""
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Board:
         self.refused = 0
         self.away = False
 
-    async def announce(self, paused: Sequence[str]) -> WorkerControls:
+    async def announce(self, paused: Sequence[str] = ()) -> WorkerControls:
         self._take("lives")
         return WorkerControls()
 
@@ -45,13 +45,12 @@ class Board:
         return self.refused >= 2
 
 
-class IgnoredControls:
-    """A process that operators cannot control."""
+def list_nothing() -> Sequence[str]:
+    return ()
 
-    paused_roles: Sequence[str] = ()
 
-    def follow(self, controls: WorkerControls) -> None:
-        assert controls == WorkerControls()
+def ignore(controls: WorkerControls) -> None:
+    assert controls == WorkerControls()
 
 
 class PausedProcess:
@@ -67,7 +66,7 @@ class PausedProcess:
 async def test_it_is_announced_again_and_again_and_ends_with_its_leave() -> None:
     board = Board()
 
-    async with announcing(board, IgnoredControls(), every_seconds=0.001):
+    async with board.announcing(list_nothing, ignore, every_seconds=0.001):
         await wait_until(board.announced)
 
     assert (set(board.announcements[:-1]), board.announcements[-1]) == ({"lives"}, "left")
@@ -77,7 +76,7 @@ async def test_redis_away_ends_nothing_and_the_next_announcement_comes() -> None
     board = Board()
     board.away = True
 
-    async with announcing(board, IgnoredControls(), every_seconds=0.001):
+    async with board.announcing(list_nothing, ignore, every_seconds=0.001):
         await wait_until(board.was_refused)
         board.away = False
         await wait_until(board.announced)
@@ -88,11 +87,11 @@ async def test_who_is_cancelled_or_fails_leaves_too() -> None:
     failed, cancelled = Board(), Board()
 
     async def wait() -> None:
-        async with announcing(cancelled, IgnoredControls(), every_seconds=0.001):
+        async with cancelled.announcing(list_nothing, ignore, every_seconds=0.001):
             await asyncio.Event().wait()
 
     async def fail() -> None:
-        async with announcing(failed, IgnoredControls(), every_seconds=0.001):
+        async with failed.announcing(list_nothing, ignore, every_seconds=0.001):
             await wait_until(failed.announced)
             raise ValueError("broken")
 
@@ -117,7 +116,7 @@ def test_prompts_that_changed_are_used_when_operators_want_it_and_wrong_ones_nev
     file.write_text(OWN.format(who="pirate"))
     folders = PromptFolders()
     prompts = folders.of(tmp_path)
-    controls = ProcessControls(PausedProcess(), folders, settings_of(tmp_path))
+    controls = ProcessControls(PausedProcess().pause, folders, settings_of(tmp_path))
     controls.follow(WorkerControls(reloads=3))
 
     file.write_text(OWN.format(who="captain"))
@@ -138,14 +137,14 @@ def test_operators_pause_roles_and_set_the_level_of_a_process(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     process = PausedProcess()
-    controls = ProcessControls(process, PromptFolders(), settings_of(tmp_path))
+    controls = ProcessControls(process.pause, PromptFolders(), settings_of(tmp_path))
 
     controls.follow(WorkerControls(paused=frozenset({"search"}), level="debug"))
     structlog.get_logger("worker").debug("shown")
-    paused = controls.paused_roles
+    paused = process.paused_roles
     controls.follow(WorkerControls())
     structlog.get_logger("worker").debug("hidden")
 
-    assert (paused, controls.paused_roles) == (["search"], [])
+    assert (paused, process.paused_roles) == (["search"], [])
     shown = capsys.readouterr().err
     assert ("shown" in shown, "hidden" in shown) == (True, False)

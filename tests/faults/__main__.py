@@ -20,8 +20,7 @@ from tests.faults.deployment import open_deployment
 from tests.faults.label_discovery import discover, ends, find_unpassed
 from tests.faults.labels import ROOT, Plan
 from tests.faults.ledger import read_notes
-from tests.faults.progress import Goals, Progress
-from tests.faults.report_page import write_page
+from tests.faults.report_page import Goals, Progress, write_page
 from tests.faults.rounds import Report, Round, hold_round
 from tests.faults.worker_main import BRANCHING_ROLES
 

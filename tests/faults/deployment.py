@@ -16,58 +16,15 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from broker.transport.connect import connect
-from tests.conftest import start_redis
-from tests.faults.desk_client import DeskClient
-from tests.faults.in_process_gateway import front_of
+from tests.faults.desk_client import DeskClient, front_of
 from tests.faults.labels import ROOT
 from tests.faults.ledger import Ledger, Noted, read_notes
-from tests.faults.machine_load import Ticks
+from tests.faults.servers import Server
 from tests.faults.worker_main import ALL_ROLES, WorkerSettings, broker_of
 from tests.support.waiting import wait_until
 
-AOF = ("--appendonly", "yes", "--appendfsync", "everysec")
-OLD_AOF = "appendonly.aof"
-"""Before Redis 7 one file has everything."""
 LINE_BYTES = 2**20
 PATIENCE_SECONDS = 50.0
-
-
-class DurableRedis:
-    """A redis-server that can be killed and started again on what it had written."""
-
-    def __init__(self, folder: Path, *, durable: bool) -> None:
-        self.path = folder / "r.sock"
-        self.url = f"unix://{self.path}"
-        self._options = AOF if durable else ()
-        self._process = self._start()
-
-    @property
-    def pid(self) -> int:
-        """The process that serves now."""
-        return self._process.pid
-
-    def kill(self, *, loses_bytes_after: int | None = None) -> None:
-        """SIGKILL it; with `loses_bytes_after` what its file gained after that size is gone too."""
-        self._process.kill()
-        self._process.wait()
-        self.path.unlink(missing_ok=True)
-        if loses_bytes_after is not None:
-            os.truncate(self._file(), loses_bytes_after)
-
-    def written(self) -> int:
-        """Return the size of the file that is appended to, in bytes."""
-        return self._file().stat().st_size
-
-    def start_again(self) -> None:
-        """Start it on its files; returns once it answers."""
-        self._process = self._start()
-
-    def _file(self) -> Path:
-        folder = self.path.parent / "appendonlydir"
-        return max(folder.glob("*.incr.aof")) if folder.exists() else folder.with_name(OLD_AOF)
-
-    def _start(self) -> "subprocess.Popen[bytes]":
-        return start_redis(self.path, *self._options)
 
 
 class Workers:
@@ -169,9 +126,7 @@ class Workers:
 class Deployment:
     """Everything of one run."""
 
-    def __init__(
-        self, folder: Path, server: DurableRedis, workers: Workers, ledger: Ledger
-    ) -> None:
+    def __init__(self, folder: Path, server: Server, workers: Workers, ledger: Ledger) -> None:
         self.folder = folder
         self.server = server
         self.workers = workers
@@ -192,10 +147,6 @@ class Deployment:
         found: Noted = await wait_until(find_note, patience_seconds=PATIENCE_SECONDS)
         return found
 
-    def ticks(self) -> Ticks:
-        """Return the processor time so far, once nobody works: then all workers are counted."""
-        return Ticks.now((os.getpid(), self.workers.nursery), (self.server.pid,))
-
     def make_client(self, *, fronts: bool = False, **options: Any) -> DeskClient:
         """Return a client; `deadline_seconds`, `not_before_seconds`, `result_list`.
 
@@ -211,7 +162,8 @@ async def open_deployment(
     folder: Path, *, durable: bool = False, lease_seconds: float = 1.5
 ) -> AsyncIterator[Deployment]:
     """Open an app without workers, and leave nothing of it running."""
-    server = await asyncio.to_thread(DurableRedis, folder, durable=durable)
+    server = Server(folder, durable=durable)
+    await asyncio.to_thread(server.start)
     ledger = Ledger(folder / "ledger")
     settings = WorkerSettings(url=server.url, ledger=str(ledger.path), lease_seconds=lease_seconds)
     try:

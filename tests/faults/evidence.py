@@ -20,8 +20,7 @@ from broker.keys import (
 from broker.values import JournalEntry
 from envelope.question import Question
 from memory.key_names import conversation_keys
-from tests.faults.finding import Evidence
-from tests.faults.ledger import Noted, read_notes
+from tests.faults.ledger import Evidence, Noted, read_notes
 from tests.faults.worker_main import ALL_ROLES
 
 AT_ONCE = 500

@@ -159,9 +159,10 @@ class FaultInjector:
             before = server.written()
             await asyncio.sleep(UNSYNCED_SECONDS)
             self.outages.append(time.time())
-            after = before if power_cut else None
-            await asyncio.to_thread(lambda: server.kill(loses_bytes_after=after))
-            await asyncio.to_thread(server.start_again)
+            await asyncio.to_thread(server.kill)
+            if power_cut:
+                server.forget_after(before)
+            await asyncio.to_thread(server.start)
             await client.connection_pool.disconnect()
 
     async def _stop_somebody(self) -> None:

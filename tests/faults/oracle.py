@@ -5,18 +5,21 @@ Pure: it is handed what the processes noted and what Redis still knows, and retu
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from broker.values import JournalEntry
+from envelope.outcome import Outcome
 from tests.faults.desk_client import APPROVALS
-from tests.faults.finding import Evidence, Finding
-from tests.faults.journal_checker import is_closed_by_manager, problems
-from tests.faults.ledger import Noted
-from tests.faults.memory_checker import memory_findings
+from tests.faults.journal_checker import is_closed_by_manager, problems, reply_of
+from tests.faults.ledger import Evidence, Finding, Noted
+from tests.faults.scripted_agents import KEEPS_TURNS
 
 STARTS = 3
 LATE_SECONDS = 0.25
+UNWRITTEN_SECONDS = 3.0
+"""At most a second is lost, and up to two more where the disk is slow."""
+EXCUSED = {"ends", "starts", "bills", "late"}
 _Delivery = tuple[str, str, str, int]
 _Hop = tuple[str, str, str]
 
@@ -169,3 +172,146 @@ def _bills(evidence: Evidence) -> Iterator[Finding]:
         if len(healthy) > 1:
             problem = f"was billed {len(healthy)} times for {call} without a fault"
             yield Finding("overspent", "bills", call.split("/")[0], problem)
+
+
+def excusing(
+    found: Sequence[Finding], evidence: Evidence, outages: Sequence[float]
+) -> tuple[list[Finding], dict[str, int]]:
+    """Return the findings that no outage excuses, and counts of what outages did.
+
+    A Redis that dies may take with it what `appendfsync everysec` had not written: it comes back as
+    it was a moment before. A message whose acceptance is gone gets its one answer from the client,
+    at its deadline. What was done in that moment is done again. To messages that were open, or
+    ended, in that moment (`exposed`) other promises hold all the same: one reply to the client, no
+    step that the table does not have, no memory twice.
+    """
+    if not outages:
+        return list(found), {}
+    exposed = _find_exposed(evidence, outages)
+    lost = {name for name in exposed if not evidence.journals.get(name)} - evidence.forgotten()
+    counts: Counter[str] = Counter()
+    counts["exposed to an outage"] = len(exposed)
+    counts["lost by an outage and reported to its client"] = len(lost)
+    left: list[Finding] = []
+    for finding in found:
+        if finding.about in exposed and finding.part in EXCUSED:
+            counts[f"excused by an outage: {finding.part}"] += 1
+        else:
+            left.append(finding)
+    return left, dict(counts)
+
+
+def _find_exposed(evidence: Evidence, outages: Sequence[float]) -> set[str]:
+    reported = {line["name"]: line.at for line in evidence.lines("reported")}
+    return {
+        line["name"]
+        for line in evidence.lines("accepted")
+        if any(
+            line.at <= at and reported.get(line["name"], at) >= at - UNWRITTEN_SECONDS
+            for at in outages
+        )
+    }
+
+
+SAID_NOTHING = {Outcome.FAILED, Outcome.SUPERSEDED}
+
+
+def memory_findings(evidence: Evidence) -> Iterator[Finding]:
+    """A conversation remembers what was said in it, once and in order, and nothing else."""
+    # Whoever forgets a message that has its outcome takes away what the journal said of it.
+    unknown = {
+        line["conversation"]
+        for line in evidence.lines("cancelled_by_client")
+        if line["forget"] and not line["ended"]
+    } | _forgotten_meanwhile(evidence)
+    expected, questions = _expect_histories(evidence), _questions(evidence)
+    for conversation, turns in expected.items():
+        if conversation in unknown:
+            continue
+        turns = turns[-KEEPS_TURNS:]
+        found = [(who, _sort_lines(text)) for who, text in evidence.histories.get(conversation, ())]
+        if found != turns:
+            kind = "doubled" if len(found) > len(turns) else "lost"
+            problem = f"remembers {found}, where {turns} were said"
+            yield Finding(kind, "memory", conversation, problem)
+        counted = evidence.statistics.get(conversation, 0)
+        if counted != questions[conversation]:
+            problem = f"counts {counted} questions, where {questions[conversation]} ended"
+            yield Finding("illegal", "memory", conversation, problem)
+
+
+def _expect_histories(evidence: Evidence) -> dict[str, list[tuple[str, str]]]:
+    expected: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    asked = _find_asked(evidence)
+    for conversation, name in _in_order_of_their_ends(evidence):
+        reply = reply_of(evidence.journals[name])
+        if _forgets(evidence, name):
+            expected[conversation] = []
+        elif reply.get("outcome") not in SAID_NOTHING:
+            expected[conversation] += [
+                ("user", _sort_lines("\n".join(asked[name]))),
+                ("assistant", _sort_lines(str(reply["text"]))),
+            ]
+    return expected
+
+
+def _questions(evidence: Evidence) -> Counter[str]:
+    """Return how many questions each conversation counts."""
+    counts: Counter[str] = Counter()
+    for conversation, name in _in_order_of_their_ends(evidence):
+        counts[conversation] = 0 if _forgets(evidence, name) else counts[conversation] + 1
+    return counts
+
+
+def _forgets(evidence: Evidence, name: str) -> bool:
+    return name.startswith("forget") and is_closed_by_manager(evidence.journals[name])
+
+
+def _find_asked(evidence: Evidence) -> dict[str, list[str]]:
+    """Return the texts of each message: its own, and of those that were merged into it."""
+    texts: dict[str, list[str]] = defaultdict(list)
+    for line in evidence.lines("accepted"):
+        texts[line["merged_into"] or line["name"]].append(line["text"])
+    return texts
+
+
+def _sort_lines(text: str) -> str:
+    """Messages that were merged side by side may have come in any order."""
+    return "\n".join(sorted(text.splitlines()))
+
+
+def _in_order_of_their_ends(evidence: Evidence) -> Iterable[tuple[str, str]]:
+    """Return conversation and name of what changed a memory, in the order of the ends."""
+    forgot: dict[str, float] = {}
+    for end, start, conversation, name in _ends(evidence):
+        # What was asked before a conversation was forgotten is not remembered by it any more.
+        if start > forgot.get(conversation, 0.0):
+            yield conversation, name
+        if name.startswith("forget"):
+            forgot[conversation] = end
+
+
+def _forgotten_meanwhile(evidence: Evidence) -> set[str]:
+    """Return conversations that something came into in the millisecond in which all was forgotten.
+
+    Journals are no finer: nobody can say which was first.
+    """
+    starts, forgot = set[tuple[str, float]](), set[tuple[str, float]]()
+    for end, start, conversation, name in _ends(evidence):
+        starts.add((conversation, start))
+        if name.startswith("forget"):
+            forgot.add((conversation, end))
+    return {conversation for conversation, _ in starts & forgot}
+
+
+def _ends(evidence: Evidence) -> list[tuple[float, float, str, str]]:
+    """Return end, start, conversation and name of what changed a memory, by their ends."""
+    accepted = {line["name"]: line["conversation"] for line in evidence.lines("accepted")}
+    return sorted(
+        (entries[-1].at, entries[0].at, accepted[name], name)
+        for name, entries in evidence.journals.items()
+        if name in accepted
+        and not name.startswith("note")
+        and is_closed_by_manager(entries)
+        and entries[-1].kind == "finished"
+    )

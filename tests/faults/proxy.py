@@ -1,7 +1,7 @@
 """A bad line to Redis: it can lose replies, break, be slow, or swallow everything both ways.
 
 It runs in a thread with a separate loop, so that a test whose loop is busy has a line all the
-same. Round trips are counted: a burst of requests, however many commands, and its first answer.
+same.
 """
 
 import asyncio
@@ -28,13 +28,12 @@ class Loss:
 
 
 class ProxiedConnection:
-    """One connection through the proxy, and what was asked on it."""
+    """One connection through the proxy."""
 
     def __init__(self, proxy: "Proxy", near: asyncio.StreamWriter, far: asyncio.StreamWriter):
         self._proxy = proxy
         self.near = near
         self.far = far
-        self.asked = False
         self.loses_reply = False
         self.mute = False
 
@@ -44,7 +43,6 @@ class ProxiedConnection:
             await self._proxy.delay()
             if self.swallows():
                 continue
-            self.asked = True
             self.loses_reply = self.loses_reply or self._proxy.loses_reply_to(data)
             self.far.write(data)
             await self.far.drain()
@@ -55,9 +53,6 @@ class ProxiedConnection:
             await self._proxy.delay()
             if self.swallows():
                 continue
-            if self.asked:
-                self._proxy.turns += 1
-                self.asked = False
             if self.loses_reply:
                 self._proxy.lost += 1
                 return
@@ -92,7 +87,6 @@ class Proxy:
         self._port = 0
         self.parted = False
         self.seconds = 0.0
-        self.turns = 0
         self.lost = 0
 
     def __enter__(self) -> "Proxy":
@@ -142,10 +136,6 @@ class Proxy:
         for line in lines:
             line.mute = True
         return len(lines)
-
-    def carrying(self) -> int:
-        """Return how many lines are whole."""
-        return sum(1 for line in list(self._lines) if not line.mute)
 
     async def delay(self) -> None:
         """Wait as long as the line is slow."""

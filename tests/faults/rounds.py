@@ -11,11 +11,10 @@ from tests.faults.deployment import Deployment
 from tests.faults.desk_client import DEADLINE_SECONDS
 from tests.faults.evidence import gather_evidence, leftovers
 from tests.faults.fault_injector import FaultCounts, FaultInjector
-from tests.faults.finding import Evidence, Finding
 from tests.faults.labels import Plan
+from tests.faults.ledger import Evidence, Finding
 from tests.faults.load import KINDS, LONGEST_CONVERSATION, MERGE_SHARE, Load, open_clients
-from tests.faults.oracle import findings, lateness
-from tests.faults.outages import excusing
+from tests.faults.oracle import excusing, findings, lateness
 from tests.support.waiting import poll
 
 QUIET_LEASES = 30
@@ -62,8 +61,7 @@ class Round:
 class Report:
     """What a round found and counted; times in seconds.
 
-    `others` is the share of all processors that other programs used meanwhile, 0 to 1;
-    `quiet_after` how long after the last answer something was left.
+    `quiet_after` is how long after the last answer something was left.
     """
 
     seed: int
@@ -72,7 +70,6 @@ class Report:
     latest_seconds: float
     findings: tuple[Finding, ...]
     missed: tuple[Plan, ...] = ()
-    others: float = 0.0
     quiet_after: float = 0.0
 
     @property
@@ -90,14 +87,12 @@ async def hold_round(harness: Deployment, size: Round, seed: int, labels: Sequen
     trouble = FaultInjector(
         harness, seed, amount, workers=size.workers, labels=labels, hiring=size.hiring
     )
-    ticks_before = harness.ticks()
     dead_before = set(harness.workers.died)
     try:
         quiet_after = await _live_through(harness, size, seed, trouble, after)
     finally:
         killed = {pid: how for pid, how in harness.workers.died.items() if pid not in dead_before}
         await harness.workers.dismiss()
-    others = harness.ticks().others_since(ticks_before)
     evidence = await gather_evidence(
         harness.client,
         harness.ledger.path,
@@ -112,7 +107,6 @@ async def hold_round(harness: Deployment, size: Round, seed: int, labels: Sequen
         latest_seconds=_latest(evidence),
         findings=tuple(found),
         missed=tuple(trouble.missed),
-        others=others,
         quiet_after=quiet_after,
     )
 

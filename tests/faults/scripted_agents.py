@@ -9,16 +9,14 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from agents.agent import Agent
-from broker.maintenance.lease_renewer import LeaseRenewal
-from broker.values import Delivery, LeaseLost, Retry, Settlement
+from broker.lease_renewer import LeaseRenewal, MakeBroker
+from broker.values import Delivery, Retry, Settlement
 from envelope.envelope import Envelope
 from envelope.memory_access import MemoryRead
 from envelope.outcome import RetryAfter, Wrote
@@ -30,6 +28,7 @@ from llm.stored_model import CallKey, CallStore
 from memory.errors import MemoryUnavailableError
 from tests.faults.ledger import Ledger
 from tests.support.branching_flow import ToolCall
+from tests.support.swarm_agents import Act
 from tests.support.worker_harness import WRITES, Writes
 from worker.port import Handler, PrefetchesMemory
 from worker.worker import LEASE_LOST
@@ -241,24 +240,18 @@ class NotingMeter:
         self.ledger.note("failed", role=role, what=error)
 
 
-class NotingRenewal:
+class NotingRenewal(LeaseRenewal):
     """Renews leases, and notes who was handed an entry that somebody had before."""
 
-    def __init__(self, renewal: LeaseRenewal, ledger: Ledger) -> None:
-        self._renewal = renewal
+    def __init__(self, make_broker: MakeBroker, ledger: Ledger, *, lease_seconds: float) -> None:
+        super().__init__(make_broker, lease_seconds=lease_seconds)
         self._ledger = ledger
-
-    def running(self, on_lost: Callable[[LeaseLost], None]) -> AbstractAsyncContextManager[None]:
-        return self._renewal.running(on_lost)
 
     def hold(self, delivery: Delivery) -> None:
         if delivery.starts > 1:
             name, role = delivery.question.message_id, delivery.role
             self._ledger.note("held", name=name, role=role, starts=delivery.starts)
-        self._renewal.hold(delivery)
-
-    def release(self, delivery: Delivery) -> None:
-        self._renewal.release(delivery)
+        super().hold(delivery)
 
 
 def _call(task: str, run: Run) -> str:
@@ -268,3 +261,47 @@ def _call(task: str, run: Run) -> str:
 
 def _name_of(key: CallKey) -> str:
     return f"{key.question.message_id}/{key.stage}/{key.attempt}"
+
+
+@dataclass(frozen=True, slots=True)
+class SwarmScript:
+    """The swarm of each question; times in seconds.
+
+    `raising` and `hanging` are ids of workers. With `holds` the process keeps whatever worker it
+    takes. The others take `takes_seconds`, and are paid at the end. Rounds end after
+    `join_seconds`, None: with three quarters of the remaining time.
+    """
+
+    workers: int = 8
+    parallel: int = 8
+    retries: int = 3
+    raising: tuple[str, ...] = ()
+    hanging: tuple[str, ...] = ()
+    holds: bool = False
+    takes_seconds: float = 0.0
+    join_seconds: float | None = None
+
+
+class PaidWork(BaseModel):
+    """What a worker asks the model, and what the model says."""
+
+    worker: str
+
+
+def make_act(script: SwarmScript, model: Model, ledger: Ledger) -> Act:
+    """Return what a worker does; the ledger has a line when it begins and when it is done."""
+
+    async def act(name: str, _began: int, run: Run) -> Any:
+        where = {"worker": name, "name": run.find_question().message_id}
+        ledger.note("work begun", **where)
+        if script.holds or name in script.hanging:
+            await asyncio.Event().wait()
+        if name in script.raising:
+            raise ValueError("this one fails always")
+        await asyncio.sleep(script.takes_seconds)
+        task = Task(f"work {name}", PaidWork, PaidWork)
+        await model.ask(task, PaidWork(worker=name), run)
+        ledger.note("work done", **where)
+        return None
+
+    return act

@@ -12,12 +12,12 @@ AOF = ("--appendonly", "yes", "--appendfsync", "everysec", "--aof-load-truncated
 
 
 class Server:
-    """One redis-server with an append-only file; `url` stays the same over restarts."""
+    """One redis-server; `url` stays the same over restarts, and so does what a durable one has."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, *options: str, durable: bool = True) -> None:
         self.path = folder / "r.sock"
         self._folder = folder
-        self._options = (*AOF, *options)
+        self._options = (*(AOF if durable else ()), *options)
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "Server":

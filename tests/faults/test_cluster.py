@@ -1,19 +1,15 @@
 """Every operation on a cluster of three masters, whose shards lie on different nodes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from broker.context import BrokerContext
 from broker.errors import BrokerUnavailableError, UnsuitableServerError
-from broker.group_reader import next_entries
 from broker.keys import question_keys, shard_for
 from broker.maintenance.snapshot import RedisSnapshot
 from broker.redis_broker import RedisBroker
-from broker.settlement import BrokerLimits
-from broker.transport.cluster import key_of
 from broker.transport.connect import connect
 from broker.values import Bury, Retry
 from envelope.memory_access import Append
@@ -33,12 +29,6 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
 SHARDS = 8
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("cluster")) as made:
-        yield made
 
 
 @pytest.fixture
@@ -249,34 +239,11 @@ async def test_a_cluster_that_is_away_is_reported_by_one_error() -> None:
         broker.prepare(ROLES),
         broker.maintenance.scheduler.send_due(),
         broker.replies.read_reply(question()),
+        broker.replies.await_reply(question(), block_seconds=1.0),
     ):
         with pytest.raises(BrokerUnavailableError, match="does not answer"):
             await attempt
     await broker.close()
-
-
-async def test_waiting_for_a_cluster_that_is_away_is_reported_by_that_error_too() -> None:
-    client = connect("redis+cluster://127.0.0.1:1")
-    limits = BrokerLimits(ttl_ms=1, dead_letters=1, attempts=1, backoff_ms=1, longest_backoff_ms=1)
-    space = BrokerContext(client, 2, limits, 1000, slots_apart=True)
-
-    with pytest.raises(BrokerUnavailableError, match="does not answer"):
-        await next_entries(space, {b"rd:{0}:a": b"0", b"rd:{1}:a": b"0"}, seconds=1.0, count=1)
-    await client.aclose()
-
-
-@pytest.mark.parametrize(
-    ("command", "key"),
-    [
-        (("GET", "a"), "a"),
-        (("XGROUP CREATE", b"a", "workers"), b"a"),
-        (("EVALSHA", "digest", 2, "a", "b"), "a"),
-        (("XREAD", "BLOCK", 5, "STREAMS", "a", "0"), "a"),
-        (("INFO",), None),
-    ],
-)
-def test_a_command_goes_where_its_first_key_lives(command: Any, key: Any) -> None:
-    assert key_of(command) == key
 
 
 async def test_a_backup_is_of_one_moment_and_comes_back_on_a_cluster(

@@ -2,7 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -15,13 +16,6 @@ pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
 SEED = 11
 SOME = 60
 """That many have to be answered after each fault, for the system to count as well again."""
-FAULTS = 30
-
-
-@pytest.fixture
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("cluster")) as made:
-        yield made
 
 
 async def kill_and_restart(cluster: Cluster, harness: ClusterHarness, key: str, more: int) -> None:
@@ -41,35 +35,35 @@ async def hand_over_master(cluster: Cluster, harness: ClusterHarness, key: str, 
     await cluster.healthy()
 
 
-async def test_a_master_that_is_killed_and_one_that_hands_over_double_nothing(
-    cluster: Cluster,
+CHANCE = random.Random(SEED)
+FAULTS = [
+    (CHANCE.choice([kill_and_restart, hand_over_master]), CHANCE.randrange(SHARDS))
+    for _ in range(30)
+]
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        [(kill_and_restart, 0), (hand_over_master, 1)],
+        pytest.param(FAULTS, marks=[pytest.mark.long, pytest.mark.timeout(590)]),
+    ],
+    ids=len,
+)
+async def test_masters_that_are_killed_or_hand_over_double_nothing(
+    cluster: Cluster, faults: list[tuple[Callable[..., Any], int]]
 ) -> None:
+    await cluster.healthy()
     harness = ClusterHarness(cluster)
+    await harness.client.flushall()
     await harness.broker.prepare(["manager", "search"])
+
     async with harness.working():
         async with harness.asking():
             await harness.until_answered(SOME)
-            await kill_and_restart(cluster, harness, "rd:{0}:open", SOME)
-            await hand_over_master(cluster, harness, "rd:{1}:open", SOME)
+            for act, shard in faults:
+                await act(cluster, harness, f"rd:{{{shard}}}:open", SOME)
         await wait_until(harness.quiet, patience_seconds=DEADLINE_SECONDS)
         reasons = await judge(harness)
 
-    assert reasons["answered"] >= 3 * SOME
-
-
-@pytest.mark.long
-@pytest.mark.timeout(590)
-async def test_many_masters_are_killed_and_handed_over_and_nothing_is_doubled(
-    cluster: Cluster,
-) -> None:
-    harness, chance = ClusterHarness(cluster), random.Random(SEED)
-    await harness.broker.prepare(["manager", "search"])
-    async with harness.working():
-        async with harness.asking():
-            for _ in range(FAULTS):
-                act = chance.choice([kill_and_restart, hand_over_master])
-                await act(cluster, harness, f"rd:{{{chance.randrange(SHARDS)}}}:open", SOME)
-        await wait_until(harness.quiet, patience_seconds=DEADLINE_SECONDS)
-        reasons = await judge(harness)
-
-    assert reasons["answered"] >= FAULTS * SOME
+    assert reasons["answered"] >= (1 + len(faults)) * SOME

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
@@ -24,12 +24,6 @@ SHORT_SECONDS = 1.0
 """A hang that its cluster does not even notice."""
 ELECTION_SECONDS = 4.0
 """For a replica to be elected, and for us to find it; a single call could last ten seconds."""
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("cluster")) as made:
-        yield made
 
 
 @pytest.fixture

@@ -1,16 +1,15 @@
 """Slots move from node to node while questions travel: each of them is answered, none twice."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from redis.exceptions import TryAgainError
 
 from broker.transport.connect import connect
-from tests.faults.cluster import Cluster
+from tests.faults.cluster import Cluster, Move, begun, move_slot
 from tests.faults.cluster_harness import DEADLINE_SECONDS, ClusterHarness, judge
-from tests.faults.slot_migration import Move, begun, move_slot
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -21,12 +20,6 @@ AT_ONCE = 10
 MOVES = 12
 BOTH = "return redis.call('GET', KEYS[1]) .. redis.call('GET', KEYS[2])"
 """A script about two keys of one slot."""
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("cluster")) as made:
-        yield made
 
 
 @pytest.fixture
@@ -89,10 +82,24 @@ async def test_a_script_is_notified_when_its_keys_do_not_come_together(
     assert await client.eval(BOTH, 2, "{u}a", "{u}b") == b"12"
 
 
-async def all_answered_over(cluster: Cluster, shards: list[int]) -> None:
+@pytest.mark.parametrize(
+    "shards",
+    [
+        [0],
+        pytest.param(
+            [number % 3 for number in range(MOVES)],
+            marks=[pytest.mark.long, pytest.mark.timeout(590)],
+        ),
+    ],
+    ids=len,
+)
+async def test_slots_that_move_under_load_lose_and_double_nothing(
+    cluster: Cluster, shards: list[int]
+) -> None:
     harness = ClusterHarness(cluster)
     await harness.client.flushall()
     await harness.broker.prepare(["manager", "search"])
+
     async with harness.working():
         async with harness.asking():
             await harness.until_answered(SOME)
@@ -104,16 +111,6 @@ async def all_answered_over(cluster: Cluster, shards: list[int]) -> None:
         reasons = await judge(harness)
 
     assert set(reasons) == {"answered"}
-
-
-async def test_a_slot_that_moves_under_load_loses_and_doubles_nothing(cluster: Cluster) -> None:
-    await all_answered_over(cluster, [0])
-
-
-@pytest.mark.long
-@pytest.mark.timeout(590)
-async def test_slots_that_move_again_and_again_lose_and_double_nothing(cluster: Cluster) -> None:
-    await all_answered_over(cluster, [number % 3 for number in range(MOVES)])
 
 
 async def is_refused(move: Move) -> bool:

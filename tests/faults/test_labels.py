@@ -10,6 +10,7 @@ from tests.faults import load
 from tests.faults.deployment import open_deployment
 from tests.faults.label_discovery import discover, ends, find_unpassed
 from tests.faults.rounds import Round, hold_round
+from tests.faults.worker_main import BRANCHING_ROLES
 
 pytestmark = [pytest.mark.redis, pytest.mark.long, pytest.mark.timeout(420)]
 
@@ -42,4 +43,21 @@ async def test_a_process_may_die_wherever_worker_or_manager_waits(folder: Path, 
 
     assert [str(place) for place in find_unpassed(labels)] == []
     assert broken == []
+    assert "; ".join(f"{plan.label} {plan.phase}" for plan in report.missed) == ""
+
+
+async def test_a_manager_may_die_wherever_it_waits_for_the_claim_of_a_pause(
+    folder: Path, seed: int
+) -> None:
+    async with open_deployment(folder) as harness:
+        plans = tuple(ends(await discover(harness, seed), pausing=True))
+        size = Round(
+            questions=40, kills=0, workers=3, plans=plans, poison=False,
+            kinds={"ask": 80, "flaky": 10, "wait": 10},
+            hiring={"pausing": True, "roles": BRANCHING_ROLES},
+        )  # fmt: skip
+        report = await hold_round(harness, size, seed, labels=())
+
+    assert plans, "the claim is a place where a manager waits"
+    assert report.broken == []
     assert "; ".join(f"{plan.label} {plan.phase}" for plan in report.missed) == ""

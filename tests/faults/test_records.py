@@ -18,7 +18,7 @@ from records.record import Record, make_record
 from records.store import RecordStore, RecordsUnavailableError, Selection, connect_store
 from tests.faults.deployment import Deployment, open_deployment
 from tests.faults.evidence import gather_evidence
-from tests.faults.finding import Evidence
+from tests.faults.ledger import Evidence
 from tests.faults.rounds import Round, hold_round
 from tests.support.broker_harness import question
 from tests.support.postgres import PostgresServer

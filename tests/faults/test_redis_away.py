@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
@@ -13,7 +13,7 @@ import pytest
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from gateway.desk import Desk, Message
-from tests.faults.installed_worker import InstalledWorker
+from tests.faults.installed_worker import ROLES, InstalledWorker
 from tests.faults.proxy import Proxy
 from tests.faults.servers import Server
 from tests.support.app_harness import refdesk
@@ -103,37 +103,41 @@ async def test_redis_is_killed_and_started_again(
         await goes_on(client)
 
 
-async def test_everything_is_flushed(employee: InstalledWorker, client: Any) -> None:
-    async with check_calm_logging(employee):
-        await client.flushall()
-        await goes_on(client)
+async def flush(_proxy: Proxy, client: Any) -> None:
+    await client.flushall()
 
 
-async def test_a_group_is_destroyed(employee: InstalledWorker, client: Any) -> None:
+async def destroy_groups(_proxy: Proxy, client: Any) -> None:
+    for role in ROLES:
+        await client.xgroup_destroy(f"rd:{{0}}:stream:{role}", "workers")
+
+
+async def delete_streams(_proxy: Proxy, client: Any) -> None:
+    for role in ROLES:
+        await client.delete(f"rd:{{0}}:stream:{role}")
+
+
+async def forget_scripts(_proxy: Proxy, client: Any) -> None:
+    await client.script_flush()
+
+
+async def reset_lines(proxy: Proxy, _client: Any) -> None:
+    proxy.reset()
+
+
+@pytest.mark.parametrize(
+    "fault", [flush, destroy_groups, delete_streams, forget_scripts, reset_lines]
+)
+async def test_work_goes_on_after_redis_lost_what_it_knew(
+    fault: Callable[[Proxy, Any], Awaitable[None]],
+    proxy: Proxy,
+    employee: InstalledWorker,
+    client: Any,
+) -> None:
     await time_answer(client)
+
     async with check_calm_logging(employee):
-        for role in ("manager", "command"):
-            await client.xgroup_destroy(f"rd:{{0}}:stream:{role}", "workers")
-        await goes_on(client)
-
-
-async def test_a_stream_is_deleted(employee: InstalledWorker, client: Any) -> None:
-    await time_answer(client)
-    async with check_calm_logging(employee):
-        for role in ("manager", "command"):
-            await client.delete(f"rd:{{0}}:stream:{role}")
-        await goes_on(client)
-
-
-async def test_the_scripts_are_forgotten(employee: InstalledWorker, client: Any) -> None:
-    async with check_calm_logging(employee):
-        await client.script_flush()
-        await goes_on(client)
-
-
-async def test_every_line_is_reset(proxy: Proxy, employee: InstalledWorker, client: Any) -> None:
-    async with check_calm_logging(employee):
-        proxy.reset()
+        await fault(proxy, client)
         await goes_on(client)
 
 

@@ -1,13 +1,13 @@
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from broker.errors import BrokerUnavailableError
-from broker.maintenance.lease_renewer import LeaseRenewal
+from broker.lease_renewer import LeaseRenewal
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import ServerLinks, connect
 from broker.transport.connection import GREETING_SECONDS, LATE_SECONDS
@@ -25,12 +25,6 @@ HANGING_SECONDS = 1.8
 """Long enough for a beat to be missed, and for nobody to greet back."""
 SLACK_SECONDS = 10.0
 """For a busy machine; the system itself would notice after minutes."""
-
-
-@pytest.fixture
-def proxy(redis_url: str) -> Iterator[Proxy]:
-    with Proxy(Path(redis_url.removeprefix("unix://"))) as made:
-        yield made
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Every script is run again by redis-py when its reply was lost, and does nothing a second time."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from redis.backoff import NoBackoff
 
 from broker.errors import BrokerUnavailableError
 from broker.redis_broker import RedisBroker
-from broker.settle_script import SETTLE
+from broker.settle_script import FORWARD, SETTLE
 from broker.transport.connect import connect
 from broker.transport.scripts import CANCEL, DISCARD, DUE, LEAVE, RENEW, RETURN, SUBMIT
 from broker.values import Bury, Duplicate, FrameSend, Retry
@@ -35,17 +34,11 @@ COUNT = Increment(key="rd:{0}:mem:count", fields={"answers": 1.0}, ttl_seconds=6
 
 
 @pytest.fixture
-def proxy(redis_url: str) -> Iterator[Proxy]:
-    with Proxy(Path(redis_url.removeprefix("unix://"))) as made:
-        yield made
-
-
-@pytest.fixture
 async def harness(proxy: Proxy, redis_url: str) -> AsyncIterator[BrokerHarness]:
     """A broker whose client repeats blindly, behind a line that loses replies."""
     direct: Any = connect(redis_url)
     await direct.flushall()
-    for script in (SUBMIT, SETTLE, DISCARD, RENEW, DUE, RETURN, LEAVE, CANCEL):
+    for script in (SUBMIT, SETTLE, FORWARD, DISCARD, RENEW, DUE, RETURN, LEAVE, CANCEL):
         await direct.script_load(script.text)
     repeating = aioredis.Redis.from_url(proxy.url, retry=Retries(NoBackoff(), 10), protocol=2)
     broker = RedisBroker(repeating, lease_seconds=30.0, backoff_seconds=0.001)

@@ -10,7 +10,6 @@ from typing import Any
 
 from agents.agent import Agent
 from broker.keys import record_of
-from broker.maintenance.lease_renewer import LeaseRenewal
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from config.texts import load_texts
@@ -23,7 +22,7 @@ from manager.machine import Limits
 from manager.manager import Manager
 from memory.conversation import RedisMemory
 from memory.model_calls import RedisCallStore
-from tests.faults.in_process_gateway import front, front_of
+from tests.faults.desk_client import front, front_of
 from tests.faults.labels import Plan, Watch, WatchedPolicy, carry_out
 from tests.faults.ledger import Ledger
 from tests.faults.scripted_agents import (
@@ -34,9 +33,10 @@ from tests.faults.scripted_agents import (
     NotingHandler,
     NotingMeter,
     NotingRenewal,
+    SwarmScript,
     act_as_tool,
+    make_act,
 )
-from tests.faults.swarms.scripted_work import SwarmScript, make_act
 from tests.support.branching_flow import BRANCHING_FLOW, ToolAgent
 from tests.support.pausing_flow import PAUSING_FLOW, AskingTool
 from tests.support.swarm_agents import ActingWorker, make_hurried_flow, make_swarm
@@ -117,24 +117,24 @@ async def _work(settings: WorkerSettings, ledger: Ledger) -> None:
 
 async def _pause_once(settings: WorkerSettings, process: WorkerProcess) -> None:
     """Pause and resume a role where labels matter, so that a process may die while it is paused."""
-    role = settings.roles[-1]
 
     async def is_paused() -> bool:
-        return role in process.paused_roles
+        return settings.roles[-1] in process.paused_roles
 
     if settings.discovers or settings.plan is not None:
-        process.pause([role])
+        process.pause(settings.roles[-1:])
         await wait_until(is_paused, patience_seconds=None)
         process.pause(())
 
 
 def _process(settings: WorkerSettings, ledger: Ledger, broker: RedisBroker) -> WorkerProcess:
-    renewal = LeaseRenewal(lambda: broker_of(settings), lease_seconds=settings.lease_seconds)
     meter = NotingMeter(ledger)
     return WorkerProcess(
         broker,
         [WorkerSpec(each, settings.slots) for each in _handlers(settings, ledger, meter)],
-        renewal=NotingRenewal(renewal, ledger),
+        renewal=NotingRenewal(
+            lambda: broker_of(settings), ledger, lease_seconds=settings.lease_seconds
+        ),
         meter=meter,
         grace_seconds=settings.grace_seconds,
     )

@@ -115,8 +115,7 @@ def make_run(role: str, milliseconds: float, branch: str = "", **more: Any) -> J
 
 def make_call(branch: str, cost: str | None) -> JournalEntry:
     return JournalEntry(
-        "model_call",
-        {"branch": branch, "input_tokens": 8, "output_tokens": 2, "cost_usd": cost},
+        "model_call", {"branch": branch, "input_tokens": 8, "output_tokens": 2, "cost_usd": cost}
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, Field
 
 from llm.port import Task
+from llm.stored_model import CallKey
 
 
 class Question(BaseModel, frozen=True):
@@ -35,3 +36,16 @@ class PlainPrompts:
     def render(self, task_name: str, inputs: BaseModel) -> Written:
         user = inputs.model_dump_json()
         return Written(f"You do {task_name}.", user, f"{task_name}:{user}")
+
+
+class CallsInMemory:
+    """A call store in a dictionary."""
+
+    def __init__(self) -> None:
+        self.kept: dict[CallKey, bytes] = {}
+
+    async def get(self, key: CallKey) -> bytes | None:
+        return self.kept.get(key)
+
+    async def put(self, key: CallKey, answer: bytes) -> None:
+        self.kept[key] = answer

@@ -9,12 +9,14 @@ from llm.errors import (
     ModelError,
     ModelTimeout,
     ModelUnavailable,
+    NoModel,
     RateLimited,
     Refused,
     RejectedRequest,
     UnknownModel,
     UnreadableOutput,
 )
+from llm.missing_model import MissingModel
 from llm.port import record_calls
 from llm.vendors.model_transport import CircuitBreaker
 from tests.llm.sample_task import BLUE, COLOUR, SKY
@@ -147,3 +149,20 @@ async def test_a_fault_of_the_program_is_not_hidden_by_the_next_model() -> None:
 
     with pytest.raises(ScriptError):
         await chain.ask(COLOUR, SKY)
+
+
+async def test_without_a_model_a_task_says_so_and_nothing_was_asked() -> None:
+    with record_calls() as calls, pytest.raises(NoModel, match="for the task 'colour', found none"):
+        await MissingModel().ask(COLOUR, SKY)
+
+    assert calls == []
+
+
+async def test_a_chain_that_ends_without_a_model_names_the_failure_of_its_first() -> None:
+    failing = ScriptedModel([ModelUnavailable("the vendor is away")])
+    chain = FallbackChain([ChainLink(failing), ChainLink(MissingModel())])
+
+    with pytest.raises(ChainExhausted) as raised:
+        await chain.ask(COLOUR, SKY)
+
+    assert raised.value.reason == "unavailable"

@@ -27,10 +27,10 @@ from llm.port import (
     record_calls,
 )
 from llm.registry import Registry
-from llm.stored_model import CallKey, StoredModel
+from llm.stored_model import StoredModel
 from llm.vendors.catalogue import VendorAccess
 from tests.llm.conftest import QUICK
-from tests.llm.sample_task import BLUE, COLOUR, SKY, PlainPrompts
+from tests.llm.sample_task import BLUE, COLOUR, SKY, CallsInMemory, PlainPrompts
 from tests.llm.step_dialects import AnthropicSteps, GoogleSteps, OpenAISteps, StepDialect
 from tests.support.model_server import ModelServer
 from tests.support.runs import start_run
@@ -211,19 +211,6 @@ async def test_anthropic_answers_typed_tasks_too_streamed_and_whole(server: Mode
     assert server.received[0].headers["anthropic-version"]
 
 
-class Store:
-    """Keeps answers in memory."""
-
-    def __init__(self) -> None:
-        self.kept: dict[CallKey, bytes] = {}
-
-    async def get(self, key: CallKey) -> bytes | None:
-        return self.kept.get(key)
-
-    async def put(self, key: CallKey, answer: bytes) -> None:
-        self.kept[key] = answer
-
-
 QUESTION = Question(tenant="tenant", assistant="desk", conversation_id="c1", message_id="m1")
 
 
@@ -232,7 +219,7 @@ async def test_equal_steps_of_one_hop_are_two_calls_and_a_redelivery_pays_for_no
     paid = ScriptedModel(
         [ModelMessage(text="one"), ModelMessage(text="two")], usage=usage, cost_usd=cost
     )
-    model = StoredModel(paid, Store(), prompts=None)
+    model = StoredModel(paid, CallsInMemory(), prompts=None)
 
     async def run_hop() -> list[ModelStep]:
         run = start_run(QUESTION, stage="reason", attempt=0)

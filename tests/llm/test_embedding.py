@@ -55,23 +55,16 @@ async def test_no_text_asks_nobody(server: ModelServer, embedder: VectorModel) -
     assert server.received == []
 
 
-async def test_a_failure_that_passes_is_asked_again(
+async def test_a_failure_is_repeated_and_one_that_stays_is_reported_as_what_it_is(
     server: ModelServer, dialect: Dialect, embedder: VectorModel
 ) -> None:
-    server.will_send(dialect.failure(503), dialect.vectors([vector(dialect, 1)]))
+    passes = dialect.failure(503), dialect.vectors([vector(dialect, 1)])
+    server.will_send(*passes, *[dialect.failure(500)] * 3, dialect.failure(404))
 
     assert len(await embedder.embed(["one"], OUTSIDE)) == 1
-
-
-async def test_failures_that_stay_are_reported_as_what_they_are(
-    server: ModelServer, dialect: Dialect, embedder: VectorModel
-) -> None:
-    server.will_send(*[dialect.failure(500)] * 3, dialect.failure(404))
-
-    with pytest.raises(ModelUnavailable):
-        await embedder.embed(["one"], OUTSIDE)
-    with pytest.raises(UnknownModel):
-        await embedder.embed(["one"], OUTSIDE)
+    for expected in (ModelUnavailable, UnknownModel):
+        with pytest.raises(expected):
+            await embedder.embed(["one"], OUTSIDE)
 
 
 @pytest.mark.parametrize("numbers", [[[1.0, 2.0]], []], ids=["too short", "none"])

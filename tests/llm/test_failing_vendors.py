@@ -12,7 +12,7 @@ import structlog
 
 from envelope.question import Question as Message
 from envelope.run import OUTSIDE, Run
-from llm.errors import ChainExhausted, MissingKey, ModelUnavailable, RateLimited
+from llm.errors import MissingKey, ModelUnavailable, RateLimited
 from llm.port import ModelAnswer, record_calls
 from llm.registry import Registry
 from llm.vendors.catalogue import VendorAccess
@@ -22,6 +22,7 @@ from tests.llm.vendor_dialects import OpenAI
 from tests.support.model_server import ModelServer, Response, running_server
 from tests.support.runs import start_run
 from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import Clock
 
 MESSAGE = Message(tenant="t", assistant="a", conversation_id="c", message_id="m")
 VENDOR = OpenAI()
@@ -31,16 +32,6 @@ CHAIN = "small@first,large@second"
 PATIENCE_SECONDS = 0.2
 
 
-class MovedClock:
-    """A clock that is moved by hand."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @dataclass
 class Vendors:
     """Two servers under names of the operator's choice, and one registry over both."""
@@ -48,7 +39,7 @@ class Vendors:
     first: ModelServer
     second: ModelServer
     registry: Registry
-    clock: MovedClock = field(default_factory=MovedClock)
+    clock: Clock = field(default_factory=Clock)
 
     async def ask(self, setting: str = CHAIN, run: Run = OUTSIDE) -> ModelAnswer[Colour]:
         return await self.registry.model(setting).ask(COLOUR, SKY, run)
@@ -62,7 +53,7 @@ class Vendors:
 async def vendors() -> AsyncIterator[Vendors]:
     async with AsyncExitStack() as stack:
         first, second = [await stack.enter_async_context(running_server()) for _ in range(2)]
-        clock = MovedClock()
+        clock = Clock()
         registry = Registry(
             prompts=PlainPrompts(),
             access={
@@ -232,14 +223,6 @@ async def test_without_any_other_model_the_failure_is_reported_at_once_with_its_
     assert "status 500" in str(calls[0].error)
 
 
-async def test_with_another_vendor_a_failing_one_is_not_asked_twice(vendors: Vendors) -> None:
-    vendors.first.will_send(VENDOR.failure(500))
-    vendors.second.will_send(ANSWER)
-
-    assert (await vendors.ask()).model == "large@second"
-    assert vendors.counts() == (1, 1)
-
-
 def content_filter() -> Response:
     return Response(body=VENDOR.answer("").body.replace(b'"stop"', b'"content_filter"'))
 
@@ -320,24 +303,6 @@ async def test_a_call_that_had_hardly_any_time_blames_nobody(vendors: Vendors) -
     vendors.first.will_send(ANSWER)
 
     assert (await vendors.ask("small@first")).model == "small@first"
-
-
-async def test_a_chain_that_fails_everywhere_names_every_reason(vendors: Vendors) -> None:
-    vendors.first.will_send(VENDOR.failure(401))
-    vendors.second.will_send(*[VENDOR.failure(503)] * 2)
-
-    with pytest.raises(ChainExhausted, match=r"401.*503"):
-        await vendors.ask()
-
-
-async def test_a_chain_that_is_limited_everywhere_says_when_to_come_back(vendors: Vendors) -> None:
-    vendors.first.will_send(VENDOR.failure(429, retry_after="30"))
-    vendors.second.will_send(VENDOR.failure(429, retry_after="20"))
-
-    with pytest.raises(RateLimited) as caught:
-        await vendors.ask()
-
-    assert caught.value.retry_after_seconds == 20
 
 
 async def test_another_attempt_stays_with_the_vendors(vendors: Vendors) -> None:

@@ -32,24 +32,18 @@ def test_this_machine_may_be_asked(url: str) -> None:
     check_allowed(url)
 
 
-@pytest.mark.parametrize("setting", ["gpt-5-mini@openai", "gemini-2.5-flash@google"])
-def test_a_real_vendor_cannot_even_be_made_in_a_test(setting: str) -> None:
-    registry = Registry(
-        prompts=PlainPrompts(),
-        access={"openai": VendorAccess(api_key="k"), "google": VendorAccess(api_key="k")},
-    )
-
-    with pytest.raises(RealRequestForbidden):
-        registry.model(setting)
-
-
 @pytest.mark.parametrize(
-    "setting", ["text-embedding-3-small@openai", "gemini-embedding-001@google"]
+    ("model", "embedder"),
+    [
+        ("gpt-5-mini@openai", "text-embedding-3-small@openai"),
+        ("gemini-2.5-flash@google", "gemini-embedding-001@google"),
+    ],
 )
-def test_a_real_embedder_cannot_even_be_made_in_a_test(setting: str) -> None:
-    registry = Registry(
-        access={"openai": VendorAccess(api_key="k"), "google": VendorAccess(api_key="k")}
-    )
+def test_a_client_of_a_real_vendor_cannot_even_be_made_in_a_test(model: str, embedder: str) -> None:
+    access = {"openai": VendorAccess(api_key="k"), "google": VendorAccess(api_key="k")}
+    registry = Registry(prompts=PlainPrompts(), access=access)
 
     with pytest.raises(RealRequestForbidden):
-        registry.embedder(setting)
+        registry.model(model)
+    with pytest.raises(RealRequestForbidden):
+        registry.embedder(embedder)

@@ -7,8 +7,8 @@ from envelope.question import Question as Message
 from llm.chain import ChainLink, FallbackChain
 from llm.errors import ModelUnavailable
 from llm.port import Model, Usage, record_calls
-from llm.stored_model import CallKey, StoredModel
-from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts, Question
+from llm.stored_model import StoredModel
+from tests.llm.sample_task import BLUE, COLOUR, SKY, CallsInMemory, Colour, PlainPrompts, Question
 from tests.support.runs import start_run
 from tests.support.scripted_model import Scripted, ScriptedModel
 
@@ -20,34 +20,21 @@ def message(message_id: str = "m") -> Message:
     return Message(tenant="t", assistant="a", conversation_id="c", message_id=message_id)
 
 
-class FakeCallStore:
-    """A call store in a dictionary."""
-
-    def __init__(self) -> None:
-        self.kept: dict[CallKey, bytes] = {}
-
-    async def get(self, key: CallKey) -> bytes | None:
-        return self.kept.get(key)
-
-    async def put(self, key: CallKey, answer: bytes) -> None:
-        self.kept[key] = answer
-
-
 @pytest.fixture
-def fake_documents() -> FakeCallStore:
-    return FakeCallStore()
+def fake_documents() -> CallsInMemory:
+    return CallsInMemory()
 
 
 def make_paid_model(*script: Scripted, name: str = "m@openai") -> ScriptedModel:
     return ScriptedModel(script, name=name, usage=PAID, cost_usd=Decimal("0.25"))
 
 
-def make_stored_model(model: Model, fake_documents: FakeCallStore) -> StoredModel:
+def make_stored_model(model: Model, fake_documents: CallsInMemory) -> StoredModel:
     return StoredModel(model, fake_documents, prompts=PlainPrompts())
 
 
 async def test_a_redelivered_hop_finds_the_answer_that_was_paid(
-    fake_documents: FakeCallStore,
+    fake_documents: CallsInMemory,
 ) -> None:
     inner = make_paid_model(BLUE)
 
@@ -63,7 +50,7 @@ async def test_a_redelivered_hop_finds_the_answer_that_was_paid(
 
 
 async def test_the_calls_behind_a_found_answer_are_recorded_again_and_marked(
-    fake_documents: FakeCallStore,
+    fake_documents: CallsInMemory,
 ) -> None:
     chain = FallbackChain(
         [
@@ -95,7 +82,7 @@ def variations() -> Iterator[tuple[str, dict[str, object]]]:
     "change", [change for _, change in variations()], ids=[name for name, _ in variations()]
 )
 async def test_what_differs_in_anything_is_asked_anew(
-    fake_documents: FakeCallStore, change: dict[str, object]
+    fake_documents: CallsInMemory, change: dict[str, object]
 ) -> None:
     inner = make_paid_model(BLUE, GREY)
     model = make_stored_model(inner, fake_documents)
@@ -116,7 +103,7 @@ async def test_what_differs_in_anything_is_asked_anew(
     assert (first, second) == (BLUE, GREY)
 
 
-async def test_a_failure_is_not_stored(fake_documents: FakeCallStore) -> None:
+async def test_a_failure_is_not_stored(fake_documents: CallsInMemory) -> None:
     inner = make_paid_model(ModelUnavailable("down"), BLUE)
     model = make_stored_model(inner, fake_documents)
 
@@ -130,7 +117,7 @@ async def test_a_failure_is_not_stored(fake_documents: FakeCallStore) -> None:
 
 @pytest.mark.parametrize("frame", [b"", b"{}", b"\xff", b"null"])
 async def test_a_stored_answer_that_cannot_be_read_is_asked_anew(
-    fake_documents: FakeCallStore, frame: bytes
+    fake_documents: CallsInMemory, frame: bytes
 ) -> None:
     inner = make_paid_model(BLUE, GREY)
     model = make_stored_model(inner, fake_documents)
@@ -143,7 +130,7 @@ async def test_a_stored_answer_that_cannot_be_read_is_asked_anew(
     assert answer.output == GREY
 
 
-async def test_an_unknown_price_stays_unknown_in_the_store(fake_documents: FakeCallStore) -> None:
+async def test_an_unknown_price_stays_unknown_in_the_store(fake_documents: CallsInMemory) -> None:
     model = make_stored_model(ScriptedModel([BLUE], cost_usd=None), fake_documents)
 
     run = start_run(message(), stage="essence", attempt=0)
@@ -153,7 +140,7 @@ async def test_an_unknown_price_stays_unknown_in_the_store(fake_documents: FakeC
     assert (again.from_store, again.cost_usd) == (True, None)
 
 
-async def test_outside_of_a_hop_nothing_is_stored(fake_documents: FakeCallStore) -> None:
+async def test_outside_of_a_hop_nothing_is_stored(fake_documents: CallsInMemory) -> None:
     inner = make_paid_model(BLUE, GREY)
 
     await make_stored_model(inner, fake_documents).ask(COLOUR, SKY)

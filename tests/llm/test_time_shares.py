@@ -14,8 +14,7 @@ from llm.port import ModelAnswer, PartialText, TextListener
 from llm.registry import Registry
 from llm.stored_model import MOST_TIMEOUTS, StoredModel
 from llm.vendors.catalogue import VendorAccess
-from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts
-from tests.llm.test_replay import FakeCallStore
+from tests.llm.sample_task import BLUE, COLOUR, SKY, CallsInMemory, Colour, PlainPrompts
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.model_server import ModelServer, Response
 from tests.support.runs import start_run
@@ -95,7 +94,7 @@ async def test_a_model_that_ran_out_of_time_twice_is_not_asked_a_third_time_in_t
     None
 ):
     inner = ScriptedModel([ModelTimeout("late"), ModelTimeout("late"), BLUE])
-    calls = FakeCallStore()
+    calls = CallsInMemory()
 
     async def ask(message_id: str, stage: str) -> Colour:
         # A process of its own for each stage: they share the store alone.

@@ -123,16 +123,6 @@ def test_models_of_google_that_think_get_room_for_it(model: str, *, thinks: bool
     assert (room > 0) is thinks
 
 
-async def test_openai_may_stop_an_answer_by_its_content_filter(
-    server: ModelServer, registry: Registry
-) -> None:
-    body = OpenAI().answer("").body.replace(b'"stop"', b'"content_filter"')
-    server.will_send(Response(body=body))
-
-    with pytest.raises(Refused, match="content filter"):
-        await registry.model("gpt-4@openai").ask(COLOUR, SKY, OUTSIDE)
-
-
 async def test_a_server_without_json_schema_gets_the_schema_in_the_prompt(
     server: ModelServer, registry: Registry
 ) -> None:

@@ -101,14 +101,6 @@ async def test_a_failure_that_stays_is_reported_as_what_it_is(
     assert [call.error for call in calls] == [f"{expected.__name__}: {caught.value}"]
 
 
-async def test_a_short_retry_after_is_waited_for(
-    server: ModelServer, dialect: Dialect, registry: Registry
-) -> None:
-    server.will_send(dialect.failure(429, retry_after="0.01"), dialect.answer(ANSWER))
-
-    assert (await ask(registry, dialect)).output == BLUE
-
-
 async def test_a_long_retry_after_is_handed_on_instead_of_waited_for(
     server: ModelServer, dialect: Dialect, registry: Registry
 ) -> None:
@@ -222,14 +214,6 @@ async def test_an_answer_that_is_unreadable_twice_is_an_error_that_was_paid(
     assert len(server.received) == 2
 
 
-async def test_an_answer_inside_a_markdown_fence_is_read(
-    server: ModelServer, dialect: Dialect, registry: Registry
-) -> None:
-    server.will_send(dialect.answer(f"```json\n{ANSWER}\n```"))
-
-    assert (await ask(registry, dialect)).output == BLUE
-
-
 async def test_a_refusal_is_reported_as_one_and_not_asked_again(
     server: ModelServer, dialect: Dialect, registry: Registry
 ) -> None:
@@ -256,24 +240,34 @@ async def test_an_answer_without_room_is_asked_for_once_more_with_more_room(
     assert [call.error for call in calls] == ["UnreadableOutput: the answer was cut off", None]
 
 
-async def test_an_answer_without_room_twice_keeps_its_whole_sentences(
-    server: ModelServer, dialect: Dialect, registry: Registry
+WHOLE = '{"name": "blue", "shade": 0.25, "notes": ["By day it is blue. By night'
+
+
+@pytest.mark.parametrize(
+    ("cut", "then", "notes", "asked"),
+    [
+        (ANSWER, [], (), 1),
+        (WHOLE, ["failure"] * 3, ("By day it is blue.",), 4),
+        ('{"name": "bl', [WHOLE], ("By day it is blue.",), 2),
+    ],
+    ids=["cut after its end", "nobody gives more room", "cut twice"],
+)
+async def test_what_is_whole_of_an_answer_that_was_cut_is_read(
+    server: ModelServer,
+    dialect: Dialect,
+    registry: Registry,
+    cut: str,
+    then: list[str],
+    notes: tuple[str, ...],
+    asked: int,
 ) -> None:
-    whole = '{"name": "blue", "shade": 0.25, "notes": ["By day it is blue. By night'
-    server.will_send(dialect.cut_off('{"name": "bl'), dialect.cut_off(whole))
+    later = [dialect.failure(500) if it == "failure" else dialect.cut_off(it) for it in then]
+    server.will_send(dialect.cut_off(cut), *later)
 
     answer = await ask(registry, dialect)
 
-    assert answer.output == Colour(name="blue", shade=0.25, notes=("By day it is blue.",))
-
-
-async def test_an_answer_that_is_cut_after_its_end_is_read(
-    server: ModelServer, dialect: Dialect, registry: Registry
-) -> None:
-    server.will_send(dialect.cut_off(ANSWER))
-
-    assert (await ask(registry, dialect)).output == BLUE
-    assert len(server.received) == 1
+    assert answer.output == Colour(name="blue", shade=0.25, notes=notes)
+    assert len(server.received) == asked
 
 
 async def test_an_answer_without_room_twice_and_without_a_whole_part_is_an_error(
@@ -285,28 +279,3 @@ async def test_an_answer_without_room_twice_and_without_a_whole_part_is_an_error
         await ask(registry, dialect)
 
     assert len(server.received) == 2
-
-
-async def test_what_was_complete_is_kept_when_nobody_gives_more_room(
-    server: ModelServer, dialect: Dialect, registry: Registry
-) -> None:
-    whole = '{"name": "blue", "shade": 0.25, "notes": ["By day it is blue. By night'
-    server.will_send(dialect.cut_off(whole), *[dialect.failure(500)] * 3)
-
-    answer = await ask(registry, dialect)
-
-    assert answer.output.notes == ("By day it is blue.",)
-
-
-async def test_the_next_model_of_the_chain_answers_when_the_first_is_down(
-    server: ModelServer, dialect: Dialect, registry: Registry
-) -> None:
-    second = f"other@{dialect.provider}"
-    chain = registry.model(f"{dialect.model}@{dialect.provider},{second}")
-    server.will_send(*[dialect.failure(500)] * 3, dialect.answer(ANSWER))
-
-    with record_calls() as calls:
-        answer = await chain.ask(COLOUR, SKY, OUTSIDE)
-
-    assert answer.model == second
-    assert [call.error is None for call in calls] == [False, True]

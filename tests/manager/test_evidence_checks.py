@@ -152,18 +152,6 @@ def test_versions_that_two_processes_count_are_not_compared() -> None:
     assert kinds(make_index_log(one, name_index_version("2", counted_by="a"))) == {"stale_context"}
 
 
-def test_the_join_of_a_branch_is_compared_with_the_evidence_of_the_branch() -> None:
-    results: Payload = {"r1-1": make_result("r1-1")}
-    wrote: Payload = {"multi_tool_results": results, "tool_executions": [{"call_id": "r1-1"}]}
-    called = record_hop("act", "tool", "w0/t0", {"tool_call": CALLS[0]}, wrote)
-    joined = record_join("results", "w0", {"w0/t0": "r1-1"})
-    payload: Payload = {"evidence_log": [called, joined], "multi_tool_results": results}
-
-    assert check_evidence(payload, "w0") == ()
-    [lost] = check_evidence({**payload, "multi_tool_results": {}}, "w0")
-    assert lost.kind.value == "lost_result"
-
-
 def test_a_hop_without_evidence_and_without_a_model_leaves_no_record() -> None:
     assert record_hop("lang", "lang", "", {}, {"language": "en"}) == {}
 

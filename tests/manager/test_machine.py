@@ -219,16 +219,6 @@ def test_a_worker_at_a_limit_returns_what_it_found() -> None:
         assert "worker_outputs" in action.attributes
 
 
-def test_an_exhausted_budget_returns_a_branch_with_what_it_has() -> None:
-    again = Row(at.RESPONSE, E.DONE, at.RESPONSE, Counter.NEXT_MODEL)
-    flow = Flow("loop", 1, (again, Row(at.RESPONSE, E.FAILED, Return())))
-    facts = Context(in_branch=True, stop_reason="budget_tool_calls")
-
-    decision = decide(flow, at.RESPONSE, E.DONE, {}, LIMITS, facts)
-
-    assert describe(decision) == "return by budget_tool_calls"
-
-
 def take(sequence: tuple[str, ...], place: int, counters: Counters | None = None) -> Decision:
     """Decide in a flow in which search, response and quality follow in a planned order."""
     planned = Next((at.SEARCH, at.RESPONSE, at.QUALITY), at.CLARIFICATION)

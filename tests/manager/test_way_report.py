@@ -138,11 +138,3 @@ def test_a_question_back_about_one_question_keeps_the_others() -> None:
 
     assert ended.pause is not None
     assert (ended.pause.remaining, ended.pause.is_offer) == (tuple(REMAINING), False)
-
-
-def test_a_failed_question_leaves_the_choice_as_it_was() -> None:
-    ended = replies.remember(
-        envelope(remaining_questions=REMAINING, open_pause={}), make_reply("failed")
-    )
-
-    assert (ended.pause, ended.close_pause) == (None, False)

@@ -86,9 +86,7 @@ async def test_an_ended_message_is_told_once_with_its_answer(desk: Desk) -> None
     assert (body["data"]["outcome"], body["data"]["answer"]) == ("answered", "30 days.")
 
 
-async def test_the_reference_library_verifies_both_secrets_and_no_changed_body(
-    desk: Desk,
-) -> None:
+async def test_the_reference_library_verifies_both_secrets_and_no_changed_body(desk: Desk) -> None:
     await desk.answer()
     sender = desk.sender()
     await sender.collect_next(block_seconds=0)
@@ -132,9 +130,7 @@ class DyingReader:
         raise ConnectionError
 
 
-async def test_a_process_that_dies_after_it_stored_a_delivery_doubles_nothing(
-    desk: Desk,
-) -> None:
+async def test_a_process_that_dies_after_it_stored_a_delivery_doubles_nothing(desk: Desk) -> None:
     await desk.answer()
     died = desk.sender(reader=DyingReader(desk.harness.broker.announced))
     with pytest.raises(ConnectionError):

@@ -17,7 +17,7 @@ from redis.exceptions import ResponseError
 
 from broker.keys import GROUP, stream_key
 from broker.redis_broker import RedisBroker
-from broker.settle_script import SETTLE
+from broker.settle_script import FORWARD, SETTLE
 from broker.transport import scripts
 from broker.transport.scripts import Argument, LuaScript
 from memory.conversation import CLAIM_PAUSE
@@ -68,7 +68,11 @@ def simulate(clock: SimulatedClock) -> Iterator[None]:
 
 
 Command = tuple[Argument, ...]
-SCRIPTS = (SETTLE, *(each for each in vars(scripts).values() if isinstance(each, LuaScript)))
+SCRIPTS = (
+    SETTLE,
+    FORWARD,
+    *(each for each in vars(scripts).values() if isinstance(each, LuaScript)),
+)
 """Every script of the broker."""
 Edit = Callable[[str], str]
 """Changes the text of a script: how a mutation is tried."""

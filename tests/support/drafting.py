@@ -67,11 +67,7 @@ class DraftedAnswer:
         return {"response": self.text, "sources_used": [SOURCE.model_dump()]}
 
     def _judge(self, approved: str) -> dict[str, Any]:
-        return {
-            **WRITES[Role.QUALITY],
-            "response": approved,
-            "sources_used": [SOURCE.model_dump()],
-        }
+        return {**WRITES[Role.QUALITY], "response": approved, "sources_used": [SOURCE.model_dump()]}
 
     async def _write(self) -> dict[str, Any]:
         drafts = self.harness.script.runs[Role.RESPONSE].drafts

@@ -11,6 +11,8 @@ from broker.transport.connect import connect
 
 EMPTY_REDIS = ("played", pytest.param("real", marks=pytest.mark.redis))
 """The parameters of a fixture whose tests are the contract of what stores in Redis."""
+ON_REAL = pytest.mark.parametrize("client", EMPTY_REDIS[1:], indirect=True)
+"""Marks a test of what a played Redis lacks (a file), or is slow with (hundreds of messages)."""
 PLAYED_REDIS = ("played", pytest.param("real", marks=(pytest.mark.redis, pytest.mark.long)))
 """The parameters of a fixture whose tests stand above that contract: `test-all` repeats them."""
 

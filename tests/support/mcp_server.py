@@ -80,10 +80,6 @@ async def shout(**_: Any) -> Result:
     return _text("x" * 5_000_000)
 
 
-async def recite(**_: Any) -> Result:
-    return _text("x" * 1_000_000)
-
-
 async def draw(**_: Any) -> Result:
     data = base64.b64encode(b"picture").decode()
     image = {"type": "image", "data": data, "mimeType": "image/png"}
@@ -105,7 +101,7 @@ async def start_child(**_: Any) -> Result:
 
 RUNS: dict[str, Callable[..., Awaitable[Result]]] = {
     "get_forecast": get_forecast, "lie": lie, "promise": promise, "die": die, "pay": pay,
-    "hang": hang, "freeze": freeze, "flood": flood, "shout": shout, "recite": recite, "draw": draw,
+    "hang": hang, "freeze": freeze, "flood": flood, "shout": shout, "draw": draw,
     "instruct": instruct, "show_environment": show_environment, "start_child": start_child,
     "delete": instruct,
 }  # fmt: skip

@@ -115,8 +115,6 @@ class AskingTool(Agent[AskingReads, AskingWrites]):
         if known is not None:
             return Wrote(AskingWrites(multi_tool_results={key: known}))
         asked = PauseQuestion(
-            id=key,
-            text=f"Which {key}?",
-            field=field if self._kind == "information" else None,
+            id=key, text=f"Which {key}?", field=field if self._kind == "information" else None
         )
         return Wrote(AskingWrites(needs_input=(asked,)))

@@ -175,9 +175,7 @@ class QdrantFront:
     def connect(self) -> AsyncQdrantClient:
         """Return a client of this server."""
         return RecordingClient(
-            url=self.url,
-            check_compatibility=False,
-            transport=httpx.ASGITransport(self.app),
+            url=self.url, check_compatibility=False, transport=httpx.ASGITransport(self.app)
         )
 
     async def close(self) -> None:

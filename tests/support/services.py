@@ -45,15 +45,15 @@ CONFLUENCE: Mapping[str, Mapping[str, Check]] = {
         "status": one_of("current", "archived"),
         **_PAGED,
     },
-    r"/wiki/api/v2/spaces/\d+/pages": {
+    r"/wiki/api/v2/spaces/\d+/(pages|blogposts)": {
         "status": one_of("current", "archived", "deleted", "trashed"),
         **_PAGED,
     },
     r"/wiki/api/v2/spaces/\d+/permissions": _PAGED,
-    r"/wiki/api/v2/pages/\d+": {
+    r"/wiki/api/v2/(pages|blogposts)/\d+": {
         "body-format": one_of("storage", "atlas_doc_format", "view", "export_view"),
     },
-    r"/wiki/api/v2/pages/\d+/attachments": {
+    r"/wiki/api/v2/(pages|blogposts)/\d+/attachments": {
         "status": one_of("current", "archived", "trashed"),
         **_PAGED,
     },
@@ -71,13 +71,15 @@ CONFLUENCE: Mapping[str, Mapping[str, Check]] = {
 _LIST = {"page[size]": at_most(100, 1), "page[after]": any_text}
 ZENDESK: Mapping[str, Mapping[str, Check]] = {
     r"/api/v2/help_center(/[a-z-]+)?/(articles|sections|categories)": _LIST,
+    r"/api/v2/help_center/articles/\d+/attachments": _LIST,
+    r"/hc/article_attachments/\d+/[^/]+": {},
     r"/api/v2/help_center/user_segments": _LIST,
 }
 
 
 @dataclass
 class PlayedService:
-    """A service; `answers` are by path, a list is sent in pages of `page_size`.
+    """A service; `answers` are by path below `base`, a list is sent in pages of `page_size`.
 
     `faults` are by path: a status, headers and a body, sent instead of the answer, `times` often.
     """
@@ -85,6 +87,7 @@ class PlayedService:
     described: Mapping[str, Mapping[str, Check]]
     credentials: str
     port: int = 0
+    base: str = ""
     answers: dict[str, Any] = field(default_factory=dict)
     faults: dict[str, tuple[int, dict[str, str], bytes, int]] = field(default_factory=dict)
     page_size: int = 2
@@ -146,6 +149,10 @@ def _serve(service: PlayedService) -> Iterator[PlayedService]:
 
 def _answer(service: PlayedService, request: BaseHTTPRequestHandler) -> None:
     parts = urlsplit(request.path)
+    if not parts.path.startswith(service.base):
+        _send(request, 404, b"{}", {})
+        return
+    parts = parts._replace(path=parts.path.removeprefix(service.base))
     service.requests.append(parts.path)
     service.authorizations.append(request.headers.get("Authorization", ""))
     query = {name: ",".join(values) for name, values in parse_qs(parts.query).items()}
@@ -192,7 +199,8 @@ def _page(
         has_more = service.endless or end < len(found)
         after = str(0 if service.endless else end)
         meta = {"has_more": has_more, "after_cursor": after}
-        return {path.rpartition("/")[2]: found[begin:end], "meta": meta}
+        name = "article_attachments" if path.endswith("/attachments") else path.rpartition("/")[2]
+        return {name: found[begin:end], "meta": meta}
     begin = int(query.get("cursor", "0"))
     end = begin + service.page_size
     links = {}
@@ -234,7 +242,8 @@ class Wiki:
         """Add a space that groups may read."""
         space = {"id": identity, "key": key, "name": name, "type": "global", "status": "current"}
         self._spaces.append(space)
-        self.service.answers[f"/wiki/api/v2/spaces/{identity}/pages"] = []
+        for kind in ("pages", "blogposts"):
+            self.service.answers[f"/wiki/api/v2/spaces/{identity}/{kind}"] = []
         self.allow(identity, *groups)
 
     def allow(self, space: str, *groups: str) -> None:
@@ -299,6 +308,22 @@ class Wiki:
         self.service.answers.setdefault(f"/wiki/api/v2/pages/{identity}/attachments", [])
         self.restrict(identity)
 
+    def add_post(self, identity: str, title: str, body: str, day: str) -> None:
+        """Add a blog post of a day to the first space."""
+        post = {
+            "id": identity,
+            "title": title,
+            "status": "current",
+            "spaceId": "1",
+            "createdAt": f"{day}T10:00:00.000Z",
+            "version": {"number": 1},
+        }
+        self.service.answers["/wiki/api/v2/spaces/1/blogposts"] = [post]
+        text = {"storage": {"value": body, "representation": "storage"}}
+        self.service.answers[f"/wiki/api/v2/blogposts/{identity}"] = {**post, "body": text}
+        self.service.answers[f"/wiki/api/v2/blogposts/{identity}/attachments"] = []
+        self.restrict(identity)
+
     def remove_page(self, identity: str, space: str = "1") -> None:
         """Delete a page."""
         path = f"/wiki/api/v2/spaces/{space}/pages"
@@ -319,12 +344,7 @@ class Wiki:
     def attach(self, page: str, identity: str, name: str, data: bytes, version: int = 1) -> None:
         """Attach a file to a page."""
         path = f"/wiki/api/v2/pages/{page}/attachments"
-        one = {
-            "id": identity,
-            "title": name,
-            "fileSize": len(data),
-            "version": {"number": version},
-        }
+        one = {"id": identity, "title": name, "fileSize": len(data), "version": {"number": version}}
         self.service.answers[path] = [*self.service.answers[path], one]
         place = f"/wiki/rest/api/content/{page}/child/attachment/{identity}/download"
         self.service.answers[place] = data

@@ -146,10 +146,7 @@ async def test_the_metrics_are_sent_also_where_no_model_was_asked(
 
 
 async def test_a_log_line_names_the_trace_of_its_question_while_traces_are_sent(
-    harness: BrokerHarness,
-    receiver: Receiver,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    harness: BrokerHarness, receiver: Receiver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configure_logging("warning")
     log = structlog.get_logger("worker")

@@ -160,14 +160,6 @@ async def test_instructions_in_a_result_are_data() -> None:
     assert delete.runs == 0
 
 
-async def test_an_unknown_tool_does_not_run_and_the_nearest_name_is_given() -> None:
-    result = await execute(Faulty("get_document_info", Reported()), name="get_documents_info")
-
-    assert result.was_hallucinated
-    assert result.nearest == "get_document_info"
-    assert "did you mean 'get_document_info'" in result.text
-
-
 @pytest.mark.parametrize("name", ["x" * 1_000_000, "", "\u202e", "__import__('os')"])
 async def test_a_name_of_any_form_is_bounded_and_does_not_run(name: str) -> None:
     tool = Faulty("read", Reported())

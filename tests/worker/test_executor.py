@@ -5,17 +5,21 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from fakeredis import FakeAsyncRedis
 
+from broker.lease_renewer import LeaseRenewal
+from broker.redis_broker import RedisBroker
 from broker.values import Delivery, LeaseLost
 from envelope.question import Question
 from tests.support.waiting import wait_until, yield_to_tasks
-from worker.executor import Execution, Executor
+from worker.executor import Execution, Executor, Runners
 
 
-class Held:
+class Held(LeaseRenewal):
     """Leases that only remember who holds one."""
 
     def __init__(self) -> None:
+        super().__init__(lambda: RedisBroker(FakeAsyncRedis()))
         self.entries: list[str] = []
 
     def hold(self, delivery: Delivery) -> None:
@@ -35,7 +39,8 @@ class Stage:
         self.ended: list[str] = []
         self.called_off: list[str] = []
         self.tasks: set[asyncio.Task[object] | None] = set()
-        self.runs = Executor(self._work, slots=slots, leases=self.leases)
+        self.runners = Runners()
+        self.runs = Executor(self._work, slots=slots, leases=self.leases, runners=self.runners)
 
     async def _work(self, run: Execution) -> None:
         name = run.delivery.entry_id
@@ -63,7 +68,7 @@ class Stage:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         async with asyncio.timeout(30.0), asyncio.TaskGroup() as group:
-            self.runs.work_in(group)
+            self.runners.work_in(group)
             yield
 
 
@@ -91,6 +96,24 @@ async def test_handlers_that_never_wait_share_one_task() -> None:
     assert stage.ended == [f"{number}" for number in range(50)]
     assert len(stage.tasks) == 1
     assert stage.leases.entries == []
+
+
+async def test_a_runner_goes_on_with_the_entry_that_its_run_brought_for_another_role() -> None:
+    stage = Stage()
+
+    async def bring(run: Execution) -> None:
+        stage.tasks.add(asyncio.current_task())
+        stage.runs.start(delivery("next"))
+        other.end(run)
+
+    other = Executor(bring, slots=1, leases=Held(), runners=stage.runners)
+    async with stage.open():
+        other.start(delivery("first"))
+        await other.empty()
+        await stage.runs.empty()
+
+    assert stage.ended == ["next"]
+    assert len(stage.tasks) == 1
 
 
 async def test_handlers_that_wait_run_beside_each_other_up_to_the_slots() -> None:
@@ -216,12 +239,14 @@ async def test_what_breaks_in_a_run_ends_the_group_and_its_lease() -> None:
     async def breaks(_run: Execution) -> None:
         raise ValueError("no run was meant to raise")
 
-    runs = Executor(breaks, slots=1, leases=leases)
+    runners = Runners()
+    runs = Executor(breaks, slots=1, leases=leases, runners=runners)
 
     async def one_run() -> None:
         async with asyncio.TaskGroup() as group:
-            runs.work_in(group)
+            runners.work_in(group)
             runs.start(delivery("0"))
+            await runs.empty()
 
     with pytest.raises(ExceptionGroup) as raised:
         await one_run()
@@ -230,7 +255,7 @@ async def test_what_breaks_in_a_run_ends_the_group_and_its_lease() -> None:
 
 
 async def test_runs_need_a_group_to_work_in() -> None:
-    runs = Executor(lambda _run: yield_to_tasks(), slots=1, leases=Held())
+    runs = Executor(lambda _run: yield_to_tasks(), slots=1, leases=Held(), runners=Runners())
     with pytest.raises(RuntimeError, match="`work_in` comes first"):
         runs.start(delivery("0"))
 

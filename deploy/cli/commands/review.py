@@ -365,13 +365,18 @@ def _print(chosen: argparse.Namespace, reply: dict[str, JsonValue], report: "Rep
             print_line(f"the report is in {chosen.report}")
     if reply.get("outcome") != "answered":
         return EXIT_STATUSES.get(str(reply.get("outcome")), 1)
-    if report is None:
+    verdicts = reply.get("verdicts")
+    if not isinstance(verdicts, dict):
         sys.stderr.write(
             "refdesk: no report was written, because no document was compared with the rules\n"
         )
         return EXIT_STATUSES["failed"]
+    if report is None and chosen.report is not None:
+        sys.stderr.write(
+            "refdesk: no report was written, because --specialists leaves out report_generator\n"
+        )
+        return EXIT_STATUSES["failed"]
     found = reply.get("review_report")
-    counts = found if isinstance(found, dict) else {}
-    verdicts = reply.get("verdicts")
-    undecided = verdicts.get("undecided") if isinstance(verdicts, dict) else None
+    counts = found if isinstance(found, dict) else verdicts
+    undecided = verdicts.get("undecided")
     return EXIT_FINDINGS if counts.get("violations") or counts.get("gaps") or undecided else 0

@@ -4,6 +4,7 @@ from typing import Any
 
 from agents.tool_loop.reflect import Reads, ReflectAgent, Writes
 from envelope.outcome import Wrote
+from envelope.sources import SourcePicture
 from llm.port import ModelMessage, ToolUse
 from tools.calls import CitedPassage, QuotedPassage, ToolErrorType, ToolResult
 
@@ -90,3 +91,13 @@ async def test_a_failed_call_and_an_empty_result_are_no_sources() -> None:
     writes = await combine([failed, make_result("b", text="nothing was found")])
 
     assert writes.source_references == ()
+
+
+async def test_a_source_has_the_pictures_of_its_passage() -> None:
+    shown = SourcePicture(id="a" * 32, caption="The panel")
+    cited = CitedPassage(chunk_id="a#0", document_id="a", title="Fees", pictures=(shown,))
+    quoted = (QuotedPassage(citation=cited, text="See the panel."),)
+
+    writes = await combine([make_result("a").model_copy(update={"quoted": quoted})])
+
+    assert writes.source_references[0].pictures == (shown,)

@@ -132,18 +132,6 @@ async def test_an_edit_of_a_message_that_joined_another_changes_the_question(
         assert at.fake_channel.places[max(at.fake_channel.posts)] == {"place": "1"}
 
 
-async def test_an_edit_of_the_message_that_others_joined_keeps_theirs(
-    harness: WorkerHarness,
-) -> None:
-    async with driver(harness) as at:
-        await at.say("1", "I hve")
-        await at.say("2", "a question")
-        await at.edit("1", "I have")
-
-        async with harness.open():
-            await at.outcomes("I have\na question")
-
-
 async def test_messages_join_an_edited_one_and_may_be_edited_then(harness: WorkerHarness) -> None:
     async with driver(harness) as at:
         await at.say("1", "I hve")

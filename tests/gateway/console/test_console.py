@@ -15,13 +15,14 @@ from playwright.async_api import Browser
 from gateway.connections.server import listening, serving
 from gateway.console.people import PeoplePages
 from records.record import Record
-from records.store import RecordStore, connect_store
+from records.store import RecordStore
 from tests.support.browser import chromium, violations
 from tests.support.console import (
     FakeKeys,
     browser_of,
     make_console,
     make_personal_data,
+    open_records,
     post,
     read_forgery_token,
 )
@@ -83,12 +84,9 @@ BROAD = replace(
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[RecordStore]:
-    opened = connect_store(f"sqlite:///{tmp_path / 'records.sqlite3'}")
-    opened.prepare()
-    opened.write([RECORD, REFUSED, FOREIGN])
-    opened.rate(REFUSED.id, "down", f"wrong {HOSTILE}")
-    yield opened
-    opened.close()
+    with open_records(tmp_path, RECORD, REFUSED, FOREIGN) as opened:
+        opened.rate(REFUSED.id, "down", f"wrong {HOSTILE}")
+        yield opened
 
 
 @pytest.fixture

@@ -188,21 +188,6 @@ async def test_a_website_is_kept_out_before_its_body_is_read_where_no_key_is_nee
     line.close()
 
 
-async def test_a_key_is_looked_up_once_for_a_request(http_server: HttpServerFixture) -> None:
-    client, looked, get = await http_server.secret(), 0, http_server.keys.get
-
-    async def count_metric(key_id: str) -> Any:
-        nonlocal looked
-        looked += 1
-        return await get(key_id)
-
-    http_server.keys.get = count_metric  # type: ignore[method-assign] # counts what it passes on
-    answer = await client.post(MESSAGES, json={"text": "How?"})
-
-    assert answer.status_code == 200
-    assert looked == 1
-
-
 async def test_a_body_is_refused_when_its_address_holds_enough_and_room_is_given_back(
     http_server: HttpServerFixture,
 ) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -204,10 +205,10 @@ def test_websites_of_a_key_add_up_however_they_are_given(tmp_path: Path) -> None
 
 
 def test_a_port_that_is_taken_is_reported_at_once(tmp_path: Path) -> None:
-    with serving(tmp_path, "--gateway-only") as (url, _):
-        port = url.rsplit(":", 1)[1]
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
 
-        ended = refdesk(tmp_path, "serve", "--gateway-only", "--port", port)
+        ended = refdesk(tmp_path, "serve", "--gateway-only", "--port", str(port))
 
     assert ended.returncode == 1
     assert f"found 127.0.0.1:{port}" in ended.stderr

@@ -66,8 +66,7 @@ async def script_refusal(http_server: HttpServerFixture) -> None:
         Role.SEARCH, {"needs_clarification": True, "clarification_reason": "insufficient_context"}
     )
     script.next(
-        Role.CLARIFICATION,
-        {"response": "Look here:\n- Routing rules", "suggested_actions": [page]},
+        Role.CLARIFICATION, {"response": "Look here:\n- Routing rules", "suggested_actions": [page]}
     )
 
 

@@ -41,14 +41,6 @@ async def test_a_question_has_the_groups_of_its_key(http_server: HttpServerFixtu
     assert (await read_accepted(http_server))["groups"] == ["hr", "sales"]
 
 
-async def test_a_key_without_groups_records_none(http_server: HttpServerFixture) -> None:
-    client = await http_server.secret()
-
-    assert (await client.post(MESSAGES, json=SENT)).status_code == 200
-
-    assert "groups" not in await read_accepted(http_server)
-
-
 async def test_no_header_and_no_field_of_a_request_gives_groups(
     http_server: HttpServerFixture,
 ) -> None:

@@ -17,12 +17,7 @@ from tests.gateway.http.test_keys import call, every_route
 from tests.support.chat_harness import memory_of
 from tests.support.fake_slack import BOT, slack_api
 from tests.support.fake_telegram import bot_api
-from tests.support.http_server import (
-    FakeDocuments,
-    HttpServerFixture,
-    events,
-    open_http_server,
-)
+from tests.support.http_server import FakeDocuments, HttpServerFixture, events, open_http_server
 from tests.support.slack_harness import slack_desk
 from tests.support.telegram_harness import telegram_desk
 from tests.support.waiting import wait_until

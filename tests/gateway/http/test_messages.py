@@ -112,11 +112,7 @@ async def test_a_stream_says_that_no_proxy_may_hold_it_back(http_server: HttpSer
         (MESSAGES, QUESTION),
         (
             "/v1/chat/completions",
-            {
-                "model": "docs",
-                "messages": [{"role": "user", "content": "How?"}],
-                "stream": True,
-            },
+            {"model": "docs", "messages": [{"role": "user", "content": "How?"}], "stream": True},
         ),
     ],
 )

@@ -10,10 +10,10 @@ from subprocess import DEVNULL, PIPE, Popen
 
 import pytest
 
-from benchmarks.speed.served_desk import ResumedAnswer, ResumingClient
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from tests.gateway.http.killable_processes import GO, READY
+from tests.gateway.http.resuming_client import ResumedAnswer, ResumingClient
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent.parent.parent

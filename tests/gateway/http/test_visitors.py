@@ -26,11 +26,7 @@ from tests.gateway.http.visitor_driver import (
     with_a_bad_token,
     without_a_token,
 )
-from tests.support.http_server import (
-    WEBSITE,
-    VisitorClient,
-    open_http_server,
-)
+from tests.support.http_server import WEBSITE, VisitorClient, open_http_server
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 

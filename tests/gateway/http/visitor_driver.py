@@ -6,12 +6,7 @@ from contextlib import asynccontextmanager
 import httpx
 
 from gateway.http.visitors import VisitorLimits
-from tests.support.http_server import (
-    WEBSITE,
-    HttpServerFixture,
-    VisitorClient,
-    open_http_server,
-)
+from tests.support.http_server import WEBSITE, HttpServerFixture, VisitorClient, open_http_server
 from tests.support.worker_harness import WorkerHarness
 
 PROXY = "127.0.0.1"

@@ -15,12 +15,7 @@ from envelope.role import Role
 from gateway.api_keys import Scope
 from gateway.http.access import AllowedHosts
 from memory.errors import MemoryUnavailableError
-from tests.support.http_server import (
-    WEBSITE,
-    FakeLibrary,
-    HttpServerFixture,
-    open_http_server,
-)
+from tests.support.http_server import WEBSITE, FakeLibrary, HttpServerFixture, open_http_server
 from tests.support.worker_harness import WorkerHarness
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}

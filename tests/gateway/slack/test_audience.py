@@ -14,12 +14,7 @@ from gateway.conversations import Conversations
 from gateway.slack.audience import LIFETIME_SECONDS, SlackAudience, SlackUserGroups
 from tests.support.chat_harness import ANSWER, AT_ONCE, TEXTS
 from tests.support.fake_slack import BOT, TEAM, RefusedError, SlackApi
-from tests.support.slack_harness import (
-    SlackHarness,
-    calls_of,
-    slack_desk,
-    wait_until_settled,
-)
+from tests.support.slack_harness import SlackHarness, calls_of, slack_desk, wait_until_settled
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 

@@ -8,12 +8,7 @@ import pytest
 from envelope.role import Role
 from gateway.conversations import Conversations
 from gateway.slack.events import InboundMessage, SlackIdentity, read
-from tests.support.chat_harness import (
-    ANSWER,
-    TEXTS,
-    WORKING,
-    wait_until_acknowledged,
-)
+from tests.support.chat_harness import ANSWER, TEXTS, WORKING, wait_until_acknowledged
 from tests.support.fake_slack import BOT, TEAM, SlackApi
 from tests.support.slack_harness import SlackHarness, slack_desk, wait_until_settled
 from tests.support.waiting import wait_until

@@ -122,10 +122,7 @@ async def test_hostile_options_are_only_words(http_server: HttpServerFixture, co
     await shown.has_answers(1)
 
     assert await shown.part(".options a, .options img").count() == 0
-    assert await shown.part(".options button").all_inner_texts() == [
-        "a <b> & c",
-        "page",
-    ]
+    assert await shown.part(".options button").all_inner_texts() == ["a <b> & c", "page"]
 
 
 async def test_a_mile_of_text_leaves_the_widget_usable(

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from deploy.assembly.source_opening import fetch_sources, open_copy
-from deploy.assembly.source_registry import parse_source
 from knowledge.connectors.confluence_storage import write_html
 from knowledge.documents.markup import html
 from knowledge.errors import ConnectorError
 from knowledge.ingestion_report import PlainReport
 from knowledge.isolation.messages import ReadingLimits
+from knowledge.source_registry import parse_source
 from tests.knowledge.connectors.conftest import Reading
 from tests.knowledge.documents.conftest import Desk
 from tests.support.app_harness import settings_of
@@ -70,6 +70,33 @@ async def test_a_page_keeps_headings_code_tables_and_links_and_is_cited_at_its_a
     assert "Before" in page.content
     linked = [link for chunk in page.chunks for link in chunk.links]
     assert linked == [("Holidays", f"https://{service.host}/wiki/spaces/OPS/pages/11")]
+
+
+async def test_a_blog_post_is_cited_at_its_day_and_has_its_own_restrictions(
+    reading: Reading, service: PlayedService, wiki: Wiki
+) -> None:
+    wiki.add_post("40", "New data centre", "<p>We moved to Lund.</p>", "2026-05-04")
+    wiki.restrict("40", "hr")
+
+    await reading.read()
+
+    post = reading.documents["New data centre"]
+    assert post.url == f"https://{service.host}/wiki/spaces/OPS/blog/2026/05/04/40"
+    assert (post.crumbs, post.groups) == (("Operations", "New data centre"), ("hr",))
+    assert "We moved to Lund." in post.content
+
+
+async def test_a_token_with_scopes_is_sent_to_the_address_for_such_tokens(
+    reading: Reading, service: PlayedService, wiki: Wiki
+) -> None:
+    service.base = "/ex/confluence/0f-1"
+    wiki.attach("10", "att5", "a.txt", b"Attached text.")
+
+    await reading.read(confluence_api_url=f"http://{service.host}{service.base}")
+
+    page = reading.documents["Restart a node"]
+    assert page.url == f"https://{service.host}/wiki/spaces/OPS/pages/10"
+    assert "Attached text." in reading.documents["a.txt"].content
 
 
 async def test_only_changed_pages_are_fetched_and_deleted_ones_vanish(

@@ -54,6 +54,8 @@ def service() -> Iterator[PlayedService]:
                 article(12, "Account", "<p>Sign in.</p>", user_segment_id=70),
                 article(13, "Next year", "<p>Secret.</p>", draft=True),
             ]
+        for number in range(10, 14):
+            service.answers[f"{HELP}/articles/{number}/attachments"] = []
         yield service
 
 
@@ -72,6 +74,29 @@ async def test_an_article_is_cited_at_its_address_below_its_category_and_section
     assert fees.crumbs == ("Billing", "Invoices", "Reminders", "Late fees")
     assert "After 14 days the fee is 5 EUR." in fees.content
     assert fees.language == "en"
+
+
+async def test_a_file_of_an_article_is_read_for_those_who_may_read_the_article(
+    reading: Reading, service: PlayedService
+) -> None:
+    path = "/hc/article_attachments/90/terms.txt"
+    attached = {
+        "id": 90,
+        "file_name": "terms.txt",
+        "content_url": f"https://spy.example{path}",
+        "size": 20,
+        "updated_at": "2026-11-01T10:00:00Z",
+    }
+    picture = {**attached, "id": 91, "file_name": "a.png", "inline": True}
+    service.answers[f"{HELP}/articles/11/attachments"] = [attached, picture]
+    service.answers[path] = b"Partners pay half."
+
+    await reading.read()
+
+    terms = reading.documents["terms.txt"]
+    assert terms.url == f"https://{service.host}{path}"
+    assert terms.groups == reading.documents["Discounts"].groups == ("Partners", "VIP customers")
+    assert "Partners pay half." in terms.content
 
 
 async def test_user_segments_become_groups_and_drafts_are_left_out(reading: Reading) -> None:
@@ -140,19 +165,6 @@ async def test_without_credentials_what_everybody_may_see_is_read_in_one_languag
 
     assert reading.documents["Late fees"].groups == ()
     assert set(service.authorizations) == {""}
-
-
-@pytest.mark.parametrize(("status", "message"), [(401, "set ZENDESK_EMAIL"), (500, "500; the doc")])
-async def test_a_help_center_that_is_away_loses_nothing(
-    reading: Reading, service: PlayedService, status: int, message: str
-) -> None:
-    await reading.read()
-    service.fail(f"{HELP}/articles", status)
-
-    with pytest.raises(ConnectorError, match=message):
-        await reading.read()
-
-    assert len(reading.documents) == 3
 
 
 async def test_a_list_without_an_end_is_an_error(reading: Reading, service: PlayedService) -> None:

@@ -143,16 +143,6 @@ def make_columns_of_prose_and_table() -> bytes:
     return file.getvalue()
 
 
-def long_price_table() -> bytes:
-    """Return a price table with a grid over several pages, its header on the first alone."""
-    rows = [["Article", "Country", "Price"]]
-    rows += [[f"Parcel {number}", "Norway", f"{number}.50 EUR"] for number in range(1, 91)]
-    return build(
-        [Paragraph("Prices 2026", STYLES["Title"]), Table(rows, style=GRID, colWidths=120)],
-        head="Price list",
-    )
-
-
 def plain_table() -> bytes:
     """Return a table without any rule, one of its cells on two lines."""
     cells = [

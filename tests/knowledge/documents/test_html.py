@@ -1,7 +1,7 @@
 import pytest
 
 from knowledge.documents.errors import WrongFormatError
-from knowledge.documents.markup import html, mdx
+from knowledge.documents.markup import html
 from knowledge.documents.page import Block, BlockKind
 
 PAGE = """<!doctype html><html lang="de"><head><title>Titel</title>
@@ -40,24 +40,6 @@ def test_headings_take_their_own_anchor_or_that_of_their_section() -> None:
     ]
 
 
-def test_lists_code_and_tables_keep_their_form() -> None:
-    found = blocks(
-        "<ul><li>a<ul><li>b</li></ul></li></ul><ol><li>c<li>d</ol>"
-        '<pre><code class="language-py">x = 1\n  y</code></pre>'
-        "<table><tr><th>k<th>v<tr><td>1<td>2 &amp; <b>3</b></table><p>Use <code>a_b</code>.</p>"
-    )
-
-    assert [block.text for block in found] == [
-        "- a",
-        "  - b",
-        "1. c",
-        "2. d",
-        "```py\nx = 1\n  y\n```",
-        "| k | v |\n|---|---|\n| 1 | 2 & 3 |",
-        "Use `a_b`.",
-    ]
-
-
 def test_an_encoding_that_is_stated_is_believed() -> None:
     markup = '<meta charset="windows-1251"><p>\u041f\u0440\u0438\u0432\u0435\u0442'
 
@@ -89,42 +71,3 @@ def test_elements_that_are_never_closed_do_not_count_as_nesting() -> None:
     found = blocks("<p>one<br>two" * 5000)
 
     assert len(found) == 5000
-
-
-def test_components_and_modules_of_mdx_are_left_out_and_captions_stay() -> None:
-    page = mdx.read(
-        b"import { A } from 'a'\nimport {\n  B,\n} from 'b';\n\nexport const x = 1;\n\n# Hello\n\n"
-        b'{/* a comment */}\n<Tabs>\n<Tab title="On Linux">\n\nSome **text** <Badge/> here.\n\n'
-        b"</Tab>\n</Tabs>\n\n```js\nimport z from 'z'\n```\n",
-        "a.mdx",
-    )
-
-    assert [block.text for block in page.blocks] == [
-        "Hello",
-        "On Linux",
-        "Some text here.",
-        "```js\nimport z from 'z'\n```",
-    ]
-
-
-def test_each_row_of_a_table_in_a_cell_becomes_a_row_of_the_table_around_it() -> None:
-    inner = "<table><tr><th>Shift<th>Phone<tr><td>Early<td>{0}1<tr><td>Late<td>{0}2</table>"
-    (table,) = blocks(
-        f"<table><tr><th>Depot<th>Contacts<tr><td>Bremen<td>call {inner.format(50)}"
-        f"<tr><td>Kassel<td>{inner.format(70)}<tr><td>Ulm<td>none</table>"
-    )
-
-    assert table.text.split("\n")[2:] == [
-        "| Bremen | call Shift: Early, Phone: 501 |",
-        "| Bremen | call Shift: Late, Phone: 502 |",
-        "| Kassel | Shift: Early, Phone: 701 |",
-        "| Kassel | Shift: Late, Phone: 702 |",
-        "| Ulm | none |",
-    ]
-
-
-def test_tables_in_cells_that_span_rows_stay_texts_in_their_cells() -> None:
-    inner = "<table><tr><td>a<td>b<tr><td>c<td><table><tr><td>d</table></table>"
-    (table,) = blocks(f"<table><tr><th>k<th>v<tr><td rowspan=2>1<td>{inner}<tr><td>2</table>")
-
-    assert table.text.split("\n")[2:] == ["| 1 | a, b; c, d |", "| 1 | 2 |"]

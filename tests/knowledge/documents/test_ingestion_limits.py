@@ -1,12 +1,17 @@
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from knowledge.index.embedded import open_embedded
 from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
 from tests.knowledge.documents.conftest import Desk
+from tests.knowledge.documents.killed_ingestion import EMBEDDED, INDEX, STOP, STOPPED, ingest
 from tests.knowledge.isolation.documents import ENDLESS
+from tests.support.command_line import ROOT
 
 
 @pytest.fixture
@@ -68,13 +73,61 @@ async def test_a_file_of_many_documents_has_a_time_for_all_of_them(tmp_path: Pat
     assert "its rest was left out" in result.failed[-1][1]
 
 
-async def test_a_thousand_lines_that_cannot_be_read_are_counted(desk: Desk) -> None:
-    desk.write("all.jsonl", "{}\n" * 250 + json.dumps({"passage_id": "p", "text": "One."}))
+async def test_lines_that_fail_for_one_reason_are_one_note_with_their_number(desk: Desk) -> None:
+    questions = "\n".join('{"question": "How?", "answer": "So."}' for _ in range(26))
+    desk.write("questions.jsonl", f"{questions}\nno JSON\n")
 
     result = await desk.ingest()
 
-    assert len(result.failed) == 2
-    source, reason = result.failed[-1]
-    assert source == "all.jsonl"
-    assert reason.startswith("249 more of its lines could not be read for this reason: expected")
-    assert set(desk.index.documents) == {"p"}
+    (first, reason), other, (source, repeated) = result.failed
+    assert first == "questions.jsonl:1"
+    assert reason.startswith("expected the keys")
+    assert other[0] == "questions.jsonl:27"
+    assert source == "questions.jsonl"
+    assert repeated == f"25 more of its lines could not be read for this reason: {reason}"
+
+
+FINISHED = {"docs/a", "docs/b", "docs/c"}
+
+
+def embed_until_killed(documents: Path, data: Path) -> list[str]:
+    """Ingest in another process, kill it at the page `STOP`, and return the embedded texts."""
+    command = [sys.executable, "-m", "tests.knowledge.documents.killed_ingestion"]
+    with subprocess.Popen(
+        [*command, str(documents), str(data)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        lines = []
+        for line in process.stdout:
+            if line.strip() == STOPPED:
+                break
+            lines.append(line.strip())
+        process.kill()
+    return [line for line in lines if line.startswith(EMBEDDED)]
+
+
+@pytest.mark.slow
+async def test_a_killed_ingestion_keeps_its_documents_and_embeds_none_of_them_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    documents, data = tmp_path / "docs", tmp_path / "data"
+    documents.mkdir()
+    for name in "abcde":
+        text = STOP if name == "d" else f"What {name} does."
+        (documents / f"{name}.md").write_text(f"# Page {name}\n\n{text}\n")
+
+    first = embed_until_killed(documents, data)
+
+    index = await open_embedded(data, INDEX)
+    loaded = await index.load(list(await index.versions()))
+    await index.close()
+    assert {one.document_id for one in loaded} == FINISHED
+    assert len(first) == len(FINISHED)
+
+    capsys.readouterr()
+    result = await ingest(documents, data, stops=False)
+
+    again = [line for line in capsys.readouterr().out.splitlines() if line.startswith(EMBEDDED)]
+    assert (result.unchanged, result.added, result.failed) == (3, 2, ())
+    assert len(again) == 2
+    assert set(again).isdisjoint(first)

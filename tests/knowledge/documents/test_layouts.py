@@ -99,18 +99,6 @@ def test_columns_are_read_one_after_the_other() -> None:
     assert bees.count("keep the hive warm in winter.") == 22
 
 
-def test_a_table_over_pages_keeps_its_header_and_every_row() -> None:
-    page = read(layouts.long_price_table())
-
-    tables = [block for block in page.blocks if block.kind is BlockKind.TABLE]
-    rows = [row for table in tables for row in table.text.split("\n")[2:]]
-    assert len(tables) > 1
-    assert {table.text.split("\n")[0] for table in tables} == {"| Article | Country | Price |"}
-    assert rows == [f"| Parcel {n} | Norway | {n}.50 EUR |" for n in range(1, 91)]
-    assert tables[1].anchor == "page=2"
-    assert "Price list" not in page.content
-
-
 def test_a_cell_of_two_lines_is_one_cell() -> None:
     page = read(layouts.plain_table())
 

@@ -1,4 +1,7 @@
+import pytest
+
 from knowledge.documents.markup import markdown
+from knowledge.documents.markup.markdown import plain, remove_site_marks
 from knowledge.documents.page import Block, BlockKind
 
 
@@ -38,68 +41,72 @@ def test_front_matter_states_title_description_keywords_language_and_address() -
     assert (page.language, page.url) == ("de", "/r")
 
 
-def test_lists_keep_their_items_and_markers() -> None:
-    found = blocks("- one\n  more\n- two\n  1. three\n\n     again\n")
-
-    assert [block.text for block in found] == ["- one more", "- two", "  1. three", "     again"]
-    assert {block.kind for block in found} == {BlockKind.ITEM}
-
-
-def test_code_and_tables_are_blocks_of_their_own() -> None:
-    found = blocks("```python\nx = {'a': '*b*'}\n```\n\n| a | b |\n|---|---|\n| *1* | 2 |\n")
-
-    assert found == (
-        Block(BlockKind.CODE, "```python\nx = {'a': '*b*'}\n```"),
-        Block(BlockKind.TABLE, "| a | b |\n|---|---|\n| 1 | 2 |"),
-    )
-
-
-def test_a_broken_table_stays_text() -> None:
-    found = blocks("| a | b |\n|--\n| 1 |\n")
-
-    assert [block.kind for block in found] == [BlockKind.TEXT]
-    assert "| 1 |" in found[0].text
-
-
-def test_inline_markup_goes_and_inline_code_stays() -> None:
-    found = blocks(
-        "See **the [guide](http://a_b.c/x_(y))** and ![a map](m.png), `my_*name*` &amp; me."
-    )
-
-    assert found[0].text == "See the guide and ![a map], `my_*name*` & me."
-
-
-def test_snake_case_words_are_no_emphasis() -> None:
-    assert (
-        blocks("set max_retry_count and 2 * 3 * 4")[0].text == "set max_retry_count and 2 * 3 * 4"
-    )
-
-
-def test_the_body_of_an_admonition_is_text_and_not_code() -> None:
-    found = blocks('!!! note "Mind"\n\n    The **limit** is per day.\n')
-
-    assert [block.kind for block in found] == [BlockKind.TEXT]
-    assert found[0].text == "Mind: The limit is per day."
-
-
-def test_boxes_and_listings_of_documentation_generators_are_read() -> None:
-    found = blocks(
-        "(plans)=\n# Plans\n\n"
-        "```{note} Mind\n:class: x\n\nThe **limit** of {ref}`a plan <plan>`.\n```\n\n"
-        "```{code-block} python\nx = 1\n```\n\n```{toctree}\na\n```\n"
-    )
-
-    assert [block.text for block in found] == [
-        "Plans",
-        "Mind",
-        "The limit of a plan.",
-        "```python\nx = 1\n```",
-    ]
-
-
-def test_html_inside_markdown_is_read_as_text_and_scripts_are_dropped() -> None:
-    assert blocks("<div>Hello <b>you</b><script>alert(1)</script></div>\n")[0].text == "Hello you"
-
-
 def test_a_page_without_headings_has_no_title_of_its_own() -> None:
     assert markdown.read(b"just a line\n", "x.md").title == ""
+
+
+@pytest.mark.parametrize(
+    "span",
+    [
+        "`DELETE /messages/{id}`",
+        "`{name}`",
+        "`List<int>`",
+        "`<b>bold</b>`",
+        "`a   b`",
+        "`**kwargs` and `*args`",
+        "`&amp;`",
+        "`[text](link)`",
+        r"`a\|b`",
+        "``a`b``",
+    ],
+)
+def test_a_code_span_keeps_every_character(span: str) -> None:
+    assert plain(f"Send {span} first.") == f"Send {span} first."
+
+
+def test_a_code_span_survives_within_links_and_emphasis() -> None:
+    assert plain("**[`GET /{id}`](https://x.test/a)** or *`a_b_c`*") == "`GET /{id}` or `a_b_c`"
+
+
+def test_roles_of_documentation_generators_go_and_their_words_stay() -> None:
+    text = "Use {py:func}`send` as in {ref}`Sending messages <send-target>` and {doc}`guide`."
+
+    assert plain(text) == "Use `send` as in Sending messages and guide."
+
+
+def test_backticks_that_open_nothing_stay() -> None:
+    assert plain("a ` b *c*") == "a ` b c"
+    assert plain(r"\`not *code*\`") == "`not code`"
+
+
+@pytest.mark.parametrize(
+    ("marked", "shown"),
+    [
+        (":::tip My tip\nText.\n:::", ["My tip", "Text."]),
+        (":::note[My note]\nText.\n:::", ["My note", "Text."]),
+        ("::::{grid} 2\n:::{card} Name\nText.\n:::\n::::", ["Name", "Text."]),
+        ("::: package.module\n    options:\n      a: b\n\nText.", ["Text."]),
+        ('=== "Python"\n\n    Text.', ["Python: Text."]),
+        ('!!! note "Careful"\n\n    Text.', ["Careful: Text."]),
+        ("??? warning\n\n    Text.", ["Warning: Text."]),
+        ('=== "A"\n\n    ```\n    x\n    ```\n\n=== "B"', ["A:", "```\nx\n```", "B"]),
+        ('??? tip "Why?"\n\n    Text.', ["Why? Text."]),
+        ('!!! note "Empty"\n\n```\nx\n```', ["Empty", "```\nx\n```"]),
+        ("[TOC]\n\nText[^1].\n\n[^1]: Note.", ["Text.", "Note."]),
+        ("*[HTML]: Hyper Text", ["HTML: Hyper Text"]),
+        ("{{< tabs >}}\nText.\n{% raw %}", ["Text."]),
+        ("Press [here](x){ .md-button } :material-check: now { #a .b }", ["Press here now"]),
+        ('```py hl_lines="2" title="a.py"\nx\n```', ['```py title="a.py"\nx\n```']),
+    ],
+)
+def test_marks_of_site_generators_are_no_text(marked: str, shown: list[str]) -> None:
+    assert [block.text for block in markdown.blocks_of(remove_site_marks(marked))] == shown
+
+
+def test_marks_in_code_stay() -> None:
+    text = "```\n:::tip\n[TOC]\n[^1]: x\n```\n\nUse `{ .a }` and `:material-x:` and `[^1]`."
+
+    blocks = markdown.blocks_of(remove_site_marks(text))
+
+    assert blocks[0].text == "```\n:::tip\n[TOC]\n[^1]: x\n```"
+    assert blocks[1].text == "Use `{ .a }` and `:material-x:` and `[^1]`."

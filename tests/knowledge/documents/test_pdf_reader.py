@@ -1,8 +1,13 @@
-import pytest
+import io
+import time
 
-from knowledge.documents.errors import NoTextError, ReadingError, TooLargeError, WrongFormatError
+import pytest
+from reportlab.pdfgen.canvas import Canvas
+
+from knowledge.documents.errors import ReadingError, TooLargeError, WrongFormatError
 from knowledge.documents.page import Block, BlockKind
 from knowledge.documents.pdf import pdf_reader as pdf
+from tests.knowledge.documents.conftest import Desk
 from tests.knowledge.documents.printing import file_of, print_pdf
 
 
@@ -48,11 +53,6 @@ def test_headings_come_from_the_outline() -> None:
 def test_what_is_no_pdf_is_reported(data: bytes, found: str) -> None:
     with pytest.raises(WrongFormatError, match=f"expected a PDF, found {found}"):
         pdf.read(data, "a.pdf")
-
-
-def test_pages_without_text_are_reported() -> None:
-    with pytest.raises(NoTextError, match="pictures"):
-        pdf.read(print_pdf([[]]), "a.pdf")
 
 
 @pytest.mark.parametrize("share", [0.2, 0.4, 0.6, 0.7, 0.8])
@@ -106,3 +106,23 @@ def test_ligatures_are_the_letters_that_they_join() -> None:
     page = pdf.read(print_pdf([["The \\256rst of\\256ce."]]), "a.pdf")
 
     assert page.blocks[0].text == "The first office."
+
+
+@pytest.mark.slow
+async def test_a_pdf_of_ten_thousand_pages_costs_itself_alone(desk: Desk) -> None:
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer, pageCompression=0)
+    for number in range(10_000):
+        canvas.drawString(72, 720, f"Page {number} names the part {number}.")
+        canvas.showPage()
+    canvas.save()
+    desk.write("huge.pdf", buffer.getvalue())
+    desk.write("good.md", "# Good\n\nThis page is read whatever the other one costs.")
+    began = time.monotonic()
+
+    result = await desk.ingest()
+
+    assert "docs/good" in desk.index.documents
+    assert [source for source, _ in result.failed] in ([], ["huge.pdf"])
+    assert "docs/huge.pdf" in desk.index.documents or result.failed
+    assert time.monotonic() - began < 3 * desk.reader.limits.seconds + 10

@@ -11,6 +11,7 @@ from qdrant_client import AsyncQdrantClient
 from knowledge.document import Document
 from knowledge.index.embedded import EdgeEngine
 from knowledge.index.engine import Engine
+from knowledge.index.graph.mentioned_names import find_mentioned_names
 from knowledge.index.listing import ListedDocument
 from knowledge.index.points import layout
 from knowledge.index.port import Index
@@ -23,7 +24,6 @@ from tests.knowledge.searching.conftest import document, identity, index, openin
 
 __all__ = ["index", "opening"]
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 
 LICENCE = document("licence", "It was given by Lorenzo Costa.", title="The licence")
 COSTA = document("costa", "Lorenzo Costa was born in Mantua.", title="The licensor")
@@ -75,12 +75,14 @@ async def forget_edges(engine: Engine, documents: Sequence[Document]) -> None:
     await engine.delete([layout.graph_identity(), *lists])
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_a_name_leads_to_all_passages_that_mention_it(index: Index) -> None:
     await put(index, LICENCE, COSTA)
 
     assert await find(index, "lorenzo costa") == ("costa#0", "licence#0")
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_names_go_with_their_documents(index: Index) -> None:
     await put(index, LICENCE, COSTA)
     changed = document("costa", "He was born in Mantua.", title="The licensor", content_hash="2")
@@ -95,6 +97,7 @@ async def test_names_go_with_their_documents(index: Index) -> None:
     assert await find(index, "lorenzo costa") == ()
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_names_in_documents_of_other_groups_connect_nothing(index: Index) -> None:
     await put(index, COSTA, SECRET)
 
@@ -102,6 +105,7 @@ async def test_names_in_documents_of_other_groups_connect_nothing(index: Index) 
     assert await find(index, "lorenzo costa", "board") == ("costa#0", "secret#0")
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_a_name_that_many_passages_mention_connects_none_whoever_asks(index: Index) -> None:
     many = [document(f"d{at}", "Seen by Lorenzo Costa.", groups=("board",)) for at in range(19)]
     await put(index, LICENCE, COSTA, *many)
@@ -110,6 +114,7 @@ async def test_a_name_that_many_passages_mention_connects_none_whoever_asks(inde
     assert await find(index, "lorenzo costa") == ("costa#0", "licence#0")
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_a_link_leads_to_a_document_that_is_ingested_later(index: Index) -> None:
     await put(index, FREIGHT)
     before = await find_linked(index, "freight#0")
@@ -119,6 +124,7 @@ async def test_a_link_leads_to_a_document_that_is_ingested_later(index: Index) -
     assert await find_linked(index, "freight#0") == ["licence", "a6"]
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_a_link_ends_with_the_title_or_the_document_to_which_it_leads(index: Index) -> None:
     article = document("a6", "It is lawful.", title="Article 6 Lawfulness")
     await put(index, FREIGHT, article, LICENCE)
@@ -128,6 +134,7 @@ async def test_a_link_ends_with_the_title_or_the_document_to_which_it_leads(inde
     assert await find_linked(index, "freight#0") == []
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_a_link_to_a_document_of_other_groups_does_not_exist_for_others(
     index: Index,
 ) -> None:
@@ -139,6 +146,7 @@ async def test_a_link_to_a_document_of_other_groups_does_not_exist_for_others(
     assert await find_linked(index, "freight#0", "board") == ["l"]
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_a_passage_refers_to_sections_of_its_document_and_has_one_above_it(
     index: Index,
 ) -> None:
@@ -150,12 +158,14 @@ async def test_a_passage_refers_to_sections_of_its_document_and_has_one_above_it
     assert (waivers.references, waivers.parent) == (("act#0",), "act#1")
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_edges_are_written_once(index: Index) -> None:
     await put(index, LICENCE, COSTA)
 
     assert await index.connect() == 0
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_edges_are_written_again_after_a_run_that_was_interrupted(index: Index) -> None:
     await put(index, FREIGHT)
     await index.put(LICENCE, vectors_of(LICENCE), "library")
@@ -193,6 +203,7 @@ async def earlier(engine: Engine) -> Any:
     return index
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_links_change_no_chunk_and_go_with_their_document(engine: Engine) -> None:
     index = QdrantIndex(engine, identity())
     await index.open()
@@ -211,6 +222,7 @@ async def test_links_change_no_chunk_and_go_with_their_document(engine: Engine) 
     assert [one["document"] for one in await list_points(engine, "links")] == ["licence"]
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_a_long_document_has_the_links_of_all_its_passages(index: Index) -> None:
     count = 2 * layout.CHUNKS_OF_LINKS + 2
     texts = [((f"Part {at}",), f"Part {at} has the licence.") for at in range(count)]
@@ -222,6 +234,7 @@ async def test_a_long_document_has_the_links_of_all_its_passages(index: Index) -
     ] * 3
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_an_index_of_an_earlier_version_says_once_that_it_has_no_edges(earlier: Any) -> None:
     library = Library(earlier)
 
@@ -234,6 +247,7 @@ async def test_an_index_of_an_earlier_version_says_once_that_it_has_no_edges(ear
     ]
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_the_next_ingestion_writes_the_edges_of_an_index_of_an_earlier_version(
     earlier: Any,
 ) -> None:
@@ -262,6 +276,7 @@ NAMES = DocumentNames(
 )
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 @pytest.mark.parametrize(
     ("text", "ids"),
     [
@@ -279,11 +294,29 @@ def test_a_text_names_documents_by_title_and_code(text: str, ids: list[str]) -> 
     assert [one for name in NAMES.find_in(text) for one in name.document_ids] == ids
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 def test_a_version_that_is_asked_for_is_the_one_that_is_found() -> None:
     assert NAMES.find("ac-2(10)", "r4") == ["ac2-10@r4"]
     assert NAMES.find("AC-2(10)") == ["ac2-10@r5"]
     assert NAMES.find("unknown") == []
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 def test_a_long_text_is_read_in_time() -> None:
     assert len(NAMES.find_in("AC-2, " * 20_000)) == 20_000
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("stars Meg Ryan and Jo Orr", {"meg ryan and jo orr", "meg ryan", "jo orr"}),
+        ("He met the Bank of England in Rome", {"bank of england in rome"}),
+        ("In 1984 she read it", set()),
+        ('the term "pyrrhic victory" comes', {"pyrrhic victory"}),
+        ("a small word", set()),
+        ("東京は大きい", set()),
+        ("", set()),
+    ],
+)  # fmt: skip
+def test_names_are_runs_of_capitalised_words_and_quoted_phrases(text: str, names: set[str]) -> None:
+    assert set(find_mentioned_names(text)) == names

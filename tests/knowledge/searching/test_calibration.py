@@ -5,7 +5,7 @@ import pytest
 
 from knowledge.answerability import Assessment, assess
 from knowledge.embedding import DEFAULT
-from knowledge.index.calibration import Calibration
+from knowledge.index.calibration import Calibration, choose_language
 from knowledge.index.embedded import open_embedded
 from knowledge.index.qdrant import Identity
 from knowledge.port import CALIBRATION, Findings, SearchRequest
@@ -129,6 +129,29 @@ async def test_a_question_that_vectors_compare_across_languages_is_left_undecide
     assert translated.are_calibrated
 
 
+async def test_words_of_few_documents_do_not_rule_out_those_that_vectors_compared(
+    tmp_path: Path,
+) -> None:
+    embedder = ScaledEmbedder(0.9)
+    index = await open_embedded(tmp_path, Identity("t", "desk", embedder.name, DIMENSIONS + 1))
+    line = Calibration(slope=10.0, offset=-9.0, separation=1.0, chunks=2, compared=("de", "en"))
+    own = document("regeln", "Eine Regel gilt sofort, sobald sie gespeichert ist.", language="de")
+    try:
+        for made in (*LIBRARY, own):
+            texts = [chunk.text for chunk in made.chunks]
+            await index.put(made, await embedder.embed_documents(texts), "root")
+        searcher = LevelSearcher(index, embedder)
+        asked = SearchRequest(question="Gilt die Grenze je Konto sofort?", language="de")
+        before = await searcher.search(asked)
+        await index.put_calibrations({"en": line})
+        after = await searcher.search(asked)
+    finally:
+        await index.close()
+
+    assert before.uncompared == ("en",)
+    assert (after.uncompared, after.coverage, after.quality) == ((), 0.5, "good")
+
+
 @pytest.mark.parametrize(("copies", "common"), [(60, ("die",)), (10, ())])
 async def test_terms_of_a_question_that_many_chunks_hold_are_common(
     tmp_path: Path, copies: int, common: tuple[str, ...]
@@ -146,3 +169,37 @@ async def test_terms_of_a_question_that_many_chunks_hold_are_common(
         await index.close()
 
     assert found.common == common
+
+
+LINE = Calibration(slope=2.0, offset=-1.0, separation=0.95, chunks=50)
+
+
+def test_cosines_are_rescaled_and_everything_else_stays() -> None:
+    features = {"dense1": 0.8, "alone10": 0.7, "bm": 0.8, "gap": 0.1}
+
+    scaled = LINE.rescale(features)
+
+    assert scaled == pytest.approx({"dense1": 0.6, "alone10": 0.4, "bm": 0.8, "gap": 0.1})
+    assert features["dense1"] == 0.8
+
+
+def test_a_model_that_confuses_foreign_and_own_questions_is_not_used() -> None:
+    assert LINE.is_usable
+    assert not Calibration(slope=2.0, offset=-1.0, separation=0.89, chunks=50).is_usable
+    assert not Calibration(slope=-0.1, offset=0.5, separation=0.95, chunks=50).is_usable
+
+
+@pytest.mark.parametrize(
+    ("asked", "languages", "chosen"),
+    [
+        ("de", ("de", "en"), "de"),
+        ("fr", ("de", "en"), "en"),
+        (None, ("de", "en"), "en"),
+        ("en", ("de", "uk"), "de"),
+        ("en", (), ""),
+    ],
+)
+def test_the_language_of_the_question_judges_if_documents_have_it(
+    asked: str | None, languages: tuple[str, ...], chosen: str
+) -> None:
+    assert choose_language(asked, languages) == chosen

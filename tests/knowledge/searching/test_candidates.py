@@ -52,15 +52,6 @@ async def test_a_page_is_shown_in_the_language_of_the_question(
     assert findings.hits[0].document_id == "limits@de"
 
 
-async def test_without_vectors_words_find_the_same_page(
-    index: Index, embedder: WordEmbedder
-) -> None:
-    await put(index, document("one", "a route"), document("two", "a password"))
-    embedder.fails = True
-
-    assert (await search(index, "password", embedder))[0] == "two"
-
-
 async def test_a_misspelled_word_is_corrected_by_words_of_the_documents(
     index: Index, embedder: WordEmbedder
 ) -> None:
@@ -135,16 +126,3 @@ async def test_a_second_search_of_a_question_reuses_the_first_until_a_change(
     assert (asked_before, len(embedder.asked)) == (1, 2)
     assert (len(few.hits), many.context[0].best.page) == (1, "one")
     assert after.features["known"] == 0
-
-
-async def test_a_look_up_is_not_reused_for_other_people(
-    index: Index, embedder: WordEmbedder
-) -> None:
-    await put(index, document("pay", "a secret route", groups=("hr",)), document("two", "a word"))
-    searcher = LevelSearcher(index, embedder)
-
-    colleague = await searcher.search(SearchRequest(question="secret route", groups=("hr",)))
-    visitor = await searcher.search(SearchRequest(question="secret route"))
-
-    assert colleague.hits[0].page == "pay"
-    assert "pay" not in {hit.page for hit in visitor.hits}

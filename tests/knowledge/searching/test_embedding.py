@@ -1,6 +1,8 @@
+import os
 import subprocess
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -142,3 +144,26 @@ def test_embedding_imports_no_network_and_no_fastembed() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
 
     assert done.stdout.split() == [b"384", b"False", b"False"]
+
+
+EMBED = """
+import asyncio
+from knowledge.embedding import local_embedder
+assert asyncio.run(local_embedder().embed_documents(["a question"]))
+"""
+
+
+def test_embedding_leaves_no_trace_of_telemetry_in_the_home_folder(tmp_path: Path) -> None:
+    environment = {
+        name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"
+    }
+    root = str(Path(__file__).parent.parent.parent)
+
+    subprocess.run(
+        [sys.executable, "-c", EMBED],
+        env={**environment, "HOME": str(tmp_path), "PYTHONPATH": root},
+        check=True,
+        timeout=50,
+    )
+
+    assert list(tmp_path.rglob("*")) == []

@@ -2,13 +2,20 @@
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from qdrant_client import AsyncQdrantClient
 
 from knowledge.documents.page import PictureFile
 from knowledge.errors import IndexMismatch
+from knowledge.index.embedded import EdgeEngine, open_embedded
+from knowledge.index.engine import Engine
+from knowledge.index.points import layout
+from knowledge.index.points.layout import Point
 from knowledge.index.port import Index
+from knowledge.index.server.server_engine import ServerEngine, open_client
 from tests.knowledge.searching.conftest import (
     Opening,
     document,
@@ -19,9 +26,8 @@ from tests.knowledge.searching.conftest import (
 )
 from tests.support.waiting import yield_to_tasks
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 
-
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_an_empty_index_holds_nothing(index: Index) -> None:
     info = await index.info()
 
@@ -32,6 +38,7 @@ async def test_an_empty_index_holds_nothing(index: Index) -> None:
     assert await index.passages([]) == {}
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_a_document_comes_back_as_it_was_put(index: Index) -> None:
     made = document(
         "routes",
@@ -59,6 +66,7 @@ async def test_a_document_comes_back_as_it_was_put(index: Index) -> None:
     assert passage.url == "https://example.org/routes"
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_hashes_are_those_of_one_root(index: Index) -> None:
     await put(index, document("one", "text", content_hash="a"), root="first")
     await put(index, document("two", "text", content_hash="b"), root="second")
@@ -67,6 +75,7 @@ async def test_hashes_are_those_of_one_root(index: Index) -> None:
     assert await index.hashes("second") == {"two": "b"}
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_a_new_version_replaces_the_old_one_whole(index: Index) -> None:
     await put(index, document("page", "old one", "old two", "old three"))
     [old] = await index.load(["page"])
@@ -81,6 +90,7 @@ async def test_a_new_version_replaces_the_old_one_whole(index: Index) -> None:
     assert old.version != new.version
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_a_reader_never_sees_half_a_document(index: Index) -> None:
     """Versions of ten and of twenty chunks alternate; each has its own words throughout."""
     made = [
@@ -108,6 +118,7 @@ async def test_a_reader_never_sees_half_a_document(index: Index) -> None:
     assert seen <= {("even", 10), ("odd", 20)}
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_what_is_removed_is_gone_and_the_rest_stays(index: Index) -> None:
     await put(index, document("stays", "text"), document("goes", "text", "more"))
     await index.remove(["goes", "never was there"])
@@ -117,6 +128,7 @@ async def test_what_is_removed_is_gone_and_the_rest_stays(index: Index) -> None:
     assert (await index.info()).chunks == 1
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_every_change_changes_the_revision(index: Index) -> None:
     seen = [await index.revision()]
     await put(index, document("page", "text"))
@@ -129,6 +141,7 @@ async def test_every_change_changes_the_revision(index: Index) -> None:
     assert len(set(seen)) == 3
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_tenants_and_assistants_do_not_see_each_other(opening: Opening) -> None:
     mine = await opening(identity("acme", "desk"))
     await put(mine, document("secret", "text"))
@@ -142,6 +155,7 @@ async def test_tenants_and_assistants_do_not_see_each_other(opening: Opening) ->
     assert [await other.versions() for other in others] == [{}, {}, {}, {}]
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_another_embedding_model_is_refused_by_name(opening: Opening) -> None:
     first = await opening()
     await put(first, document("page", "text"))
@@ -152,6 +166,7 @@ async def test_another_embedding_model_is_refused_by_name(opening: Opening) -> N
         await opening(identity(embedding="others"))
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_another_form_of_the_embedded_texts_is_refused_by_name(opening: Opening) -> None:
     first = await opening()
     if (await first.info()).location != "memory":
@@ -161,6 +176,7 @@ async def test_another_form_of_the_embedded_texts_is_refused_by_name(opening: Op
         await opening(replace(identity(), forms="'query: ' and 'passage: '"))
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_vectors_must_fit_the_chunks(index: Index) -> None:
     made = document("page", "one", "two")
 
@@ -171,6 +187,7 @@ async def test_vectors_must_fit_the_chunks(index: Index) -> None:
     assert await index.versions() == {}
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_a_large_document_is_kept_whole(index: Index) -> None:
     await put(index, document("large", *[f"part {at}" for at in range(1200)]))
 
@@ -179,6 +196,7 @@ async def test_a_large_document_is_kept_whole(index: Index) -> None:
     assert [chunk.ordinal for chunk in stored.chunks] == list(range(1200))
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_the_index_counts_its_documents_by_language(index: Index) -> None:
     await put(index, document("a", "text"), document("b", "text"))
     await put(index, document("c", "text", language="de"))
@@ -186,6 +204,7 @@ async def test_the_index_counts_its_documents_by_language(index: Index) -> None:
     assert await index.languages() == {"en": 2, "de": 1}
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 async def test_a_picture_is_read_by_those_who_may_read_its_document_and_goes_with_it(
     index: Index,
 ) -> None:
@@ -205,3 +224,30 @@ async def test_a_picture_is_read_by_those_who_may_read_its_document_and_goes_wit
     await index.remove(["routes"])
     assert await index.picture("routes", second.id) is None
     assert (await index.info()).documents == 0
+
+
+async def write_earlier_manifest(engine: Engine) -> None:
+    payload = {"kind": "manifest", "format": layout.FORMAT - 1}
+    await engine.upsert([Point(layout.manifest_identity(layout.FORMAT - 1), payload)])
+
+
+async def test_a_folder_of_an_earlier_format_is_named_for_removal(tmp_path: Path) -> None:
+    own = identity()
+    folder = tmp_path / layout.namespace(own.tenant, own.assistant)
+    engine = EdgeEngine(folder, own.dimensions)
+    await write_earlier_manifest(engine)
+    await engine.close()
+
+    with pytest.raises(IndexMismatch, match=f"format 1.*format 2: remove the folder {folder}, "):
+        await open_embedded(tmp_path, own)
+
+
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+async def test_a_collection_of_an_earlier_format_is_named_for_removal() -> None:
+    client = AsyncQdrantClient(":memory:")
+    engine = ServerEngine(client, identity(), "memory")
+    await engine.prepare()
+    await write_earlier_manifest(engine)
+
+    with pytest.raises(IndexMismatch, match=r"remove the collection refdesk-tenant-desk-\w+, then"):
+        await open_client(client, identity(), location="memory")

@@ -4,7 +4,6 @@ from dataclasses import asdict
 
 import pytest
 
-from knowledge.document import Document
 from knowledge.index.port import Index
 from knowledge.port import Findings, SearchRequest
 from knowledge.search.searcher import LevelSearcher
@@ -79,11 +78,6 @@ async def test_who_has_one_of_its_groups_finds_a_document(full: Index, group: st
 
     assert findings.hits[0].document_id == "salaries"
     assert any(WORD in section.text for section in findings.context)
-
-
-async def test_a_word_that_only_others_may_read_corrects_no_spelling(full: Index) -> None:
-    assert (await ask(full, "xylophonne bonus", "board")).corrected == f"{WORD} bonus"
-    assert (await ask(full, "xylophonne bonus")).corrected is None
 
 
 async def test_the_languages_and_the_number_of_documents_are_those_of_the_person(
@@ -181,10 +175,3 @@ async def test_lists_name_only_what_a_person_may_read(full: Index) -> None:
     assert set(await full.visible_to([]).versions()) == public
     assert await full.groups() == {"board", "hr"}
     assert await full.visible_to([]).groups() == frozenset()
-
-
-def test_the_documents_of_these_tests_are_hidden_by_their_groups_alone() -> None:
-    made: Document = HIDDEN[0]
-
-    assert WORD in made.content
-    assert made.groups == ("board", "hr")

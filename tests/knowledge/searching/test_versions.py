@@ -68,14 +68,6 @@ def test_without_stated_versions_nothing_is_find_left_out() -> None:
     assert versions.find_others(["a in v1"]) == []
 
 
-def test_versions_without_numbers_are_of_equal_rank() -> None:
-    versions = PageVersions(
-        [PageVersion("blue/a", "en", "blue"), PageVersion("red/a", "en", "red")]
-    )
-
-    assert versions.find_others(["a"]) == []
-
-
 async def find(index: Index, question: str) -> list[tuple[str, str]]:
     searcher = LevelSearcher(index, WordEmbedder())
     findings = await searcher.search(SearchRequest(question=question, context_tokens=500))

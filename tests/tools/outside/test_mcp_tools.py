@@ -20,7 +20,6 @@ from tests.support.mcp_harness import PROGRAM, OutsideHarness, is_alive
 from tests.support.waiting import wait_until
 from tools.calls import ToolErrorType, ToolResult
 from tools.catalog import describe_tool
-from tools.executor import LONGEST_STORED
 from tools.outside.mcp_connection import LISTING_SECONDS
 from tools.outside.mcp_tools import open_servers
 from tools.outside.outside_tool import McpServerEntry
@@ -75,7 +74,7 @@ async def shared_weather(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[OutsideHarness]:
     """One server for the tests that leave it as it is."""
-    names = ("get_forecast", "lie", "promise", "recite", "draw")
+    names = ("get_forecast", "lie", "promise", "draw")
     async with start_weather(tmp_path_factory.mktemp("weather"), *names) as opened:
         yield opened
 
@@ -201,15 +200,6 @@ async def test_a_server_that_floods_is_ended(open_weather: Open, tool: str, reas
     assert result.error_type is ToolErrorType.EXECUTION
     assert reason in (result.error or "")
     assert not any(map(is_alive, weather.starts))
-
-
-@SHARED
-async def test_a_result_of_a_megabyte_is_shortened(shared_weather: OutsideHarness) -> None:
-    result = await shared_weather.call("recite")
-
-    assert result.success
-    assert len(result.text) <= LONGEST_STORED
-    assert result.data is None
 
 
 @SHARED

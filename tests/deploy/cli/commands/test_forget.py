@@ -46,9 +46,7 @@ def test_what_is_not_known_is_reported_with_a_status_of_its_own(served: Run) -> 
     assert served("forget", "nobody-ever-said", "--json").json["messages"] == 0
 
 
-def test_a_conversation_is_forgotten_once_and_the_second_time_there_is_nothing(
-    served: Run,
-) -> None:
+def test_a_conversation_is_forgotten_once_and_the_second_time_there_is_nothing(served: Run) -> None:
     message_id, conversation = ask_about(served, make_canary())
 
     first = served("forget", conversation)

@@ -11,7 +11,7 @@ import pytest
 from envelope.role import Role
 from tests.faults.deployment import Deployment, open_deployment
 from tests.faults.ledger import Noted, read_notes
-from tests.faults.swarms.scripted_work import SwarmScript
+from tests.faults.scripted_agents import SwarmScript
 from tests.faults.worker_main import BRANCHING_ROLES
 from tests.support.waiting import wait_until
 

@@ -1,4 +1,4 @@
-"""The long runs of `benchmarks/endurance`, short: what they find, not how fast this machine is."""
+"""The long runs of `benchmarks/speed/endurance`, short: what they find, not how fast they are."""
 
 import pytest
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tests.faults.deployment import Deployment
 from tests.faults.ledger import read_notes
 from tests.faults.rounds import Report, Round, hold_round
-from tests.faults.swarms.scripted_work import SwarmScript
+from tests.faults.scripted_agents import SwarmScript
 from tests.faults.worker_main import BRANCHING_ROLES
 
 SWARMS, WORKERS, PODS = 20, 8, 2

@@ -1,0 +1,54 @@
+"""Switches running processes to another index of a Qdrant server, without a restart."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from typing import Generic, TypeVar
+
+import structlog
+
+from knowledge.index.server.server_collections import ServerCollections
+
+CHECK_SECONDS = 2.0
+"""How long a process may answer from an index that was replaced."""
+log = structlog.get_logger("knowledge")
+
+Opened = TypeVar("Opened")
+
+
+class ServerFollower(Generic[Opened]):
+    """Asks the server at most every `CHECK_SECONDS` which collection answers.
+
+    `serving` is the collection that answered when the index was opened, `open_serving` opens the
+    one that answers now. Searches that run when it is replaced end in the earlier collection, which
+    is there until the next replacement.
+    """
+
+    def __init__(
+        self,
+        collections: ServerCollections,
+        serving: str,
+        open_serving: Callable[[], Awaitable[Opened]],
+        *,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._collections = collections
+        self._serving = serving
+        self._open_serving = open_serving
+        self._clock = clock
+        self._due = clock() + CHECK_SECONDS
+        self._following = asyncio.Lock()
+
+    async def follow(self, adopt: Callable[[Opened], None]) -> None:
+        """Have the index that answers now adopted; raises `KnowledgeError`."""
+        if self._clock() < self._due:
+            return
+        async with self._following:
+            if self._clock() < self._due:
+                return
+            serving = await self._collections.find_serving()
+            if serving != self._serving:
+                adopt(await self._open_serving())
+                self._serving = serving
+                log.info("index_replaced", collection=serving)
+            self._due = self._clock() + CHECK_SECONDS

@@ -1,1 +1,0 @@
-"""Plants faults in real runs and counts which of them are found."""

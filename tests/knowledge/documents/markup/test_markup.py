@@ -1,0 +1,280 @@
+"""What a page of markup is read as: each example says which texts its blocks have."""
+
+from pathlib import PurePosixPath
+
+import pytest
+
+from knowledge.chunking import passages
+from knowledge.documents import formats
+from knowledge.documents.formats import Item, Reader
+from knowledge.documents.location import locate
+from knowledge.documents.markup import asciidoc, restructuredtext
+from knowledge.documents.page import Block, BlockKind, Page
+
+
+def read(name: str, text: str) -> Page:
+    path = PurePosixPath(name)
+    return formats.read(Item(name, text.encode(), name), path, locate(path, ()))
+
+
+TABS = (
+    '<Tabs>\n  <TabItem value="apt" label="Debian" default>\n\n    Run it:\n\n'
+    "    ```sh\n    apt install x\n    ```\n\n  </TabItem>\n"
+    '  <TabItem value="Fedora">\n    dnf does it.\n  </TabItem>\n</Tabs>\n'
+)
+TABS_ON_A_LINE = (
+    '<Tabs><TabItem value="apt" label="Debian">\n\nRun apt.\n\n'
+    '</TabItem><TabItem value="rpm" label="Fedora">\n\nRun dnf.\n\n</TabItem></Tabs>\n'
+)
+DEBIAN = ["Debian", "Run it:", "```sh\napt install x\n```", "Fedora", "dnf does it."]
+INNER = "<table><tr><th>Shift<th>Phone<tr><td>Early<td>{0}1<tr><td>Late<td>{0}2</table>"
+SPANNED = "<table><tr><td>a<td>b<tr><td>c<td><table><tr><td>d</table></table>"
+
+MARKDOWN = {
+    "items of lists keep their markers": (
+        "- one\n  more\n- two\n  1. three\n\n     again\n",
+        ["- one more", "- two", "  1. three", "     again"],
+    ),
+    "code and tables are blocks of their own": (
+        "```python\nx = {'a': '*b*'}\n```\n\n| a | b |\n|---|---|\n| *1* | 2 |\n",
+        ["```python\nx = {'a': '*b*'}\n```", "| a | b |\n|---|---|\n| 1 | 2 |"],
+    ),
+    "inline markup goes, inline code stays": (
+        "See **the [guide](http://a_b.c/x_(y))** and ![a map](m.png), `my_*name*` &amp; me.",
+        ["See the guide and ![a map], `my_*name*` & me."],
+    ),
+    "words with lines are no emphasis": (
+        "set max_retry_count and 2 * 3 * 4", ["set max_retry_count and 2 * 3 * 4"],
+    ),
+    "html is read as text, its scripts are not": (
+        "<div>Hello <b>you</b><script>alert(1)</script></div>\n", ["Hello you"],
+    ),
+    "what stands for a picture is marked": (
+        "![Wiring of A](a.png)\n\n[![Build](b.svg)](https://ci.example/x)\n",
+        ["![Wiring of A]", "![Build]"],
+    ),
+    "the body of an admonition is text": (
+        '!!! note "Mind"\n\n    The **limit** is per day.\n', ["Mind: The limit is per day."],
+    ),
+    "a box without a title is headed by its kind": (
+        ":::danger\n\nNever.\n\n:::\n", ["Danger", "Never."],
+    ),
+    "the title of a note is no part of its first sentence": (
+        '!!! warning "Extensions"\n    The server needs one.\n\n'
+        "!!! danger\n    It cannot be undone.\n",
+        ["Extensions: The server needs one.", "Danger: It cannot be undone."],
+    ),
+    "boxes and listings of MyST": (
+        "(plans)=\n# Plans\n\n"
+        "```{note} Mind\n:class: x\n\nThe **limit** of {ref}`a plan <plan>`.\n```\n\n"
+        "```{code-block} python\nx = 1\n```\n\n```{toctree}\na\n```\n",
+        ["Plans", "Mind", "The limit of a plan.", "```python\nx = 1\n```"],
+    ),
+    "captions of MyST": (
+        "```{code-block} yaml\n:caption: values.yaml\n\na: 1\n```\n\n"
+        "```{figure} img.png\n:name: x\n\nThe caption.\n```\n",
+        ['```yaml title="values.yaml"\na: 1\n```', "The caption."],
+    ),
+    "a fence keeps its tab": ('```yaml tab="K"\nx\n```\n', ['```yaml tab="K"\nx\n```']),
+    "a fence keeps its file": (
+        '```yaml title="values.yaml" hl_lines="2"\nx\n```\n',
+        ['```yaml title="values.yaml"\nx\n```'],
+    ),
+    "a fence keeps its label": ("```sh [npm]\nx\n```\n", ["```sh [npm]\nx\n```"]),
+    "a fence of classes": ("```{.python .numberLines}\nx\n```\n", ["```python\nx\n```"]),
+    "labels of tabs": (TABS, DEBIAN),
+    "labels of tabs on one line": (TABS_ON_A_LINE, ["Debian", "Run apt.", "Fedora", "Run dnf."]),
+}  # fmt: skip
+MDX = {
+    "labels of tabs": (TABS, DEBIAN),
+    "labels of tabs on one line": (TABS_ON_A_LINE, ["Debian", "Run apt.", "Fedora", "Run dnf."]),
+    "components and modules are left out": (
+        "import { A } from 'a'\nimport {\n  B,\n} from 'b';\n\nexport const x = 1;\n\n# Hello\n\n"
+        '{/* a comment */}\n<Tabs>\n<Tab title="On Linux">\n\nSome **text** <Badge/> here.\n\n'
+        "</Tab>\n</Tabs>\n\n```js\nimport z from 'z'\n```\n",
+        ["Hello", "On Linux", "Some text here.", "```js\nimport z from 'z'\n```"],
+    ),
+}
+SPHINX = {
+    "lists, code, tables and notes": (
+        "- one\n- two\n\n.. code-block:: python\n\n   x = 1\n\n"
+        "=== ===\nk   v\n=== ===\n1   2\n=== ===\n\n.. note:: Mind the *gap*.\n",
+        ["- one", "- two", "```python\nx = 1\n```", "| k | v |\n|---|---|\n| 1 | 2 |",
+         "Note: Mind the gap."],
+    ),
+    "roles and directives that nobody knows are their text": (
+        "See :ref:`the guide <guide>` and :py:func:`~send`.\n\n"
+        ".. versionadded:: 2.0\n   :hidden:\n\n   It sends *faster*.\n\n"
+        ".. toctree::\n\n   a\n   b\n",
+        ["See the guide and `send`.", "versionadded 2.0", "It sends faster."],
+    ),
+    "tabs and captions": (
+        ".. tabs::\n\n   .. code-tab:: python Sync\n\n      a = 1\n\n   .. group-tab:: Async\n\n"
+        "      b is two.\n\n.. code-block:: yaml\n   :caption: values.yaml\n\n   kind: Pod\n\n"
+        ".. figure:: x.png\n\n   The caption.\n\n.. deprecated:: 2.1\n\n   Use b.\n",
+        ["```python Sync\na = 1\n```", "Async", "b is two.",
+         '```yaml title="values.yaml"\nkind: Pod\n```', "The caption.", "deprecated 2.1", "Use b."],
+    ),
+    "a box without a title is headed by its kind": (
+        ".. warning::\n\n   Careful.\n", ["Warning: Careful."],
+    ),
+}  # fmt: skip
+ASCIIDOC = {
+    "tables keep header and cells": (
+        '[cols="1,2"]\n|===\n|Name |Value\n\n|`a\\|b` |*one*\n\n.2+|Both |x\n|y\n|===\n',
+        ["| Name | Value |\n|---|---|\n| `a\\|b` | one |\n| Both | x |\n| Both | y |"],
+    ),
+    "comments are no text": ("Seen.\n\n// hidden\n////\nhidden\n////\n", ["Seen."]),
+}
+HTML = {
+    "lists, code and tables keep their form": (
+        "<ul><li>a<ul><li>b</li></ul></li></ul><ol><li>c<li>d</ol>"
+        '<pre><code class="language-py">x = 1\n  y</code></pre>'
+        "<table><tr><th>k<th>v<tr><td>1<td>2 &amp; <b>3</b></table><p>Use <code>a_b</code>.</p>",
+        ["- a", "  - b", "1. c", "2. d", "```py\nx = 1\n  y\n```",
+         "| k | v |\n|---|---|\n| 1 | 2 & 3 |", "Use `a_b`."],
+    ),
+    "items of nested lists keep their place": (
+        "<ol start=3><li>one<ul><li>two</li></ul>rest of one</li><li>four</li></ol>",
+        ["3. one", "  - two", "   rest of one", "4. four"],
+    ),
+    "the caption of a table stands above it": (
+        "<table><caption>Prices</caption><tr><th>a<th>b<tr><td>1<td>2</table>",
+        ["Prices", "| a | b |\n|---|---|\n| 1 | 2 |"],
+    ),
+    "each row of a table in a cell becomes a row of the table around it": (
+        f"<table><tr><th>Depot<th>Contacts<tr><td>Bremen<td>call {INNER.format(50)}"
+        f"<tr><td>Kassel<td>{INNER.format(70)}<tr><td>Ulm<td>none</table>",
+        ["| Depot | Contacts |\n|---|---|\n"
+         "| Bremen | call Shift: Early, Phone: 501 |\n| Bremen | call Shift: Late, Phone: 502 |\n"
+         "| Kassel | Shift: Early, Phone: 701 |\n| Kassel | Shift: Late, Phone: 702 |\n"
+         "| Ulm | none |"],
+    ),
+    "tables in cells that span rows stay texts in their cells": (
+        f"<table><tr><th>k<th>v<tr><td rowspan=2>1<td>{SPANNED}<tr><td>2</table>",
+        ["| k | v |\n|---|---|\n| 1 | a, b; c, d |\n| 1 | 2 |"],
+    ),
+}  # fmt: skip
+FORMATS = {"a.md": MARKDOWN, "a.mdx": MDX, "a.rst": SPHINX, "a.adoc": ASCIIDOC, "a.html": HTML}
+EXAMPLES = [
+    pytest.param(name, text, shown, id=f"{name}: {what}")
+    for name, examples in FORMATS.items()
+    for what, (text, shown) in examples.items()
+]
+
+
+@pytest.mark.parametrize(("name", "text", "shown"), EXAMPLES)
+def test_a_page_is_read_as_the_texts_of_its_blocks(name: str, text: str, shown: list[str]) -> None:
+    assert [block.text for block in read(name, text).blocks if block.text] == shown
+
+
+def test_items_code_and_tables_are_blocks_of_their_kind_and_a_broken_table_is_text() -> None:
+    broken = "| a | b |\n|--\n| 1 |\n"
+    page = read("a.md", f"- a\n\n```\nx\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n{broken}")
+
+    kinds = [block.kind for block in page.blocks]
+    assert kinds == [BlockKind.ITEM, BlockKind.CODE, BlockKind.TABLE, BlockKind.TEXT]
+    assert "| 1 |" in page.blocks[-1].text
+
+
+def test_sections_lists_and_attributes_of_asciidoc() -> None:
+    page = read(
+        "a.adoc",
+        "= Guide\n:product: Refdesk\n:keywords: help, desk\n\n[[start]]\n== Start {product}\n\n"
+        "Install it.\nThen *run* it. // shown\n\n* One\n** Inner\n* Two\n\n"
+        "Then:\n\n. First\n. Second\n\nPort:: The number.\n",
+    )
+
+    assert (page.title, page.keywords) == ("Guide", ("help", "desk"))
+    assert page.blocks == (
+        Block(BlockKind.HEADING, "Guide", 1, "guide"),
+        Block(BlockKind.HEADING, "Start Refdesk", 2, "start"),
+        Block(BlockKind.TEXT, "Install it. Then run it. // shown"),
+        Block(BlockKind.ITEM, "- One"),
+        Block(BlockKind.ITEM, "  - Inner"),
+        Block(BlockKind.ITEM, "- Two"),
+        Block(BlockKind.TEXT, "Then:"),
+        Block(BlockKind.ITEM, "1. First"),
+        Block(BlockKind.ITEM, "2. Second"),
+        Block(BlockKind.TEXT, "Port: The number."),
+    )
+
+
+def test_admonitions_links_and_macros_of_asciidoc_leave_their_text() -> None:
+    page = read(
+        "a.adoc",
+        "NOTE: See https://example.com/a[the guide] and xref:b.adoc[page b], <<start,here>>.\n\n"
+        "[WARNING]\n====\nDo not `DELETE /x/{id}`.\n====\n\nimage::a.png[]\ninclude::b.adoc[]\n"
+        "ifdef::web[]\nOnly web.\nendif::[]\n",
+    )
+
+    assert [block.text for block in page.blocks if block.text] == [
+        "NOTE: See the guide and page b, here.",
+        "Do not `DELETE /x/{id}`.",
+        "Only web.",
+    ]
+    assert page.warnings == ("the file b.adoc was not included",)
+
+
+PICTURES = [
+    (
+        asciidoc.read,
+        ".The wiring\nimage::img/a.png[Terminal A, 300]\n\nSee image:b.png[] and image:c.png[C].\n",
+        [("The wiring", "img/a.png"), ("", "b.png"), ("C", "c.png")],
+        ["The wiring", "See and ![C]."],
+    ),
+    (
+        restructuredtext.read,
+        ".. figure:: a.png\n   :alt: the alt\n\n   The *caption*.\n\n"
+        "+---+---+\n| a | b |\n+===+===+\n| c | d |\n+   +---+\n|   | e |\n+---+---+\n\n"
+        "E41\n   No signal.\n\n.. image:: b.png\n   :alt: A gauge\n",
+        [("The caption.", "a.png"), ("A gauge", "b.png")],
+        ["The caption.", "| a | b |\n|---|---|\n| c | d |\n| c | e |", "E41: No signal."],
+    ),
+]
+
+
+@pytest.mark.parametrize(("reader", "text", "pictures", "shown"), PICTURES)
+def test_a_picture_has_a_caption_and_its_alternative_text_is_no_sentence(
+    reader: Reader, text: str, pictures: list[tuple[str, str]], shown: list[str]
+) -> None:
+    blocks = reader(text.encode(), "a").blocks
+
+    found = [(one.caption, one.address) for block in blocks for one in block.pictures]
+    assert found == pictures
+    assert [block.text for block in blocks if block.text] == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.md", "Ask [support](https://help.example/a).\n"),
+        ("a.rst", "Ask `support <https://help.example/a>`_.\n"),
+    ],
+)
+def test_the_address_of_a_link_reaches_the_passage_that_shows_its_label(
+    name: str, text: str
+) -> None:
+    (passage,) = passages(read(name, text))
+
+    assert passage.links == (("support", "https://help.example/a"),)
+
+
+def test_a_text_file_keeps_its_lines_unless_they_were_wrapped() -> None:
+    prose = (
+        "A long paragraph that a mail program has wrapped after about seventy\n"
+        "characters is read as one text, because its lines end only where the\n"
+        "next word has no room.\n"
+    )
+
+    (passage,) = passages(read("a.txt", f"ACME Ltd\nStreet 1\nPhone: 123\n\n{prose}"))
+
+    assert passage.text == (f"ACME Ltd\nStreet 1\nPhone: 123\n\n{' '.join(prose.split())}")
+
+
+def test_columns_of_a_text_file_keep_their_spaces() -> None:
+    table = "Plan      Price   From\nBasic     4.50    March\nPremium   19.00   April"
+
+    (passage,) = passages(read("a.txt", f"Prices of  2026\n\n{table}\n"))
+
+    assert passage.text == f"Prices of 2026\n\n```\n{table}\n```"
