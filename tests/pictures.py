@@ -20,7 +20,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from deploy.assembly.source_registry import SourceRegistry, parse_source
 from fakeredis import FakeServer
 from PIL import Image
 from playwright.async_api import Browser, Page
@@ -29,6 +28,7 @@ from agents.review.report_layout import lay_out
 from agents.review.report_rendering import render_html
 from broker.embedded_redis import Endpoint
 from config.settings import Settings
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge, make_embedder, make_searcher, open_index
@@ -37,11 +37,11 @@ from deploy.assembly.runtime import ROLES, connect_runtime, run_workers
 from gateway.connections.server import listening, serving
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import IngestionResult, PlainReport
+from knowledge.source_registry import parse_source
 from memory.console_state import RedisConsoleSessions
 from records.record import Record
 from records.store import connect_store
 from tests.deploy.test_conversations import (
-    SMS_DOMAIN,
     VENDOR,
     asks_for_essence,
     make_draft,
@@ -56,6 +56,10 @@ from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = ROOT / "examples" / "sms_platform"
+SMS_DOMAIN = {
+    "domain_name": "SMS platform documentation",
+    "domain_scope": "setting up and running an SMS messaging platform",
+}
 QUESTION = "How do I configure SMS routing rules?"
 ANSWER = (
     "1. Open **Routing > Rules** and choose **New rule**.\n2. Set the conditions, the routes and a "
@@ -256,7 +260,7 @@ async def make_pictures(folder: Path) -> None:
         plain = settings_of(data)
         await run_ingestion(plain, [DOCUMENTS], PlainReport(lambda _line: None))
         embedder = make_embedder(plain)
-        registry = SourceRegistry(plain)
+        registry = open_source_registry(plain)
         for source, schedule in (
             ("https://docs.acme.example/guide/", "0 5 * * *"), ("s3://acme-handbook", "0 * * * *"),
         ):  # fmt: skip
