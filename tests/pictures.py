@@ -32,22 +32,21 @@ from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge, make_embedder, make_searcher, open_index
 from deploy.assembly.recording import FILE, recording
 from deploy.assembly.runtime import ROLES, connect_runtime, run_workers
-from deploy.assembly.source_registry import SourceRegistry, parse_source
 from gateway.connections.server import listening, serving
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import IngestionResult, PlainReport
+from knowledge.source_registry import SourceRegistry, parse_source
 from memory.console_state import RedisConsoleSessions
 from records.record import Record
 from records.store import connect_store
 from tests.deploy.test_conversations import (
-    SMS_DOMAIN,
     VENDOR,
     asks_for_essence,
     make_draft,
     make_understanding,
 )
 from tests.deploy.test_played_review import ENGLISH, review
-from tests.support.app_harness import refdesk, settings_of
+from tests.support.app_harness import DOMAIN, TOPIC, refdesk, settings_of
 from tests.support.browser import chromium
 from tests.support.folder_copy import copy_folder
 from tests.support.model_server import ModelServer, running_server
@@ -224,6 +223,9 @@ async def show_review(browser: Browser, data: Path, embedder: Embedder, folder: 
     await save(page, folder / "review-report.png", height=1000)
 
 
+SMS_DOMAIN = {"domain_name": DOMAIN, "domain_scope": TOPIC}
+
+
 def play_model(server: ModelServer) -> dict[str, object]:
     """Have the server answer each question of the pictures; return the settings that ask it."""
 
@@ -235,7 +237,7 @@ def play_model(server: ModelServer) -> dict[str, object]:
             return make_understanding(QUESTION, context_type="new_topic")
         return make_draft(ANSWER) if said else None
 
-    server.choose_response = choose  # type: ignore[method-assign] # of this one server
+    server.choose_response = choose  # type: ignore[assignment, method-assign] # of this one server
     return asks_for_essence(server) | {"quality_model": "gpt-4o-mini@openai"}
 
 
