@@ -50,6 +50,7 @@ from tests.support.app_harness import DOMAIN, TOPIC, refdesk, settings_of
 from tests.support.browser import chromium
 from tests.support.folder_copy import copy_folder
 from tests.support.model_server import ModelServer, running_server
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = ROOT / "examples" / "sms_platform"
@@ -184,11 +185,12 @@ async def show_console(browser: Browser, url: str, link: str, folder: Path) -> N
     await page.get_by_role("button", name="Ask again").click()
     await page.wait_for_url("**said=asked**")
     again = page.locator("a[href^='/console/again?']").first
-    for _ in range(50):
+
+    async def is_answered() -> bool:
         await page.reload()
-        if await again.count():
-            break
-        await page.wait_for_timeout(200)
+        return await again.count() > 0
+
+    await wait_until(is_answered)
     await again.click()
     await save(page, folder / "console-again.png", height=720)
 
@@ -199,8 +201,8 @@ async def show_widget(browser: Browser, url: str, folder: Path) -> None:
     widget: Any = page.locator("refdesk-widget")
     await widget.evaluate("(it, text) => it.ask(text)", QUESTION)
     await page.get_by_text("within 60 seconds").first.wait_for()
-    await page.wait_for_timeout(500)
-    taken = Image.open(io.BytesIO(await widget.screenshot())).convert("RGB")
+    await page.locator("[data-rating=up]").wait_for()
+    taken = Image.open(io.BytesIO(await widget.screenshot(animations="disabled"))).convert("RGB")
     taken.quantize(COLOURS, dither=Image.Dither.NONE).save(folder / "widget.png", optimize=True)
 
 
@@ -248,7 +250,7 @@ async def make_pictures(folder: Path) -> None:
         plain = settings_of(data)
         await run_ingestion(plain, [DOCUMENTS], PlainReport(lambda _line: None))
         embedder = make_embedder(plain)
-        registry = SourceRegistry(plain)
+        registry = SourceRegistry(plain.refdesk_data, plain.tenant, plain.assistant)
         for source, schedule in (
             ("https://docs.acme.example/guide/", "0 5 * * *"), ("s3://acme-handbook", "0 * * * *"),
         ):  # fmt: skip
