@@ -48,7 +48,7 @@ from tests.deploy.test_conversations import (
     make_understanding,
 )
 from tests.deploy.test_played_review import ENGLISH, review
-from tests.support.app_harness import refdesk, settings_of
+from tests.support.app_harness import DOMAIN, TOPIC, refdesk, settings_of
 from tests.support.browser import chromium
 from tests.support.folder_copy import copy_folder
 from tests.support.model_server import ModelServer, Received, Response, running_server
@@ -56,10 +56,7 @@ from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = ROOT / "examples" / "sms_platform"
-SMS_DOMAIN = {
-    "domain_name": "SMS platform documentation",
-    "domain_scope": "setting up and running an SMS messaging platform",
-}
+SMS_DOMAIN = {"domain_name": DOMAIN, "domain_scope": TOPIC}
 QUESTION = "How do I configure SMS routing rules?"
 ANSWER = (
     "1. Open **Routing > Rules** and choose **New rule**.\n2. Set the conditions, the routes and a "
