@@ -9,6 +9,7 @@ import html
 import io
 import json
 import random
+import re
 import sys
 import tempfile
 import time
@@ -27,6 +28,7 @@ from agents.review.report_layout import lay_out
 from agents.review.report_rendering import render_html
 from broker.embedded_redis import Endpoint
 from config.settings import Settings
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge, make_embedder, make_searcher, open_index
@@ -35,7 +37,7 @@ from deploy.assembly.runtime import ROLES, connect_runtime, run_workers
 from gateway.connections.server import listening, serving
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import IngestionResult, PlainReport
-from knowledge.source_registry import SourceRegistry, parse_source
+from knowledge.source_registry import parse_source
 from memory.console_state import RedisConsoleSessions
 from records.record import Record
 from records.store import connect_store
@@ -49,11 +51,12 @@ from tests.deploy.test_played_review import ENGLISH, review
 from tests.support.app_harness import DOMAIN, TOPIC, refdesk, settings_of
 from tests.support.browser import chromium
 from tests.support.folder_copy import copy_folder
-from tests.support.model_server import ModelServer, running_server
+from tests.support.model_server import ModelServer, Received, Response, running_server
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = ROOT / "examples" / "sms_platform"
+SMS_DOMAIN = {"domain_name": DOMAIN, "domain_scope": TOPIC}
 QUESTION = "How do I configure SMS routing rules?"
 ANSWER = (
     "1. Open **Routing > Rules** and choose **New rule**.\n2. Set the conditions, the routes and a "
@@ -64,7 +67,9 @@ APPROVAL = {
     "claims_read": 4, "analysis": "", "verdicts": [], "missing": [], "completeness": 1.0,
     "accuracy": 1.0, "language_matches": True, "decision": "approve",
 }  # fmt: skip
-CHAT = (QUESTION, "Which limits are there?", "1")
+EARLIER = "Open **Routing > Rules** and choose **New rule**. [1]"
+"""What the question was answered with before it is asked again."""
+REFUSAL = "Sorry, nothing in the passages I found answers this."
 DAY = 86_400.0
 COLOURS = 64
 
@@ -114,7 +119,7 @@ def make_records(now: float) -> Iterator[Record]:
                 way="search", language=asked.language, question=asked.text,
                 canonical=asked.text, outcome=asked.outcome, reason=asked.reason,
                 answered_by="model" if asked.outcome == "answered" else "",
-                answer=ANSWER if asked.outcome == "answered" else "",
+                answer=EARLIER if asked.outcome == "answered" else REFUSAL,
                 quality=0.92 if asked.outcome == "answered" else None,
                 models=("gpt-4o-mini",), model_calls=3, input_tokens=2_400, output_tokens=310,
                 cost_usd=Decimal("0.0006"), seconds=seconds,
@@ -151,6 +156,7 @@ async def open_page(browser: Browser, width: int, height: int, *, scheme: str = 
     context = await browser.new_context(
         viewport={"width": width, "height": height},
         color_scheme=scheme,  # type: ignore[arg-type] # one of its words
+        reduced_motion="reduce",
     )
     return await context.new_page()
 
@@ -180,17 +186,19 @@ async def show_console(browser: Browser, url: str, link: str, folder: Path) -> N
     gap: Any = narrow.locator("main a[href^='/console/gap?']").first
     await narrow.goto(f"{url}{await gap.get_attribute('href')}")
     await save(narrow, folder / "console-gap-small.png", height=1000)
-    await page.goto(f"{url}/console/questions?outcome=refused")
-    await page.locator("main a[href^='/console/question?']").first.click()
-    await page.get_by_role("button", name="Ask again").click()
-    await page.wait_for_url("**said=asked**")
+    await page.goto(f"{url}/console/questions?text=configure+SMS")
+    asked: Any = page.locator("main a[href^='/console/question?']").first
+    address = f"{url}{await asked.get_attribute('href')}"
+    await page.goto(address)
+    async with page.expect_navigation():
+        await page.get_by_role("button", name="Ask again").click()
     again = page.locator("a[href^='/console/again?']").first
 
-    async def is_answered() -> bool:
-        await page.reload()
-        return await again.count() > 0
+    async def is_recorded() -> bool:
+        await page.goto(address)
+        return bool(await again.count())
 
-    await wait_until(is_answered)
+    await wait_until(is_recorded)
     await again.click()
     await save(page, folder / "console-again.png", height=720)
 
@@ -201,19 +209,24 @@ async def show_widget(browser: Browser, url: str, folder: Path) -> None:
     widget: Any = page.locator("refdesk-widget")
     await widget.evaluate("(it, text) => it.ask(text)", QUESTION)
     await page.get_by_text("within 60 seconds").first.wait_for()
-    await page.locator("[data-rating=up]").wait_for()
-    taken = Image.open(io.BytesIO(await widget.screenshot(animations="disabled"))).convert("RGB")
+    await page.get_by_text("Sources").first.wait_for()
+    taken = Image.open(io.BytesIO(await widget.screenshot())).convert("RGB")
     taken.quantize(COLOURS, dither=Image.Dither.NONE).save(folder / "widget.png", optimize=True)
 
 
-async def show_chat(browser: Browser, data: Path, folder: Path) -> None:
-    """Save the terminal of a chat without a model, at 80 columns."""
-    given = "\n".join((*CHAT, "/quit", "")).encode()
-    chat = await asyncio.to_thread(refdesk, data, "chat", given=given, **SMS_DOMAIN)
-    page = await open_page(browser, 760, 600)
+async def show_chat(browser: Browser, data: Path, folder: Path, **model: object) -> None:
+    """Save the terminal of a chat, with the lines that the person types."""
+    given = f"{QUESTION}\n/get_stats\n/quit\n".encode()
+    settings = {name: str(value) for name, value in model.items()} | SMS_DOMAIN
+    chat = await asyncio.to_thread(refdesk, data, "chat", given=given, **settings)
+    greeting, _, rest = chat.stdout.partition("\n")
+    answer, mark, statistics = rest.partition("\n\nThis conversation")
+    whole = f"{greeting}\n> {QUESTION}\n{answer}\n\n> /get_stats{mark[1:]}{statistics}> "
+    shown = re.sub(r"\*\*([^*\n]+)\*\*", r"<b>\1</b>", html.escape(whole))
+    page = await open_page(browser, 720, 300)
     await page.set_content(
         "<style>body{margin:0;padding:1rem;background:#14181e;color:#e6eaf0}"
-        f"pre{{font:14px/1.45 monospace;margin:0}}</style><pre>{html.escape(chat.stdout)}</pre>"
+        f"pre{{font:14px/1.45 monospace;margin:0}}</style><pre>{shown}</pre>"
     )
     await save(page, folder / "chat.png", height=900)
 
@@ -225,22 +238,16 @@ async def show_review(browser: Browser, data: Path, embedder: Embedder, folder: 
     await save(page, folder / "review-report.png", height=1000)
 
 
-SMS_DOMAIN = {"domain_name": DOMAIN, "domain_scope": TOPIC}
+class PlayedModel(ModelServer):
+    """Answers every question of the pictures in the same way."""
 
-
-def play_model(server: ModelServer) -> dict[str, object]:
-    """Have the server answer each question of the pictures; return the settings that ask it."""
-
-    def choose(received: Any) -> Any:
-        said = str(VENDOR.said(received))
-        if "claims_read" in json.dumps(received.body):
+    def choose_response(self, received: Received) -> Response:
+        asked = json.dumps(received.body)
+        if "claims_read" in asked:
             return VENDOR.answer(json.dumps(APPROVAL))
-        if "canonical_question" in json.dumps(received.body):
+        if "context_type" in asked:
             return make_understanding(QUESTION, context_type="new_topic")
-        return make_draft(ANSWER) if said else None
-
-    server.choose_response = choose  # type: ignore[assignment, method-assign] # of this one server
-    return asks_for_essence(server) | {"quality_model": "gpt-4o-mini@openai"}
+        return make_draft(ANSWER)
 
 
 async def make_pictures(folder: Path) -> None:
@@ -250,7 +257,7 @@ async def make_pictures(folder: Path) -> None:
         plain = settings_of(data)
         await run_ingestion(plain, [DOCUMENTS], PlainReport(lambda _line: None))
         embedder = make_embedder(plain)
-        registry = SourceRegistry(plain.refdesk_data, plain.tenant, plain.assistant)
+        registry = open_source_registry(plain)
         for source, schedule in (
             ("https://docs.acme.example/guide/", "0 5 * * *"), ("s3://acme-handbook", "0 * * * *"),
         ):  # fmt: skip
@@ -266,12 +273,13 @@ async def make_pictures(folder: Path) -> None:
         store.prepare()
         store.write(make_records(time.time()))
         store.close()
-        async with chromium() as browser, running_server() as server:
-            settings = settings_of(data, **play_model(server), **SMS_DOMAIN)
+        async with chromium() as browser, running_server(PlayedModel("")) as server:
+            model = asks_for_essence(server) | {"quality_model": "gpt-4o-mini@openai"}
+            settings = settings_of(data, **model, **SMS_DOMAIN)
             async with serve(settings, embedder) as (url, link):
                 await show_console(browser, url, link, folder)
                 await show_widget(browser, url, folder)
-            await show_chat(browser, terminal, folder)
+            await show_chat(browser, terminal, folder, **model)
             await show_review(browser, Path(made) / "review", embedder, folder)
 
 

@@ -57,6 +57,10 @@ def write_json(gaps: Iterable[Gap]) -> bytes:
     return GapList(gaps=[report_gap(gap) for gap in gaps]).model_dump_json(indent=1).encode()
 
 
+_END_CELLS = ";,\t\r\n"
+_BEGIN_FORMULAS = frozenset("=+-@＝＋－＠")
+
+
 def write_csv(gaps: Iterable[Gap]) -> bytes:
     """Return gaps as CSV, without texts that a spreadsheet would run as a formula."""
     text = io.StringIO()
@@ -64,11 +68,16 @@ def write_csv(gaps: Iterable[Gap]) -> bytes:
     writer.writerow(GapReport.model_fields)
     for gap in gaps:
         row = report_gap(gap).model_dump()
-        row["pages"], row["examples"] = "; ".join(row["pages"]), "; ".join(row["examples"])
-        writer.writerow([_make_inert(row[name]) for name in GapReport.model_fields])
+        for name in ("pages", "examples"):
+            row[name] = "; ".join(map(_make_inert, row[name]))
+        cells = (row[name] for name in GapReport.model_fields)
+        writer.writerow([_make_inert(one) if isinstance(one, str) else one for one in cells])
     return text.getvalue().encode()
 
 
-def _make_inert(value: object) -> object:
-    is_formula = isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r")
-    return f"'{value}" if is_formula else value
+def _make_inert(text: str) -> str:
+    """Return a text in which no cell begins with a formula, wherever a program divides it."""
+    for mark in _BEGIN_FORMULAS:
+        for end in _END_CELLS:
+            text = text.replace(f"{end}{mark}", f"{end}'{mark}")
+    return f"'{text}" if text.lstrip()[:1] in _BEGIN_FORMULAS else text

@@ -8,6 +8,7 @@ import pytest
 
 from broker.errors import BrokerUnavailableError, UnsuitableServerError
 from broker.keys import question_keys, shard_for
+from broker.maintenance.snapshot import RedisSnapshot
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from broker.values import Bury, Retry
@@ -243,3 +244,50 @@ async def test_a_cluster_that_is_away_is_reported_by_one_error() -> None:
         with pytest.raises(BrokerUnavailableError, match="does not answer"):
             await attempt
     await broker.close()
+
+
+async def test_a_backup_is_of_one_moment_and_comes_back_on_a_cluster(
+    cluster: Cluster, harness: BrokerHarness
+) -> None:
+    for number in range(20):
+        await harness.submit(question(f"q{number}", conversation=f"c{number}"))
+    client = harness.client
+    await client.set("rd:person:acme/docs:ada", "de", ex=3600)
+    before = {name: await client.dump(name) for name in await list_names(client)}
+    pairs = [(f"rd:rate:{{{number}}}:first", f"rd:rate:{{{number}}}:second") for number in range(9)]
+    stop = asyncio.Event()
+
+    async def write() -> None:
+        """Write pairs one after the other: a copy of one moment never has the second alone."""
+        at = 0
+        while not stop.is_set():
+            at += 1
+            for pair in pairs:
+                for name in pair:
+                    await client.set(name, str(at))
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(write())
+        await wait_until(lambda: client.exists(pairs[-1][1]))
+        copied = [one async for one in RedisSnapshot(client).read()]
+        stop.set()
+
+    saved = {one.name: one.value for one in copied}
+    assert {name: saved[name] for name in before} == before
+    await RedisSnapshot(client).delete_all()
+    assert await RedisSnapshot(client).is_empty()
+    assert await RedisSnapshot(client).write(copied) == len(copied)
+    assert {name: await client.dump(name) for name in await list_names(client)} == saved
+    assert 3500 < await client.ttl("rd:person:acme/docs:ada") <= 3600
+    for pair in pairs:
+        first, second = [int(await client.get(name)) for name in pair]
+        assert first - second in (0, 1)
+    assert len({(await cluster.master_of(name.decode())).port for name in saved}) == 3
+
+
+async def list_names(client: Any) -> list[bytes]:
+    """Return the names of all keys of a cluster."""
+    found: list[bytes] = []
+    for node in await client.nodes():
+        found += [name async for name in node.scan_iter("rd:*")]
+    return found

@@ -78,6 +78,47 @@ async def test_every_route_demands_a_role_or_is_one_of_the_sign_in(route: APIRou
             assert shown.status_code == 401
 
 
+CHANGES = [
+    one for one in list_routes() if "POST" in (one.methods or ()) and "logout" not in one.path
+]
+
+
+@pytest.mark.parametrize("route", CHANGES, ids=lambda route: route.path)
+async def test_no_change_is_open_to_viewers_to_others_or_to_forged_forms(route: APIRoute) -> None:
+    sessions = FakeSessions()
+    app = make_console(None, sessions, parts=list_parts(), roles=ROLES, assistants=(DESK, OTHER))
+    named = {"tenant": DESK[0], "assistant": DESK[1], "id": "x", "person": "x", "place": "x"}
+    statuses, token = dict[str, int](), ""
+    async with browser_of(app) as client:
+        statuses["visitor"] = (await post(client, route.path, named)).status_code
+        for attacker, names, form in (
+            ("viewer", ("group:staff",), {}),
+            ("of another assistant", ("group:hr",), {}),
+            ("owner who is led here", ("group:it", "group:hr"), {"csrf": "0" * 64}),
+            ("owner without a token", ("group:it", "group:hr"), {"csrf": ""}),
+        ):
+            await sign_in(client, sessions, *names, subject=attacker)
+            token = await find_token(client, sessions)
+            sent = {**named, "csrf": token, **form}
+            statuses[attacker] = (await post(client, route.path, sent)).status_code
+        elsewhere = {**named, "csrf": token}
+        answer = await post(client, route.path, elsewhere, origin="https://evil.example")
+        statuses["page of another website"] = answer.status_code
+
+    assert statuses.pop("visitor") == 401
+    assert statuses.pop("of another assistant") in (403, 404)
+    assert set(statuses.values()) == {403}
+
+
+async def find_token(client: httpx.AsyncClient, sessions: FakeSessions) -> str:
+    """Return the token of the forms of a client's session."""
+    cookie = f"{COOKIE}={client.cookies[COOKIE]}".encode()
+    request = Request({"type": "http", "headers": [(b"cookie", cookie)]})
+    user = await Gate(sessions, [DESK]).find_user(request)
+    assert user is not None
+    return user.forgery_token
+
+
 def test_a_route_that_states_no_demand_cannot_be_added() -> None:
     async def show() -> None: ...
 
@@ -124,14 +165,7 @@ class Door:
 
     async def enter(self, *names: str) -> str:
         await sign_in(self.client, self.sessions, *names)
-        gate = Gate(self.sessions, [DESK])
-        request = Request({"type": "http", "headers": [(b"cookie", self._cookie())]})
-        user = await gate.find_user(request)
-        assert user is not None
-        return user.forgery_token
-
-    def _cookie(self) -> bytes:
-        return f"refdesk_console={self.client.cookies['refdesk_console']}".encode()
+        return await find_token(self.client, self.sessions)
 
 
 @pytest.fixture

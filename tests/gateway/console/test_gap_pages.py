@@ -209,14 +209,27 @@ async def test_an_assistant_of_another_tenant_cannot_be_named(
     assert refused.status_code == 404
 
 
+@pytest.mark.parametrize("formula", ["=HYPERLINK(1)", "\t=1", " ＋1", "-1+1", "@SUM(1)"])
 async def test_exported_texts_run_no_formula_in_a_spreadsheet(
+    desk: OwnersDesk, store: RecordStore, formula: str
+) -> None:
+    store.write([replace(REFUSED, question=formula, canonical=formula)])
+
+    [row] = csv.DictReader(io.StringIO((await desk.owner.get("/console/gaps.csv")).text))
+
+    assert row["title"].strip().startswith("'")
+    assert row["examples"].strip().startswith("'")
+
+
+async def test_exported_texts_begin_no_cell_where_semicolons_divide(
     desk: OwnersDesk, store: RecordStore
 ) -> None:
-    store.write([replace(REFUSED, question="=HYPERLINK(1)")])
+    store.write([replace(REFUSED, question="a;=HYPERLINK(1)", canonical="a;=HYPERLINK(1)")])
 
-    rows = list(csv.DictReader(io.StringIO((await desk.owner.get("/console/gaps.csv")).text)))
+    text = (await desk.owner.get("/console/gaps.csv")).text
 
-    assert [row["title"] for row in rows] == ["'=HYPERLINK(1)"]
+    cells = list(csv.reader(io.StringIO(text), delimiter=";"))
+    assert not [cell for row in cells for cell in row if cell.startswith("=")]
 
 
 async def test_hostile_text_stays_text(desk: OwnersDesk, store: RecordStore) -> None:

@@ -101,7 +101,7 @@ class FakeDesk:
         self, tenant: str, assistant: str, selection: CatalogSelection, *, after: str = "",
         limit: int,
     ) -> tuple[Sequence[CatalogEntry], int]:  # fmt: skip
-        return [CatalogEntry("hr/leave", HOSTILE, "leave.md", "en", 3)], 1
+        return [CatalogEntry("hr/leave", HOSTILE, HOSTILE, "en", 3, groups=(HOSTILE,))], 1
 
     async def remove(self, tenant: str, assistant: str, selection: CatalogSelection) -> int:
         self.done.append(("remove", (tenant, assistant), selection.ids))

@@ -1,18 +1,20 @@
 """The official client of the protocol at the desk."""
 
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 import httpx2
+import jwt
 import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
 from envelope.role import Role
-from gateway.api_keys import Scope
+from gateway.api_keys import Scope, make_key
 from gateway.http.access import AllowedHosts
 from memory.errors import MemoryUnavailableError
 from tests.support.http_server import WEBSITE, FakeLibrary, HttpServerFixture, open_http_server
@@ -41,10 +43,12 @@ async def server(harness: WorkerHarness, library: FakeLibrary) -> AsyncIterator[
 
 @asynccontextmanager
 async def connect(
-    server: HttpServerFixture, token: str = "", *, query: str = "", mode: str = "auto"
-) -> AsyncIterator[Client]:
+    server: HttpServerFixture, token: str = "", *, query: str = "", mode: str = "auto",
+    person: str = "",
+) -> AsyncIterator[Client]:  # fmt: skip
     """The official client; without a token, as a person on the server's machine."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
+    headers |= {"X-Person-Token": person} if person else {}
     async with httpx2.AsyncClient(headers=headers, timeout=30) as http_client:
         transport = streamable_http_client(f"{server.url}/mcp{query}", http_client=http_client)
         async with Client(transport, mode=mode) as client:
@@ -160,6 +164,26 @@ async def test_a_document_of_another_group_exists_for_its_group_alone(
     assert refused.content == missing.content
     assert {one["id"] for one in seen["results"]} == {"rules", "secret"}
     assert "9000" in read["text"]
+
+
+async def test_a_token_of_a_person_opens_the_documents_of_their_groups(
+    server: HttpServerFixture,
+) -> None:
+    key, token = make_key("secret", tenant="acme", person_groups=("board",))
+    await server.keys.put(key)
+    found = {}
+
+    for group in ("board", "sales"):
+        claims = {"aud": key.id, "exp": time.time() + 600, "sub": "ada", "groups": [group]}
+        person = jwt.encode(claims, key.person_secret, algorithm="HS256")
+        async with connect(server, token, person=person) as client:
+            results = (await call(client, "search", query="bonus"))["results"]
+            found[group] = "secret" in {one["id"] for one in results}
+    forged = {"X-Person-Token": f"{token}.a.b", "Accept": ACCEPT}
+    refused = await server.client(token, **forged).post("/mcp", json=PING)
+
+    assert refused.status_code == 401
+    assert found == {"board": True, "sales": False}
 
 
 async def test_a_key_reaches_no_document_of_another_tenant_or_assistant(
