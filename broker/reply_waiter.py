@@ -31,8 +31,8 @@ class ReaderHandoff:
     waiting: "Waiting"
 
 
-Waiting = asyncio.Future[Fields | ReaderHandoff | None]
-"""Its result: the reply, or the task's turn to read, or None when its time was over."""
+Waiting = asyncio.Future[Fields | ReaderHandoff]
+"""Its result: the reply, or the task's turn to read."""
 
 
 def latest(mine: Waiting) -> Waiting:
@@ -133,7 +133,7 @@ class ReplyWaiter(JournalReader):
         if name in self._noticed:
             self._pass_reading_on()
         if self._being_read or name in self._noticed:
-            await _wait_until_done(mine, until - time.monotonic())
+            await asyncio.wait({mine}, timeout=until - time.monotonic())
             return
         self._being_read = True
         try:
@@ -238,20 +238,3 @@ class Expectation:
         """Return the final reply, or None after `block_seconds`; call it only once."""
         until = time.monotonic() + block_seconds
         return await self._outcomes.wait_for_notice(self._name, self._mine, until)
-
-
-async def _wait_until_done(mine: Waiting, seconds: float) -> None:
-    """Wait for the future up to `seconds`; then its result is None.
-
-    `asyncio.wait` takes three times as much time of the event loop.
-    """
-    timer = asyncio.get_running_loop().call_later(seconds, _set_none, mine)
-    try:
-        await mine
-    finally:
-        timer.cancel()
-
-
-def _set_none(mine: Waiting) -> None:
-    if not mine.done():
-        mine.set_result(None)

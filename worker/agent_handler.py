@@ -39,8 +39,6 @@ MANAGER = Role.MANAGER.value
 RESERVE_SECONDS = 0.5
 """The part of a question's time that is left for returning the envelope."""
 LEAST_SECONDS = 0.01
-PLAIN_TYPES = frozenset({str, bool, int, float, type(None)})
-"""Values of these types are the same in JSON: no `Writes` have custom serializers (tested)."""
 
 SYSTEM_ATTRIBUTES = frozenset(attribute.name for attribute in CATALOGUE if attribute.is_system)
 """What agents read of the envelope itself: a value of this name in the payload has no effect."""
@@ -212,11 +210,11 @@ class AgentHandler:
         role = self._name
         match outcome:
             case Wrote(writes=writes) if isinstance(writes, self._agent.writes):
-                written = _encode_writes(writes)
+                written = writes.model_dump(mode="json", exclude_unset=True)
                 if not self._may_write.issuperset(written):
                     foreign = ", ".join(sorted(set(written) - self._may_write))
                     raise ContractError(f"{role} wrote attributes of other roles: {foreign}")
-                return written, Hop.that_wrote(role, tuple(written))
+                return written, Hop(role=role, status="wrote", wrote=tuple(written))
             case GaveUp(reason=reason):
                 return {}, Hop(role=role, status="gave_up", reason=brief(reason))
             case RetryAfter(reason=reason):
@@ -247,18 +245,6 @@ class AgentHandler:
 
 def _summarise_calls(payload: Mapping[str, JsonValue], made: Sequence[JournalEvent]) -> Fields:
     return {**add_model_usage(payload, made), **find_exhausted_budget(made)} if made else {}
-
-
-def _encode_writes(writes: BaseModel) -> dict[str, JsonValue]:
-    """Return the attributes that were set, as JSON values; unset attributes are left out."""
-    known, values = writes.model_fields_set, writes.__dict__
-    if len(known) == len(values):
-        written = values.copy()
-    else:
-        written = {name: value for name, value in values.items() if name in known}
-    if len(written) == len(known) and PLAIN_TYPES.issuperset(map(type, written.values())):
-        return written
-    return writes.model_dump(mode="json", include=set(known))
 
 
 def reply_to_manager(

@@ -7,10 +7,9 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Any, get_type_hints
 
 import pytest
-from pydantic import BaseModel, PlainSerializer
 
 from agents.agent import Agent, AgentSettings, MayAsk
 from agents.review.specialist import Toolbox
@@ -122,31 +121,6 @@ def test_every_agent_that_works_on_a_question_may_ask_back() -> None:
     asking = {agent.role for agent in AGENTS if issubclass(agent.writes, MayAsk)}
 
     assert asking == set(ASKERS)
-
-
-def serializers(schema: object) -> list[object]:
-    """Return every custom serialization in the schema of a model, at any depth."""
-    if isinstance(schema, dict):
-        own = [value for key, value in schema.items() if str(key).startswith("serialization")]
-        return own + [one for value in schema.values() for one in serializers(value)]
-    if isinstance(schema, list | tuple):
-        return [one for value in schema for one in serializers(value)]
-    return []
-
-
-@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.role.value)
-def test_plain_values_that_an_agent_writes_are_said_as_is(
-    agent: type[Agent[Any, Any]],
-) -> None:
-    # The worker takes texts and numbers from the model as they stand.
-    assert serializers(agent.writes.__pydantic_core_schema__) == []
-
-
-def test_a_model_that_says_a_plain_value_otherwise_would_be_noticed() -> None:
-    class Writes(BaseModel):
-        response: Annotated[str, PlainSerializer(str.upper)]
-
-    assert serializers(Writes.__pydantic_core_schema__) != []
 
 
 def test_every_attribute_that_names_an_agent_is_really_used_by_it() -> None:

@@ -109,7 +109,7 @@ async def test_a_lease_that_nobody_renews_ends(harness: BrokerHarness) -> None:
     assert not await harness.settle(held, finish())
 
 
-async def test_renewing_reports_what_was_lost_and_does_not_steal_it_back(
+async def test_what_was_lost_is_reported_and_neither_renewed_nor_given_back(
     harness: BrokerHarness,
 ) -> None:
     await harness.submit()
@@ -117,8 +117,10 @@ async def test_renewing_reports_what_was_lost_and_does_not_steal_it_back(
     present = await harness.reclaim(consumer="w2")
 
     lost = await harness.broker.consumer.renew([held, present])
+    await harness.broker.consumer.give_back([held])
 
     assert lost == [LeaseLost("manager", 0, held.entry_id, 1)]
+    assert await harness.take_all() == []
     assert await harness.settle(present, finish())
 
 
@@ -189,17 +191,6 @@ async def test_an_entry_that_is_given_back_is_there_at_once_and_spent_nothing(
     again = await harness.take(consumer="w2")
     assert (again.count, again.frame) == (1, b"frame")
     assert not await harness.settle(held, finish())
-
-
-async def test_giving_back_what_was_lost_does_nothing(harness: BrokerHarness) -> None:
-    await harness.submit()
-    held = await harness.take(consumer="w1")
-    present = await harness.reclaim(consumer="w2")
-
-    await harness.broker.consumer.give_back([held])
-
-    assert await harness.take_all() == []
-    assert await harness.settle(present, finish())
 
 
 async def test_a_consumer_that_leaves_hands_back_what_it_owns(harness: BrokerHarness) -> None:

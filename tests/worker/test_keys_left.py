@@ -4,8 +4,6 @@ import asyncio
 import re
 from dataclasses import dataclass
 
-import pytest
-
 from broker import keys as broker_keys
 from envelope.outcome import GaveUp, RetryAfter
 from envelope.role import Role
@@ -69,9 +67,8 @@ async def nothing_open(harness: WorkerHarness) -> bool:
     return not await harness.client.exists("rd:{0}:deadlines")
 
 
-@pytest.fixture
-async def worked(harness: WorkerHarness) -> WorkerHarness:
-    """A desk that has answered, asked back, failed, waited, forgotten, and is idle now."""
+async def work(harness: WorkerHarness) -> None:
+    """Let a desk answer, ask back, fail, wait and forget, and be idle again."""
     harness.script.next(Role.LANG, RetryAfter(0.01, "away"))
     harness.script.next(Role.ESSENCE, {}, {}, ValueError("broken"))
     nothing = {"needs_clarification": True, "clarification_reason": "insufficient_context"}
@@ -85,38 +82,20 @@ async def worked(harness: WorkerHarness) -> WorkerHarness:
                 tasks.create_task(pushing.ask(Message(text, f"c{number % 3}", f"m{number}")))
         await pushing.ask(Message("/clear_all", "c1", "m9", "clear_all"))
         await wait_until(lambda: nothing_open(harness))
-    return harness
-
-
-async def test_every_key_that_a_desk_leaves_stands_in_a_table_with_its_type(
-    worked: WorkerHarness,
-) -> None:
-    found = await keys_of(worked)
-
-    assert [key for key in found if row_of(key).kind != key.kind] == []
-    assert len({row_of(key).name for key in found}) > 10
 
 
 async def test_every_key_that_a_desk_leaves_ends_unless_it_is_a_stream_or_made_once(
-    worked: WorkerHarness,
+    harness: WorkerHarness,
 ) -> None:
-    found = await keys_of(worked)
+    await work(harness)
 
-    endless = {key.name for key in found if key.lives_ms < 0}
-    assert endless == {key.name for key in found if STAYS.match(row_of(key).dies)}
+    found = [(key, row_of(key)) for key in await keys_of(harness)]
+    streams = [key.name for key, _ in found if ":stream:" in key.name]
+    consumers = [await harness.client.xinfo_consumers(name, broker_keys.GROUP) for name in streams]
 
-
-async def test_what_has_no_end_of_its_own_is_gone_when_nothing_is_open(
-    worked: WorkerHarness,
-) -> None:
-    found = await keys_of(worked)
-
-    assert [key for key in found if row_of(key).dies.startswith(ENDS_WITH_WORK)] == []
-
-
-async def test_workers_that_left_leave_no_consumer_behind(worked: WorkerHarness) -> None:
-    streams = [key.name for key in await keys_of(worked) if ":stream:" in key.name]
-
-    left = [await worked.client.xinfo_consumers(stream, broker_keys.GROUP) for stream in streams]
-
-    assert left == [[]] * len(streams)
+    assert [key for key, row in found if row.kind != key.kind] == [], "each has its type"
+    assert len({row.name for _, row in found}) > 10
+    endless = {key.name for key, _ in found if key.lives_ms < 0}
+    assert endless == {key.name for key, row in found if STAYS.match(row.dies)}
+    assert [key for key, row in found if row.dies.startswith(ENDS_WITH_WORK)] == [], "all is over"
+    assert consumers == [[]] * len(streams), "workers that left leave no consumer"

@@ -91,6 +91,9 @@ async def test_a_message_about_something_else_ends_the_swarm_with_what_is_there(
     assert list_states(second) == {"w0": "completed"}
     journal = await harness.broker.replies.read_journal(harness.desk().question(RUNNING))
     assert list(check_journal(list(journal), SWARM_FLOW)) == []
+    _, looked, _ = harness.script.seen[Role.ESSENCE]
+    asked = [turn["text"] for turn in looked["history"]]
+    assert (looked["text"], asked) == (WAITING.text, [RUNNING.text]), "read after the running one"
 
 
 async def test_a_message_that_asks_to_stop_ends_the_swarm_too(harness: WorkerHarness) -> None:
@@ -102,17 +105,6 @@ async def test_a_message_that_asks_to_stop_ends_the_swarm_too(harness: WorkerHar
     assert first["outcome"] == "answered"
     assert list_states(first) == {"w0": "completed", "w1": "cancelled", "w2": "cancelled"}
     assert second["text"] == "act_acknowledgement/en"
-
-
-async def test_the_model_reads_it_after_the_question_that_runs(harness: WorkerHarness) -> None:
-    worker = Worker("w0")
-    prepare(harness, worker, OTHER)
-
-    await ask_both(harness, worker)
-
-    _, looked, _ = harness.script.seen[Role.ESSENCE]
-    assert looked["text"] == WAITING.text
-    assert [turn["text"] for turn in looked["history"]] == [RUNNING.text]
 
 
 @pytest.mark.parametrize("reads", [SAME, UNJUDGED], ids=["follow-up", "no model"])

@@ -23,24 +23,24 @@ async def test_clearing_forgets_what_it_says(command: str, forget: str) -> None:
     assert (await obey(command)).forget == forget
 
 
-@pytest.mark.parametrize(
-    "spelling", ["de", "DE", "German", "Deutsch", "alemán", "немецкий", "德语", "de-AT", "de_CH"]
-)
-async def test_a_language_is_understood_in_many_spellings(spelling: str) -> None:
-    found = await obey("set_language", spelling)
-
-    assert found.remember_preferences == Preferences(language="de", explicit=True)
-    assert found.response == TEXTS.text("language_set", "de", language_name="Deutsch")
+GERMAN = ("de", "DE", "German", "Deutsch", "alemán", "немецкий", "德语", "de-AT", "de_CH")
+CHINESE = ("zh-Hant", "zh-TW", "zh_HK", "繁體中文", "繁体中文", "Traditional Chinese")
 
 
 @pytest.mark.parametrize(
-    "spelling", ["zh-Hant", "zh-TW", "zh_HK", "繁體中文", "繁体中文", "Traditional Chinese"]
+    ("spelling", "language", "name"),
+    [
+        *((spelling, "de", "Deutsch") for spelling in GERMAN),
+        *((spelling, "zh-Hant", "繁體中文") for spelling in CHINESE),
+    ],
 )
-async def test_traditional_chinese_can_be_chosen(spelling: str) -> None:
+async def test_a_language_is_understood_in_many_spellings(
+    spelling: str, language: str, name: str
+) -> None:
     found = await obey("set_language", spelling)
 
-    assert found.remember_preferences == Preferences(language="zh-Hant", explicit=True)
-    assert found.response == TEXTS.text("language_set", "zh-Hant", language_name="繁體中文")
+    assert found.remember_preferences == Preferences(language=language, explicit=True)
+    assert found.response == TEXTS.text("language_set", language, language_name=name)
 
 
 async def test_a_language_without_fixed_texts_can_be_chosen() -> None:

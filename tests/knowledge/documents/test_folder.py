@@ -178,40 +178,28 @@ def readers(desk: Desk) -> dict[str, tuple[str, ...]]:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["ops/*.json", "ops/2026-03-01.json", "ops/*", "users.json", "channels.json"]
-)
-async def test_a_rule_for_files_of_a_slack_export_holds_for_its_conversations(
-    desk: Desk, pattern: str
+    ("rules", "day", "thread"),
+    [
+        *(
+            ({pattern: ["ops"]}, ("ops",), ("ops",))
+            for pattern in (
+                "ops/*.json", "ops/2026-03-01.json", "ops/*", "users.json", "channels.json",
+            )
+        ),
+        ({"ops/2026-03-02.json": ["ops"]}, (), ("ops",)),
+        ({"*-01.json": ["hr", "ops"], "*-02.json": ["board", "ops"]}, ("hr", "ops"), ("ops",)),
+    ],
+)  # fmt: skip
+async def test_rules_for_files_of_a_slack_export_hold_for_its_days_and_threads(
+    desk: Desk, rules: dict[str, list[str]], day: tuple[str, ...], thread: tuple[str, ...]
 ) -> None:
     write_slack(desk.folder)
-    write_rules(desk.folder, {pattern: ["ops"]})
+    write_rules(desk.folder, rules)
 
     result = await desk.ingest()
 
-    assert readers(desk) == {DAY: ("ops",), THREAD: ("ops",)}
+    assert readers(desk) == {DAY: day, THREAD: thread}
     assert result.warned == ()
-
-
-async def test_a_thread_with_one_restricted_day_is_restricted_and_other_days_are_not(
-    desk: Desk,
-) -> None:
-    write_slack(desk.folder)
-    write_rules(desk.folder, {"ops/2026-03-02.json": ["ops"]})
-
-    await desk.ingest()
-
-    assert readers(desk) == {DAY: (), THREAD: ("ops",)}
-
-
-async def test_a_thread_of_days_for_different_groups_is_for_those_that_may_read_both(
-    desk: Desk,
-) -> None:
-    write_slack(desk.folder)
-    write_rules(desk.folder, {"*-01.json": ["hr", "ops"], "*-02.json": ["board", "ops"]})
-
-    await desk.ingest()
-
-    assert readers(desk) == {DAY: ("hr", "ops"), THREAD: ("ops",)}
 
 
 async def test_a_page_that_no_group_may_read_wholly_is_left_out_and_removed(desk: Desk) -> None:

@@ -80,6 +80,7 @@ async def test_a_name_leads_to_all_passages_that_mention_it(index: Index) -> Non
     await put(index, LICENCE, COSTA)
 
     assert await find(index, "lorenzo costa") == ("costa#0", "licence#0")
+    assert await index.connect() == 0, "edges are written once"
 
 
 @pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
@@ -156,13 +157,6 @@ async def test_a_passage_refers_to_sections_of_its_document_and_has_one_above_it
 
     assert (scope.references, scope.parent) == (("act#1",), "")
     assert (waivers.references, waivers.parent) == (("act#0",), "act#1")
-
-
-@pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-async def test_edges_are_written_once(index: Index) -> None:
-    await put(index, LICENCE, COSTA)
-
-    assert await index.connect() == 0
 
 
 @pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")

@@ -1,17 +1,21 @@
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from knowledge.answerability import Assessment, assess
+from knowledge.document import Document
 from knowledge.embedding import DEFAULT
 from knowledge.index.calibration import Calibration, choose_language
 from knowledge.index.embedded import open_embedded
+from knowledge.index.port import Index
 from knowledge.index.qdrant import Identity
 from knowledge.port import CALIBRATION, Findings, SearchRequest
 from knowledge.search.searcher import LevelSearcher
 from tests.knowledge.calibration.test_learning import ScaledEmbedder
-from tests.knowledge.searching.conftest import DIMENSIONS, WordEmbedder, document
+from tests.knowledge.searching.conftest import WordEmbedder, document
 
 LIBRARY = (
     document("priority", "Urgent messages overtake others in the queue."),
@@ -20,18 +24,30 @@ LIBRARY = (
 QUESTIONS = ("Which messages overtake others?", "Recipe for lasagne with spinach")
 
 
-async def search_with(folder: Path, lift: float, question: str) -> tuple[Findings, Assessment]:
-    """Return the findings, and the assessment if the cosines were taken for the shipped model's."""
-    embedder = ScaledEmbedder(lift)
-    index = await open_embedded(folder, Identity("tenant", "desk", embedder.name, DIMENSIONS + 1))
+LINE = Calibration(slope=10.0, offset=-9.0, separation=1.0, chunks=2)
+
+
+@asynccontextmanager
+async def fill(
+    folder: Path, embedder: WordEmbedder, *documents: Document
+) -> AsyncIterator[tuple[Index, LevelSearcher]]:
+    """Open an index of these documents, and a searcher of it, while inside."""
+    dimensions = len((await embedder.embed([""]))[0])
+    index = await open_embedded(folder, Identity("t", "desk", embedder.name, dimensions))
     try:
-        for made in LIBRARY:
+        for made in documents:
             texts = [chunk.text for chunk in made.chunks]
-            await index.put(made, await embedder.embed(texts), "root")
-        findings = await LevelSearcher(index, embedder).search(SearchRequest(question=question))
-        return findings, assess(findings.features)
+            await index.put(made, await embedder.embed_documents(texts), "root")
+        yield index, LevelSearcher(index, embedder)
     finally:
         await index.close()
+
+
+async def search_with(folder: Path, lift: float, question: str) -> tuple[Findings, Assessment]:
+    """Return the findings, and the assessment if the cosines were taken for the shipped model's."""
+    async with fill(folder, ScaledEmbedder(lift), *LIBRARY) as (_, searcher):
+        findings = await searcher.search(SearchRequest(question=question))
+        return findings, assess(findings.features)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -67,15 +83,10 @@ async def test_a_search_by_words_asks_no_embedding_model_and_is_not_calibrated(
     tmp_path: Path,
 ) -> None:
     embedder = WordEmbedder()
-    index = await open_embedded(tmp_path, Identity("tenant", "desk", DEFAULT, DIMENSIONS))
     embedder.name = DEFAULT
-    try:
-        for made in LIBRARY:
-            await index.put(made, [[0.1] * DIMENSIONS for _ in made.chunks], "root")
-        request = SearchRequest(question=QUESTIONS[0], by_words=True)
-        findings = await LevelSearcher(index, embedder).search(request)
-    finally:
-        await index.close()
+    async with fill(tmp_path, embedder, *LIBRARY) as (_, searcher):
+        embedder.asked.clear()
+        findings = await searcher.search(SearchRequest(question=QUESTIONS[0], by_words=True))
 
     assert embedder.asked == []
     assert findings.coverage >= 0.5
@@ -83,23 +94,14 @@ async def test_a_search_by_words_asks_no_embedding_model_and_is_not_calibrated(
 
 
 async def test_a_calibration_lets_cosines_decide_again(tmp_path: Path) -> None:
-    embedder = ScaledEmbedder(0.9)
-    index = await open_embedded(tmp_path, Identity("t", "desk", embedder.name, DIMENSIONS + 1))
-    try:
-        for made in LIBRARY:
-            texts = [chunk.text for chunk in made.chunks]
-            await index.put(made, await embedder.embed_documents(texts), "root")
-        searcher = LevelSearcher(index, embedder)
+    async with fill(tmp_path, ScaledEmbedder(0.9), *LIBRARY) as (index, searcher):
         before = await searcher.search(SearchRequest(question=QUESTIONS[0]))
-        line = Calibration(slope=10.0, offset=-9.0, separation=1.0, chunks=2)
-        await index.put_calibrations({"en": line})
+        await index.put_calibrations({"en": LINE})
         after = await searcher.search(SearchRequest(question=QUESTIONS[0]))
-    finally:
-        await index.close()
 
     assert before.fallbacks == (CALIBRATION,)
     assert after.fallbacks == ()
-    assert after.coverage == pytest.approx(assess(line.rescale(after.features)).coverage)
+    assert after.coverage == pytest.approx(assess(LINE.rescale(after.features)).coverage)
     assert after.coverage != pytest.approx(before.coverage)
 
 
@@ -107,21 +109,13 @@ async def test_a_calibration_lets_cosines_decide_again(tmp_path: Path) -> None:
 async def test_a_question_that_vectors_compare_across_languages_is_left_undecided(
     tmp_path: Path, compared: tuple[str, ...], uncompared: tuple[str, ...]
 ) -> None:
-    embedder = ScaledEmbedder(0.9)
-    index = await open_embedded(tmp_path, Identity("t", "desk", embedder.name, DIMENSIONS + 1))
-    line = Calibration(slope=10.0, offset=-9.0, separation=1.0, chunks=2, compared=compared)
-    try:
-        for made in LIBRARY:
-            texts = [chunk.text for chunk in made.chunks]
-            await index.put(made, await embedder.embed_documents(texts), "root")
-        await index.put_calibrations({"en": line})
-        asked = SearchRequest(question="화성행 표는 얼마인가요?", language="ko")
-        found = await LevelSearcher(index, embedder).search(asked)
-        translated = await LevelSearcher(index, embedder).search(
-            replace(asked, text="화성행 표는 얼마인가요?", text_eng="How much is a ticket to Mars?")
+    asked = SearchRequest(question="화성행 표는 얼마인가요?", language="ko")
+    async with fill(tmp_path, ScaledEmbedder(0.9), *LIBRARY) as (index, searcher):
+        await index.put_calibrations({"en": replace(LINE, compared=compared)})
+        found = await searcher.search(asked)
+        translated = await searcher.search(
+            replace(asked, text=asked.question, text_eng="How much is a ticket to Mars?")
         )
-    finally:
-        await index.close()
 
     assert found.uncompared == uncompared
     assert found.are_calibrated == bool(uncompared)
@@ -132,21 +126,12 @@ async def test_a_question_that_vectors_compare_across_languages_is_left_undecide
 async def test_words_of_few_documents_do_not_rule_out_those_that_vectors_compared(
     tmp_path: Path,
 ) -> None:
-    embedder = ScaledEmbedder(0.9)
-    index = await open_embedded(tmp_path, Identity("t", "desk", embedder.name, DIMENSIONS + 1))
-    line = Calibration(slope=10.0, offset=-9.0, separation=1.0, chunks=2, compared=("de", "en"))
     own = document("regeln", "Eine Regel gilt sofort, sobald sie gespeichert ist.", language="de")
-    try:
-        for made in (*LIBRARY, own):
-            texts = [chunk.text for chunk in made.chunks]
-            await index.put(made, await embedder.embed_documents(texts), "root")
-        searcher = LevelSearcher(index, embedder)
-        asked = SearchRequest(question="Gilt die Grenze je Konto sofort?", language="de")
+    asked = SearchRequest(question="Gilt die Grenze je Konto sofort?", language="de")
+    async with fill(tmp_path, ScaledEmbedder(0.9), *LIBRARY, own) as (index, searcher):
         before = await searcher.search(asked)
-        await index.put_calibrations({"en": line})
+        await index.put_calibrations({"en": replace(LINE, compared=("de", "en"))})
         after = await searcher.search(asked)
-    finally:
-        await index.close()
 
     assert before.uncompared == ("en",)
     assert (after.uncompared, after.coverage, after.quality) == ((), 0.5, "good")
@@ -156,35 +141,28 @@ async def test_words_of_few_documents_do_not_rule_out_those_that_vectors_compare
 async def test_terms_of_a_question_that_many_chunks_hold_are_common(
     tmp_path: Path, copies: int, common: tuple[str, ...]
 ) -> None:
-    embedder = WordEmbedder()
-    index = await open_embedded(tmp_path, Identity("t", "desk", embedder.name, DIMENSIONS))
-    texts = [f"Die Regel {number} gilt." for number in range(copies)]
-    texts[0] = "Die Kasse ist offen."
-    try:
-        made = document("haus", *texts, language="de")
-        await index.put(made, await embedder.embed_documents(texts), "root")
-        asked = SearchRequest(question="Hat die Kasse offen?", language="de")
-        found = await LevelSearcher(index, embedder).search(asked)
-    finally:
-        await index.close()
+    texts = ["Die Kasse ist offen.", *(f"Die Regel {number} gilt." for number in range(1, copies))]
+    made = document("haus", *texts, language="de")
+    async with fill(tmp_path, WordEmbedder(), made) as (_, searcher):
+        found = await searcher.search(SearchRequest(question="Hat die Kasse offen?", language="de"))
 
     assert found.common == common
 
 
-LINE = Calibration(slope=2.0, offset=-1.0, separation=0.95, chunks=50)
+FLAT = Calibration(slope=2.0, offset=-1.0, separation=0.95, chunks=50)
 
 
 def test_cosines_are_rescaled_and_everything_else_stays() -> None:
     features = {"dense1": 0.8, "alone10": 0.7, "bm": 0.8, "gap": 0.1}
 
-    scaled = LINE.rescale(features)
+    scaled = FLAT.rescale(features)
 
     assert scaled == pytest.approx({"dense1": 0.6, "alone10": 0.4, "bm": 0.8, "gap": 0.1})
     assert features["dense1"] == 0.8
 
 
 def test_a_model_that_confuses_foreign_and_own_questions_is_not_used() -> None:
-    assert LINE.is_usable
+    assert FLAT.is_usable
     assert not Calibration(slope=2.0, offset=-1.0, separation=0.89, chunks=50).is_usable
     assert not Calibration(slope=-0.1, offset=0.5, separation=0.95, chunks=50).is_usable
 

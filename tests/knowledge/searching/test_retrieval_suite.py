@@ -28,8 +28,10 @@ async def test_pages_and_queries_give_figures_per_level_language_and_kind(tmp_pa
     write(tmp_path / "queries.jsonl", QUERIES)
 
     figures = await evaluate(tmp_path, embedder=WordEmbedder())
+    again = await evaluate(tmp_path, embedder=WordEmbedder())
 
     json.dumps(figures)
+    assert all(again[name] == figures[name] for name in ("fused", "levels", "languages", "kinds"))
     assert (figures["documents"], figures["questions"]) == (2, 2)
     assert figures["fused"] == {
         "questions": 2,
@@ -65,16 +67,6 @@ async def test_a_reranker_is_measured_beside_the_search_and_its_failures_are_cou
     assert isinstance(figures["fused"], dict)
     assert figures["reranked"]["mrr"] == figures["fused"]["mrr"]
     assert figures["reranked"]["failed"] == len(reranker.asked) > 0
-
-
-async def test_the_same_folder_gives_the_same_figures(tmp_path: Path) -> None:
-    write(tmp_path / "pages.jsonl", PAGES)
-    write(tmp_path / "queries.jsonl", QUERIES)
-
-    first = await evaluate(tmp_path, embedder=WordEmbedder())
-    second = await evaluate(tmp_path, embedder=WordEmbedder())
-
-    assert all(first[name] == second[name] for name in ("fused", "levels", "languages", "kinds"))
 
 
 async def test_tasks_are_asked_in_their_conversation(tmp_path: Path) -> None:
