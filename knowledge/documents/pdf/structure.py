@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from knowledge.documents.page import Block, BlockKind
+from knowledge.documents.page import Block, BlockKind, make_code
 from knowledge.documents.pdf.page_layout import LaidOutPage, remove_leaders
 from knowledge.documents.pdf.page_text import DrawnRule, Segment
 from knowledge.documents.pdf.text_lines import (
@@ -250,7 +250,7 @@ def _write_paragraph(paragraph: _ParagraphLines) -> Block:
     place = f"page={paragraph.lines[0].page}"
     first = paragraph.lines[0]
     if first.is_code:
-        return Block(BlockKind.CODE, _write_code(paragraph.lines), anchor=place)
+        return make_code(_write_code(paragraph.lines), anchor=place)
     text = remove_leaders(join_lines(paragraph.lines))
     if _BULLET.match(text):
         return Block(BlockKind.ITEM, _BULLET.sub("- ", text, count=1), anchor=place)
@@ -268,9 +268,7 @@ def _write_code(lines: Sequence[Line]) -> str:
             column = round((segment.left - left) / width)
             text = f"{text.ljust(column)}{segment.text}"
         written.append(text)
-    body = "\n".join(written)
-    fence = "````" if "```" in body else "```"
-    return f"{fence}\n{body}\n{fence}"
+    return "\n".join(written)
 
 
 _LARGEST_GAP = 4.0
