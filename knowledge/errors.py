@@ -5,6 +5,7 @@ KnowledgeError                  the root
 |   `-- IndexOwned              another process owns the embedded index: use a Qdrant server
 |-- IndexMismatch               the index was written with another embedding model or format
 |-- MoveRefused                 documents cannot be moved like this; the index is unchanged
+|-- SourceError                 a source cannot be named like this, or their list is damaged
 |-- ConnectorError              a source of documents cannot be opened: its documents stay
 |-- EmbeddingFailed             texts could not be embedded: search by keywords
 `-- RerankingFailed             passages could not be scored: their order stays
@@ -46,6 +47,10 @@ class MoveRefused(KnowledgeError):  # noqa: N818 - as above
 
 class RerankingFailed(KnowledgeError):  # noqa: N818 - as above
     """A reranker gave no scores, or not in time."""
+
+
+class SourceError(KnowledgeError):
+    """A source cannot be named like this, or the list of sources is damaged."""
 
 
 class ConnectorError(KnowledgeError):

@@ -29,7 +29,6 @@ from deploy.assembly.knowledge import (
     make_embedder,
 )
 from deploy.assembly.languages import language_of, make_detector
-from deploy.assembly.source_registry import FetchedSource, SourceSpec, spec_of
 from deploy.errors import CommandError
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
@@ -46,6 +45,7 @@ from knowledge.ingestion_report import (
     PlainReport,
     Report,
 )
+from knowledge.source_registry import FetchedSource, SourceSpec, spec_of
 from llm.port import ModelCall, record_calls
 from llm.quotas import Limiter, PatientLimiter
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.indexed_documents import (
     AFTER,
     CHECK,
@@ -32,7 +33,6 @@ from deploy.assembly.knowledge import (
     open_replacement,
 )
 from deploy.assembly.runtime import connect_runtime, ready_to_take_over
-from deploy.assembly.source_registry import SourceRegistry
 from deploy.errors import CommandError
 from knowledge.embedding_forms import VectorIdentity
 from knowledge.errors import IndexOwned
@@ -41,8 +41,8 @@ from knowledge.index.listing import ListedDocument
 if TYPE_CHECKING:
     from broker.values import Fields
     from config.settings import Settings
-    from deploy.assembly.source_registry import FetchedSource, SourceSpec
     from knowledge.ingestion_report import IngestionResult, Report
+    from knowledge.source_registry import FetchedSource, SourceSpec
 
 _MOST_NAMED = 3
 _LISTED = TypeAdapter(list[ListedDocument])
@@ -87,7 +87,7 @@ async def _ingest_replacement(
 ) -> "IngestionResult":
     """Ingest all sources into the replacing index; let it answer if nothing is missing from it."""
     roots = {source.spec.root for source in given}
-    further = [one for one in SourceRegistry(settings).list_specs() if one.root not in roots]
+    further = [one for one in open_source_registry(settings).list_specs() if one.root not in roots]
     sources = [*given, *await fetch(settings, further, report)]
     before = await _list_serving(settings)
     try:

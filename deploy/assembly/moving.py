@@ -8,11 +8,11 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from config.settings import Settings
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.indexed_documents import FOLDER, FROM, REFUSED, TO
 from deploy.assembly.knowledge import Knowledge
 from deploy.assembly.languages import language_of, make_detector
 from deploy.assembly.source_opening import open_local
-from deploy.assembly.source_registry import GIT, SourceRegistry, SourceSpec
 from knowledge.errors import MoveRefused
 from knowledge.index.listing import ListedDocument, find_file, is_below
 from knowledge.index.overlap import SurveySource, survey_part
@@ -21,6 +21,7 @@ from knowledge.ingestion_report import IngestionResult, PlainReport
 from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
 from knowledge.moves import DocumentMove, MovedSource, plan_moves
+from knowledge.source_registry import GIT, SourceRegistry, SourceSpec
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -74,7 +75,7 @@ async def _ingest_moved(
     by_root: dict[str, list[DocumentMove]] = {}
     for move in moves:
         by_root.setdefault(move.root, []).append(move)
-    registry = SourceRegistry(settings)
+    registry = open_source_registry(settings)
     specs = {root: _find_spec(registry, root, some) for root, some in by_root.items()}
     with ExitStack() as stack:
         result = await ingest(

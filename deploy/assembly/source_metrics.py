@@ -17,14 +17,14 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from config.settings import Settings
-from deploy.assembly.source_registry import SourceRegistry
+from deploy.assembly.data_folder import open_source_registry
 
 
 class SourceMetrics(Collector):
     """Reads the list of sources at each scrape."""
 
     def __init__(self, settings: Settings) -> None:
-        self._registry = SourceRegistry(settings)
+        self._registry = open_source_registry(settings)
 
     def describe(self) -> list[GaugeMetricFamily]:
         """Return the gauges without reading."""

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from config.settings import Settings
 from deploy.assembly.data_folder import protect_data_folder
-from deploy.assembly.source_registry import FetchedSource, SourceSpec, locate_copy
 from knowledge.connectors.confluence import Confluence
 from knowledge.connectors.connector import (
     Connector,
@@ -36,6 +35,7 @@ from knowledge.index.overlap import SurveySource, survey_part
 from knowledge.ingestion_report import Report
 from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
+from knowledge.source_registry import FetchedSource, SourceSpec, locate_copy
 
 
 def open_local(settings: Settings, spec: SourceSpec, stack: ExitStack) -> Path | SurveySource:

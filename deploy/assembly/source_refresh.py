@@ -11,13 +11,14 @@ import structlog
 
 from broker.errors import BrokerError
 from config.settings import Settings
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.ingestion import fetch, ingest_by_owner
 from deploy.assembly.runtime import Runtime
-from deploy.assembly.source_registry import RegisteredSource, SourceRegistry, SourceSpec
 from deploy.assembly.webhooks import announce_failed_source
 from deploy.errors import CommandError
-from knowledge.errors import KnowledgeError
+from knowledge.errors import KnowledgeError, SourceError
 from knowledge.ingestion_report import IngestionResult, PlainReport
+from knowledge.source_registry import RegisteredSource, SourceSpec
 from memory.errors import MemoryUnavailableError
 from memory.presence import RedisDuty
 
@@ -26,7 +27,7 @@ log = structlog.get_logger("ingestion")
 
 async def refresh_source(runtime: Runtime, settings: Settings, source: RegisteredSource) -> None:
     """Read a source again, and record the result."""
-    registry, spec = SourceRegistry(settings), source.spec
+    registry, spec = open_source_registry(settings), source.spec
     quiet = PlainReport(lambda _line: None)
     try:
         fetched = await fetch(settings, [spec], quiet)
@@ -70,7 +71,7 @@ async def refresh(runtime: Runtime, every_seconds: float | None) -> AsyncIterato
     """
     client = runtime.endpoint.client()
     try:
-        listed = SourceRegistry(runtime.settings).read()
+        listed = open_source_registry(runtime.settings).read()
         duty = RedisDuty(client, "ingestion", f"refresh-{listed.id}", uuid4().hex)
         async with asyncio.TaskGroup() as tasks:
             task = tasks.create_task(_refresh_repeatedly(runtime, duty, every_seconds))
@@ -92,7 +93,7 @@ async def _refresh_repeatedly(
                     renewing.cancel()
         except* MemoryUnavailableError as group:
             log.warning("refresh_lease_unavailable", error=str(group.exceptions[0]))
-        except* CommandError as group:
+        except* SourceError as group:
             log.warning("source_list_unreadable", error=str(group.exceptions[0]))
         await asyncio.sleep(min(every_seconds or CHECK_SECONDS, CHECK_SECONDS))
 
@@ -105,7 +106,7 @@ async def _renew(duty: RedisDuty) -> None:
 
 async def refresh_due_sources(runtime: Runtime, every_seconds: float | None) -> None:
     """Ingest the sources that are due, one after the other; log and record the failures."""
-    listed = SourceRegistry(runtime.settings).read()
+    listed = open_source_registry(runtime.settings).read()
     for source in sorted(listed.sources, key=lambda one: one.read_at):
         settings = _find_settings(runtime.settings, source)
         due = source.next_at(every_seconds) if source.read_at or not source.schedule else 0.0

@@ -17,13 +17,13 @@ from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.ingestion import SOURCES, ask_owner
 from deploy.assembly.knowledge import Knowledge, make_embedder, make_searcher, open_index
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime, run_workers
-from deploy.assembly.source_registry import FetchedSource, parse_source
 from deploy.cli.printing import list_operator_notes
 from gateway.port import CatalogSelection
 from knowledge.embedding import Embedder
 from knowledge.errors import IndexMismatch, IndexUnavailable
 from knowledge.index.embedded import EdgeEngine
 from knowledge.index.points import layout
+from knowledge.source_registry import FetchedSource, parse_source
 from tests.knowledge.searching.test_index_contract import write_earlier_manifest
 from tests.support.app_harness import settings_of
 from tests.support.embedders import UniformEmbedder, Vectors

@@ -12,7 +12,6 @@ from deploy.assembly.ingestion import PaidEmbedder
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import calibrate, choose_forms, make_embedder, open_knowledge
 from deploy.assembly.models import VendorEmbedding, make_registry
-from deploy.assembly.source_registry import parse_source
 from deploy.cli.commands.ingest import result_fields, result_lines
 from knowledge.calibration.learning import LEAST_CHUNKS
 from knowledge.errors import EmbeddingFailed
@@ -20,6 +19,7 @@ from knowledge.index.calibration import Calibration
 from knowledge.index.embedded import open_embedded
 from knowledge.index.qdrant import Identity
 from knowledge.ingestion_report import PlainReport
+from knowledge.source_registry import parse_source
 from tests.knowledge.searching.conftest import WordEmbedder, document
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.app_harness import settings_of

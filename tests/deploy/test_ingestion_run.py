@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from config.settings import Settings
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.indexed_documents import (
     CHECK,
     DOCUMENTS,
@@ -34,7 +35,6 @@ from deploy.assembly.knowledge import (
     open_replacement,
 )
 from deploy.assembly.runtime import desk, run_desk
-from deploy.assembly.source_registry import SourceRegistry, parse_source
 from deploy.errors import CommandError
 from gateway.desk import Message
 from knowledge.embedding import DEFAULT
@@ -44,6 +44,7 @@ from knowledge.index.embedded import open_embedded
 from knowledge.index.qdrant import Identity
 from knowledge.ingestion_report import IngestionResult, PlainReport
 from knowledge.port import SearchRequest
+from knowledge.source_registry import parse_source
 from tests.knowledge.searching.conftest import WordEmbedder, document, put
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.app_harness import command, environment, refdesk, settings_of
@@ -77,7 +78,7 @@ async def ingest(settings: Settings, *folders: Path) -> IngestionResult:
     """Ingest folders as the command does."""
     specs = [parse_source(str(folder)) for folder in folders]
     result = await run_ingestion(settings, specs, PlainReport(lambda _line: None))
-    SourceRegistry(settings).record(specs, result)
+    open_source_registry(settings).record(specs, result)
     return result
 
 
@@ -172,7 +173,7 @@ async def test_a_source_that_is_not_registered_is_asked_for(
 ) -> None:
     fax, leave = write_pages(tmp_path / "fax", FAX), write_pages(tmp_path / "leave", LEAVE)
     await ingest(first, fax, leave)
-    SourceRegistry(first).forget(str(fax))
+    open_source_registry(first).forget(str(fax))
 
     result = await ingest(second, leave)
 

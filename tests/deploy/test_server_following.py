@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from config.settings import Settings
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.ingestion_run import find_replacement_notes, run_ingestion
 from deploy.assembly.knowledge import (
     Knowledge,
@@ -18,13 +19,13 @@ from deploy.assembly.knowledge import (
     open_knowledge,
     open_replacement,
 )
-from deploy.assembly.source_registry import SourceRegistry, parse_source
 from gateway.connections.server import listening, serving
 from knowledge.embedding import MULTILINGUAL
 from knowledge.embedding_forms import VectorIdentity
 from knowledge.index.server.server_following import CHECK_SECONDS, ServerFollower
 from knowledge.ingestion_report import IngestionResult, PlainReport
 from knowledge.port import SearchRequest
+from knowledge.source_registry import parse_source
 from tests.support.app_harness import settings_of
 from tests.support.qdrant_front import QdrantFront
 from tests.support.restricted_documents import write_pages
@@ -69,7 +70,7 @@ async def ingest(settings: Settings, folder: Path) -> IngestionResult:
     """Ingest a folder as the command does."""
     specs = [parse_source(str(folder))]
     result = await run_ingestion(settings, specs, PlainReport(lambda _line: None))
-    SourceRegistry(settings).record(specs, result)
+    open_source_registry(settings).record(specs, result)
     return result
 
 

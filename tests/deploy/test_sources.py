@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from config.settings import Settings
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.runtime import Runtime, run_desk
 from deploy.assembly.source_refresh import refresh
-from deploy.assembly.source_registry import (
+from knowledge.ingestion_report import IngestionResult, PlainReport
+from knowledge.source_registry import (
     RegisteredSource,
-    SourceRegistry,
     SourceSpec,
     parse_source,
 )
-from knowledge.ingestion_report import IngestionResult, PlainReport
 from tests.deploy.test_document_catalog import open_client, open_other_process, owner
 from tests.support.app_harness import settings_of
 from tests.support.waiting import wait_until
@@ -41,7 +41,7 @@ def write_page(folder: Path, name: str, text: str) -> SourceSpec:
 async def ingest(settings: Settings, spec: SourceSpec) -> None:
     """Ingest a source as the command does."""
     result = await run_ingestion(settings, [spec], PlainReport(lambda _line: None))
-    SourceRegistry(settings).record([spec], result)
+    open_source_registry(settings).record([spec], result)
 
 
 async def list_titles(runtime: Runtime) -> list[str]:
@@ -50,7 +50,7 @@ async def list_titles(runtime: Runtime) -> list[str]:
 
 
 def find_source(settings: Settings, spec: SourceSpec) -> RegisteredSource | None:
-    sources = SourceRegistry(settings).read().sources
+    sources = open_source_registry(settings).read().sources
     return next((one for one in sources if one.spec == spec), None)
 
 
@@ -105,13 +105,13 @@ def test_a_removed_source_is_forgotten_and_those_of_others_stay(tmp_path: Path) 
     first, second = (settings_of(tmp_path, tenant=name) for name in ("first", "second"))
     spec = SourceSpec(place="/documents")
     for one in (first, second, first):
-        SourceRegistry(one).record([spec], IngestionResult())
-    identity = SourceRegistry(first).read().id
+        open_source_registry(one).record([spec], IngestionResult())
+    identity = open_source_registry(first).read().id
 
-    assert SourceRegistry(first).forget("/documents")
-    assert not SourceRegistry(first).forget("/documents")
+    assert open_source_registry(first).forget("/documents")
+    assert not open_source_registry(first).forget("/documents")
 
-    left = SourceRegistry(second).read()
+    left = open_source_registry(second).read()
     assert [one.tenant for one in left.sources] == ["second"]
     assert left.id == identity
 
@@ -196,7 +196,7 @@ async def test_a_website_in_this_network_is_read_only_if_its_host_is_named(owner
             refused = await client.post(SOURCES, json={"source": f"{site.url}/"})
         assert (refused.status_code, site.requests) == (400, [])
         assert "public address" in refused.text
-        assert SourceRegistry(owner.settings).list_own() == []
+        assert open_source_registry(owner.settings).list_own() == []
         async with open_other_process(let(owner, site.url)) as client:
             added = await client.post(SOURCES, json={"source": f"{site.url}/"})
             await client.post(f"{SOURCES}/{added.json()['id']}/sync")

@@ -7,8 +7,8 @@ from fakeredis import FakeServer
 from broker.embedded_redis import Endpoint
 from deploy.assembly.runtime import connect_runtime
 from deploy.assembly.source_refresh import refresh_source
-from deploy.assembly.source_registry import RegisteredSource, SourceSpec
 from deploy.assembly.webhooks import announce_gaps
+from knowledge.source_registry import RegisteredSource, SourceSpec
 from memory.webhook_queue import RedisWebhookQueue
 from records.store import connect_store
 from tests.records.test_gaps import ask, make_finder

@@ -5,7 +5,7 @@ import asyncio
 import shlex
 import sys
 
-from benchmarks.speed.endurance import bounded, overload, restarts
+from benchmarks.speed.endurance import overload, restarts
 from benchmarks.speed.endurance.results import RunResult
 
 
@@ -20,11 +20,6 @@ def main(words: list[str]) -> int:
     over.add_argument(
         "--slower", type=float, default=1.0, help="the factor by which handlers are slower"
     )
-    many = runs.add_parser(
-        "bounded", help="the memory of Redis over many questions, with workers that start and stop"
-    )
-    many.add_argument("--questions", type=int, default=1_000_000)
-    many.add_argument("--restarts", type=int, default=1_000)
     roll = runs.add_parser("rolling", help="a rolling restart of all workers at half load")
     roll.add_argument("--seconds", type=float, default=20.0)
     roll.add_argument("--rounds", type=int, default=3)
@@ -54,8 +49,6 @@ async def _run(wanted: argparse.Namespace) -> RunResult:
     match wanted.run:
         case "overload":
             return await overload.run(_overload(wanted))
-        case "bounded":
-            return await bounded.run(bounded.Bounded(wanted.questions, wanted.restarts))
         case "poison":
             return await restarts.run_poison(
                 restarts.Poison(wanted.seconds, wanted.every, seed=wanted.seed)

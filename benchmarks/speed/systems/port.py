@@ -100,28 +100,6 @@ SYSTEMS = (
         ),
     ),
     System(
-        "taskiq-redis", "taskiq_system", ("taskiq-redis", "taskiq"),
-        "`RedisStreamBroker`, its receiver run in the process with 256 tasks at once; no results.",
-        _says("yes", "no", "no", "while it runs", "no", "no: entries stay"),
-    ),
-    System(
-        "taskiq-streams", "taskiq_system:harness_of_streams", ("taskiq-redis-streams", "taskiq"),
-        "`RedisStreamsBroker` with 256 pending at most; else as taskiq-redis.",
-        _says("yes", "no", "no", "while it runs", "no", "no: entries stay"),
-    ),
-    System(
-        "streaq", "streaq_system", ("streaq",),
-        "One worker with a concurrency of 256; a task enqueues the next from within; results not "
-        "kept (`ttl=0`), tasks silent.",
-        _says("yes", "no", "no", "when taken, while it runs", "yes", "yes"),
-    ),
-    System(
-        "pydocket", "pydocket_system", ("pydocket",),
-        "One worker with a concurrency of 256; a task adds the next from within; what ended is "
-        "not kept (`execution_ttl=0`).",
-        _says("yes", "no", "no", "while it runs", "no", "yes"),
-    ),
-    System(
         "langgraph", "langgraph_system", ("langgraph", "langgraph-checkpoint-sqlite"),
         "A graph of a manager node and eight role nodes, `AsyncSqliteSaver`, the default "
         "durability (`async`); the caller runs the graph: there is no queue and no Redis.",

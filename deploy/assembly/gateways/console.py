@@ -16,20 +16,12 @@ from pydantic import SecretStr
 from broker.values import DeadLetter
 from config.env_file import find_env_file, read_names
 from config.settings import Settings
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.dead_letters import retry_letter
 from deploy.assembly.gateways.document_catalog import OwnedCatalog, Uploads
 from deploy.assembly.recording import finding_gaps
 from deploy.assembly.runtime import Runtime, desks
 from deploy.assembly.source_refresh import refresh_source
-from deploy.assembly.source_registry import (
-    RegisteredSource,
-    SourceRegistry,
-    SourceSpec,
-    admit_over_http,
-    check_schedule,
-    check_website,
-    parse_source,
-)
 from deploy.errors import CommandError
 from deploy.logging_setup import secrets_of
 from envelope.question import CONSOLE
@@ -48,6 +40,15 @@ from gateway.console.verified_pages import VerifiedPages, find_in_answers
 from gateway.signing_keys import check_address
 from gateway.sources import NewSource, SourceState
 from knowledge.documents.formats import SUFFIXES
+from knowledge.errors import SourceError
+from knowledge.source_registry import (
+    RegisteredSource,
+    SourceSpec,
+    admit_over_http,
+    check_schedule,
+    check_website,
+    parse_source,
+)
 from memory.console_state import RedisConsoleSessions, RedisVerifiedAnswers
 from memory.errors import MemoryStoreError
 from records.store import RecordsUnavailableError
@@ -96,13 +97,13 @@ class ConsoleOperations:
                 schedule=one.schedule,
                 next_at=one.next_at(),
             )
-            for one in SourceRegistry(self._settings[assistant]).read().sources
+            for one in open_source_registry(self._settings[assistant]).read().sources
             if (one.tenant, one.assistant) == assistant
         ]
         return sorted(found, key=lambda one: one.place)
 
     def read_again(self, assistant: Assistant, place: str) -> bool:
-        specs = SourceRegistry(self._settings[assistant]).list_specs()
+        specs = open_source_registry(self._settings[assistant]).list_specs()
         spec = next((one for one in specs if one.root == place), None)
         if spec is None or (assistant, place) in self._running:
             return False
@@ -118,14 +119,14 @@ class ConsoleOperations:
             spec = admit_over_http(spec, settings.sources_over_http)
             schedule = check_schedule(wanted.schedule)
             await check_website(spec)
-            await asyncio.to_thread(SourceRegistry(settings).add, spec, schedule)
-        except CommandError as error:
+            await asyncio.to_thread(open_source_registry(settings).add, spec, schedule)
+        except SourceError as error:
             raise ValueError(str(error)) from error
         return next(one for one in self.list_sources(assistant) if one.place == spec.root)
 
     def forget_source(self, assistant: Assistant, place: str) -> bool:
         """Read a source no more; its documents stay."""
-        return SourceRegistry(self._settings[assistant]).forget(place)
+        return open_source_registry(self._settings[assistant]).forget(place)
 
     async def upload(self, assistant: Assistant, name: str, data: bytes) -> None:
         settings = self._settings[assistant]
@@ -140,11 +141,11 @@ class ConsoleOperations:
 
     async def remove_source(self, assistant: Assistant, place: str) -> int:
         settings = self._settings[assistant]
-        specs = SourceRegistry(settings).list_specs()
+        specs = open_source_registry(settings).list_specs()
         if not any(one.root == place for one in specs):
             return 0
         count = await self._catalog.remove_source(*assistant, place)
-        SourceRegistry(settings).forget(place)
+        open_source_registry(settings).forget(place)
         return count
 
     def list_settings(self) -> Sequence[ShownSetting]:

@@ -37,7 +37,6 @@ from deploy.assembly.indexed_documents import (
 )
 from deploy.assembly.ingestion import SOURCES, ask_owner, read_result
 from deploy.assembly.runtime import Runtime
-from deploy.assembly.source_registry import FetchedSource, SourceSpec
 from deploy.errors import CommandError
 from gateway.port import (
     CatalogEntry,
@@ -56,6 +55,7 @@ from knowledge.errors import IndexUnavailable, KnowledgeError
 from knowledge.index.port import Index
 from knowledge.language.scripts import choose_script
 from knowledge.sections import document_of, read_document
+from knowledge.source_registry import FetchedSource, SourceSpec
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 from config.env_file import describe_env_file, find_env_file
 from config.settings import Settings, load_settings
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.recording import connect_records, keeps_records
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime
-from deploy.assembly.source_registry import SourceRegistry
 from deploy.cli.commands.status import describe_controls, describe_server, find_notes
 from deploy.cli.model_in_use import NO_MODEL, describe_models
 from deploy.cli.printing import WIDTH, print_line, say_json
@@ -319,7 +319,7 @@ async def _check_telegram(settings: Settings) -> Sequence[Finding]:
 
 
 def _check_sources(settings: Settings) -> list[Finding]:
-    sources = SourceRegistry(settings).read().sources
+    sources = open_source_registry(settings).read().sources
     if not sources:
         return [Finding("sources", "off", "no source has been read into this data folder")]
     failed = [one for one in sources if one.failed]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from broker.values import Fields
 from config.settings import Settings, load_settings
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.indexed_documents import (
     DOCUMENTS,
     FOLDER,
@@ -18,7 +19,6 @@ from deploy.assembly.indexed_documents import (
     REMOVE,
     TO,
 )
-from deploy.assembly.source_registry import SourceRegistry
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import EXIT_SOME_FAILED, CommandError
 
@@ -131,7 +131,7 @@ async def _request(settings: Settings, action: Fields) -> Fields:
 
 def _forget_sources(settings: Settings, patterns: Sequence[str]) -> None:
     """Forget sources whose documents were all removed, so that no refresh adds them again."""
-    registry = SourceRegistry(settings)
+    registry = open_source_registry(settings)
     for pattern in patterns:
         for root in dict.fromkeys((pattern, os.path.realpath(pattern), os.path.abspath(pattern))):
             registry.forget(root)

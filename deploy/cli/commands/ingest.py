@@ -13,24 +13,24 @@ from pathlib import Path
 from broker.errors import BrokerError
 from citations.links import clean_text
 from config.settings import Settings, load_settings
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.ingestion import dump_costs
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.runtime import connect_runtime
 from deploy.assembly.source_refresh import find_failure
-from deploy.assembly.source_registry import (
-    RegisteredSource,
-    SourceRegistry,
-    SourceSpec,
-    check_schedule,
-    check_website,
-    parse_source,
-)
 from deploy.assembly.webhooks import announce_failed_source
 from deploy.cli.printing import ERASE_LINE, WIDTH, print_line, say_json
 from deploy.errors import EXIT_SOME_FAILED, CommandError
 from knowledge.documents.formats import SUFFIXES
 from knowledge.errors import KnowledgeError
 from knowledge.ingestion_report import DescriptionUsage, IngestionResult, PlainReport, Report
+from knowledge.source_registry import (
+    RegisteredSource,
+    SourceSpec,
+    check_schedule,
+    check_website,
+    parse_source,
+)
 
 
 @contextmanager
@@ -206,7 +206,7 @@ async def _ingest(specs: Sequence[SourceSpec], *, quiet: bool) -> IngestionResul
         await check_website(spec)
     with report_on_terminal(quiet=quiet) as report:
         result = await run_ingestion(settings, specs, report)
-    SourceRegistry(settings).record(specs, result)
+    open_source_registry(settings).record(specs, result)
     return result
 
 
@@ -341,7 +341,7 @@ def run_sources(chosen: argparse.Namespace) -> int:
 
 
 def _add(settings: Settings, chosen: argparse.Namespace) -> int:
-    registry = SourceRegistry(settings)
+    registry = open_source_registry(settings)
     schedule = check_schedule(chosen.schedule)
     for text in chosen.sources:
         spec = parse_source(
@@ -358,7 +358,7 @@ def _add(settings: Settings, chosen: argparse.Namespace) -> int:
 
 
 def _remove(settings: Settings, roots: Sequence[str]) -> int:
-    registry = SourceRegistry(settings)
+    registry = open_source_registry(settings)
     is_found = False
     for text in roots:
         found = [one.spec.root for one in _match(registry.list_own(), text)]
@@ -373,7 +373,7 @@ def _remove(settings: Settings, roots: Sequence[str]) -> int:
 
 
 def _sync(settings: Settings, named: Sequence[str], *, as_json: bool) -> int:
-    known = SourceRegistry(settings).list_own()
+    known = open_source_registry(settings).list_own()
     wanted = [one for text in named for one in _match(known, text)] if named else known
     if not wanted:
         raise CommandError("no such source; see: refdesk sources list")
@@ -384,7 +384,7 @@ def _sync(settings: Settings, named: Sequence[str], *, as_json: bool) -> int:
             failure = find_failure(one.spec, result)
             statuses.append(_report(result, as_json=as_json))
         except (KnowledgeError, CommandError) as error:
-            SourceRegistry(settings).record_error(one.spec, error)
+            open_source_registry(settings).record_error(one.spec, error)
             print_line(f"{one.spec.root} was not read: {error}")
             failure = str(error)
             statuses.append(EXIT_SOME_FAILED)
@@ -407,7 +407,7 @@ def _match(known: Sequence[RegisteredSource], text: str) -> list[RegisteredSourc
 
 
 def _list(settings: Settings, *, as_json: bool) -> int:
-    known = SourceRegistry(settings).list_own()
+    known = open_source_registry(settings).list_own()
     if as_json:
         say_json({"sources": [describe_source(one) for one in known]})
         return 0

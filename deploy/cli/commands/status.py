@@ -12,12 +12,13 @@ from broker.ports import Admin, Broker
 from broker.transport.cluster import ClusterClient
 from broker.values import RoleStatus
 from config.settings import Settings, load_settings
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime
-from deploy.assembly.source_registry import RegisteredSource, SourceRegistry
 from deploy.cli.arguments import format_sentence
 from deploy.cli.printing import WIDTH, print_line, say_json
 from deploy.errors import CommandError
 from knowledge.errors import IndexOwned, KnowledgeError
+from knowledge.source_registry import RegisteredSource
 from memory.presence import LEVELS, LivingWorker, RedisControls, RedisPresence, WorkerControls
 
 NOBODY = "no worker is alive; start one with: refdesk up, or refdesk worker --role ROLE"
@@ -123,7 +124,7 @@ async def _status() -> DeskStatus:
         finally:
             await client.aclose()
         notes = [*(await find_notes(settings, runtime.broker)), *describe_controls(controls)]
-        sources = SourceRegistry(settings).read().sources
+        sources = open_source_registry(settings).read().sources
         return DeskStatus(server, list(roles), workers, notes, sources)
 
 

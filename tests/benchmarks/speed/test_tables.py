@@ -60,7 +60,7 @@ def test_a_ratio_is_the_median_of_adjacent_turns_and_shows_their_range() -> None
 
 
 def test_a_peer_that_is_not_installed_keeps_its_row() -> None:
-    report = _report(_row("refdesk", 1000.0), Row("streaq", "4 kB", "not installed"))
+    report = _report(_row("refdesk", 1000.0), Row("faststream", "4 kB", "not installed"))
 
     table = tables.speed(report, "4 kB").splitlines()
 

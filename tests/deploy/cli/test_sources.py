@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.runtime import connect_runtime
-from deploy.assembly.source_registry import (
+from deploy.cli.main import main
+from knowledge.errors import SourceError
+from knowledge.ingestion_report import IngestionResult
+from knowledge.source_registry import (
     RegisteredSource,
-    SourceRegistry,
     SourceSpec,
     locate_copy,
     parse_source,
 )
-from deploy.cli.main import main
-from deploy.errors import CommandError
-from knowledge.ingestion_report import IngestionResult
 from memory.webhook_queue import RedisWebhookQueue
 from tests.deploy.test_webhooks import ENDPOINT
 from tests.support.app_harness import settings_of
@@ -73,7 +73,7 @@ def test_an_address_with_credentials_of_the_machine_becomes_no_source(
     assert main([*action, "http://169.254.169.254/latest/"]) == 1
 
     assert "found 169.254.169.254 at one where machines keep" in capsys.readouterr().err
-    assert SourceRegistry(settings_of(data)).list_own() == []
+    assert open_source_registry(settings_of(data)).list_own() == []
 
 
 @pytest.mark.redis
@@ -95,7 +95,7 @@ def test_a_sync_that_fails_is_told_to_the_webhooks(
 
 
 def test_an_ingestion_keeps_the_schedule_of_its_source(data: Path) -> None:
-    registry = SourceRegistry(settings_of(data))
+    registry = open_source_registry(settings_of(data))
     spec = SourceSpec(place="/documents")
     registry.add(spec, "0 6 * * *")
 
@@ -122,13 +122,13 @@ def test_a_service_is_a_source_and_a_password_in_an_address_is_refused() -> None
         "confluence://acme.atlassian.net/HR"
     )
     for place in ("webdav://ann:secret@host/a", "zendesk://ann:secret@host"):
-        with pytest.raises(CommandError, match="without a password") as caught:
+        with pytest.raises(SourceError, match="without a password") as caught:
             parse_source(place)
         assert "secret" not in str(caught.value)
 
 
 def test_a_source_that_is_removed_leaves_no_copy(data: Path) -> None:
-    registry = SourceRegistry(settings_of(data))
+    registry = open_source_registry(settings_of(data))
     spec = SourceSpec(place="s3://docs")
     registry.add(spec, "")
     copy = locate_copy(data, "default", "default", "stores", "s3://docs")
@@ -141,5 +141,5 @@ def test_a_source_that_is_removed_leaves_no_copy(data: Path) -> None:
 
 @pytest.mark.parametrize("place", ["ftp://a/b", "file:///etc"])
 def test_an_address_that_no_store_has_is_refused(place: str) -> None:
-    with pytest.raises(CommandError, match=r"expected a path, git:PATH or an address of http://"):
+    with pytest.raises(SourceError, match=r"expected a path, git:PATH or an address of http://"):
         parse_source(place)

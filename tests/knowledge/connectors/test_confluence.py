@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from deploy.assembly.source_opening import fetch_sources, open_copy
-from deploy.assembly.source_registry import parse_source
 from knowledge.connectors.confluence_storage import write_html
 from knowledge.documents.markup import html
 from knowledge.errors import ConnectorError
 from knowledge.ingestion_report import PlainReport
 from knowledge.isolation.messages import ReadingLimits
+from knowledge.source_registry import parse_source
 from tests.knowledge.connectors.conftest import Reading
 from tests.knowledge.documents.conftest import Desk
 from tests.support.app_harness import settings_of

@@ -14,9 +14,6 @@ from uuid import uuid4
 from croniter import croniter
 from pydantic import BaseModel, Field, ValidationError
 
-from config.settings import Settings
-from deploy.assembly.data_folder import protect_data_folder
-from deploy.errors import CommandError
 from knowledge.connectors.store_values import SCHEMES, SERVICES, StoreOutcome, is_store
 from knowledge.crawling.crawl_values import (
     AddressRefusedError,
@@ -25,6 +22,7 @@ from knowledge.crawling.crawl_values import (
     check_start,
 )
 from knowledge.crawling.resolution import GuardedResolver, Resolve, resolve_by_system
+from knowledge.errors import SourceError
 from knowledge.ingestion_report import IngestionResult
 
 _FILE = "sources.json"
@@ -118,19 +116,19 @@ class SourceList(BaseModel, extra="forbid"):
 class SourceRegistry:
     """The list of sources in a data folder; changes of several processes follow each other."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._folder = settings.refdesk_data
-        self._owner = (settings.tenant, settings.assistant)
+    def __init__(self, folder: Path, tenant: str, assistant: str) -> None:
+        self._folder = folder
+        self._owner = (tenant, assistant)
 
     def read(self) -> SourceList:
-        """Return the list; raise `CommandError` if it is damaged."""
+        """Return the list; raise `SourceError` if it is damaged."""
         path = self._folder / _FILE
         try:
             return SourceList.model_validate_json(path.read_bytes())
         except FileNotFoundError:
             return SourceList()
         except (OSError, ValidationError) as error:
-            raise CommandError(
+            raise SourceError(
                 f"expected a list of sources in {path}, found a damaged one: remove it and ingest "
                 "the sources again"
             ) from error
@@ -156,7 +154,7 @@ class SourceRegistry:
             listed.sources.append(added.model_copy(update={"schedule": schedule}))
 
     def list_own(self) -> list[RegisteredSource]:
-        """Return the sources of this assistant; raise `CommandError` if the list is damaged."""
+        """Return the sources of this assistant; raise `SourceError` if the list is damaged."""
         return [one for one in self.read().sources if (one.tenant, one.assistant) == self._owner]
 
     def forget(self, root: str) -> bool:
@@ -173,7 +171,7 @@ class SourceRegistry:
         return is_known
 
     def list_specs(self) -> list[SourceSpec]:
-        """Return the sources of this assistant; raise `CommandError` if the list is damaged."""
+        """Return the sources of this assistant; raise `SourceError` if the list is damaged."""
         return [source.spec for source in self.list_own()]
 
     def _record(self, specs: Sequence[SourceSpec], failed: int, reasons: tuple[str, ...]) -> None:
@@ -198,7 +196,7 @@ class SourceRegistry:
 
     @contextmanager
     def _changing(self) -> Iterator[SourceList]:
-        protect_data_folder(self._folder)
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with (self._folder / f"{_FILE}.lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             listed = self.read()
@@ -234,12 +232,12 @@ class FetchedSource(BaseModel, frozen=True, extra="forbid"):
 
 
 def parse_source(text: str, **options: str | float | None) -> SourceSpec:
-    """Return the source that a person names; raise `CommandError` if the name is not valid."""
+    """Return the source that a person names; raise `SourceError` if the name is not valid."""
     if text.lower().startswith(WEB):
         try:
             return SourceSpec.model_validate({"place": check_start(text), **options})
         except AddressRefusedError as error:
-            raise CommandError(str(error)) from error
+            raise SourceError(str(error)) from error
     if is_store(text):
         place = _normalise_store(text)
         spec = SourceSpec.model_validate({"place": place, **options})
@@ -247,7 +245,7 @@ def parse_source(text: str, **options: str | float | None) -> SourceSpec:
         return spec
     if "://" in text:
         known = ", ".join(f"{scheme}://" for scheme in ("http", "https", *SCHEMES, *SERVICES))
-        raise CommandError(f"expected a path, git:PATH or an address of {known}; found {text!r}")
+        raise SourceError(f"expected a path, git:PATH or an address of {known}; found {text!r}")
     is_repository = text.startswith(GIT)
     path = os.path.abspath(text.removeprefix(GIT))
     spec = SourceSpec.model_validate({"place": f"{GIT * is_repository}{path}", **options})
@@ -256,36 +254,36 @@ def parse_source(text: str, **options: str | float | None) -> SourceSpec:
 
 
 def _normalise_store(text: str) -> str:
-    """Return the address of a store or a service; raise `CommandError` for one with a password."""
+    """Return the address of a store or a service; raise `SourceError` for one with a password."""
     scheme, _, rest = text.partition("://")
     host, _, path = rest.partition("/")
     user, at, _ = host.rpartition("@")
     if at and ":" in user:
-        raise CommandError(
+        raise SourceError(
             "expected an address without a password, which would be kept and shown: set it in the "
             "environment, see docs/sources.md"
         )
     if scheme.lower() in SERVICES and (at or not host or "?" in path or "#" in path):
-        raise CommandError(f"expected {scheme.lower()}://HOST/NAME, found {text!r}")
+        raise SourceError(f"expected {scheme.lower()}://HOST/NAME, found {text!r}")
     host = host.lower() if scheme.lower() in SERVICES else host
     return f"{scheme.lower()}://{host}/{path}".rstrip("/")
 
 
 def _check_options(spec: SourceSpec) -> None:
     if not spec.is_repository and (spec.revision or spec.folder):
-        raise CommandError("--revision and --folder are for repositories: refdesk ingest git:PATH")
+        raise SourceError("--revision and --folder are for repositories: refdesk ingest git:PATH")
     folder = PurePosixPath(spec.folder)
     if folder.is_absolute() or ".." in folder.parts:
-        raise CommandError(f"expected a folder of the repository, found {spec.folder!r}")
+        raise SourceError(f"expected a folder of the repository, found {spec.folder!r}")
     if spec.web_address and not spec.web_address.startswith(WEB):
-        raise CommandError(
+        raise SourceError(
             "expected a web address such as https://github.com/acme/docs/blob/{revision}/{path}, "
             f"found {spec.web_address!r}"
         )
 
 
 def admit_over_http(spec: SourceSpec, prefixes: Sequence[str]) -> SourceSpec:
-    """Return a source that somebody adds over HTTP; raise `CommandError` for one that may not be.
+    """Return a source that somebody adds over HTTP; raise `SourceError` for one that may not be.
 
     `prefixes` are the beginnings of addresses that may be added. A website that none of them
     names by its host must have a public address: the key is not one of this network.
@@ -296,7 +294,7 @@ def admit_over_http(spec: SourceSpec, prefixes: Sequence[str]) -> SourceSpec:
     named = [one for one in prefixes if is_inside and _begins_with(place, one)]
     if not named:
         shown = ", ".join(prefixes) or "nothing"
-        raise CommandError(
+        raise SourceError(
             f"{spec.root} may not be added over HTTP, where sources may begin with: {shown}; an "
             "operator adds it with refdesk sources add, or extends SOURCES_OVER_HTTP"
         )
@@ -305,7 +303,7 @@ def admit_over_http(spec: SourceSpec, prefixes: Sequence[str]) -> SourceSpec:
 
 
 async def check_website(spec: SourceSpec, resolve: Resolve = resolve_by_system) -> None:
-    """Raise `CommandError` for a website at an address that no crawl opens.
+    """Raise `SourceError` for a website at an address that no crawl opens.
 
     A host that is not known now may be known later: its crawl reports it.
     """
@@ -324,7 +322,7 @@ async def check_website(spec: SourceSpec, resolve: Resolve = resolve_by_system) 
             if spec.is_public
             else "no source is read there"
         )
-        raise CommandError(
+        raise SourceError(
             f"expected a website at a public address, found {host} at one {whose}: {advice}"
         ) from None
     except FetchError:
@@ -343,9 +341,9 @@ def _begins_with(place: str, prefix: str) -> bool:
 
 
 def check_schedule(text: str) -> str:
-    """Return the cron expression; raise `CommandError` if it is not valid."""
+    """Return the cron expression; raise `SourceError` if it is not valid."""
     if text and not croniter.is_valid(text):
-        raise CommandError(
+        raise SourceError(
             f"expected a schedule in the format of cron, such as '0 6 * * *' for every day at "
             f"6:00 UTC, "
             f"found {text!r}"
