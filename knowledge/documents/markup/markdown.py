@@ -463,7 +463,7 @@ def unfold_tabs(lines: Sequence[str]) -> list[str]:
                 margins[-1] = len(line) - len(line.lstrip())
             kept.append(_dedent(line, margins[-1] or 0) if margins else line)
             mark = _FENCE.match(line)
-            fence = _follow(fence, mark[1]) if mark is not None else fence
+            fence = follow_fence(fence, mark[1]) if mark is not None else fence
             continue
         for tab in tabs:
             if tab[1]:
@@ -496,7 +496,7 @@ def _clean_lines(lines: list[str]) -> Iterator[str]:
     for line in lines:
         mark = _FENCE.match(line)
         if mark is not None:
-            fence = _follow(fence, mark[1])
+            fence = follow_fence(fence, mark[1])
         if fence is not None or mark is not None:
             is_generated = False
             yield line
@@ -535,7 +535,8 @@ def _clean_line(line: str) -> str:
     return _ABBREVIATION.sub(r"\1: ", _FOOTNOTE.sub("", line, count=1), count=1)
 
 
-def _follow(fence: str | None, mark: str) -> str | None:
+def follow_fence(fence: str | None, mark: str) -> str | None:
+    """Return the fence of code that is open after a mark of one, or None."""
     if fence is None:
         return mark
     return None if mark[0] == fence[0] and len(mark) >= len(fence) else fence
