@@ -40,7 +40,6 @@ from manager.manager import Manager, OnRouted, ignore_routing
 from memory.console_state import RedisVerifiedAnswers
 from memory.conversation import RedisMemory, RedisPeople
 from memory.errors import MemoryStoreError
-from memory.port import People
 from memory.work_store import RedisWorkStore
 from worker.agent_handler import AgentHandler, Assistant
 from worker.call_recording import HopCalls
@@ -399,7 +398,7 @@ def make_manager(
     memory: RedisMemory,
     on_routed: OnRouted,
     on_fault: OnFault = ignore_fault,
-    people: People | None = None,
+    people: RedisPeople | None = None,
 ) -> Manager:
     """Return the manager of the assistant's flow; it counts decisions and faults."""
     return Manager(
