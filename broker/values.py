@@ -9,7 +9,7 @@ No code changes these values. Those that every hop creates are not frozen, becau
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Literal
 
 from pydantic import JsonValue
 
@@ -17,6 +17,7 @@ from broker.errors import BrokerUnavailableError
 from broker.journal_events import JournalEvent
 from broker.keys import QuestionKeys
 from envelope.encoding import to_json
+from envelope.envelope import Envelope
 from envelope.memory_access import MemoryFound, MemoryWrite
 from envelope.outcome import Outcome
 from envelope.question import Question
@@ -36,18 +37,6 @@ class JournalEntry:
     def encode(self) -> bytes:
         """Return the fields as JSON; raises `ValueError` for a value that JSON cannot express."""
         return to_json(self.fields)
-
-
-class Encodable(Protocol):
-    """An object that a frame decodes to."""
-
-    def encode(self) -> bytes:
-        """Return the frame."""
-        ...
-
-    def delta_from(self, base: Any) -> bytes | None:
-        """Return the changes since the frame of `base`, or None where they cannot be expressed."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +77,7 @@ class Submission:
     retry_of: str = ""
     keep_seconds: float | None = None
     dead_letter_changes: Fields = field(default_factory=dict)
-    decoded: Encodable | None = None
+    decoded: Envelope | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +127,7 @@ class FrameHolder:
 
     __slots__ = ()
     frame: bytes
-    decoded: Encodable | None
+    decoded: Envelope | None
 
     def whole(self) -> bytes:
         """Return the frame."""
@@ -150,7 +139,7 @@ class BaseFrame:
     """A frame that Redis keeps for a question: only changes of it are sent afterwards."""
 
     name: str
-    decoded: Encodable
+    decoded: Envelope
     size: int
 
 
@@ -179,7 +168,7 @@ class Delivery(FrameHolder):
     merged: tuple[bytes, ...] = ()
     starts: int = 1
     deaths: tuple[Death, ...] = ()
-    decoded: Encodable | None = None
+    decoded: Envelope | None = None
     base_frame: BaseFrame | None = None
     prefetched: MemoryFound | None = None
     keys: QuestionKeys | None = field(default=None, compare=False, repr=False)
@@ -195,7 +184,7 @@ class FrameSend(FrameHolder):
 
     role: str
     frame: bytes = b""
-    decoded: Encodable | None = None
+    decoded: Envelope | None = None
     kept: BaseFrame | None = None
 
 

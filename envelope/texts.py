@@ -8,6 +8,7 @@ from typing import Protocol
 
 TRADITIONAL_CHINESE = "zh-Hant"
 _TRADITIONAL_SUBTAGS = frozenset({"hant", "tw", "hk", "mo"})
+_WIDE_STOPS = ("\u3002", "\uff01", "\uff1f")
 _SCRIPT_SUBTAGS = frozenset({"hans", "hant"})
 
 
@@ -22,6 +23,15 @@ class Texts(Protocol):
     def text(self, key: str, language: str, **values: str) -> str:
         """Return the text of `key` with its placeholders filled in."""
         ...
+
+
+def join_sentences(*sentences: str) -> str:
+    """Return sentences in one line, without spaces in a script that has none."""
+    joined = ""
+    for sentence in filter(None, sentences):
+        space = "" if not joined or joined.endswith(_WIDE_STOPS) else " "
+        joined += space + sentence
+    return joined
 
 
 def read_tag(tag: str) -> str:

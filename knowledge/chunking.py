@@ -27,6 +27,7 @@ _LONGEST_OPENING = 200
 _IDEOGRAPHS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 # Full stops are followed by a space and no small letter; ideographic ones by anything.
+_WIDE_STOPS = ("\u3002", "\uff01", "\uff1f")
 _SENTENCE_END = re.compile(
     r"(?<=[.!?\u2026])[\"'\u201d\u2019\u00bb)\]]{0,3}\s+(?=[^\sa-z\u0430-\u044f])"
     r"|(?<=[\u3002\uff01\uff1f\u0964\u061f])[\u300d\u300f\u201d\uff09]{0,2}\s*"
@@ -249,7 +250,12 @@ def _pieces(block: Block) -> Iterator[_Piece]:
         part = part.rstrip("\n")
         pictures = () if index else block.pictures
         yield _Piece(part, weight(part), following if index else first, repeatable, pictures)
-        following = "\n" if ends_line else joint
+        following = "\n" if ends_line else _join_after(part, joint)
+
+
+def _join_after(part: str, joint: str) -> str:
+    """Return what follows a part: nothing after a full stop of a script without spaces."""
+    return "" if joint == " " and part.endswith(_WIDE_STOPS) else joint
 
 
 def _text_parts(text: str) -> Iterator[str]:

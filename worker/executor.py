@@ -14,8 +14,8 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any
 
+from broker.lease_renewer import LeaseRenewal
 from broker.values import Delivery, LeaseLost
-from worker.port import LeaseKeeper
 
 Key = tuple[str, int, str, int]
 
@@ -102,7 +102,7 @@ class Executor:
         work: Callable[[Execution], Coroutine[Any, Any, None]],
         *,
         slots: int,
-        leases: LeaseKeeper,
+        leases: LeaseRenewal,
         runners: Runners,
     ) -> None:
         self._work = work

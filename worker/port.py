@@ -1,4 +1,4 @@
-"""The interfaces that a worker uses: handlers, renewal of leases, and metrics."""
+"""The interfaces that a worker uses: handlers and metrics."""
 
 from typing import Protocol, runtime_checkable
 
@@ -25,18 +25,6 @@ class PrefetchesMemory(Protocol):
 
     def prefetch_memory(self, question: Question) -> MemoryRead | None:
         """Return the read, or None where nothing is to be read."""
-        ...
-
-
-class LeaseKeeper(Protocol):
-    """Receives the entries whose leases to renew; see `broker.maintenance.lease_renewer`."""
-
-    def hold(self, delivery: Delivery) -> None:
-        """Renew the lease of this entry from now on."""
-        ...
-
-    def release(self, delivery: Delivery) -> None:
-        """Stop renewing the lease of this entry."""
         ...
 
 

@@ -5,27 +5,19 @@ import gc
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
+from broker.lease_renewer import LeaseRenewal
 from broker.ports import Broker
 from broker.settle_pipeline import SettlementPipeline
 from broker.transport.connect import Outage
 from broker.values import LeaseLost
 from worker.executor import Runners
-from worker.port import Handler, LeaseKeeper, WorkerMeter
+from worker.port import Handler, WorkerMeter
 from worker.shutdown import GRACE_SECONDS, drain, end, leave
 from worker.worker import Worker
-
-
-class Renewal(LeaseKeeper, Protocol):
-    """Renews leases independently of the handlers."""
-
-    def running(self, on_lost: Callable[[LeaseLost], None]) -> AbstractAsyncContextManager[None]:
-        """Renew inside the context; `on_lost` may be called from another thread."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +47,7 @@ class WorkerProcess:
         broker: Broker,
         specs: Sequence[WorkerSpec],
         *,
-        renewal: Renewal,
+        renewal: LeaseRenewal,
         meter: WorkerMeter,
         attempts: int = 3,
         grace_seconds: float = GRACE_SECONDS,

@@ -13,6 +13,7 @@ from typing import NoReturn
 import structlog
 
 from broker.errors import BrokerUnavailableError
+from broker.lease_renewer import LeaseRenewal
 from broker.ports import Consumer, ReplyReader
 from broker.settle_pipeline import SettlementPipeline
 from broker.transport.connect import Outage
@@ -38,7 +39,7 @@ from worker.agent_handler import open_envelope, reply_to_manager
 from worker.errors import RunFailedError, name_error
 from worker.executor import Execution, Executor, Runners
 from worker.log_context import PRESENT
-from worker.port import Handler, LeaseKeeper, PrefetchesMemory, WorkerMeter
+from worker.port import Handler, PrefetchesMemory, WorkerMeter
 
 log = structlog.get_logger("worker")
 LEVEL = logging.getLogger("worker")
@@ -101,7 +102,7 @@ class Worker:
         consumer: str,
         slots: int,
         settler: SettlementPipeline,
-        leases: LeaseKeeper,
+        leases: LeaseRenewal,
         runners: Runners,
         meter: WorkerMeter,
         attempts: int = 3,
@@ -273,7 +274,7 @@ class Worker:
     async def _settlement(self, delivery: Delivery) -> Settlement:
         try:
             known = delivery.decoded
-            envelope = known if isinstance(known, Envelope) else open_envelope(delivery)
+            envelope = open_envelope(delivery) if known is None else known
             delivery.branch = envelope.branch
         except DecodeError as error:
             self._record_failure(delivery, "undecodable", error)

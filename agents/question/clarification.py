@@ -18,7 +18,7 @@ from envelope.conversation import (
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SearchResult
-from envelope.texts import Texts
+from envelope.texts import Texts, join_sentences
 from llm.errors import ModelError
 from llm.port import Model, find_model
 from llm.tasks.question import CLARIFY, ClarifyInputs
@@ -139,7 +139,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         """Return the text; if the search alone ended the question, the text says so."""
         if _choose_text(_find_reason(reads), reads) != "decline_unmatched":
             return text
-        return f"{text} {self._texts.text('search_alone', reads.reply_language)}"
+        return join_sentences(text, self._texts.text("search_alone", reads.reply_language))
 
     def _note_language(self, language: str) -> str:
         known = language in self._texts.languages

@@ -454,7 +454,8 @@ class _Marker:
     def mark(self, prose: str) -> str:
         aside: list[str] = []
         bare = spans_aside(prose, aside, lambda code: code)
-        marked = _WORD.sub(self._replace, bare).replace(f"{_END} {_BEGIN}", " ")
+        marked = _WORD.sub(self._replace, bare).replace(f"{_END}{_BEGIN}", "")
+        marked = marked.replace(f"{_END} {_BEGIN}", " ")
         self.marked.update(_MARKED.findall(marked))
         return restore(marked.translate(_BOLD), aside)
 

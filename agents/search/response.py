@@ -31,7 +31,7 @@ from envelope.sources import (
     SourceUsed,
     WrittenAnswer,
 )
-from envelope.texts import Texts
+from envelope.texts import Texts, join_sentences
 from llm.errors import NO_MODEL, ModelError
 from llm.injection import is_order_to_assistant
 from llm.output_parsing import DraftReader, Silence, ask_and_follow
@@ -362,12 +362,10 @@ class ResponseAgent(Agent[Reads, Writes]):
             for number, one in enumerate(chosen, start=1)
         ]
         frame = "passages_poor" if reads.search_quality == "poor" else "passages_found"
-        notice = " ".join(
-            (
-                self._look_up_text(f"passages_{reason}", reads.reply_language),
-                *self._note_uncompared(reads),
-                self._look_up_text(frame, reads.reply_language),
-            )
+        notice = join_sentences(
+            self._look_up_text(f"passages_{reason}", reads.reply_language),
+            *self._note_uncompared(reads),
+            self._look_up_text(frame, reads.reply_language),
         )
         notice = self._add_assumption(notice, reads)
         text = "\n\n".join((notice, *map(_write_passage, shown)))

@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__)
     parser.set_defaults(mode="speed")
     for mode, description in (
-        ("quick", "all measurements, in 90 seconds"),
+        ("quick", "all measurements, in two minutes"),
         ("full", "all measurements with both payloads, in 16 minutes"),
     ):
         parser.add_argument(

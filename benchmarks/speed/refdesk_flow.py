@@ -7,7 +7,7 @@ from pydantic import BaseModel, create_model
 
 from agents.agent import Agent
 from benchmarks.speed.payload import IDLE_WRITES, Fields
-from broker.maintenance.lease_renewer import LeaseRenewal
+from broker.lease_renewer import LeaseRenewal
 from broker.ports import Broker
 from broker.redis_broker import RedisBroker
 from envelope.outcome import HopOutcome, Wrote

@@ -279,6 +279,6 @@ class MaintenanceLoop:
         self._tidy_seconds = await self._maintenance.upkeep.tidy()
 
 
-LONGEST_SECONDS = 10.0
+LONGEST_SECONDS = 30.0
 LEAST_SECONDS = 0.1
 PAGE = 100

@@ -14,8 +14,8 @@ import structlog
 from agents.roster import AGENTS
 from broker.embedded_redis import Endpoint, run_embedded_redis
 from broker.errors import BrokerUnavailableError
+from broker.lease_renewer import InLoopRenewal, LeaseRenewal
 from broker.maintenance.erasure import Rewriting
-from broker.maintenance.lease_renewer import InLoopRenewal, LeaseRenewal
 from broker.ports import Broker, Eraser
 from broker.producer import AdmissionPolicy
 from broker.redis_broker import RedisBroker

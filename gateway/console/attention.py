@@ -11,6 +11,8 @@ from gateway.console.figures import PeriodFigures
 from gateway.console.gap_pages import GapPages
 from gateway.console.operation_pages import OperationPages, Operations
 
+ISOLATE, END = "\u2068", "\u2069"
+"""Keep a title that runs from right to left from turning the sentence around it."""
 NO_MODEL = "no_model"
 """The reason of passages if no model is configured, which is not a fault."""
 _MOST_GAPS = 5
@@ -36,7 +38,7 @@ def find_in_gaps(pages: GapPages) -> FindConcerns:
         return [
             Concern(
                 "A gap grows",
-                f"“{gap.title}” and the like: asked {gap.last_week} times in 7 days, "
+                f"“{ISOLATE}{gap.title}{END}” and the like: asked {gap.last_week} times in 7 days, "
                 + (
                     f"{gap.since_change} times since it was marked as done"
                     if gap.state == "done"

@@ -33,6 +33,19 @@ _ANSWERS = MarkdownIt("zero").enable(
 """What answers may contain; links and images stay text, and HTML is escaped."""
 
 
+def _open_table(*_: object) -> str:
+    """Return the beginning of a table that a keyboard can scroll."""
+    return '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>\n'
+
+
+def _close_table(*_: object) -> str:
+    return "</table></div>\n"
+
+
+_ANSWERS.add_render_rule("table_open", _open_table)
+_ANSWERS.add_render_rule("table_close", _close_table)
+
+
 def render_answer(text: str) -> Markup:
     """Return an answer in Markdown as inert HTML."""
     return Markup(_ANSWERS.render(text))  # noqa: S704 - markdown-it escapes all text

@@ -27,6 +27,7 @@ from knowledge.crawling.website_mirror import MirroredPage, WebsiteMirror
 from knowledge.documents.errors import ReadingError
 from knowledge.documents.formats import SUFFIXES, is_media
 from knowledge.documents.markup.page_links import PageLinks
+from knowledge.documents.pictures import LARGEST_PICTURE, recognise_type
 
 _GONE = frozenset({404, 410})
 _UNCHANGED = 304
@@ -71,6 +72,7 @@ class Crawler:
         self._progress = progress
         self._frontier = Frontier(scope, limits)
         self._moved: dict[str, str] = {}
+        self._pictures: dict[str, dict[str, str]] = {}
         self._until = time.monotonic() + limits.seconds
         self._next_save = time.monotonic() + _SECONDS_PER_SAVE
         self._left_over = 0
@@ -91,11 +93,55 @@ class Crawler:
         for old, new in self._moved.items():
             if self._mirror.find(new) is not None:
                 self._outcome.removed += self._mirror.remove(old)
+        await self._take_pictures()
         self._note_limits()
         is_whole = not self._left_over and not self._outcome.failures
         self._outcome.is_partial = self._is_first and not is_whole
         await asyncio.to_thread(self._mirror.save)
+        await asyncio.to_thread(self._mirror.prune)
         return self._outcome
+
+    def _note_pictures(self, found: PageLinks, url: str) -> None:
+        """Remember the pictures of a page that are on its host: pages are fetched first."""
+        base = normalise(found.base, url) or url
+        targets = ((address, normalise(address, base)) for address in found.pictures)
+        self._pictures[url] = {
+            address: target
+            for address, target in targets
+            if target is not None and self._may_show(target)
+        }
+
+    def _may_show(self, url: str) -> bool:
+        return self._scope.has_host(url) and self._entry.robots.allow(url)
+
+    async def _take_pictures(self) -> None:
+        """Fetch the pictures of pages that are new or changed, while there is time."""
+        taken: dict[str, str] = {}
+        for url, targets in sorted(self._pictures.items()):
+            page = self._mirror.find(url)
+            if page is None:
+                continue
+            shown = {one: page.pictures[one] for one in targets if one in page.pictures}
+            for address, target in targets.items():
+                is_over = time.monotonic() >= self._until or self._fetcher.is_exhausted
+                if address not in shown and target not in taken and not is_over:
+                    taken[target] = await self._take_picture(target)
+                if name := shown.get(address) or taken.get(target):
+                    shown[address] = name
+            self._mirror.show(url, shown)
+        if missing := sum(not name for name in taken.values()):
+            reason = f"{missing} pictures of its pages could not be fetched"
+            self._outcome.warnings.append((self._mirror.start, reason))
+
+    async def _take_picture(self, url: str) -> str:
+        """Return the name of the file of a picture; empty for one that cannot be shown."""
+        try:
+            answer = await follow(self._fetcher, url, self._may_show, most_bytes=LARGEST_PICTURE)
+        except (CrawlError, OSError):
+            return ""
+        if answer.status != _FOUND or recognise_type(answer.body) is None:
+            return ""
+        return await asyncio.to_thread(self._mirror.put_picture, url, answer.body)
 
     async def _work(self) -> None:
         while True:
@@ -170,7 +216,9 @@ class Crawler:
             self._outcome.unchanged += 1
             if known.suffix == HTML:
                 body = await asyncio.to_thread(self._mirror.read, known)
-                self._follow_links(await self._find_links(body, answer.url), answer.url, visit)
+                found = await self._find_links(body, answer.url)
+                self._follow_links(found, answer.url, visit)
+                self._note_pictures(found, answer.url)
         elif answer.status == _FOUND:
             await self._keep(answer, known, visit)
         else:
@@ -203,6 +251,7 @@ class Crawler:
             depth=visit.depth,
             canonical=self._find_canonical(found, answer.url),
         )
+        self._note_pictures(found, answer.url)
         self._outcome.fetched += 1
 
     async def _find_links(self, body: bytes, url: str) -> PageLinks:

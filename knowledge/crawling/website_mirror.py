@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from knowledge.documents.survey import LanguageOf, ReadTitle, Survey, place_file
 
 _STATE = "crawl.json"
 _FORMAT = 1
+_FILE = re.compile(r"[0-9a-f]{64}")
 
 
 class MirroredPage(BaseModel, frozen=True, extra="forbid"):
@@ -29,6 +31,7 @@ class MirroredPage(BaseModel, frozen=True, extra="forbid"):
     last_modified: str = ""
     depth: int = Field(0, ge=0)
     canonical: str = Field("", description="the address that the page names as its own, if other")
+    pictures: dict[str, str] = Field({}, description="files by the addresses that the page has")
 
 
 class PageFields(TypedDict):
@@ -95,6 +98,10 @@ class WebsiteMirror:
         """Return the file of a page."""
         return self._folder / page.file
 
+    def locate_pictures(self, page: MirroredPage) -> dict[str, Path]:
+        """Return the files of its pictures, by the addresses that it has for them."""
+        return {address: self._folder / name for address, name in page.pictures.items()}
+
     def read(self, page: MirroredPage) -> bytes:
         """Return the bytes of a page; raise `OSError`."""
         return self.locate(page).read_bytes()
@@ -111,6 +118,25 @@ class WebsiteMirror:
         name = hashlib.sha256(url.encode()).hexdigest()
         _replace(self._folder / name, body)
         self._state.pages[url] = MirroredPage(file=name, **fields)
+
+    def put_picture(self, url: str, body: bytes) -> str:
+        """Keep a picture, and return the name of its file; raise `OSError`."""
+        name = hashlib.sha256(f"picture {url}".encode()).hexdigest()
+        _replace(self._folder / name, body)
+        return name
+
+    def show(self, url: str, pictures: dict[str, str]) -> None:
+        """Give a page its pictures, by the addresses that it has for them."""
+        page = self._state.pages[url]
+        self._state.pages[url] = page.model_copy(update={"pictures": pictures})
+
+    def prune(self) -> None:
+        """Remove the files that no page needs; raise `OSError`."""
+        pages = self._state.pages.values()
+        needed = {name for page in pages for name in (page.file, *page.pictures.values())}
+        for path in self._folder.iterdir():
+            if _FILE.fullmatch(path.name) and path.name not in needed:
+                path.unlink(missing_ok=True)
 
     def remove(self, url: str) -> bool:
         """Remove a page; return whether there was one."""
@@ -144,7 +170,10 @@ def survey_mirror(
     scope = CrawlScope.of(mirror.start)
     pages = dict(mirror.list_documents())
     paths = _name_files(scope, pages)
-    files = [FoundFile(path, mirror.locate(pages[url])) for url, path in paths.items()]
+    files = [
+        FoundFile(path, mirror.locate(pages[url]), pictures=mirror.locate_pictures(pages[url]))
+        for url, path in paths.items()
+    ]
     files.sort(key=lambda file: file.path)
     places = place_files(files, files, read_title, language_of)
     placed = {

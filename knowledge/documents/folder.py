@@ -12,7 +12,7 @@ states may read the page. A page that no group could read is left out, never pub
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
@@ -41,12 +41,14 @@ class FoundFile:
 
     `origins` are further paths, relative to that folder, under which rules of access find it: its
     name before it was restored, the file that a link leads to, the files that it was made of.
+    `pictures` are files with its pictures, by the addresses that it has for them.
     """
 
     path: PurePosixPath
     location: Path
     top: Path | None = None
     origins: tuple[PurePosixPath, ...] = ()
+    pictures: Mapping[str, Path] = field(default_factory=dict)
 
     def read(self) -> bytes:
         """Return its bytes; raise `OSError` or a `ReadingError`."""

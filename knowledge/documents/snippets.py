@@ -337,9 +337,12 @@ _PUBLIC_FOLDERS = ("", "static", "public", "docs")
 def load_pictures(file: FoundFile, data: bytes, groups: Sequence[str]) -> dict[str, bytes]:
     """Return the pictures beside a page, by the addresses that it has for them.
 
-    Only files of the folder, or of the repository around it, that are neither hidden nor for groups
-    other than those that may read the page.
+    Those that were fetched with it, else only files of the folder, or of the repository around it,
+    that are neither hidden nor for groups other than those that may read the page.
     """
+    if file.pictures:
+        kept = ((one, FoundFile(file.path, path)) for one, path in file.pictures.items())
+        return {address: picture.read() for address, picture in kept if picture.location.exists()}
     if file.top is None or file.path.suffix.lower() not in _BESIDE:
         return {}
     limit = find_repository(file.top) or file.top

@@ -8,7 +8,7 @@ unless the text has no others.
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Protocol
 
@@ -70,6 +70,25 @@ def terms(text: str, language: str) -> list[str]:
     found = [part for word in _words(text) for part in _parts(word)]
     kept = [word for word in found if not _is_function_word(word, language)]
     return [_stem(word, language) for word in (kept or found)]
+
+
+def leave_out_joints(found: Sequence[str], is_known: Callable[[str], bool]) -> list[str]:
+    """Return terms without the pairs of characters that join two words of a script without spaces.
+
+    A pair that no document contains, and that shares a character with a neighbour that one does,
+    begins with the end of a word or ends with the beginning of the next one.
+    """
+    known = [is_known(term) for term in found]
+
+    def is_joint(at: int) -> bool:
+        term = found[at]
+        if known[at] or len(term) != 2 or not _IS_UNSPACED.match(term):
+            return False
+        follows = at > 0 and known[at - 1] and found[at - 1][-1] == term[0]
+        precedes = at + 1 < len(found) and known[at + 1] and found[at + 1][0] == term[-1]
+        return follows or precedes
+
+    return [term for at, term in enumerate(found) if not is_joint(at)]
 
 
 def surface_words(text: str) -> list[str]:

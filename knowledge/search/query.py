@@ -1,6 +1,6 @@
 """Weighted terms and a vector to search for, from the question and its conversation."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from knowledge.index.bm25 import TermNumbers
 from knowledge.index.page_kind import find_wanted_kinds
 from knowledge.index.queries import Floats, Terms
-from knowledge.index.terms import terms
+from knowledge.index.terms import leave_out_joints, terms
 from knowledge.port import SearchRequest
 from knowledge.search.spelling import replace_words
 
@@ -99,9 +99,12 @@ def wordings(request: SearchRequest) -> Wordings:
     )
 
 
-def make_query(wordings: Wordings, numbers: TermNumbers) -> Query:
-    """Return the query without its vector."""
-    phrases = [numbers.of_all(terms(text, spoken)) for text, spoken in wordings.searched]
+def make_query(wordings: Wordings, numbers: TermNumbers, is_known: Callable[[str], bool]) -> Query:
+    """Return the query without its vector; `is_known` says whether a document has a term."""
+    phrases = [
+        numbers.of_all(leave_out_joints(terms(text, spoken), is_known))
+        for text, spoken in wordings.searched
+    ]
     own = np.unique(np.concatenate(phrases))
     weight: dict[int, float] = dict.fromkeys(own.tolist(), 1.0)
     related = (terms(turn, wordings.language) for turn in wordings.related)

@@ -256,7 +256,11 @@ class LevelSearcher:
         self, asked: Wordings, view: CorpusView, request: SearchRequest
     ) -> tuple[Query, bool]:
         """Return the query, and whether it could not be embedded."""
-        query = make_query(asked, view.numbers)
+
+        def is_known(term: str) -> bool:
+            return bool(view.frequencies(view.numbers.of_all([term])).any())
+
+        query = make_query(asked, view.numbers, is_known)
         if request.by_words:
             return query, False
         try:

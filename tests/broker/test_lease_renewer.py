@@ -7,7 +7,7 @@ import pytest
 from fakeredis import FakeAsyncRedis, FakeServer
 
 from broker.errors import BrokerUnavailableError
-from broker.maintenance.lease_renewer import LeaseRenewal
+from broker.lease_renewer import LeaseRenewal
 from broker.ports import Consumer
 from broker.redis_broker import RedisBroker
 from broker.values import Delivery, LeaseLost

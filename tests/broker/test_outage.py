@@ -5,6 +5,7 @@ import structlog
 from structlog.testing import LogCapture
 
 from broker.transport.connect import PAUSE_SECONDS, Outage
+from tests.support.waiting import Clock
 
 ERROR = ConnectionError("gone")
 
@@ -22,22 +23,13 @@ def _logging_to(captured: LogCapture) -> Iterator[None]:
     structlog.configure(**before)
 
 
-class Clock:
-    """Stands still until it is moved."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_however_many_fail_it_is_reported_once_in_a_while(captured: LogCapture) -> None:
     clock = Clock()
     outage = Outage(clock=clock)
 
     for _ in range(1000):
         outage.record_failure("take", ERROR)
-    clock.now = PAUSE_SECONDS
+    clock.now += PAUSE_SECONDS
     outage.record_failure("settle", ERROR)
 
     assert [(line["operation"], line["failures"]) for line in captured.entries] == [

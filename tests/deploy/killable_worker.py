@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.keys import record_of
-from broker.maintenance.lease_renewer import LeaseRenewal
+from broker.lease_renewer import LeaseRenewal
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from broker.values import Delivery, Settlement

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from broker.keys import record_of
-from broker.maintenance.lease_renewer import LeaseRenewal
+from broker.lease_renewer import LeaseRenewal
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from deploy.assembly.agent_factory import make_worker_specs

@@ -24,6 +24,8 @@ from tests.support.app_harness import (
 )
 from tests.support.scripted_model import Scripted, ScriptedModel
 
+pytestmark = pytest.mark.slow
+
 VAGUE = "How do I set it up?"
 
 
@@ -43,7 +45,6 @@ async def ask_back(harness: AppHarness) -> tuple[ConversationDriver, Fields]:
     return driver, reply
 
 
-@pytest.mark.slow
 async def test_a_vague_question_is_asked_back_with_places_it_could_mean(open_app: OpenApp) -> None:
     async with open_app(make_model()) as harness:
         driver, reply = await ask_back(harness)
@@ -59,7 +60,6 @@ async def test_a_vague_question_is_asked_back_with_places_it_could_mean(open_app
     assert reply["sources"] == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("way", ["text", "number"])
 async def test_the_reply_to_a_question_back_leads_to_an_answer(open_app: OpenApp, way: str) -> None:
     async with open_app(make_model()) as harness:
@@ -75,7 +75,6 @@ async def test_the_reply_to_a_question_back_leads_to_an_answer(open_app: OpenApp
     assert pause == 0
 
 
-@pytest.mark.slow
 async def test_a_follow_up_leans_on_what_a_chosen_option_meant(open_app: OpenApp) -> None:
     async with open_app(make_model()) as harness:
         driver, asked = await ask_back(harness)
@@ -87,7 +86,6 @@ async def test_a_follow_up_leans_on_what_a_chosen_option_meant(open_app: OpenApp
     assert found["related_history"][0].endswith("(Set up a webhook)")
 
 
-@pytest.mark.slow
 async def test_who_skips_a_question_back_gets_an_answer_that_says_what_it_assumes(
     open_app: OpenApp,
 ) -> None:
@@ -103,7 +101,6 @@ async def test_who_skips_a_question_back_gets_an_answer_that_says_what_it_assume
     assert reply["sources"]
 
 
-@pytest.mark.slow
 async def test_who_leaves_a_question_back_gets_the_fixed_text_and_no_search(
     open_app: OpenApp,
 ) -> None:
@@ -119,7 +116,6 @@ async def test_who_leaves_a_question_back_gets_the_fixed_text_and_no_search(
     assert pause == 0
 
 
-@pytest.mark.slow
 async def test_after_three_rounds_of_asking_back_the_question_is_ended(open_app: OpenApp) -> None:
     again = EssenceOutput(canonical_question=VAGUE, context_type="clarification")
     first = EssenceOutput(canonical_question=VAGUE, context_type="new_topic")
@@ -139,7 +135,6 @@ async def test_after_three_rounds_of_asking_back_the_question_is_ended(open_app:
     assert pause == 0
 
 
-@pytest.mark.slow
 async def test_who_words_a_question_back_sees_which_stage_asked(open_app: OpenApp) -> None:
     model = make_model(clarify=[ClarifyOutput(text="Which setup do you mean?")])
 

@@ -47,10 +47,3 @@ def test_only_attributes_with_a_rule_are_merged_and_nothing_is_changed_in_place(
 
     assert merged == {"found": {"a": 1, "b": 2}, "seen": [1, 2], "text": "new"}
     assert payload == {"found": {"a": 1}, "seen": [1], "text": "old"}
-
-
-def test_a_hop_that_is_repeated_merges_once() -> None:
-    payload: dict[str, JsonValue] = {"seen": [1]}
-    writes: dict[str, JsonValue] = {"seen": [2]}
-
-    assert merge_writes(payload, writes, RULES) == merge_writes(payload, writes, RULES)

@@ -7,7 +7,6 @@ import pytest
 from envelope.question import (
     LONGEST_GROUP,
     MOST_GROUPS,
-    Question,
     has_all,
     may_read,
     names_conversation,
@@ -50,21 +49,6 @@ def test_a_stored_id_is_named_in_full_or_as_its_channel_calls_it() -> None:
     assert names_conversation("c1", "c1")
     assert not names_conversation("", "c1")
     assert not names_conversation("0", "telegram/7:0")
-
-
-def test_conversations_of_two_channels_have_shards_and_questions_of_their_own() -> None:
-    one, other = (
-        Question(
-            tenant="acme",
-            assistant="docs",
-            conversation_id=qualify_conversation(channel, "7:0"),
-            message_id="1",
-        )
-        for channel in ("http", "telegram")
-    )
-
-    assert one != other
-    assert one.conversation != other.conversation
 
 
 def test_names_of_groups_differ_by_case_and_are_in_order() -> None:

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from broker.maintenance.lease_renewer import LeaseRenewal
+from broker.lease_renewer import LeaseRenewal
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import ServerLinks, connect
 from broker.values import Delivery, Fields, Finish, Forward, FrameSend, JournalEntry, Settlement

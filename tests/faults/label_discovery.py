@@ -77,7 +77,7 @@ def _is_a_limit(node: Waiting) -> bool:
     )
 
 
-PAUSES = "manager/pausing/"
+PAUSES = "manager/pauses.py:"
 ELSEWHERE = {
     "worker/metrics.py": "answers who scrapes, and holds no entry",
     "worker/health.py": "beats for the probes, and holds no entry",

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 ROOT = Path(__file__).parent.parent.parent
 INNER = tuple(f"{ROOT / package}{os.sep}" for package in ("worker", "manager"))
-OUTER = (f"{ROOT / 'broker' / 'maintenance' / 'lease_renewer.py'}",)
+OUTER = (f"{ROOT / 'broker' / 'lease_renewer.py'}",)
 """A task of the renewal thread has no frame of the worker: it is named after its own file."""
 
 Phase = Literal["goes", "returns"]

@@ -9,16 +9,14 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from agents.agent import Agent
-from broker.maintenance.lease_renewer import LeaseRenewal
-from broker.values import Delivery, LeaseLost, Retry, Settlement
+from broker.lease_renewer import LeaseRenewal, MakeBroker
+from broker.values import Delivery, Retry, Settlement
 from envelope.envelope import Envelope
 from envelope.memory_access import MemoryRead
 from envelope.outcome import RetryAfter, Wrote
@@ -242,24 +240,18 @@ class NotingMeter:
         self.ledger.note("failed", role=role, what=error)
 
 
-class NotingRenewal:
+class NotingRenewal(LeaseRenewal):
     """Renews leases, and notes who was handed an entry that somebody had before."""
 
-    def __init__(self, renewal: LeaseRenewal, ledger: Ledger) -> None:
-        self._renewal = renewal
+    def __init__(self, make_broker: MakeBroker, ledger: Ledger, *, lease_seconds: float) -> None:
+        super().__init__(make_broker, lease_seconds=lease_seconds)
         self._ledger = ledger
-
-    def running(self, on_lost: Callable[[LeaseLost], None]) -> AbstractAsyncContextManager[None]:
-        return self._renewal.running(on_lost)
 
     def hold(self, delivery: Delivery) -> None:
         if delivery.starts > 1:
             name, role = delivery.question.message_id, delivery.role
             self._ledger.note("held", name=name, role=role, starts=delivery.starts)
-        self._renewal.hold(delivery)
-
-    def release(self, delivery: Delivery) -> None:
-        self._renewal.release(delivery)
+        super().hold(delivery)
 
 
 def _call(task: str, run: Run) -> str:

@@ -37,6 +37,7 @@ async def test_a_rolling_restart_spends_no_attempt_and_delays_nobody_for_long() 
     assert set(goals.values()) == {0}
 
 
+@pytest.mark.long
 async def test_poison_is_started_thrice_ends_with_an_apology_and_costs_nobody_an_answer() -> None:
     result = await restarts.run_poison(Poison(seconds=2, every=2, lease_seconds=1.5))
 

@@ -105,3 +105,19 @@ async def test_the_deadline_comes_though_the_only_process_blocks_its_loop(folder
 
     assert reply["outcome"] == "failed"
     assert lateness(evidence.journals["block-1"], 1.0) < SLACK_SECONDS
+
+
+async def test_poison_is_buried_after_three_starts_and_ends_with_an_apology(folder: Path) -> None:
+    async with open_deployment(folder) as harness:
+        client = harness.make_client(deadline_seconds=60.0)
+        for _ in range(4):
+            await harness.workers.hire()
+        poison = await client.ask("poison 1", conversation="c1")
+        other = await client.ask("ask 2", conversation="c2")
+        letters = await harness.broker.admin.list_dead_letters()
+        killed = list(harness.workers.died.values())
+        await client.close()
+
+    assert (poison["outcome"], other["outcome"]) == ("failed", "answered")
+    assert [(one.reason, one.attempts, len(one.deaths)) for one in letters] == [("poison", 3, 3)]
+    assert killed == [9, 9, 9]

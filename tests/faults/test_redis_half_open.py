@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from broker.errors import BrokerUnavailableError
-from broker.maintenance.lease_renewer import LeaseRenewal
+from broker.lease_renewer import LeaseRenewal
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import ServerLinks, connect
 from broker.transport.connection import GREETING_SECONDS, LATE_SECONDS

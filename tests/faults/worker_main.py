@@ -10,7 +10,6 @@ from typing import Any
 
 from agents.agent import Agent
 from broker.keys import record_of
-from broker.maintenance.lease_renewer import LeaseRenewal
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from config.texts import load_texts
@@ -129,12 +128,13 @@ async def _pause_once(settings: WorkerSettings, process: WorkerProcess) -> None:
 
 
 def _process(settings: WorkerSettings, ledger: Ledger, broker: RedisBroker) -> WorkerProcess:
-    renewal = LeaseRenewal(lambda: broker_of(settings), lease_seconds=settings.lease_seconds)
     meter = NotingMeter(ledger)
     return WorkerProcess(
         broker,
         [WorkerSpec(each, settings.slots) for each in _handlers(settings, ledger, meter)],
-        renewal=NotingRenewal(renewal, ledger),
+        renewal=NotingRenewal(
+            lambda: broker_of(settings), ledger, lease_seconds=settings.lease_seconds
+        ),
         meter=meter,
         grace_seconds=settings.grace_seconds,
     )

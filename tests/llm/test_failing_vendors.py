@@ -22,6 +22,7 @@ from tests.llm.vendor_dialects import OpenAI
 from tests.support.model_server import ModelServer, Response, running_server
 from tests.support.runs import start_run
 from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import Clock
 
 MESSAGE = Message(tenant="t", assistant="a", conversation_id="c", message_id="m")
 VENDOR = OpenAI()
@@ -31,16 +32,6 @@ CHAIN = "small@first,large@second"
 PATIENCE_SECONDS = 0.2
 
 
-class MovedClock:
-    """A clock that is moved by hand."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @dataclass
 class Vendors:
     """Two servers under names of the operator's choice, and one registry over both."""
@@ -48,7 +39,7 @@ class Vendors:
     first: ModelServer
     second: ModelServer
     registry: Registry
-    clock: MovedClock = field(default_factory=MovedClock)
+    clock: Clock = field(default_factory=Clock)
 
     async def ask(self, setting: str = CHAIN, run: Run = OUTSIDE) -> ModelAnswer[Colour]:
         return await self.registry.model(setting).ask(COLOUR, SKY, run)
@@ -62,7 +53,7 @@ class Vendors:
 async def vendors() -> AsyncIterator[Vendors]:
     async with AsyncExitStack() as stack:
         first, second = [await stack.enter_async_context(running_server()) for _ in range(2)]
-        clock = MovedClock()
+        clock = Clock()
         registry = Registry(
             prompts=PlainPrompts(),
             access={

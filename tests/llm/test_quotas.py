@@ -5,16 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm.quotas import InProcessLimiter, ModelQuota, PatientLimiter, SharedLimits
-
-
-class Clock:
-    """A clock that is moved by hand."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.support.waiting import Clock
 
 
 @pytest.fixture

@@ -271,7 +271,7 @@ class Play:
     def _submit_next(self) -> RecordingConsumer | None:
         submission = self.scenario.submissions[self.asked]
         if self.scenario.long:
-            asked = Long(submission.frame.decode())
+            asked: Any = Long(submission.frame.decode())
             submission = replace(submission, frame=asked.encode(), decoded=asked)
         self.asked += 1
         taker = self._taker()
@@ -347,10 +347,9 @@ class Play:
         return self._finish(delivery)
 
     def _send(self, role: str, word: str) -> FrameSend:
+        frame: Any = Long(word)
         return (
-            FrameSend(role, decoded=Long(word))
-            if self.scenario.long
-            else FrameSend(role, word.encode())
+            FrameSend(role, decoded=frame) if self.scenario.long else FrameSend(role, word.encode())
         )
 
     def _want(

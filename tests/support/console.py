@@ -2,9 +2,10 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,7 +21,8 @@ from gateway.console.attention import FindConcerns
 from gateway.console.routes import Console, ConsolePart, console_router
 from gateway.console.sign_in import SignInProvider
 from gateway.people import PersonalData
-from records.store import RecordStore
+from records.record import Record
+from records.store import RecordStore, connect_store
 from tests.support.browser import chromium, violations
 
 DESK, OTHER = ("acme", "desk"), ("acme", "hr")
@@ -93,6 +95,16 @@ def make_personal_data(
         return Erased(records=0 if store is None else store.forget(question))
 
     return PersonalData(store, choices or FakeChoices(), forget)
+
+
+@contextmanager
+def open_records(folder: Path, *records: Record) -> Iterator[RecordStore]:
+    """Provide a store of records in a folder, with these."""
+    store = connect_store(f"sqlite:///{folder / 'records.sqlite3'}")
+    store.prepare()
+    store.write(records)
+    yield store
+    store.close()
 
 
 def make_router(

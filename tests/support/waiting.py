@@ -1,9 +1,10 @@
-"""Waiting for a condition with a deadline: the only place where tests poll."""
+"""Waits for a condition until a deadline, the only place where tests poll; a clock to be moved."""
 
 import asyncio
 import inspect
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 PATIENCE_SECONDS = 40.0
@@ -58,3 +59,13 @@ async def yield_to_tasks(turns: int = 1) -> None:
     """Let every other task of the event loop run `turns` times; no time needs to pass."""
     for _ in range(turns):
         await asyncio.sleep(0)
+
+
+@dataclass
+class Clock:
+    """Stands still until it is moved."""
+
+    now: float = 100.0
+
+    def __call__(self) -> float:
+        return self.now

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from agents.agent import Agent
 from agents.roster import AGENTS
-from broker.maintenance.lease_renewer import InLoopRenewal, LeaseRenewal
+from broker.lease_renewer import InLoopRenewal, LeaseRenewal
 from broker.redis_broker import RedisBroker
 from envelope.conversation import Pause, Preferences, Turn
 from envelope.outcome import Wrote
@@ -131,10 +131,12 @@ class Script:
         self.next(role, lambda _reads: wait())
         return held
 
-    def ask_back(self, role: Role = Role.GUARDRAILS, **clarification: Any) -> None:
+    def ask_back(
+        self, role: Role = Role.GUARDRAILS, *, asked: str = "", **clarification: Any
+    ) -> None:
         """Let the next question be asked back by a role, in words and with options."""
         asks = {"needs_clarification": True, "clarification_reason": "ambiguous_query"}
-        self.next(role, asks)
+        self.next(role, {**asks, "canonical_question": asked} if asked else asks)
         if clarification:
             self.next(Role.CLARIFICATION, clarification)
 

@@ -5,17 +5,21 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from fakeredis import FakeAsyncRedis
 
+from broker.lease_renewer import LeaseRenewal
+from broker.redis_broker import RedisBroker
 from broker.values import Delivery, LeaseLost
 from envelope.question import Question
 from tests.support.waiting import wait_until, yield_to_tasks
 from worker.executor import Execution, Executor, Runners
 
 
-class Held:
+class Held(LeaseRenewal):
     """Leases that only remember who holds one."""
 
     def __init__(self) -> None:
+        super().__init__(lambda: RedisBroker(FakeAsyncRedis()))
         self.entries: list[str] = []
 
     def hold(self, delivery: Delivery) -> None:

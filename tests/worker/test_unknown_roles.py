@@ -1,6 +1,6 @@
 """What is sent to a role that nobody is ends on first sight, instead of at its deadline."""
 
-from broker.maintenance.lease_renewer import InLoopRenewal, LeaseRenewal
+from broker.lease_renewer import InLoopRenewal, LeaseRenewal
 from broker.values import Delivery, Forward, FrameSend, Settlement
 from envelope.envelope import Envelope
 from envelope.role import Role

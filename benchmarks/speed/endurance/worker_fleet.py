@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from agents.agent import Agent
 from benchmarks.speed.endurance.results import share_below
 from benchmarks.speed.refdesk_flow import WRITES, IdleAgent, NoTexts, Reads
-from broker.maintenance.lease_renewer import LeaseRenewal
+from broker.lease_renewer import LeaseRenewal
 from broker.producer import NO_PACE, AdmissionPolicy
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect

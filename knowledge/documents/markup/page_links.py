@@ -9,12 +9,14 @@ from knowledge.documents.markup.html import find_charset, refuse_depth
 
 MOST_LINKS = 5000
 """Links of one page that are followed."""
+MOST_PICTURES = 10
+"""Pictures of one page that are fetched."""
 _LONGEST_LINK = 4000
 
 
 @dataclass(frozen=True, slots=True)
 class PageLinks:
-    """The links of a page as written, relative to `base` or to its address.
+    """The links and pictures of a page as written, relative to `base` or to its address.
 
     `robots` are the words of its `robots` elements in lower case, such as `noindex`.
     """
@@ -23,6 +25,7 @@ class PageLinks:
     base: str = ""
     canonical: str = ""
     robots: tuple[str, ...] = ()
+    pictures: tuple[str, ...] = ()
 
 
 def read_links(data: bytes) -> PageLinks:
@@ -38,8 +41,11 @@ def read_links(data: bytes) -> PageLinks:
         and len(href) <= _LONGEST_LINK
         and "nofollow" not in (attributes.get("rel") or "").lower().split()
     )
+    shown = ((node.attributes.get("src") or "").strip() for node in tree.css("img[src]"))
+    pictures = dict.fromkeys(src for src in shown if 0 < len(src) <= _LONGEST_LINK)
     return PageLinks(
         links=tuple(followed),
+        pictures=tuple(src for src in pictures if not src.startswith("data:"))[:MOST_PICTURES],
         base=_attribute(tree, "base[href]", "href"),
         canonical=_attribute(tree, "link[rel=canonical]", "href"),
         robots=tuple(

@@ -211,7 +211,8 @@ class Numbering:
             if shown not in levels:
                 return ""
             value = counts[shown]
-            return _write_number(levels[shown].start if value is None else value, levels[shown])
+            level = levels[shown]
+            return write_number(level.start if value is None else value, level.style)
 
         return _PLACEHOLDER.sub(number, found.text).strip() or None
 
@@ -565,16 +566,17 @@ def _read_levels(abstract: "Element") -> dict[int, Level]:
     }
 
 
-def _write_number(number: int, level: Level) -> str:
-    if level.style in ("lowerLetter", "upperLetter") and number > 0:
+def write_number(number: int, style: str) -> str:
+    """Return a number as a style of Word writes it, such as `lowerRoman`."""
+    if style in ("lowerLetter", "upperLetter") and number > 0:
         letter = chr(ord("a") + (number - 1) % 26) * min((number - 1) // 26 + 1, 10)
-        return letter if level.style == "lowerLetter" else letter.upper()
-    if level.style in ("lowerRoman", "upperRoman") and 0 < number < _LARGEST_ROMAN:
+        return letter if style == "lowerLetter" else letter.upper()
+    if style in ("lowerRoman", "upperRoman") and 0 < number < _LARGEST_ROMAN:
         roman = _write_roman(number)
-        return roman if level.style == "lowerRoman" else roman.upper()
-    if level.style == "none":
+        return roman if style == "lowerRoman" else roman.upper()
+    if style == "none":
         return ""
-    return f"{number:02d}" if level.style == "decimalZero" else str(number)
+    return f"{number:02d}" if style == "decimalZero" else str(number)
 
 
 def _write_roman(number: int) -> str:

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import WrongFormatError
+from knowledge.documents.office.docx import write_number
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
     choose_title,
@@ -41,6 +42,7 @@ _LEFT_OUT = frozenset(
     | {"hidden-paragraph", "sequence-decls", "note-citation", "forms", "title", "desc"}
 )
 _SIGNS = {"tab": "\t", "line-break": "\n"}
+_NUMBERS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
 _UNSEEN = frozenset({"collapse", "filter"})
 _MOST_REPEATED = 1000
 
@@ -87,7 +89,7 @@ class _Styles:
 
     def __init__(self, parts: "list[Element | None]") -> None:
         self.hidden: set[str] = set()
-        self._numbered: dict[str, set[int]] = {}
+        self._numbered: dict[str, dict[int, Element]] = {}
         self._code: set[str] = set()
         self._captions = {"Caption"}
         for part in parts:
@@ -96,9 +98,7 @@ class _Styles:
             for style in find_all(part, "list-style"):
                 levels = find_children(style, "list-level-style-number")
                 self._numbered[get_attribute(style, "name") or ""] = {
-                    int(level)
-                    for found in levels
-                    if (level := get_attribute(found, "level") or "").isdecimal()
+                    _count(found, "level"): found for found in levels
                 }
 
     def _read(self, style: "Element") -> None:
@@ -116,9 +116,19 @@ class _Styles:
         if parent in self._captions:
             self._captions.add(name)
 
-    def is_numbered(self, list_style: str, level: int) -> bool:
-        """Return whether the items of a list have numbers at a level, from 1."""
-        return level in self._numbered.get(list_style, ())
+    def find_start(self, list_style: str, level: int) -> int:
+        """Return the number of the first item of a list at a level, from 1."""
+        found = self._numbered.get(list_style, {}).get(level)
+        return 1 if found is None else _count(found, "start-value")
+
+    def label(self, list_style: str, level: int, number: int) -> str:
+        """Return the label of an item of a list at a level, from 1: `2.`, `(a)`, `-`."""
+        found = self._numbered.get(list_style, {}).get(level)
+        if found is None:
+            return "-"
+        signs = [get_attribute(found, f"num-{name}") or "" for name in ("prefix", "suffix")]
+        written = write_number(number, _NUMBERS.get(get_attribute(found, "num-format") or "", ""))
+        return f"{signs[0]}{written}{signs[1]}".strip() or "-"
 
     def is_caption(self, name: str) -> bool:
         """Return whether a paragraph of a style is the caption of a figure."""
@@ -148,6 +158,7 @@ class _Reader:
         self._styles = styles
         self._anchors = Anchors()
         self._lists: list[_List] = []
+        self._counted: dict[str, int] = {}
         self._notes: list[Element] = []
 
     def blocks(self, parent: "Element") -> Iterator[Block]:
@@ -235,14 +246,23 @@ class _Reader:
 
     def _list(self, element: "Element") -> Iterator[Block]:
         outer = self._lists[-1].style if self._lists else ""
-        self._lists.append(_List(get_attribute(element, "style-name") or outer))
-        current = self._lists[-1]
+        style = get_attribute(element, "style-name") or outer
+        self._lists.append(_List(style))
+        current, level = self._lists[-1], len(self._lists)
+        continued = get_attribute(element, "continue-list") or ""
+        if get_attribute(element, "continue-numbering") == "true":
+            continued = style
+        before = self._styles.find_start(style, level) - 1
+        current.count = self._counted.get(continued, before)
         for item in element:
-            current.count += local_name(item.tag) == "list-item"
-            is_numbered = self._styles.is_numbered(current.style, len(self._lists))
-            current.label = f"{current.count}." if is_numbered else "-"
+            if local_name(item.tag) == "list-item":
+                stated = get_attribute(item, "start-value")
+                current.count = current.count + 1 if stated is None else _count(item, "start-value")
+            current.label = self._styles.label(style, level, current.count)
             yield from self.blocks(item)
         self._lists.pop()
+        for name in (get_attribute(element, "id") or "", style):
+            self._counted[name] = current.count
 
     def line(self, element: "Element") -> str:
         """Return the text of a paragraph on one line."""

@@ -231,6 +231,14 @@ def test_a_mark_that_tells_a_model_of_a_cut_is_not_shown() -> None:
         assert "left out" not in passage.text
 
 
+def test_neighbours_are_bold_together_in_every_script() -> None:
+    [passage] = compose(
+        "휴가는 1년에 며칠인가요?", "직원은 1년에 20일의 휴가를 받습니다.", language="ko"
+    )
+
+    assert "**1년에**" in passage.text
+
+
 def test_words_that_are_common_in_the_documents_are_bold_only_if_all_are() -> None:
     asked, text = "Wie lange hat die Kasse auf?", "Die Kasse hat bis acht Uhr auf."
 

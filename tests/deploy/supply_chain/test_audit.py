@@ -20,6 +20,8 @@ from deploy.supply_chain.audit import (
     report,
 )
 
+pytestmark = pytest.mark.slow
+
 FLAW = {
     "id": "PYSEC-2026-1",
     "aliases": [],
@@ -72,7 +74,6 @@ def lock_of(folder: Path, *packages: str) -> Path:
     return path
 
 
-@pytest.mark.slow
 def test_a_locked_release_with_a_known_flaw_is_a_finding(
     tmp_path: Path, service: tuple[str, ...]
 ) -> None:
@@ -83,7 +84,6 @@ def test_a_locked_release_with_a_known_flaw_is_a_finding(
     assert result == AuditResult(["leaky 1.1 has PYSEC-2026-1, fixed in 1.2"])
 
 
-@pytest.mark.slow
 def test_a_service_that_does_not_answer_is_named_and_fails_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -107,7 +107,6 @@ def wheel(folder: Path, name: str) -> Path:
     return path
 
 
-@pytest.mark.slow
 def test_a_yanked_release_that_pip_installs_is_a_finding(tmp_path: Path) -> None:
     lock = tmp_path / "lock.txt"
     for name, mark in (("withdrawn", ' data-yanked="broken"'), ("kept", "")):
@@ -140,7 +139,6 @@ def test_an_environment_that_pip_left_no_report_in_is_named(tmp_path: Path) -> N
     ]
 
 
-@pytest.mark.slow
 def test_what_is_installed_fits_together() -> None:
     assert find_conflicts() == AuditResult()
 

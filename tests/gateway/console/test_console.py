@@ -15,13 +15,14 @@ from playwright.async_api import Browser
 from gateway.connections.server import listening, serving
 from gateway.console.people import PeoplePages
 from records.record import Record
-from records.store import RecordStore, connect_store
+from records.store import RecordStore
 from tests.support.browser import chromium, violations
 from tests.support.console import (
     FakeKeys,
     browser_of,
     make_console,
     make_personal_data,
+    open_records,
     post,
     read_forgery_token,
 )
@@ -68,16 +69,24 @@ REFUSED = replace(
 )
 FOREIGN = replace(RECORD, tenant="other", message_id="m3", question="A secret of others?")
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)> [x](javascript:alert(1))"
+LONG = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerk" * 4
+ARABIC = "كيف يمكنني إعداد قواعد توجيه الرسائل؟"
+BROAD = replace(
+    RECORD,
+    message_id="m4",
+    question=f"{ARABIC} API {LONG}",
+    answer=f"{ARABIC} [1]\n\n| a | b |\n|---|---|\n| {LONG} | {ARABIC} |\n",
+    rating="down",
+    rating_reason=f"{ARABIC} {LONG}",
+    person_name=LONG[:100],
+)
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[RecordStore]:
-    opened = connect_store(f"sqlite:///{tmp_path / 'records.sqlite3'}")
-    opened.prepare()
-    opened.write([RECORD, REFUSED, FOREIGN])
-    opened.rate(REFUSED.id, "down", f"wrong {HOSTILE}")
-    yield opened
-    opened.close()
+    with open_records(tmp_path, RECORD, REFUSED, FOREIGN) as opened:
+        opened.rate(REFUSED.id, "down", f"wrong {HOSTILE}")
+        yield opened
 
 
 @pytest.fixture
@@ -204,6 +213,7 @@ async def test_an_owner_who_keeps_no_records_is_told_how_to(store: RecordStore) 
 async def test_every_page_is_readable_for_everybody(
     store: RecordStore, width: int, scheme: str
 ) -> None:
+    store.write([BROAD])
     listener, people = (
         listening("127.0.0.1", 0),
         PeoplePages(make_personal_data(store), FakeKeys()),
@@ -225,7 +235,8 @@ async def look_at_pages(browser: Browser, url: str, width: int, scheme: str) -> 
     await page.goto(f"{url}/console")
     assert await violations(page) == []
     await page.goto(f"{url}/console/login?code=code")
-    for path in ("/console", "/console/questions", QUESTION, "/console/people",
+    for path in ("/console", "/console/questions", QUESTION, QUESTION.replace("=m1", "=m4"),
+                 "/console/people",
                  "/console/people/forget?person=p1", "/console/question?tenant=x"
                  "&assistant=x&conversation=x&message=x"):  # fmt: skip
         await page.goto(f"{url}{path}")

@@ -24,13 +24,14 @@ from gateway.console.gap_pages import GapPages
 from gateway.desk import Desk
 from records.gaps import GapFinder
 from records.record import Record
-from records.store import RecordStore, connect_store
+from records.store import RecordStore
 from tests.support.broker_harness import ROLES, BrokerHarness
 from tests.support.console import (
     DESK,
     HOSTILE,
     find_faults,
     make_console,
+    open_records,
     owner_of,
     post,
     send_form,
@@ -88,11 +89,8 @@ class OwnersDesk:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[RecordStore]:
-    opened = connect_store(f"sqlite:///{tmp_path / 'records.sqlite3'}")
-    opened.prepare()
-    opened.write([BEFORE, REFUSED, FOREIGN])
-    yield opened
-    opened.close()
+    with open_records(tmp_path, BEFORE, REFUSED, FOREIGN) as opened:
+        yield opened
 
 
 @pytest.fixture

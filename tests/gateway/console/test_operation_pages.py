@@ -30,7 +30,6 @@ from gateway.console.source_pages import SourcePages
 from gateway.http.app import PrometheusHttpMeter
 from gateway.port import CatalogEntry, CatalogMove, CatalogSelection, CatalogUpload
 from gateway.sources import NewSource, SourceState
-from records.store import connect_store
 from tests.support.console import (
     DESK,
     HOSTILE,
@@ -38,6 +37,7 @@ from tests.support.console import (
     browser_of,
     find_faults,
     make_console,
+    open_records,
     owner_of,
     post,
     send_form,
@@ -335,12 +335,10 @@ async def test_what_others_wrote_stays_text(owner: httpx.AsyncClient, desk: Fake
 async def test_failed_sources_and_dead_letters_are_concerns(
     pages: OperationPages, desk: FakeDesk, tmp_path: Path
 ) -> None:
-    store = connect_store(f"sqlite:///{tmp_path / 'records.sqlite3'}")
-    store.prepare()
-    app = make_console(store, parts=[pages], concerns=[find_in_operations(pages, desk)])
-    async with owner_of(app) as owner:
-        shown = (await owner.get("/console")).text
-    store.close()
+    with open_records(tmp_path) as store:
+        app = make_console(store, parts=[pages], concerns=[find_in_operations(pages, desk)])
+        async with owner_of(app) as owner:
+            shown = (await owner.get("/console")).text
 
     assert "Documents of a source could not be read" in shown
     assert "1 messages could not be answered" in shown
@@ -366,12 +364,10 @@ async def test_what_cannot_be_examined_is_said_and_hides_no_other_concern(
     async def fail(_user: object) -> list[Concern]:
         raise ConsoleRefusedError(503, "The index is away", "")
 
-    store = connect_store(f"sqlite:///{tmp_path / 'records.sqlite3'}")
-    store.prepare()
-    concerns = [fail, find_in_operations(pages, desk)]
-    async with owner_of(make_console(store, parts=[pages], concerns=concerns)) as owner:
-        shown = (await owner.get("/console")).text
-    store.close()
+    with open_records(tmp_path) as store:
+        concerns = [fail, find_in_operations(pages, desk)]
+        async with owner_of(make_console(store, parts=[pages], concerns=concerns)) as owner:
+            shown = (await owner.get("/console")).text
 
     assert "The index is away" in shown
     assert "Documents of a source could not be read" in shown

@@ -15,7 +15,7 @@ from gateway.console.access import Role
 from gateway.console.people import PeoplePages
 from gateway.people import AT_ONCE
 from records.record import Record
-from records.store import RecordStore, connect_store
+from records.store import RecordStore
 from tests.support.console import (
     DESK,
     OTHER,
@@ -25,6 +25,7 @@ from tests.support.console import (
     browser_of,
     make_console,
     make_personal_data,
+    open_records,
     post,
     read_forgery_token,
     sign_in,
@@ -55,11 +56,8 @@ class Owner:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[RecordStore]:
-    opened = connect_store(f"sqlite:///{tmp_path / 'records.sqlite3'}")
-    opened.prepare()
-    opened.write(RECORDS)
-    yield opened
-    opened.close()
+    with open_records(tmp_path, *RECORDS) as opened:
+        yield opened
 
 
 @pytest.fixture

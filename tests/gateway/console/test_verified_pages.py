@@ -1,7 +1,7 @@
 """The owner writes verified answers, and sees which may be out of date."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
@@ -12,8 +12,8 @@ from envelope.verified import VerifiedAnswer
 from gateway.console.access import Assistant, Role
 from gateway.console.frame import Frame
 from gateway.console.verified_pages import VerifiedPages, find_in_answers
-from gateway.port import CatalogEntry, CatalogMove, CatalogSelection
-from records.store import RecordStore, connect_store
+from gateway.port import CatalogEntry
+from records.store import RecordStore
 from records.verified import VerifiedStore
 from tests.support.console import (
     DESK,
@@ -22,35 +22,16 @@ from tests.support.console import (
     browser_of,
     find_faults,
     make_console,
+    open_records,
     owner_of,
     post,
     send_form,
     sign_in,
 )
+from tests.support.http_server import FakeCatalog
 
 PAGE = CatalogEntry("hr/leave", "Leave", "hr/leave.md", "en", 3, content_hash="one")
 FIELDS = {"question": "How long is leave?", "answer": "30 days [1].", "pages": "hr/leave\n\n"}
-
-
-@dataclass
-class FakeCatalog:
-    """Documents by id; each pattern is an id."""
-
-    entries: dict[str, CatalogEntry] = field(default_factory=lambda: {PAGE.id: PAGE})
-
-    async def find(
-        self, tenant: str, assistant: str, selection: CatalogSelection, *, after: str = "",
-        limit: int,
-    ) -> tuple[Sequence[CatalogEntry], int]:  # fmt: skip
-        wanted = selection.ids if selection.ids is not None else selection.patterns or ()
-        found = [self.entries[name] for name in wanted if name in self.entries]
-        return found[:limit], len(found)
-
-    async def remove(self, tenant: str, assistant: str, selection: CatalogSelection) -> int:
-        raise NotImplementedError
-
-    async def move(self, tenant: str, assistant: str, old: str, new: str) -> CatalogMove:
-        raise NotImplementedError
 
 
 @dataclass
@@ -71,10 +52,8 @@ class OwnersAnswers:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[RecordStore]:
-    opened = connect_store(f"sqlite:///{tmp_path / 'records.sqlite3'}")
-    opened.prepare()
-    yield opened
-    opened.close()
+    with open_records(tmp_path) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -85,6 +64,7 @@ async def answers(store: RecordStore) -> AsyncIterator[OwnersAnswers]:
         published[assistant] = list(given)
 
     catalog = FakeCatalog()
+    catalog.kept[DESK] = {PAGE.id: PAGE}
     pages = VerifiedPages(Frame(store, 90.0), VerifiedStore(store), catalog, publish)
     app = make_console(store, parts=[pages], concerns=[find_in_answers(pages)])
     async with owner_of(app) as owner:
@@ -136,7 +116,7 @@ async def test_an_answer_is_stale_once_a_page_changed_or_went(answers: OwnersAns
     assert "Out of date" not in (await answers.owner.get("/console/verified")).text
 
     for entries in ({PAGE.id: replace(PAGE, content_hash="two")}, {}):
-        answers.catalog.entries = entries
+        answers.catalog.kept[DESK] = entries
         assert "Out of date" in (await answers.owner.get("/console/verified")).text
         assert "Verified answers may be out of date" in (await answers.owner.get("/console")).text
 
@@ -158,7 +138,7 @@ async def test_a_viewer_reads_answers_and_writes_none(answers: OwnersAnswers) ->
 
 
 async def test_hostile_text_stays_text(answers: OwnersAnswers) -> None:
-    answers.catalog.entries = {PAGE.id: replace(PAGE, title=HOSTILE)}
+    answers.catalog.kept[DESK] = {PAGE.id: replace(PAGE, title=HOSTILE)}
     await answers.save(question=HOSTILE, answer=HOSTILE)
     answer_id = answers.published[DESK][0].id
 
@@ -171,7 +151,7 @@ async def test_hostile_text_stays_text(answers: OwnersAnswers) -> None:
 @pytest.mark.slow
 async def test_the_page_is_readable_for_everybody(answers: OwnersAnswers) -> None:
     await answers.save(question="ما مدة الإجازة؟", answer="٣٠ يومًا [1].")
-    answers.catalog.entries = {}
+    answers.catalog.kept[DESK] = {}
 
     faults = await find_faults(answers.app, answers.owner, ["/console/verified"], scheme="dark")
     assert faults == []

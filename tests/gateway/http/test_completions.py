@@ -39,7 +39,8 @@ async def desk(http_server: HttpServerFixture) -> AsyncIterator[openai.AsyncOpen
 
 def asks_back(http_server: HttpServerFixture) -> None:
     script = http_server.harness.script
-    script.ask_back(Role.ESSENCE, response="Which one?", suggested_actions=OPTIONS)
+    asked = "How do I set it up?"
+    script.ask_back(Role.ESSENCE, asked=asked, response="Which one?", suggested_actions=OPTIONS)
 
 
 async def test_the_official_client_gets_an_answer_with_its_sources(

@@ -436,8 +436,9 @@ async def test_commands_are_described_in_every_language_and_answered_by_name_in_
     await wait_until(
         lambda: any(TEXTS.text("help_title", "en") in text for text in desk.api.texts(-100))
     )
-    await wait_until(lambda: len(desk.api.called("setMyCommands")) > len(TEXTS.languages))
+    languages = [one for one in TEXTS.languages if "-" not in one]
+    await wait_until(lambda: len(desk.api.called("setMyCommands")) > len(languages))
     commands = desk.api.called("setMyCommands")
-    assert [call.get("language_code") for call in commands] == [None, *TEXTS.languages]
+    assert [call.get("language_code") for call in commands] == [None, *languages]
     assert [each["command"] for each in commands[-1]["commands"]] == ["language", "clear", "help"]
     assert commands[-1]["commands"][1]["description"] == TEXTS.text("help_clear_history", "zh")

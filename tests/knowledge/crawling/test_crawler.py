@@ -8,6 +8,7 @@ import pytest
 
 from knowledge.crawling.crawl_values import CrawlOutcome
 from tests.knowledge.crawling.conftest import Crawl, list_paths
+from tests.support.pictures import make_picture
 from tests.support.website import WebPage, Website, make_html
 
 pytestmark = pytest.mark.slow
@@ -60,6 +61,34 @@ async def test_only_changed_pages_are_sent_again_and_gone_pages_removed(
     assert list_paths(mirror, site) == ["/", "/a", "/b", "/d"]
     assert counts(outcome) == (1, 3, 1)
     assert [one for one in site.take_requests() if one[1] == 200] == [("/b", 200)]
+
+
+async def test_pictures_of_the_host_are_fetched_once_and_go_with_their_pages(
+    site: Website, crawl_site: Crawl
+) -> None:
+    panel = make_picture("green")
+    shown = "<img src='/img/panel.png'><img src='https://spy.test/a.png'><img src='gone.png'>"
+    site.pages = {
+        "/": make_html("Start", f"Welcome. {shown}", "a"),
+        "/a": make_html("A", f"One. {shown}"),
+        "/img/panel.png": WebPage(panel, "image/png"),
+    }
+    mirror, outcome = await crawl_site()
+    first = [path for path, _ in site.take_requests()]
+    await crawl_site()
+    again = [path for path, _ in site.take_requests()]
+
+    files = [mirror.locate_pictures(page) for _, page in mirror.list_documents()]
+    assert [list(one) for one in files] == [["/img/panel.png"]] * 2
+    location = files[0]["/img/panel.png"]
+    assert location.read_bytes() == panel
+    assert (first.count("/img/panel.png"), again.count("/img/panel.png")) == (1, 0)
+    assert [reason for _, reason in outcome.warnings] == [
+        "1 pictures of its pages could not be fetched"
+    ]
+    site.pages = {"/": make_html("Start", "Welcome.")}
+    await crawl_site()
+    assert not location.exists()
 
 
 @pytest.mark.parametrize("status", [401, 403, 500])

@@ -137,35 +137,23 @@ def test_pages_of_a_print_are_places_of_their_own() -> None:
     ]
 
 
-def test_what_is_embedded_says_where_it_stands_without_saying_it_twice() -> None:
-    chunk = Chunk(chunk_id="g#0", ordinal=0, text="Text.", heading_path=("Plans", "Peak"))
+@pytest.mark.parametrize(
+    ("crumbs", "text", "heading_path", "embedded"),
+    [
+        (("Guide", "Plans"), "Text.", ("Plans", "Peak"), "Guide > Plans > Peak\nText."),
+        ((), "Peak", ("Peak",), "Plans\nPeak"),
+    ],
+)
+def test_what_is_embedded_says_where_it_stands_without_saying_it_twice(
+    crumbs: tuple[str, ...], text: str, heading_path: tuple[str, ...], embedded: str
+) -> None:
+    chunk = Chunk(chunk_id="g#0", ordinal=0, text=text, heading_path=heading_path)
     document = Document(
-        id="g",
-        source="g.md",
-        title="Plans",
-        page="g",
-        crumbs=("Guide", "Plans"),
-        content="Text.",
-        chunks=(chunk,),
-        content_hash="0",
-    )
+        id="g", source="g.md", title="Plans", page="g", crumbs=crumbs, content=text,
+        chunks=(chunk,), content_hash="0",
+    )  # fmt: skip
 
-    assert chunking.text_to_embed(document, chunk) == "Guide > Plans > Peak\nText."
-
-
-def test_a_chunk_that_begins_with_its_place_does_not_say_it_twice() -> None:
-    chunk = Chunk(chunk_id="g#0", ordinal=0, text="Peak", heading_path=("Peak",))
-    document = Document(
-        id="g",
-        source="g",
-        title="Plans",
-        page="g",
-        content="Peak",
-        chunks=(chunk,),
-        content_hash="",
-    )
-
-    assert chunking.text_to_embed(document, chunk) == "Plans\nPeak"
+    assert chunking.text_to_embed(document, chunk) == embedded
 
 
 @given(st.text(alphabet="ab. \n#`|-*>\u3002\u8aad", max_size=400))

@@ -60,42 +60,54 @@ def draw(paint: Callable[[Canvas], None]) -> bytes:
     return file.getvalue()
 
 
-@pytest.mark.parametrize("place", ["TOP", "MIDDLE", "BOTTOM"])
-def test_a_wrapped_cell_is_one_cell_wherever_its_neighbours_stand(place: str) -> None:
-    style = [*GRID, ("VALIGN", (0, 0), (-1, -1), place)]
-
-    page = read(build([Table(wrap(LINE_TABLE), colWidths=[80, 90, 110], style=style)]))
-
-    assert list_tables(page) == [write_rows(LINE_TABLE)]
+def align(place: str) -> tuple[object, ...]:
+    return ("VALIGN", (0, 0), (-1, -1), place)
 
 
-def test_a_merged_cell_belongs_to_every_row_that_it_spans() -> None:
-    rows = wrap(
-        [("Hall", "Shift", "Warden"), ("North hall, both floors", "early", "Ines Kraus"),
-         ("", "late", "Paolo Riva"), ("South", "early", "Jan Novak"), ("closed on Sunday", "", "")]
-    )  # fmt: skip
-    style = [*CENTRED, ("SPAN", (0, 1), (0, 2)), ("SPAN", (0, 4), (2, 4))]
-
-    page = read(build([Table(rows, colWidths=[70, 80, 90], style=style)]))
-
-    assert list_tables(page) == [
-        write_rows(
-            [("Hall", "Shift", "Warden"), ("North hall, both floors", "early", "Ines Kraus"),
-             ("North hall, both floors", "late", "Paolo Riva"), ("South", "early", "Jan Novak"),
-             ("closed on Sunday", "", "")]
-        )
-    ]  # fmt: skip
+def rule(kind: str, first: tuple[int, int], last: tuple[int, int]) -> tuple[object, ...]:
+    return (kind, first, last, 1, colors.black)
 
 
-def test_two_header_rows_below_a_merged_cell_are_one() -> None:
-    rows = [["Size", "Price", ""], ["", "inland", "abroad"], ["small", "4.10", "9.80"]]
-    style = [*CENTRED, ("SPAN", (1, 0), (2, 0)), ("SPAN", (0, 0), (0, 1))]
+HALLS = [
+    ("Hall", "Shift", "Warden"), ("North hall, both floors", "early", "Ines Kraus"),
+    ("", "late", "Paolo Riva"), ("South", "early", "Jan Novak"), ("closed on Sunday", "", ""),
+]  # fmt: skip
+STOPS = [("Stop", "Departs"), ("Harbour", "06:10"), ("Market", "06:25"), ("Mill", "06:40")]
+DRAWN = {
+    "cells at the top of their rows": (LINE_TABLE, [*GRID, align("TOP")], LINE_TABLE),
+    "cells in the middle": (LINE_TABLE, [*GRID, align("MIDDLE")], LINE_TABLE),
+    "cells at the bottom": (LINE_TABLE, [*GRID, align("BOTTOM")], LINE_TABLE),
+    "no outer lines": (
+        LINE_TABLE, [rule("INNERGRID", (0, 0), (-1, -1)), align("MIDDLE")], LINE_TABLE,
+    ),
+    "no line between rows": (
+        STOPS,
+        [rule("BOX", (0, 0), (-1, -1)), rule("LINEBELOW", (0, 0), (-1, 0)),
+         rule("LINEAFTER", (0, 0), (0, -1))],
+        STOPS,
+    ),
+    "a merged cell belongs to every row that it spans": (
+        HALLS,
+        [*CENTRED, ("SPAN", (0, 1), (0, 2)), ("SPAN", (0, 4), (2, 4))],
+        [*HALLS[:2], ("North hall, both floors", "late", "Paolo Riva"), *HALLS[3:]],
+    ),
+    "two header rows below a merged cell are one": (
+        [("Size", "Price", ""), ("", "inland", "abroad"), ("small", "4.10", "9.80")],
+        [*CENTRED, ("SPAN", (1, 0), (2, 0)), ("SPAN", (0, 0), (0, 1))],
+        [("Size", "Price inland", "Price abroad"), ("small", "4.10", "9.80")],
+    ),
+}  # fmt: skip
 
-    page = read(build([Table(rows, colWidths=90, style=style)]))
 
-    assert list_tables(page) == [
-        write_rows([("Size", "Price inland", "Price abroad"), ("small", "4.10", "9.80")])
-    ]
+@pytest.mark.parametrize(("rows", "style", "shown"), DRAWN.values(), ids=DRAWN)
+def test_what_stands_inside_the_lines_of_a_cell_is_its_text(
+    rows: Sequence[Sequence[str]], style: list[Any], shown: Sequence[Sequence[str]]
+) -> None:
+    widths = [80, 90, 110][: len(rows[0])]
+
+    page = read(build([Table(wrap(rows), colWidths=widths, style=style)]))
+
+    assert list_tables(page) == [write_rows(shown)]
 
 
 def make_long_rows() -> list[tuple[str, str, str]]:
@@ -151,25 +163,6 @@ def test_narrow_cells_are_parted_by_the_line_between_them() -> None:
     assert list_tables(read(draw(paint))) == [
         write_rows([("Code", "Unit", "Load"), ("B17", "kN", "12.5")])
     ]
-
-
-def test_rows_without_a_line_between_them_stay_rows() -> None:
-    rows = [["Stop", "Departs"], ["Harbour", "06:10"], ["Market", "06:25"], ["Mill", "06:40"]]
-    style = [("BOX", (0, 0), (-1, -1), 1, colors.black), ("LINEBELOW", (0, 0), (-1, 0), 1,
-             colors.black), ("LINEAFTER", (0, 0), (0, -1), 1, colors.black)]  # fmt: skip
-
-    page = read(build([Table(rows, colWidths=110, style=style)]))
-
-    assert list_tables(page) == [write_rows(rows)]
-
-
-def test_a_table_without_outer_lines_has_its_cells() -> None:
-    style = [("INNERGRID", (0, 0), (-1, -1), 0.5, colors.black), ("VALIGN", (0, 0), (-1, -1),
-             "MIDDLE")]  # fmt: skip
-
-    page = read(build([Table(wrap(LINE_TABLE), colWidths=[80, 90, 110], style=style)]))
-
-    assert list_tables(page) == [write_rows(LINE_TABLE)]
 
 
 def test_a_table_in_a_column_stands_between_the_text_of_that_column() -> None:

@@ -25,53 +25,6 @@ def test_sections_become_headings_with_levels_and_anchors() -> None:
     assert [block.anchor for block in page.blocks if block.level] == ["guide", "set-up"]
 
 
-def test_lists_code_tables_and_notes_are_read() -> None:
-    found = blocks(
-        "- one\n- two\n\n.. code-block:: python\n\n   x = 1\n\n"
-        "=== ===\nk   v\n=== ===\n1   2\n=== ===\n\n.. note:: Mind the *gap*.\n"
-    )
-
-    assert [block.text for block in found] == [
-        "- one",
-        "- two",
-        "```python\nx = 1\n```",
-        "| k | v |\n|---|---|\n| 1 | 2 |",
-        "Note: Mind the gap.",
-    ]
-
-
-def test_figures_merged_cells_and_terms_are_read() -> None:
-    page = (
-        ".. figure:: a.png\n   :alt: the alt\n\n   The *caption*.\n\n"
-        "+---+---+\n| a | b |\n+===+===+\n| c | d |\n+   +---+\n|   | e |\n+---+---+\n\n"
-        "E41\n   No signal.\n\n.. image:: b.png\n   :alt: A gauge\n"
-    )
-
-    found = blocks(page)
-
-    pictures = [(one.caption, one.address) for block in found for one in block.pictures]
-    assert pictures == [("The caption.", "a.png"), ("A gauge", "b.png")]
-    assert [block.text for block in found if block.text] == [
-        "The caption.",
-        "| a | b |\n|---|---|\n| c | d |\n| c | e |",
-        "E41: No signal.",
-    ]
-
-
-def test_roles_and_directives_nobody_knows_are_read_as_their_text() -> None:
-    found = blocks(
-        "See :ref:`the guide <guide>` and :py:func:`~send`.\n\n"
-        ".. versionadded:: 2.0\n   :hidden:\n\n   It sends *faster*.\n\n"
-        ".. toctree::\n\n   a\n   b\n"
-    )
-
-    assert [block.text for block in found] == [
-        "See the guide and `send`.",
-        "versionadded 2.0",
-        "It sends faster.",
-    ]
-
-
 @pytest.mark.parametrize(
     "directive", [".. include:: {}", ".. raw:: html\n   :file: {}", ".. csv-table::\n   :file: {}"]
 )

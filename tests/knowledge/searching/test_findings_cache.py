@@ -9,6 +9,7 @@ from knowledge.port import SearchRequest
 from knowledge.search.findings_cache import CachedSearcher, FindingsCache
 from knowledge.search.searcher import LevelSearcher
 from tests.knowledge.searching.conftest import WordEmbedder, document, put
+from tests.support.waiting import Clock
 
 QUESTION = "How many messages does a route carry?"
 LIBRARY = (
@@ -22,14 +23,6 @@ OTHER_VALUES: dict[str, Any] = {
     "tuple": ("other",),
     "None": "de",
 }
-
-
-@dataclasses.dataclass
-class Clock:
-    now: float = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @dataclasses.dataclass
@@ -135,9 +128,9 @@ async def test_findings_are_kept_for_their_time(open_cache: Open) -> None:
     lookups = await open_cache()
     await lookups.ask()
 
-    lookups.clock.now = 59.9
+    lookups.clock.now += 59.9
     assert await lookups.ask()
-    lookups.clock.now = 60.0
+    lookups.clock.now += 0.1
     assert not await lookups.ask()
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from knowledge.index.bm25 import CHUNK_LENGTH, Bm25, TermNumbers
-from knowledge.index.terms import surface_words, terms
+from knowledge.index.terms import leave_out_joints, surface_words, terms
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,11 @@ def test_a_term_weighs_more_when_it_is_repeated_but_never_twice_as_much() -> Non
     weight = [float(text.weights[text.terms.tolist().index(route)]) for text in (once, often)]
 
     assert weight[0] < weight[1] < 2 * weight[0]
+
+
+def test_pairs_that_join_two_words_do_not_count_as_unknown_words() -> None:
+    found = terms("特休有幾天", "zh")
+
+    assert leave_out_joints(found, {"特休"}.__contains__) == ["特休", "有幾", "幾天"]
+    assert leave_out_joints(found, {"幾天", "特休"}.__contains__) == ["特休", "幾天"]
+    assert leave_out_joints(found, {"無關"}.__contains__) == found

@@ -17,9 +17,10 @@ from tests.llm.test_key_check import VendorServer, vendor
 from tests.support.app_harness import refdesk
 from tests.support.command_line import CLEAR, Run, one_line
 
+pytestmark = pytest.mark.slow
+
 
 # What it says of itself
-@pytest.mark.slow
 def test_asking_and_talking_choose_a_way_with_the_same_arguments() -> None:
     chosen = ["--way", "swarm", "--strategy", "council", "--persona", "a tutor"]
     for add_arguments in (ask.add_arguments, ask.add_chat_arguments):
@@ -30,7 +31,6 @@ def test_asking_and_talking_choose_a_way_with_the_same_arguments() -> None:
         assert (read.way, read.strategy, read.persona) == ("swarm", "council", "a tutor")
 
 
-@pytest.mark.slow
 def test_without_a_verb_the_command_lists_its_verbs(run: Run) -> None:
     result = run()
 
@@ -40,7 +40,6 @@ def test_without_a_verb_the_command_lists_its_verbs(run: Run) -> None:
         assert purpose.split()[-1] in result.out
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_explains_itself_within_eighty_columns(
     verb: str, run: Run, monkeypatch: pytest.MonkeyPatch
@@ -54,7 +53,6 @@ def test_every_verb_explains_itself_within_eighty_columns(
     assert max(map(len, result.out.splitlines())) <= 80
 
 
-@pytest.mark.slow
 def test_an_unknown_verb_is_a_wrong_use(run: Run) -> None:
     result = run("aks", "hello")
 
@@ -63,18 +61,15 @@ def test_an_unknown_verb_is_a_wrong_use(run: Run) -> None:
 
 
 # Errors
-@pytest.mark.slow
 def test_an_empty_question_is_refused_before_anything_starts(run: Run, elsewhere: Path) -> None:
     assert one_line(run("ask", " ")) == ("the message is empty: expected a question or a command")
     assert not (elsewhere / "data").exists()
 
 
-@pytest.mark.slow
 def test_asking_without_documents_says_how_to_read_some(run: Run) -> None:
     assert "refdesk ingest PATH" in one_line(run("ask", CLEAR))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
@@ -93,7 +88,6 @@ def test_a_setting_that_cannot_work_is_one_line(
     assert said in one_line(run("ask", CLEAR))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "said"),
     [
@@ -110,7 +104,6 @@ def test_a_model_that_cannot_be_asked_is_one_line(
     assert said in one_line(served("ask", CLEAR))
 
 
-@pytest.mark.slow
 def test_a_data_folder_that_cannot_be_made_is_one_line(
     run: Run, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,7 +113,6 @@ def test_a_data_folder_that_cannot_be_made_is_one_line(
     assert str(elsewhere / "file") in one_line(run("status"))
 
 
-@pytest.mark.slow
 def test_an_error_that_nobody_foresaw_is_one_line_and_its_place_a_debug_log(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,7 +132,6 @@ def test_an_error_that_nobody_foresaw_is_one_line_and_its_place_a_debug_log(
     assert "ZeroDivisionError" in json.loads(log)["exception"]
 
 
-@pytest.mark.slow
 def test_an_unknown_role_is_answered_with_the_known_ones(run: Run) -> None:
     error = one_line(run("worker", "--role", "lang", "porter"))
 
@@ -148,13 +139,11 @@ def test_an_unknown_role_is_answered_with_the_known_ones(run: Run) -> None:
     assert Role.AUGMENTATION.value in error
 
 
-@pytest.mark.slow
 def test_a_folder_of_no_known_format_cannot_be_evaluated(run: Run, elsewhere: Path) -> None:
     assert "found none at 'nowhere'" in one_line(run("evaluate", "answers", "--data", "nowhere"))
     assert "expected" in one_line(run("evaluate", "retrieval", "--data", str(elsewhere)))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -169,7 +158,6 @@ def test_what_is_not_there_is_one_line(words: tuple[str, ...], said: str, run: R
 
 
 # Reading
-@pytest.mark.slow
 def test_broken_files_are_named_and_the_others_read(run: Run, elsewhere: Path) -> None:
     folder = elsewhere / "documents"
     folder.mkdir()
@@ -198,7 +186,6 @@ def test_broken_files_are_named_and_the_others_read(run: Run, elsewhere: Path) -
     assert [sorted(failed) for failed in again.json["failed"]] == [["reason", "source"]]
 
 
-@pytest.mark.slow
 def test_a_folder_without_documents_is_said_to_be_one(run: Run, elsewhere: Path) -> None:
     (elsewhere / "documents").mkdir()
 
@@ -208,7 +195,6 @@ def test_a_folder_without_documents_is_said_to_be_one(run: Run, elsewhere: Path)
 
 
 # Asking
-@pytest.mark.slow
 def test_an_answer_shows_its_sources_and_can_be_traced(served: Run) -> None:
     served("ask", CLEAR)  # the first answer says which model is in use
     result = served("ask", CLEAR)
@@ -234,7 +220,6 @@ def test_an_answer_shows_its_sources_and_can_be_traced(served: Run) -> None:
     assert all(set(entry) == {"kind", "fields", "id", "at"} for entry in entries)
 
 
-@pytest.mark.slow
 def test_the_whole_reply_is_json_on_standard_output_alone(
     served: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,14 +235,12 @@ def test_the_whole_reply_is_json_on_standard_output_alone(
     assert all(json.loads(line)["event"] for line in result.err.splitlines())
 
 
-@pytest.mark.slow
 def test_a_message_asked_twice_under_one_id_is_answered_once(served: Run) -> None:
     words = ("ask", CLEAR, "--conversation", "c-twice", "--message", "m-twice", "--json")
 
     assert served(*words).json == served(*words).json
 
 
-@pytest.mark.slow
 def test_a_message_id_of_two_conversations_needs_the_conversation(served: Run) -> None:
     for conversation in ("c-one", "c-two"):
         served("ask", "How do I change it?", "--conversation", conversation, "--message", "m-both")
@@ -269,7 +252,6 @@ def test_a_message_id_of_two_conversations_needs_the_conversation(served: Run) -
     assert result.out.startswith("cli/c-two / m-both\n")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("question", "status", "outcome"),
     [
@@ -287,7 +269,6 @@ def test_the_exit_status_follows_the_outcome(
     assert is_asked == (outcome == "clarification")
 
 
-@pytest.mark.slow
 def test_a_failed_question_says_where_to_look(served: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEADLINE_SECONDS", "1.5")
     served("workers", "pause", "response")
@@ -301,7 +282,6 @@ def test_a_failed_question_says_where_to_look(served: Run, monkeypatch: pytest.M
     assert result.err.splitlines()[-1] == "refdesk: for details run: refdesk trace m-failed"
 
 
-@pytest.mark.slow
 def test_the_status_has_a_line_for_every_role(served: Run) -> None:
     lines = ("role " + served("status").out.partition("role ")[2]).splitlines()
     roles = served("status", "--json").json["roles"]
@@ -316,7 +296,6 @@ def test_the_status_has_a_line_for_every_role(served: Run) -> None:
 __all__ = ["vendor"]
 
 
-@pytest.mark.slow
 @pytest.mark.redis
 @pytest.mark.parametrize("vendor", [(401, "{}")], indirect=True)
 @pytest.mark.parametrize(

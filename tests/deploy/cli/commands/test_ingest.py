@@ -7,8 +7,9 @@ from tests.knowledge.connectors.test_git_repository import Repository
 from tests.support.command_line import Run, one_line
 from tests.support.website import WebPage, Website, make_html, serve_website
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_a_file_that_takes_too_long_is_named_and_the_others_read(
     run: Run, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -39,7 +40,6 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Website]:
         yield serving
 
 
-@pytest.mark.slow
 def test_a_crawled_website_is_answered_from_with_links_to_its_pages(
     run: Run, site: Website
 ) -> None:
@@ -53,7 +53,6 @@ def test_a_crawled_website_is_answered_from_with_links_to_its_pages(
     assert source["crumbs"] == ["Billing", "Refunds"]
 
 
-@pytest.mark.slow
 def test_a_second_run_reads_what_changed_and_removes_what_is_gone(run: Run, site: Website) -> None:
     run("crawl", f"{site.url}/docs/")
     site.pages["/docs/billing/refunds"] = make_html("Refunds", "Refunds take ten days.")
@@ -69,7 +68,6 @@ def test_a_second_run_reads_what_changed_and_removes_what_is_gone(run: Run, site
     assert "documents: 1 changed, 2 unchanged, 1 removed, 1 failed, 1 skipped; " in again.out
 
 
-@pytest.mark.slow
 def test_a_website_that_is_away_loses_nothing(run: Run, site: Website) -> None:
     run("crawl", f"{site.url}/docs/")
     site.pages = {"/robots.txt": WebPage(status=503)}
@@ -82,7 +80,6 @@ def test_a_website_that_is_away_loses_nothing(run: Run, site: Website) -> None:
     assert "robots.txt cannot be read" in again.json["failed"][0]["reason"]
 
 
-@pytest.mark.slow
 def test_documents_of_a_website_are_listed_and_removed_by_address(run: Run, site: Website) -> None:
     run("crawl", f"{site.url}/docs/")
 
@@ -96,13 +93,11 @@ def test_documents_of_a_website_are_listed_and_removed_by_address(run: Run, site
     assert "removed 4 documents" in removed.out
 
 
-@pytest.mark.slow
 def test_a_wrong_address_or_limit_is_said(run: Run) -> None:
     assert "expected a web address such as" in one_line(run("crawl", "docs/guide"))
     assert run("crawl", "https://docs.test/", "--pages", "many").status == 2
 
 
-@pytest.mark.slow
 def test_a_revision_is_ingested_again_when_it_changes(run: Run, elsewhere: Path) -> None:
     repository = Repository(elsewhere / "product")
     repository.commit(docs__a_md="# Setup\n\nInstall it with pip.", docs__b_md="# B\n\nText.")
@@ -121,7 +116,6 @@ def test_a_revision_is_ingested_again_when_it_changes(run: Run, elsewhere: Path)
     assert list((elsewhere / "data").glob("git-*")) == []
 
 
-@pytest.mark.slow
 def test_a_folder_that_is_no_repository_is_said_and_loses_nothing(
     run: Run, elsewhere: Path
 ) -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from knowledge.chunking import passages
 from knowledge.documents import formats
-from knowledge.documents.formats import Item
+from knowledge.documents.formats import Item, Reader
 from knowledge.documents.location import locate
-from knowledge.documents.markup import asciidoc
+from knowledge.documents.markup import asciidoc, restructuredtext
 from knowledge.documents.page import Block, BlockKind, Page
 
 
@@ -165,7 +165,7 @@ EXAMPLES = [
 
 @pytest.mark.parametrize(("name", "text", "shown"), EXAMPLES)
 def test_a_page_is_read_as_the_texts_of_its_blocks(name: str, text: str, shown: list[str]) -> None:
-    assert [block.text for block in read(name, text).blocks] == shown
+    assert [block.text for block in read(name, text).blocks if block.text] == shown
 
 
 def test_items_code_and_tables_are_blocks_of_their_kind_and_a_broken_table_is_text() -> None:
@@ -208,12 +208,41 @@ def test_admonitions_links_and_macros_of_asciidoc_leave_their_text() -> None:
         "ifdef::web[]\nOnly web.\nendif::[]\n",
     )
 
-    assert [block.text for block in page.blocks] == [
+    assert [block.text for block in page.blocks if block.text] == [
         "NOTE: See the guide and page b, here.",
         "Do not `DELETE /x/{id}`.",
         "Only web.",
     ]
     assert page.warnings == ("the file b.adoc was not included",)
+
+
+PICTURES = [
+    (
+        asciidoc.read,
+        ".The wiring\nimage::img/a.png[Terminal A, 300]\n\nSee image:b.png[] and image:c.png[C].\n",
+        [("The wiring", "img/a.png"), ("", "b.png"), ("C", "c.png")],
+        ["The wiring", "See and ![C]."],
+    ),
+    (
+        restructuredtext.read,
+        ".. figure:: a.png\n   :alt: the alt\n\n   The *caption*.\n\n"
+        "+---+---+\n| a | b |\n+===+===+\n| c | d |\n+   +---+\n|   | e |\n+---+---+\n\n"
+        "E41\n   No signal.\n\n.. image:: b.png\n   :alt: A gauge\n",
+        [("The caption.", "a.png"), ("A gauge", "b.png")],
+        ["The caption.", "| a | b |\n|---|---|\n| c | d |\n| c | e |", "E41: No signal."],
+    ),
+]
+
+
+@pytest.mark.parametrize(("reader", "text", "pictures", "shown"), PICTURES)
+def test_a_picture_has_a_caption_and_its_alternative_text_is_no_sentence(
+    reader: Reader, text: str, pictures: list[tuple[str, str]], shown: list[str]
+) -> None:
+    blocks = reader(text.encode(), "a").blocks
+
+    found = [(one.caption, one.address) for block in blocks for one in block.pictures]
+    assert found == pictures
+    assert [block.text for block in blocks if block.text] == shown
 
 
 @pytest.mark.parametrize(
@@ -249,15 +278,3 @@ def test_columns_of_a_text_file_keep_their_spaces() -> None:
     (passage,) = passages(read("a.txt", f"Prices of  2026\n\n{table}\n"))
 
     assert passage.text == f"Prices of 2026\n\n```\n{table}\n```"
-
-
-def test_a_picture_of_asciidoc_has_its_title_as_caption_and_its_label_is_no_sentence() -> None:
-    page = (
-        b".The wiring\nimage::img/a.png[Terminal A, 300]\n\nSee image:b.png[] and image:c.png[C].\n"
-    )
-
-    found = asciidoc.read(page, "a.adoc").blocks
-
-    pictures = [(one.caption, one.address) for block in found for one in block.pictures]
-    assert pictures == [("The wiring", "img/a.png"), ("", "b.png"), ("C", "c.png")]
-    assert [block.text for block in found] == ["The wiring", "", "See and ![C]."]

@@ -48,6 +48,30 @@ def test_a_text_of_libreoffice_keeps_headings_lists_tables_and_links() -> None:
     assert page.links == (("the grease list", "https://x.example/grease"),)
 
 
+def test_numbers_go_on_in_the_list_that_continues_and_look_as_their_format_says() -> None:
+    styles = (
+        '<text:list-style style:name="N"><text:list-level-style-number text:level="1" '
+        'style:num-format="1" style:num-suffix="."/></text:list-style>'
+        '<text:list-style style:name="L"><text:list-level-style-number text:level="2" '
+        'style:num-prefix="(" style:num-suffix=")" style:num-format="a"/></text:list-style>'
+    )
+    one = "<text:list-item><text:p>{}</text:p></text:list-item>".format
+
+    page = read(
+        f'<office:text><text:list xml:id="x" text:style-name="N">{one("Open")}{one("Wait")}'
+        f'</text:list><text:list text:style-name="L"><text:list-item><text:list>{one("Read")}'
+        "</text:list></text:list-item></text:list>"
+        f'<text:list text:continue-list="x" text:style-name="N">{one("Press")}</text:list>'
+        '<text:list text:style-name="N"><text:list-item text:start-value="7"><text:p>Close'
+        "</text:p></text:list-item></text:list></office:text>",
+        styles,
+    )
+
+    assert [block.text for block in page.blocks] == [
+        "1. Open", "2. Wait", "  (a) Read", "3. Press", "7. Close",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("name", ["prices.ods", "prices.xls"])
 def test_a_sheet_of_libreoffice_is_read_as_it_is_shown_without_its_hidden_sheet(name: str) -> None:
     reader = xls if name.endswith("xls") else opendocument

@@ -10,32 +10,20 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Protocol
 
 import structlog
 
 from broker.errors import BrokerUnavailableError
 from broker.leases import describe_loss
-from broker.maintenance.loop import AWAY_SECONDS, Maintenance, MaintenanceLoop
+from broker.maintenance.loop import AWAY_SECONDS, MaintenanceLoop
 from broker.ports import Consumer
+from broker.redis_broker import RedisBroker
 from broker.values import Delivery, LeaseLost
 
 log = structlog.get_logger("broker")
 
 
-class RenewingBroker(Protocol):
-    """The parts of a broker that the thread uses."""
-
-    @property
-    def consumer(self) -> Consumer: ...
-
-    @property
-    def maintenance(self) -> Maintenance: ...
-
-    async def close(self) -> None: ...
-
-
-MakeBroker = Callable[[], RenewingBroker]
+MakeBroker = Callable[[], RedisBroker]
 """Creates the thread's broker; it is called inside the thread's event loop."""
 
 
