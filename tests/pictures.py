@@ -27,15 +27,16 @@ from agents.review.report_layout import lay_out
 from agents.review.report_rendering import render_html
 from broker.embedded_redis import Endpoint
 from config.settings import Settings
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge, make_embedder, make_searcher, open_index
 from deploy.assembly.recording import FILE, recording
 from deploy.assembly.runtime import ROLES, connect_runtime, run_workers
-from deploy.assembly.source_registry import SourceRegistry, parse_source
 from gateway.connections.server import listening, serving
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import IngestionResult, PlainReport
+from knowledge.source_registry import parse_source
 from memory.console_state import RedisConsoleSessions
 from records.record import Record
 from records.store import connect_store
@@ -246,7 +247,7 @@ async def make_pictures(folder: Path) -> None:
         plain = settings_of(data)
         await run_ingestion(plain, [DOCUMENTS], PlainReport(lambda _line: None))
         embedder = make_embedder(plain)
-        registry = SourceRegistry(plain)
+        registry = open_source_registry(plain)
         for source, schedule in (
             ("https://docs.acme.example/guide/", "0 5 * * *"), ("s3://acme-handbook", "0 * * * *"),
         ):  # fmt: skip
