@@ -16,6 +16,8 @@ TOPIC_CHANGE = "topic_change"
 NO_DISSENT, NO_PERSONA, TABLE_CELLS = "report_no_dissent", "report_persona", "report_cells"
 NOTES = frozenset({NO_DISSENT, NO_PERSONA, TABLE_CELLS})
 """The keys of the fixed texts below an answer of a swarm, which state what no source says."""
+ANSWERED_ITEM = "answered_item"
+"""The key of a note that nobody is shown: an item whose row of the table is complete."""
 _OPEN = frozenset({PENDING, "in_progress", "awaiting_input"})
 Task = dict[str, JsonValue]
 

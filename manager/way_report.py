@@ -16,6 +16,7 @@ from envelope.encoding import to_json
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.swarm import (
+    ANSWERED_ITEM,
     BY_WORKER,
     CANCELLED,
     COMPLETED,
@@ -310,7 +311,9 @@ def add_open_parts(
     reply: Reply, payload: Mapping[str, JsonValue], texts: Texts, language: str
 ) -> Reply:
     """Return the answer of a swarm, followed by its notes and the unanswered parts."""
-    parts = read_parts(payload)
+    # The pages of other workers may answer an item whose own worker failed.
+    answered = frozenset(_list_answered(payload))
+    parts = {title: found or title in answered for title, found in read_parts(payload).items()}
     missing = [_shorten(title) for title, found in parts.items() if not found]
     done = [plain_line(name)[:_LONGEST_PART] for name in list_effects(payload)]
     if done and reply["outcome"] in _ENDS_A_QUESTION:
@@ -336,6 +339,11 @@ def add_open_parts(
         missing=f"{'; '.join(missing[:_MOST_PARTS])}{more}",
     )
     return {**reply, "text": f"{reply['text']}\n\n{note}"}
+
+
+def _list_answered(payload: Mapping[str, JsonValue]) -> Iterator[str]:
+    notes = _list_objects(payload.get("report_notes"))
+    return (str(one.get("value")) for one in notes if one.get("key") == ANSWERED_ITEM)
 
 
 def _shorten(title: str) -> str:

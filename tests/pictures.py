@@ -27,7 +27,6 @@ from agents.review.report_layout import lay_out
 from agents.review.report_rendering import render_html
 from broker.embedded_redis import Endpoint
 from config.settings import Settings
-from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge, make_embedder, make_searcher, open_index
@@ -36,22 +35,22 @@ from deploy.assembly.runtime import ROLES, connect_runtime, run_workers
 from gateway.connections.server import listening, serving
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import IngestionResult, PlainReport
-from knowledge.source_registry import parse_source
+from knowledge.source_registry import SourceRegistry, parse_source
 from memory.console_state import RedisConsoleSessions
 from records.record import Record
 from records.store import connect_store
 from tests.deploy.test_conversations import (
-    SMS_DOMAIN,
     VENDOR,
     asks_for_essence,
     make_draft,
     make_understanding,
 )
 from tests.deploy.test_played_review import ENGLISH, review
-from tests.support.app_harness import refdesk, settings_of
+from tests.support.app_harness import DOMAIN, TOPIC, refdesk, settings_of
 from tests.support.browser import chromium
 from tests.support.folder_copy import copy_folder
 from tests.support.model_server import ModelServer, running_server
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = ROOT / "examples" / "sms_platform"
@@ -186,11 +185,12 @@ async def show_console(browser: Browser, url: str, link: str, folder: Path) -> N
     await page.get_by_role("button", name="Ask again").click()
     await page.wait_for_url("**said=asked**")
     again = page.locator("a[href^='/console/again?']").first
-    for _ in range(50):
+
+    async def is_answered() -> bool:
         await page.reload()
-        if await again.count():
-            break
-        await page.wait_for_timeout(200)
+        return await again.count() > 0
+
+    await wait_until(is_answered)
     await again.click()
     await save(page, folder / "console-again.png", height=720)
 
@@ -201,8 +201,8 @@ async def show_widget(browser: Browser, url: str, folder: Path) -> None:
     widget: Any = page.locator("refdesk-widget")
     await widget.evaluate("(it, text) => it.ask(text)", QUESTION)
     await page.get_by_text("within 60 seconds").first.wait_for()
-    await page.wait_for_timeout(500)
-    taken = Image.open(io.BytesIO(await widget.screenshot())).convert("RGB")
+    await page.locator("[data-rating=up]").wait_for()
+    taken = Image.open(io.BytesIO(await widget.screenshot(animations="disabled"))).convert("RGB")
     taken.quantize(COLOURS, dither=Image.Dither.NONE).save(folder / "widget.png", optimize=True)
 
 
@@ -225,6 +225,9 @@ async def show_review(browser: Browser, data: Path, embedder: Embedder, folder: 
     await save(page, folder / "review-report.png", height=1000)
 
 
+SMS_DOMAIN = {"domain_name": DOMAIN, "domain_scope": TOPIC}
+
+
 def play_model(server: ModelServer) -> dict[str, object]:
     """Have the server answer each question of the pictures; return the settings that ask it."""
 
@@ -236,7 +239,7 @@ def play_model(server: ModelServer) -> dict[str, object]:
             return make_understanding(QUESTION, context_type="new_topic")
         return make_draft(ANSWER) if said else None
 
-    server.choose_response = choose  # type: ignore[method-assign] # of this one server
+    server.choose_response = choose  # type: ignore[assignment, method-assign] # of this one server
     return asks_for_essence(server) | {"quality_model": "gpt-4o-mini@openai"}
 
 
@@ -247,7 +250,7 @@ async def make_pictures(folder: Path) -> None:
         plain = settings_of(data)
         await run_ingestion(plain, [DOCUMENTS], PlainReport(lambda _line: None))
         embedder = make_embedder(plain)
-        registry = open_source_registry(plain)
+        registry = SourceRegistry(plain.refdesk_data, plain.tenant, plain.assistant)
         for source, schedule in (
             ("https://docs.acme.example/guide/", "0 5 * * *"), ("s3://acme-handbook", "0 * * * *"),
         ):  # fmt: skip

@@ -32,13 +32,10 @@ class ItemTable:
         """The number of all cells."""
         return len(self.items) * len(self.criteria)
 
-    def list_missing(self) -> tuple[str, ...]:
-        """Return the item and the criterion of each empty cell."""
+    def list_complete(self) -> tuple[str, ...]:
+        """Return the items with a finding in every cell."""
         return tuple(
-            f"{item}: {one}"
-            for item in self.items
-            for one in self.criteria
-            if not self._find(item, one)
+            item for item in self.items if all(self._find(item, one) for one in self.criteria)
         )
 
     def render(self, head: str, nothing: str) -> str:

@@ -33,7 +33,7 @@ from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import FoundPart, SearchResult, SourceReference, SourceUsed
-from envelope.swarm import NO_DISSENT, NO_PERSONA, TABLE_CELLS
+from envelope.swarm import ANSWERED_ITEM, NO_DISSENT, NO_PERSONA, TABLE_CELLS
 from envelope.texts import Texts
 from llm.errors import NO_MODEL, ModelError
 from llm.port import Model
@@ -373,9 +373,11 @@ def _list_notes(
 
 
 def _note_cells(table: ItemTable | None) -> Iterator[dict[str, str]]:
-    """Yield a note on how many cells have a finding, if some have none."""
-    if table is not None and table.found < table.total:
-        yield {"key": TABLE_CELLS, "value": f"{table.found}/{table.total}"}
+    """Yield each item with all of its findings, and how many cells have one if some have none."""
+    if table is not None:
+        yield from ({"key": ANSWERED_ITEM, "value": one} for one in table.list_complete())
+        if table.found < table.total:
+            yield {"key": TABLE_CELLS, "value": f"{table.found}/{table.total}"}
 
 
 def _name_place(source: NumberedSource) -> str:

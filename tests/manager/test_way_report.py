@@ -3,7 +3,13 @@ from pydantic import JsonValue
 
 from envelope.conversation import ClarificationReason
 from manager import replies
-from manager.way_report import add_offer, add_planned_tasks, describe_way, read_parts
+from manager.way_report import (
+    add_offer,
+    add_open_parts,
+    add_planned_tasks,
+    describe_way,
+    read_parts,
+)
 from tests.manager.test_replies import Words, envelope
 
 CALL: dict[str, JsonValue] = {
@@ -101,6 +107,26 @@ def test_workers_that_look_up_one_item_work_on_one_part() -> None:
     }
 
     assert read_parts(payload) == {"Alder": True}
+
+
+@pytest.mark.parametrize(
+    ("notes", "is_open"), [([], True), ([{"key": "answered_item", "value": "Birch"}], False)]
+)
+def test_a_part_whose_worker_failed_is_open_unless_its_row_is_complete(
+    notes: list[JsonValue], is_open: bool
+) -> None:
+    payload: dict[str, JsonValue] = {
+        "swarm_plan": {
+            "workers": [{"id": "w0", "subject": "Alder"}, {"id": "w1", "subject": "Birch"}]
+        },
+        "task_ledger": {"tasks": [{"task_id": "w0"}, {"task_id": "w1"}]},
+        "worker_outputs": {"w0": {"status": "done", "passages": [{}]}},
+        "report_notes": notes,
+    }
+
+    reply = add_open_parts(make_reply(), payload, Words(), "en")
+
+    assert ("parts_answered" in str(reply["text"])) is is_open
 
 
 REMAINING: list[JsonValue] = ["How do I add a user?", "Who may?"]

@@ -58,7 +58,7 @@ def test_a_worker_without_a_result_is_left_out_where_another_one_looked_up_the_s
     ]  # fmt: skip
 
 
-def test_each_cell_is_a_finding_or_named_as_missing() -> None:
+def test_each_cell_is_a_finding_or_said_to_be_missing() -> None:
     cells = {
         ("alfa", "Price"): "12 euros | a month [1]",
         ("Alfa", "support"): "",
@@ -74,4 +74,5 @@ def test_each_cell_is_a_finding_or_named_as_missing() -> None:
         "| Beta | not found | not found |"
     )
     assert (table.found, table.total) == (1, 4)
-    assert table.list_missing() == ("Alfa: support", "Beta: price", "Beta: support")
+    assert table.list_complete() == ()
+    assert make_table(("Alfa", "Beta"), ("price",), cells).list_complete() == ("Alfa",)
