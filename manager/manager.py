@@ -63,7 +63,8 @@ from manager.way_report import (
     list_completed,
     note_outcome,
 )
-from memory.port import Ended, Memory, People
+from memory.conversation import RedisPeople
+from memory.port import Ended, Memory
 
 MANAGER = Role.MANAGER.value
 # Every hop uses these: in Python 3.11 an enum member costs four times as much as a variable.
@@ -99,7 +100,7 @@ class Manager:
         topics: Mapping[tuple[str, str], str] | None = None,
         on_routed: OnRouted = ignore_routing,
         on_fault: OnFault = ignore_fault,
-        people: People | None = None,
+        people: RedisPeople | None = None,
     ) -> None:
         self._flows = flows
         self._memory = memory
