@@ -177,7 +177,7 @@ class Manager:
             case End() as end:
                 return await self._finish(hop, end)
             case Return() as returned:
-                return self._return(hop, returned)
+                return self._return(hop, returned, remaining_seconds)
             case Scatter() as scatter:
                 return self._scatter(hop, scatter, remaining_seconds)
             case PauseFor() as pause:
@@ -265,10 +265,17 @@ class Manager:
             watch=branches.make_watch(counted, scatter, hop.delivery.shard),
         )
 
-    def _return(self, hop: HopDecision, action: Return) -> ReturnResult:
+    def _return(self, hop: HopDecision, action: Return, remaining_seconds: float) -> ReturnResult:
         reason = hop.decision.termination_reason
+        is_late = remaining_seconds <= self._limits.deadline_reserve_seconds
         return branches.make_return(
-            hop.envelope, hop.flow, action, hop.did, reason, hop.encode_events("return")
+            hop.envelope,
+            hop.flow,
+            action,
+            hop.did,
+            reason,
+            hop.encode_events("return"),
+            is_late=is_late,
         )
 
     def _forward(self, hop: HopDecision, send: Send) -> Forward:
