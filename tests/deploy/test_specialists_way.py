@@ -72,7 +72,7 @@ async def test_without_a_model_every_unit_of_the_law_is_shown_and_nothing_is_jud
 
     assert reply["outcome"] == "answered"
     assert reply["text"].startswith("No model is in use")
-    assert count(reply) == {"requirements": 10, "compliant": 0, "violations": 0, "gaps": 0}
+    assert count(reply) == {"requirements": 9, "compliant": 0, "violations": 0, "gaps": 0}
     assert reply["verdicts"]["confidence"] is None
     report = ReviewReport.model_validate(reply["review_report"]["report"])
     law = (EXAMPLES / "data_protection_review" / "law.md").read_text("utf-8")
