@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated
 
-from pydantic import BaseModel, Field, StringConstraints, ValidationError, field_validator
+from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
 from config.errors import SettingsError
 from envelope.specialists import SpecialistName, SpecialistProfile
@@ -84,11 +84,6 @@ class WaySettings(BaseModel):
         "([tools.md](tools.md)); MCP servers need the extra `mcp`",
     )
 
-    @field_validator("tool_set", "outside_tools", mode="before")
-    @classmethod
-    def _treat_empty_as_unset(cls, value: object) -> object:
-        return None if value == "" else value
-
 
 MOST_WORKERS = 32
 
@@ -144,11 +139,6 @@ class SpecialistSettings(BaseModel):
         description="folder with files such as `compliance.toml` that replace those of the "
         "product: prompt, model, temperature, tools and limits of a specialist",
     )
-
-    @field_validator("specialists_folder", mode="before")
-    @classmethod
-    def _treat_empty_folder_as_unset(cls, value: object) -> object:
-        return None if value == "" else value
 
     @property
     def specialists(self) -> Mapping[str, SpecialistProfile]:
