@@ -181,6 +181,16 @@ def leave_undecided(features: Mapping[str, float]) -> Assessment:
     return Assessment(0.5, 0.5, 0.0) if features else Assessment(0.0, 0.0, 0.0)
 
 
+def accept_by_words(features: Mapping[str, float]) -> Assessment:
+    """Return what words show to be covered, and leave all else undecided.
+
+    It is for a model without a scale that compares the question with what it found: where words
+    show nothing, the passages may say it in others.
+    """
+    words, undecided = assess_by_words(features), leave_undecided(features)
+    return words if words.coverage > undecided.coverage else undecided
+
+
 def _assess(features: Mapping[str, float], weights: AssessmentWeights) -> Assessment:
     if not features:
         return Assessment(0.0, 0.0, 0.0)

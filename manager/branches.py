@@ -192,7 +192,7 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
         if not isinstance(result, dict):
             branch |= {"status": _MISSING}
             continue
-        known = (_COMPLETED, _NEEDS_INPUT)
+        known = (_COMPLETED, _NEEDS_INPUT, _MISSING)
         status = result["status"] if result.get("status") in known else _FAILED
         branch |= {"status": status, **_pick(result, "reason", "attempts")}
         writes = result.get("writes")
@@ -242,8 +242,13 @@ def make_return(
     event: StageEvent,
     reason: str,
     journal: Sequence[JournalEvent],
+    *,
+    is_late: bool,
 ) -> ReturnResult:
-    """Return the settlement that ends a branch with its result; `reason`: why it ended early."""
+    """Return the settlement that ends a branch with its result; `reason`: why it ended early.
+
+    A branch that ends without a result when its time is over (`is_late`) is missing.
+    """
     own = envelope.hop.reason if envelope.hop is not None else ""
     has_failed = event is StageEvent.FAILED
     # A failure at a limit keeps the reason of the failure.
@@ -254,7 +259,7 @@ def make_return(
         payload = merge_writes(payload, describe_failed_work(envelope, why), MERGE_RULES)
         is_good = True
     result: Fields = {
-        "status": _find_status(payload, is_good=is_good),
+        "status": _find_status(payload, is_good=is_good, is_late=is_late),
         "writes": {name: payload[name] for name in action.attributes if name in payload},
         "hops": envelope.process_count,
         "seconds": round(envelope.total_processing_time, 4),
@@ -332,9 +337,9 @@ def list_join_roles(flow: Flow) -> tuple[str, ...]:
     return tuple(sorted({Role.MANAGER.value, *(each.branch.role.value for each in scatters)}))
 
 
-def _find_status(payload: Writes, *, is_good: bool) -> str:
+def _find_status(payload: Writes, *, is_good: bool, is_late: bool) -> str:
     if not is_good:
-        return _FAILED
+        return _MISSING if is_late else _FAILED
     return _NEEDS_INPUT if payload.get("needs_input") else _COMPLETED
 
 

@@ -63,7 +63,8 @@ from manager.way_report import (
     list_completed,
     note_outcome,
 )
-from memory.port import Ended, Memory, People
+from memory.conversation import RedisPeople
+from memory.port import Ended, Memory
 
 MANAGER = Role.MANAGER.value
 # Every hop uses these: in Python 3.11 an enum member costs four times as much as a variable.
@@ -99,7 +100,7 @@ class Manager:
         topics: Mapping[tuple[str, str], str] | None = None,
         on_routed: OnRouted = ignore_routing,
         on_fault: OnFault = ignore_fault,
-        people: People | None = None,
+        people: RedisPeople | None = None,
     ) -> None:
         self._flows = flows
         self._memory = memory
@@ -176,7 +177,7 @@ class Manager:
             case End() as end:
                 return await self._finish(hop, end)
             case Return() as returned:
-                return self._return(hop, returned)
+                return self._return(hop, returned, remaining_seconds)
             case Scatter() as scatter:
                 return self._scatter(hop, scatter, remaining_seconds)
             case PauseFor() as pause:
@@ -264,10 +265,17 @@ class Manager:
             watch=branches.make_watch(counted, scatter, hop.delivery.shard),
         )
 
-    def _return(self, hop: HopDecision, action: Return) -> ReturnResult:
+    def _return(self, hop: HopDecision, action: Return, remaining_seconds: float) -> ReturnResult:
         reason = hop.decision.termination_reason
+        is_late = remaining_seconds <= self._limits.deadline_reserve_seconds
         return branches.make_return(
-            hop.envelope, hop.flow, action, hop.did, reason, hop.encode_events("return")
+            hop.envelope,
+            hop.flow,
+            action,
+            hop.did,
+            reason,
+            hop.encode_events("return"),
+            is_late=is_late,
         )
 
     def _forward(self, hop: HopDecision, send: Send) -> Forward:

@@ -65,26 +65,6 @@ class Ended:
     learned: str = ""
 
 
-class People(Protocol):
-    """Stores what people chose for all their conversations with the assistant of a question."""
-
-    async def read(self, question: Question, person: str) -> Preferences:
-        """Return what a person chose."""
-        ...
-
-    async def keep(self, question: Question, person: str, preferences: Preferences) -> None:
-        """Store what a person chose now; what they chose earlier of the rest stays."""
-        ...
-
-    async def note_pause(self, question: Question, person: str) -> None:
-        """Note that the question's conversation waits for a reply of a person."""
-        ...
-
-    async def forget(self, question: Question, person: str) -> bool:
-        """Delete all that is stored of a person; return whether they had chosen anything."""
-        ...
-
-
 class Memory(Protocol):
     """Stores conversations."""
 

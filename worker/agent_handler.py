@@ -210,7 +210,8 @@ class AgentHandler:
         role = self._name
         match outcome:
             case Wrote(writes=writes) if isinstance(writes, self._agent.writes):
-                written = writes.model_dump(mode="json", exclude_unset=True)
+                # Whole: an option of a question back keeps its kind, although nobody set it.
+                written = writes.model_dump(mode="json", include=writes.model_fields_set)
                 if not self._may_write.issuperset(written):
                     foreign = ", ".join(sorted(set(written) - self._may_write))
                     raise ContractError(f"{role} wrote attributes of other roles: {foreign}")

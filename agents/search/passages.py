@@ -443,6 +443,11 @@ def _heads_group(row: str) -> bool:
     )
 
 
+_SHORTEST_OF_LETTERS = 4
+_LETTERS_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
+"""Thai, Lao, Burmese, Khmer: alphabets without spaces between words."""
+
+
 class _Marker:
     """Makes the words of the question bold, and collects them; neighbours are bold together."""
 
@@ -475,7 +480,15 @@ class _Marker:
                 held[at] = held[at + 1] = True
         groups = groupby(zip(run, held, strict=True), key=itemgetter(1))
         pieces = (("".join(sign for sign, _ in group), is_held) for is_held, group in groups)
-        return "".join(f"{_BEGIN}{piece}{_END}" if is_held else piece for piece, is_held in pieces)
+        return "".join(
+            f"{_BEGIN}{piece}{_END}" if is_held and _is_word(piece) else piece
+            for piece, is_held in pieces
+        )
+
+
+def _is_word(piece: str) -> bool:
+    """Return whether marked signs may be a word: letters of alphabets say less than characters."""
+    return len(piece) >= _SHORTEST_OF_LETTERS or not _LETTERS_UNSPACED.match(piece)
 
 
 def name_place(source: SourceReference) -> str:

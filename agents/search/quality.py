@@ -328,18 +328,23 @@ def _collect_rejected(
     proved: Sequence[_Rejection],
 ) -> tuple[_Rejection, ...]:
     found = list(proved)
+    known = {one.block: one for one in proved}
     for verdict in output.verdicts:
         if verdict.supported:
             continue
         is_named = 0 < verdict.passage <= len(faults)
         fault = faults[verdict.passage - 1] if is_named else None
-        place = locate(answer.blocks, verdict.quote)
+        place = quoted = locate(answer.blocks, verdict.quote)
         if fault is not None and (place is None or place[0] != fault.block):
-            place = fault.block, fault.cell
+            place, quoted = (fault.block, fault.cell), None
         block, cell = place if place is not None else (None, None)
-        if any(one.block == block and one.is_proved for one in found):
-            continue
-        found.append(_Rejection(verdict.quote, verdict.reason, block, cell))
+        if block not in known:
+            found.append(_Rejection(verdict.quote, verdict.reason, block, cell))
+        elif quoted is not None:
+            # The judge quotes the sentence and says what is wrong; a rule rejects its whole block.
+            one = known.pop(block)
+            reason = "; ".join(filter(None, (verdict.reason, one.reason)))
+            found[found.index(one)] = replace(one, quote=verdict.quote, reason=reason)
     return tuple(dict.fromkeys(found))
 
 

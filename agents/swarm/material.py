@@ -16,11 +16,15 @@ from tools.passages import FoundPassage
 
 @dataclass(frozen=True, slots=True)
 class ItemTable:
-    """The findings by item and criterion; a cell without a finding is empty."""
+    """The findings by item and criterion; a cell without a finding is empty.
+
+    `unread` are the items that no worker could look up.
+    """
 
     items: tuple[str, ...]
     criteria: tuple[str, ...]
     cells: Mapping[tuple[str, str], str]
+    unread: frozenset[str] = frozenset()
 
     @property
     def found(self) -> int:
@@ -38,10 +42,19 @@ class ItemTable:
             item for item in self.items if all(self._find(item, one) for one in self.criteria)
         )
 
-    def render(self, head: str, nothing: str) -> str:
-        """Return the table as Markdown; `head` is above the items, `nothing` in empty cells."""
+    def render(self, head: str, nothing: str, unread: str) -> str:
+        """Return the table as Markdown; `head` is above the items.
+
+        `nothing` is in empty cells, and `unread` in those of items that nobody could look up.
+        """
         rows = [
-            (item, *(self._find(item, one) or nothing for one in self.criteria))
+            (
+                item,
+                *(
+                    self._find(item, one) or (unread if item in self.unread else nothing)
+                    for one in self.criteria
+                ),
+            )
             for item in self.items
         ]
         lines = ((head, *self.criteria), ("---",) * (len(self.criteria) + 1), *rows)
@@ -52,11 +65,24 @@ class ItemTable:
 
 
 def make_table(
-    items: Sequence[str], criteria: Sequence[str], cells: Mapping[tuple[str, str], str]
+    items: Sequence[str],
+    criteria: Sequence[str],
+    cells: Mapping[tuple[str, str], str],
+    unread: frozenset[str] = frozenset(),
 ) -> ItemTable:
     """Return the table of these items and criteria; cells of others are left out."""
     folded = {(_fold(item), _fold(one)): text for (item, one), text in cells.items()}
-    return ItemTable(tuple(items), tuple(criteria), folded)
+    return ItemTable(tuple(items), tuple(criteria), folded, unread)
+
+
+def list_unread(plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]) -> frozenset[str]:
+    """Return the items whose workers all ended without having looked."""
+    looked: dict[str, bool] = {}
+    for worker in plan.workers:
+        output = outputs.get(worker.id)
+        has_looked = output is not None and output.status is WorkerStatus.DONE
+        looked[worker.subject] = looked.get(worker.subject, False) or has_looked
+    return frozenset(subject for subject, has_looked in looked.items() if not has_looked)
 
 
 def _fold(text: str) -> str:

@@ -19,6 +19,7 @@ from agents.swarm.material import (
     choose_shown,
     find_closest,
     gather_material,
+    list_unread,
     make_table,
 )
 from agents.swarm.strategies import USUAL, StrategyRegistry, make_strategies
@@ -171,7 +172,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
             fallback = f"{type(error).__name__}: {error}"
             log.warning("answered_by_search", reason=error.reason, error=fallback)
             return Wrote(shown.model_copy(update={"synthesis_fallback": fallback}))
-        written = self._read(reads, inputs, given.output)
+        written = self._read(reads, inputs, given.output, list_unread(plan, outputs))
         writes = await asyncio.to_thread(self._make_writes, reads, written, material.sources)
         if not writes.response:
             shown = await asyncio.to_thread(self._show, reads, plan, outputs, _UNREADABLE)
@@ -223,7 +224,11 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         )
 
     def _read(
-        self, reads: Reads, inputs: SynthesizeFindingsInputs, output: SynthesizeFindingsOutput
+        self,
+        reads: Reads,
+        inputs: SynthesizeFindingsInputs,
+        output: SynthesizeFindingsOutput,
+        unread: frozenset[str],
     ) -> _Written:
         """Return the parts of what a model wrote, with the sources that it names."""
         known = {one.number for one in inputs.sources}
@@ -232,7 +237,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
             for one in output.cells
             if known.intersection(map(int, _NUMBER.findall(one.finding)))
         }
-        table = make_table(inputs.items, inputs.criteria, cells) if inputs.items else None
+        table = make_table(inputs.items, inputs.criteria, cells, unread) if inputs.items else None
         lines = [
             f"- {' '.join(one.about.split())} [{one.one}][{one.other}]"
             for one in output.contradictions
@@ -304,7 +309,8 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         table = ""
         if written.table is not None:
             say = partial(self._texts.text, language=reads.reply_language)
-            table = written.table.render(say("report_item"), say("report_nothing"))
+            texts = (say("report_item"), say("report_nothing"), say("report_unread"))
+            table = written.table.render(*texts)
         text = _BETWEEN.join(part for part in (written.text, table, written.below) if part)
         safe = keep_links(text, collect_allowed(references, context))
         if written.has_passages:
@@ -358,7 +364,8 @@ def _read_ends(reads: Reads, plan: SwarmPlan) -> dict[str, WorkerOutput]:
     ledger = TaskLedger.model_validate(reads.task_ledger)
     for task in ledger.tasks:
         worker = plan.find_worker(task.task_id)
-        is_lost = task.state is TaskState.FAILED and task.task_id not in outputs
+        has_ended = task.state in (TaskState.FAILED, TaskState.SKIPPED)
+        is_lost = has_ended and task.task_id not in outputs
         if is_lost and worker is not None:
             outputs[worker.id] = fail_worker(worker, task.error)
     return outputs

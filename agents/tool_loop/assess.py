@@ -88,7 +88,8 @@ class AssessAgent(Agent[Reads, Writes]):
         assessment = self._judge(given.output, given.model, len(reads.plan_messages))
         rank = _rank(assessment)
         kept = reads.kept_answer
-        if kept is None or rank > kept.quality:
+        # Of two that are as good, the later one is written from more sources.
+        if kept is None or rank >= kept.quality:
             kept = _keep(reads, rank)
         return Wrote(_write_back(kept, assessment, ""))
 

@@ -40,7 +40,6 @@ from manager.manager import Manager, OnRouted, ignore_routing
 from memory.console_state import RedisVerifiedAnswers
 from memory.conversation import RedisMemory, RedisPeople
 from memory.errors import MemoryStoreError
-from memory.port import People
 from memory.work_store import RedisWorkStore
 from worker.agent_handler import AgentHandler, Assistant
 from worker.call_recording import HopCalls
@@ -92,12 +91,10 @@ class AgentFactory:
 
     @property
     def uses_model(self) -> bool:
-        """Whether a model writes the answers."""
         return self.settings.uses_model
 
     @property
     def searcher(self) -> "Searcher":
-        """The search in the assistant's documents; raises `LookupError` without an index."""
         knowledge = self._find_knowledge()
         if self.findings is None:
             return knowledge
@@ -110,7 +107,6 @@ class AgentFactory:
 
     @property
     def tools(self) -> "ToolCatalog":
-        """The tools over the assistant's documents; raises `LookupError` without an index."""
         # Imported here, because processes without an index do not need the search.
         from deploy.assembly.tool_access import make_tools
 
@@ -118,34 +114,28 @@ class AgentFactory:
 
     @property
     def open_budget(self) -> "Callable[[Run], ToolBudget] | None":
-        """Returns the budget of a run's tool calls; None without a limit."""
         return self.tool_access.open_budget
 
     @property
     def open_receipts(self) -> "Callable[[Run], ToolReceipts] | None":
-        """Returns the receipts of a run's calls with effects; None where none can be written."""
         return self.tool_access.open_receipts
 
     @property
     def library(self) -> "Library":
-        """The documents of the assistant; raises `LookupError` without an index."""
         return self._find_knowledge().library
 
     @property
     def work(self) -> RedisWorkStore:
-        """The stored results of conversations."""
         if self.tool_access.work is None:
             raise LookupError("expected a store of interim results, found none")
         return self.tool_access.work
 
     @property
     def find_named(self) -> "Callable[[str, Sequence[str]], Awaitable[NamedInText]]":
-        """Returns the versions and the documents that a text names."""
         return self._find_knowledge().library.find_named
 
     @property
     def find_verified(self) -> "VerifiedFinder | None":
-        """The finder of verified answers; None without an index or a store of answers."""
         if self.knowledge is None or self.verified is None:
             return None
         from knowledge.calibration.queries import find_foreign_questions
@@ -161,7 +151,6 @@ class AgentFactory:
 
     @property
     def read_outcomes(self) -> "Callable[[], Awaitable[Sequence[LoggedOutcome]]] | None":
-        """Returns the outcomes of earlier swarms; None where `SWARM_LEARNING` is off."""
         log = self.tool_access.outcomes
         if log is None or not self.settings.swarm_learning:
             return None
@@ -169,7 +158,6 @@ class AgentFactory:
 
     @property
     def list_versions(self) -> Callable[[Sequence[str]], Awaitable[Sequence[str]]]:
-        """Returns the versions that the documents state which a person may read."""
         return self._find_knowledge().library.list_versions
 
     def _find_knowledge(self) -> "Knowledge":
@@ -179,12 +167,10 @@ class AgentFactory:
 
     @property
     def language_of(self) -> Callable[[str], str]:
-        """A function that returns a text's language, or the default language if it is unclear."""
         return language_of(self.settings, self.detector)
 
     @property
     def texts(self) -> FixedTexts:
-        """The fixed texts in every language."""
         return load_texts()
 
 
@@ -399,7 +385,7 @@ def make_manager(
     memory: RedisMemory,
     on_routed: OnRouted,
     on_fault: OnFault = ignore_fault,
-    people: People | None = None,
+    people: RedisPeople | None = None,
 ) -> Manager:
     """Return the manager of the assistant's flow; it counts decisions and faults."""
     return Manager(

@@ -71,10 +71,7 @@ async def find_notes(index: Index) -> Sequence[tuple[str, str]]:
     Nothing can be done for a language of too few chunks to calibrate the model.
     """
     embedding = (await index.info()).embedding
-    languages, known = await index.languages(), await index.calibrations()
-    missing = find_uncalibrated(embedding, languages, known)
-    if embedding != DEFAULT:
-        missing = tuple(one for one in missing if one not in known)
+    missing = await _find_uncalibrated(index, embedding)
     if not missing:
         return ()
     where = f", documents in {', '.join(sorted(missing))}"
@@ -83,17 +80,23 @@ async def find_notes(index: Index) -> Sequence[tuple[str, str]]:
 
 
 async def log_uncalibrated(index: Index) -> None:
-    """Log the languages for which the embedding model is not calibrated, if there are documents in
-    them.
-    """
-    info = await index.info()
-    if info.embedding == DEFAULT:
-        return
-    missing = find_uncalibrated(info.embedding, await index.languages(), await index.calibrations())
+    """Log the languages for which an ingestion can calibrate the embedding model."""
+    embedding = (await index.info()).embedding
+    missing = () if embedding == DEFAULT else await _find_uncalibrated(index, embedding)
     if missing:
         log.warning(
-            "embedding_model_not_calibrated", embedding=info.embedding, languages=sorted(missing)
+            "embedding_model_not_calibrated", embedding=embedding, languages=sorted(missing)
         )
+
+
+async def _find_uncalibrated(index: Index, embedding: str) -> tuple[str, ...]:
+    """Return the languages of documents without a calibration that something can be done for.
+
+    An ingestion tries each; it cannot learn one from too few chunks.
+    """
+    known = await index.calibrations()
+    missing = find_uncalibrated(embedding, await index.languages(), known)
+    return tuple(one for one in missing if embedding == DEFAULT or one not in known)
 
 
 @dataclass(slots=True, eq=False)

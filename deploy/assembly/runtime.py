@@ -29,6 +29,7 @@ from deploy.assembly.observing import needs_meter, observing
 from deploy.errors import CommandError
 from deploy.logging_setup import configure_logging, secrets_of
 from envelope.role import Role
+from gateway.dead_letters import DeadLetters
 from gateway.desk import Desk
 from knowledge.errors import IndexOwned
 from llm.port import Model
@@ -212,6 +213,18 @@ def desk(runtime: Runtime, channel: str, *, result_list: str = "") -> Desk:
         flow=NEWEST[runtime.settings.way.value],
         ways=NEWEST,
         names_people=runtime.settings.records_people == "id",
+    )
+
+
+def dead_letters(runtime: Runtime) -> DeadLetters:
+    """Return what asks the questions of dead letters again."""
+    settings = runtime.settings
+    return DeadLetters(
+        runtime.broker.producer,
+        load_texts().text,
+        settings.default_language,
+        settings.deadline_seconds,
+        settings.result_seconds_of,
     )
 
 

@@ -5,11 +5,12 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import structlog
 
 from gateway.chat.ports import CallSkippedError, NoOpError, RetryableError
+from memory.rate_limits import RedisTurns
 
 log = structlog.get_logger("gateway")
 T = TypeVar("T")
@@ -66,20 +67,6 @@ MISSED = 3
 """After this many missed turns the call is made."""
 
 
-class Turns(Protocol):
-    """Assigns turns by name, over all processes of a channel."""
-
-    async def turn(
-        self, name: str, *, every_seconds: float, at_once: int, patience_seconds: float
-    ) -> float | None:
-        """Reserve the next turn and return the seconds until then; None: above the patience."""
-        ...
-
-    async def hold(self, name: str, *, every_seconds: float, at_once: int, seconds: float) -> None:
-        """Assign no turn for this time."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Rate:
     """`per_minute` calls, the first `at_once` without a wait; `each_place`: for every place.
@@ -102,7 +89,7 @@ class Rate:
 class Pacer:
     """Makes every call wait for its turn."""
 
-    def __init__(self, turns: Turns, rates: Mapping[str, Rate]) -> None:
+    def __init__(self, turns: RedisTurns, rates: Mapping[str, Rate]) -> None:
         self._turns = turns
         self._rates = rates
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import structlog
 from starlette.applications import Starlette
@@ -29,6 +29,7 @@ from gateway.errors import GatewayError
 from gateway.telegram.bot_api import TelegramCalls, seconds_of, translate_errors
 from gateway.telegram.channel import HELP
 from gateway.telegram.updates import ALLOWED, BotIdentity, Pressed, TelegramAudience, read
+from memory.presence import RedisDuty
 
 log = structlog.get_logger("gateway")
 
@@ -132,18 +133,6 @@ DUTY_SECONDS = 6.0
 KEEP_SECONDS = 2.0
 
 
-class Duty(Protocol):
-    """A lease that one process holds at a time."""
-
-    async def keep(self, seconds: float) -> bool:
-        """Acquire or renew the lease for `seconds`; return False if another process holds it."""
-        ...
-
-    async def leave(self) -> None:
-        """Release the lease."""
-        ...
-
-
 class Polling:
     """The polling loop of one process.
 
@@ -156,7 +145,7 @@ class Polling:
         bot: Bot,
         updates: Updates,
         *,
-        duty: Duty,
+        duty: RedisDuty,
         unavailable: tuple[type[Exception], ...],
         conflict_seconds: float = CONFLICT_SECONDS,
         keep_seconds: float = KEEP_SECONDS,
@@ -290,7 +279,7 @@ async def receive_updates(
     chat_channel: ChatChannel,
     texts: Texts,
     *,
-    how: Webhook | Duty,
+    how: Webhook | RedisDuty,
     audience: TelegramAudience | None = None,
     budget: BufferBudget | None = None,
 ) -> AsyncIterator[Starlette | None]:

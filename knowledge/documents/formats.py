@@ -133,7 +133,8 @@ def read(item: Item, path: PurePosixPath, location: Location) -> Page:
         if page.files:
             from knowledge.documents.recognition import read_pictures
 
-            page = read_pictures(page)
+            is_outside = page.url is not None or location.url is not None
+            page = read_pictures(page, is_outside=is_outside)
         page = clean_page(page)
         at_end = path.suffix.lower() in furniture.MARKUP
         page = furniture.remove_repeated(page, location.repeated, at_end=at_end)

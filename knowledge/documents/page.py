@@ -104,12 +104,28 @@ class Page:
         )
 
 
+def make_code(text: str, info: str = "", anchor: str | None = None) -> Block:
+    """Return code between fences that are longer than each run of backticks in it."""
+    longest = max(map(len, _TICKS.findall(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return Block(BlockKind.CODE, f"{fence}{info}\n{text}\n{fence}", anchor=anchor)
+
+
+def make_item(
+    label: str, text: str, depth: int, *, is_link: bool = False, pictures: tuple[Picture, ...] = ()
+) -> Block:
+    """Return an item of a list; `depth` counts the lists around its own."""
+    indent = "  " * min(depth, DEEPEST_INDENT)
+    return Block(BlockKind.ITEM, f"{indent}{label} {text}", is_link=is_link, pictures=pictures)
+
+
 def first_heading(blocks: Sequence[Block]) -> str:
     """Return the first heading of the highest level, or an empty text."""
     headings = [block for block in blocks if block.kind is BlockKind.HEADING]
     return min(headings, key=lambda heading: heading.level).text if headings else ""
 
 
+_TICKS = re.compile(r"`{3,}")
 _DROPPED = re.compile(r"[^\w\- ]+")
 
 

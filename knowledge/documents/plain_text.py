@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from knowledge.documents.decoding import decode
-from knowledge.documents.page import Block, BlockKind, Page
+from knowledge.documents.page import Block, BlockKind, Page, make_code
 
 _BETWEEN_PARAGRAPHS = re.compile(r"\n[ \t]*\n\s*")
 # The dots between a heading and its page number in a table of contents.
@@ -37,8 +37,7 @@ def _read_paragraph(paragraph: str, width: int) -> Block:
     lines = [line.expandtabs().rstrip() for line in paragraph.strip("\n").split("\n")]
     if not _has_columns(lines):
         return Block(BlockKind.TEXT, _join_wrapped(paragraph, width))
-    fence = "````" if "```" in paragraph else "```"
-    return Block(BlockKind.CODE, "\n".join((fence, *lines, fence)))
+    return make_code("\n".join(lines))
 
 
 def _has_columns(lines: Sequence[str]) -> bool:

@@ -141,10 +141,13 @@ _LEAST_WORDS = 2
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 
 
-def read_pictures(page: Page, recognise: Recognise | None = None) -> Page:
+def read_pictures(
+    page: Page, recognise: Recognise | None = None, *, is_outside: bool = False
+) -> Page:
     """Return the page with the texts of its pictures, each below the section that shows it.
 
-    A text is a section of its own, so that it is cited as what a picture says. Without the extra
+    A text is a section of its own, so that it is cited as what a picture says. `is_outside`:
+    citations lead to another server, which knows the place of the section alone. Without the extra
     the page stays as it is.
     """
     files = {file.id: file for file in page.files if _is_large(file)}
@@ -153,7 +156,7 @@ def read_pictures(page: Page, recognise: Recognise | None = None) -> Page:
     found = load_recogniser() if recognise is None else recognise
     if isinstance(found, str):
         return replace(page, warnings=(*page.warnings, f"it has pictures; {found}"))
-    reading = _PictureReading(files, found)
+    reading = _PictureReading(files, found, is_outside=is_outside)
     blocks = tuple(reading.insert(page.blocks))
     return replace(page, blocks=blocks, warnings=(*page.warnings, *reading.warnings()))
 
@@ -161,7 +164,10 @@ def read_pictures(page: Page, recognise: Recognise | None = None) -> Page:
 class _PictureReading:
     """Recognises each picture of a page once; counts those that were read, and those left out."""
 
-    def __init__(self, files: dict[str, PictureFile], recognise: Recognise) -> None:
+    def __init__(
+        self, files: dict[str, PictureFile], recognise: Recognise, *, is_outside: bool
+    ) -> None:
+        self._is_outside = is_outside
         self._files = files
         self._recognise = recognise
         self._number = 0
@@ -170,14 +176,14 @@ class _PictureReading:
 
     def insert(self, blocks: Sequence[Block]) -> Iterator[Block]:
         """Yield the blocks, at the end of each section the texts of its pictures."""
-        level = 0
+        level, section = 0, None
         waiting: list[tuple[Picture, str | None]] = []
         for block in blocks:
             if block.kind is BlockKind.HEADING:
                 yield from self._write(waiting, level)
-                waiting, level = [], block.level
+                waiting, level, section = [], block.level, block.anchor
             yield block
-            waiting += ((picture, block.anchor) for picture in block.pictures)
+            waiting += ((picture, block.anchor or section) for picture in block.pictures)
         yield from self._write(waiting, level)
 
     def _write(self, shown: Sequence[tuple[Picture, str | None]], level: int) -> Iterator[Block]:
@@ -189,7 +195,8 @@ class _PictureReading:
             self._number += 1
             name = f"Picture {self._number}"
             heading = f"{name}: {picture.caption}" if picture.caption else name
-            place = anchor if level == 0 and anchor else f"picture-{self._number}"
+            is_page = anchor is not None and anchor.startswith("page=")
+            place = anchor if is_page or self._is_outside else f"picture-{self._number}"
             yield Block(BlockKind.HEADING, heading, min(level + 1, 6), place)
             yield Block(BlockKind.TEXT, text, pictures=(picture,))
 

@@ -14,6 +14,7 @@ import structlog
 from knowledge.answerability import (
     Assess,
     Assessment,
+    accept_by_words,
     assess_by_words,
     find_assess,
     leave_undecided,
@@ -169,10 +170,12 @@ class LevelSearcher:
             return self._assess
         language = choose_language(request.language, view.counts.languages)
         assess = find_assess(self._embedder.name, language, view.calibrations)
-        across = _list_across_languages(view, request, look_up)
-        # Words say nothing about any page in another language, vectors only about the nearest ones.
-        is_undecided = any(across[:_PLACES]) if assess is assess_by_words else any(across[:2])
-        return leave_undecided if is_undecided else assess
+        compared = _list_compared(view, request, look_up)
+        if assess is assess_by_words:
+            return accept_by_words if any(compared[:_PLACES]) else assess
+        # The nearest page in meaning and the best one.
+        is_across = any(one not in ("", request.language) for one in compared[:2])
+        return leave_undecided if is_across else assess
 
     @staticmethod
     def _list_fallbacks(
@@ -180,7 +183,7 @@ class LevelSearcher:
     ) -> tuple[str, ...]:
         if look_up.failed:
             return (SEMANTIC,)
-        is_calibrated = assess not in (assess_by_words, leave_undecided)
+        is_calibrated = assess not in (assess_by_words, accept_by_words, leave_undecided)
         return (CALIBRATION,) if request.by_words or not is_calibrated else ()
 
     async def _look_up_once(
@@ -332,11 +335,10 @@ def _list_uncompared(
     )
 
 
-def _list_across_languages(
-    view: CorpusView, request: SearchRequest, look_up: _LookUp
-) -> list[bool]:
-    """Return whether a page was found by vectors in another language than the question: of the
-    nearest page in meaning, then of the best pages.
+def _list_compared(view: CorpusView, request: SearchRequest, look_up: _LookUp) -> list[str]:
+    """Return the languages in which vectors found the nearest page in meaning, then the best pages.
+
+    A language in which the model does not compare the question is empty.
     """
     is_translated = request.text_eng not in ("", request.text)
     is_by_words = request.by_words or look_up.failed
@@ -344,11 +346,9 @@ def _list_across_languages(
         return []
     found = [(one.document.page, one.document.language) for one in look_up.found.pages]
     spoken = dict(found)
-    nearest = (spoken.get(one.page, request.language) for one in look_up.found.lists.semantic[:1])
-    return [
-        one != request.language and view.compares(request.language, one)
-        for one in (*nearest, *(language for _, language in found))
-    ]
+    nearest = (spoken.get(one.page, "") for one in look_up.found.lists.semantic[:1])
+    languages = (*nearest, *(language for _, language in found))
+    return [one if view.compares(request.language, one) else "" for one in languages]
 
 
 def _list_common(view: CorpusView, asked: Wordings) -> tuple[str, ...]:

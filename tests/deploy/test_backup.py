@@ -15,9 +15,9 @@ from pydantic import SecretStr
 
 from broker.embedded_redis import Endpoint
 from config.settings import Settings
-from deploy.assembly.backup import FORMAT, read_backup, write_backup
 from deploy.assembly.recording import connect_records
 from deploy.assembly.runtime import desk
+from deploy.cli.backup_file import FORMAT, read_backup, write_backup
 from deploy.cli.commands.serve import answering
 from deploy.errors import CommandError
 from gateway.desk import Message

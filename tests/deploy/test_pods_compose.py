@@ -20,7 +20,7 @@ from config.settings import Settings, load_settings
 from deploy.assembly.runtime import ROLES
 from deploy.cli.main import VERBS
 from deploy.generate.pods import LEAVING_SECONDS, TOOLS_FOLDER
-from deploy.redis_access.users import COMMANDS
+from deploy.generate.redis_users import COMMANDS
 from gateway.chat_channels import CHAT_CHANNELS
 from tests.support.app_harness import ROOT
 from tests.support.waiting import block_until

@@ -18,7 +18,7 @@ from deploy.assembly.runtime import INGESTION, ROLES
 from deploy.generate import manifests
 from deploy.generate.manifests import FOLDER, GROUPS, deployment, make_scaled_object, pages
 from deploy.generate.pods import LEAVING_SECONDS, OUTSIDE_TOOLS, REDIS_CA, TOOLS_FOLDER
-from deploy.redis_access.users import CHAT, GATEWAY, SCALER, WORKER
+from deploy.generate.redis_users import CHAT, GATEWAY, SCALER, WORKER
 from envelope.outcome import Outcome
 from envelope.question import Question
 from gateway.chat_channels import CHAT_CHANNELS

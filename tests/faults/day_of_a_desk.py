@@ -41,7 +41,8 @@ MISSING = (
 )
 """Questions that the documents do not answer; they are rated down."""
 PAGES = (
-    "", "questions", "gaps", "verified", "documents", "cost", "dead", "settings", "people",
+    "", "questions", "gaps", "verified", "documents", "sources", "cost", "dead", "settings",
+    "people",
 )  # fmt: skip
 AT_ONCE = 6
 REDIS_AWAY_SECONDS = 15.0

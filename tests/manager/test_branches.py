@@ -115,9 +115,9 @@ class Steps:
             {flow.identifier: flow}, memory, FixedTexts(), limits=Limits(), quality_threshold=0.7
         )
 
-    async def decide(self, envelope: Envelope) -> Any:
-        delivery = Delivery("1-0", "manager", 0, "w", 1, ASKED, b"", 40.0)
-        return await self.manager.decide(delivery, envelope, 40.0)
+    async def decide(self, envelope: Envelope, seconds: float = 40.0) -> Any:
+        delivery = Delivery("1-0", "manager", 0, "w", 1, ASKED, b"", seconds)
+        return await self.manager.decide(delivery, envelope, seconds)
 
     async def scatter(self, envelope: Envelope) -> ScatterBranches:
         decided = await self.decide(envelope)
@@ -222,6 +222,20 @@ async def test_a_branch_at_a_limit_returns_and_does_not_end_the_message() -> Non
 
     assert isinstance(returned, ReturnResult)
     assert returned.result["reason"] == "process_count_limit"
+
+
+async def test_a_branch_that_gave_up_when_its_time_was_over_is_missing_and_has_not_failed() -> None:
+    steps = Steps()
+    scatter = await steps.scatter(make_envelope(text="how calls=4"))
+    late = Hop(role="tool", status="gave_up", reason="it took longer than the time that was left")
+
+    returned = await steps.decide(decode_send(scatter.branches[0]).replace(hop=late), 0.4)
+    good = await steps.work(scatter.branches[2])
+    went_on = await steps.decide(gather(scatter, {"t1": returned.result, "t3": good.result}))
+
+    found = decode_send(went_on.sends[0]).payload["branches"]
+    assert isinstance(found, list)
+    assert found[0] == {"branch": "t1", "key": "call_1", "status": "missing", "reason": late.reason}
 
 
 async def test_a_scatter_without_branches_goes_on_as_if_all_had_failed() -> None:

@@ -17,10 +17,9 @@ from broker.values import DeadLetter
 from config.env_file import find_env_file, read_names
 from config.settings import Settings
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.dead_letters import retry_letter
 from deploy.assembly.gateways.document_catalog import OwnedCatalog, Uploads
 from deploy.assembly.recording import finding_gaps
-from deploy.assembly.runtime import Runtime, desks
+from deploy.assembly.runtime import Runtime, dead_letters, desks
 from deploy.assembly.source_refresh import refresh_source
 from deploy.errors import CommandError
 from deploy.logging_setup import secrets_of
@@ -37,6 +36,7 @@ from gateway.console.pages import PATH
 from gateway.console.routes import ConsolePart
 from gateway.console.source_pages import SourcePages
 from gateway.console.verified_pages import VerifiedPages, find_in_answers
+from gateway.errors import GatewayError
 from gateway.signing_keys import check_address
 from gateway.sources import NewSource, SourceState
 from knowledge.documents.formats import SUFFIXES
@@ -224,8 +224,8 @@ async def open_parts(
 
     async def retry(letter: DeadLetter) -> str:
         try:
-            return await retry_letter(broker, letter, settings, deliver=False)
-        except CommandError as error:
+            return await dead_letters(runtime).retry(letter, deliver=False)
+        except GatewayError as error:
             raise ValueError(str(error)) from error
 
     async def publish(assistant: Assistant, answers: Sequence[VerifiedAnswer]) -> None:

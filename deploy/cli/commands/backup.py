@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from config.settings import load_settings
-from deploy.assembly.backup import read_backup, write_backup
+from deploy.cli.backup_file import read_backup, write_backup
 from deploy.cli.printing import print_line, say_json
 
 

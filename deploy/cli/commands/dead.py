@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 from broker.values import DeadLetter
 from config.settings import load_settings
-from deploy.assembly.dead_letters import retry_letter
-from deploy.assembly.runtime import connect_broker
+from deploy.assembly.runtime import connect_runtime, dead_letters
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
 from envelope.envelope import DecodeError, decode
@@ -43,8 +42,8 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 async def _act(chosen: argparse.Namespace) -> int:
-    settings = load_settings()
-    async with connect_broker(settings) as broker:
+    async with connect_runtime(load_settings()) as runtime:
+        broker = runtime.broker
         if chosen.action == "list":
             return _list(
                 await broker.admin.list_dead_letters(limit=chosen.limit), as_json=chosen.json
@@ -58,7 +57,7 @@ async def _act(chosen: argparse.Namespace) -> int:
             await broker.admin.drop_dead_letter(letter.id)
             print_line(f"dropped {letter.id}")
             return 0
-        message_id = await retry_letter(broker, letter, settings, deliver=chosen.deliver)
+        message_id = await dead_letters(runtime).retry(letter, deliver=chosen.deliver)
         print_line(
             f"running again as message {message_id}; follow it with: refdesk trace {message_id}"
         )

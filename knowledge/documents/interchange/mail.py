@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 from knowledge.documents.decoding import MAX_BYTES, clean_text
 from knowledge.documents.errors import NoTextError, TooLargeError, WrongFormatError
 from knowledge.documents.markup import html
-from knowledge.documents.page import Block, BlockKind, Page
+from knowledge.documents.page import Block, BlockKind, Page, make_code
 
 _MOST_MESSAGES = 10_000
 _MOST_PARTS = 200
@@ -198,7 +198,7 @@ def _write_plain(text: str, seen: set[str], *, keeps_quotations: bool) -> Iterat
 
 def _write_paragraph(lines: list[str], joined: str, seen: set[str]) -> Block | None:
     if _looks_like_code(lines):
-        return Block(BlockKind.CODE, "```\n" + "\n".join(lines).rstrip() + "\n```")
+        return make_code("\n".join(lines).rstrip())
     return Block(BlockKind.TEXT, joined) if _is_new(joined, seen) else None
 
 

@@ -15,7 +15,7 @@ import yaml
 from knowledge.documents.decoding import decode
 from knowledge.documents.errors import NoDocumentError, TooLargeError, WrongFormatError
 from knowledge.documents.markup import markdown
-from knowledge.documents.page import Block, BlockKind, Page
+from knowledge.documents.page import Block, BlockKind, Page, make_code
 from knowledge.documents.tables import write_rows
 
 Value = Mapping[str, Any]
@@ -198,8 +198,7 @@ def _write_schema(references: References, schema: object) -> Iterator[Block]:
 
 def _write_example(value: object) -> Block:
     shown = value[:_LONGEST_EXAMPLE] if isinstance(value, str) else _write_json(value)
-    fence = "````" if "```" in shown else "```"
-    return Block(BlockKind.CODE, f"{fence}json\n{shown}\n{fence}")
+    return make_code(shown, "json")
 
 
 def _write_json(value: object) -> str:

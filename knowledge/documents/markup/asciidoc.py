@@ -4,7 +4,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from knowledge.documents.decoding import decode
-from knowledge.documents.page import DEEPEST_INDENT, Anchors, Block, BlockKind, Page, Picture
+from knowledge.documents.page import (
+    DEEPEST_INDENT,
+    Anchors,
+    Block,
+    BlockKind,
+    Page,
+    Picture,
+    make_code,
+)
 from knowledge.documents.tables import MOST_COLUMNS, Cell, write_table
 
 _HEADING = re.compile(r"(={1,6}|#{1,6})[ \t]+(\S.*)\Z")
@@ -213,8 +221,7 @@ class _AsciiDocReader:
 
 def _write_code(language: str, body: str) -> Iterator[Block]:
     if body.strip():
-        fence = "````" if "```" in body else "```"
-        yield Block(BlockKind.CODE, f"{fence}{language}\n{body.rstrip()}\n{fence}")
+        yield make_code(body.rstrip(), language)
 
 
 _CELL = re.compile(r"(?:(?<=\s)|\A)((?:\d{0,3}(?:\.\d{1,3})?[+*])?[<^>.]{0,4}[aehlmsdv]?)\|(?!=)")

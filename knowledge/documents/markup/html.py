@@ -12,7 +12,15 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from knowledge.documents.decoding import clean_text, decode
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.markup.hidden_elements import remove_hidden
-from knowledge.documents.page import DEEPEST_INDENT, Anchors, Block, BlockKind, Page, Picture
+from knowledge.documents.page import (
+    Anchors,
+    Block,
+    BlockKind,
+    Page,
+    Picture,
+    make_code,
+    make_item,
+)
 from knowledge.documents.tables import Cell, unfold_tables, write_table
 
 _DROPPED = (
@@ -222,10 +230,8 @@ class BlockWriter:
             text = f"{term}: {text}" if term else text
             self._write(Block(BlockKind.TEXT, text, is_link=is_link and not term))
         else:
-            indent = "  " * min(len(self._markers) - 1, DEEPEST_INDENT)
-            self._write(
-                Block(BlockKind.ITEM, f"{indent}{self._markers[-1]} {text}", is_link=is_link)
-            )
+            depth = len(self._markers) - 1
+            self._write(make_item(self._markers[-1], text, depth, is_link=is_link))
             self._markers[-1] = " " * len(self._markers[-1])
 
     def take_blocks(self) -> Sequence[Block]:
@@ -339,9 +345,7 @@ def _code(node: LexborNode) -> Block | None:
     inner = node.css_first("code")
     classes = f"{node.attributes.get('class')} {inner.attributes.get('class') if inner else ''}"
     stated = (name.partition("-")[2] for name in classes.split() if name.startswith("language-"))
-    fence = "````" if "```" in text else "```"
-    info = info or next(stated, "")
-    return Block(BlockKind.CODE, f"{fence}{info}\n{text.rstrip()}\n{fence}")
+    return make_code(text.rstrip(), info or next(stated, ""))
 
 
 def _rows(table: LexborNode) -> Iterator[list[Cell]]:

@@ -23,13 +23,14 @@ from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.markup.html import note_on_hidden, text_of
 from knowledge.documents.markup.raw_markup import RawMarkup
 from knowledge.documents.page import (
-    DEEPEST_INDENT,
     Anchors,
     Block,
     BlockKind,
     Page,
     Picture,
     first_heading,
+    make_code,
+    make_item,
 )
 
 _STATED_ANCHOR = re.compile(r"\{[ \t]*#([\w:.-]+)(?:[ \t][^{}]{0,200})?\}[ \t]*\Z")
@@ -165,9 +166,8 @@ class _Blocks:
         if not self._markers:
             yield Block(BlockKind.TEXT, text, is_link=is_link, pictures=pictures)
             return
-        indent = "  " * min(len(self._markers) - 1, DEEPEST_INDENT)
-        item = f"{indent}{self._markers[-1]} {text}"
-        yield Block(BlockKind.ITEM, item, is_link=is_link, pictures=pictures)
+        depth = len(self._markers) - 1
+        yield make_item(self._markers[-1], text, depth, is_link=is_link, pictures=pictures)
         self._markers[-1] = " " * len(self._markers[-1])
 
     def _heading(self, content: str, level: int) -> Block:
@@ -302,9 +302,7 @@ def _add_caption(info: str, options: str) -> str:
 
 
 def _code(info: str, content: str) -> Block:
-    fence = "````" if "```" in content else "```"
-    body = content.rstrip("\n")
-    return Block(BlockKind.CODE, f"{fence}{info}\n{body}\n{fence}")
+    return make_code(content.rstrip("\n"), info)
 
 
 _IMAGE = re.compile(r"!\[([^\[\]]{0,500})\](?:\([^()\n]{0,2000}\)|\[[^\[\]]{0,200}\])")
@@ -465,7 +463,7 @@ def unfold_tabs(lines: Sequence[str]) -> list[str]:
                 margins[-1] = len(line) - len(line.lstrip())
             kept.append(_dedent(line, margins[-1] or 0) if margins else line)
             mark = _FENCE.match(line)
-            fence = _follow(fence, mark[1]) if mark is not None else fence
+            fence = follow_fence(fence, mark[1]) if mark is not None else fence
             continue
         for tab in tabs:
             if tab[1]:
@@ -498,7 +496,7 @@ def _clean_lines(lines: list[str]) -> Iterator[str]:
     for line in lines:
         mark = _FENCE.match(line)
         if mark is not None:
-            fence = _follow(fence, mark[1])
+            fence = follow_fence(fence, mark[1])
         if fence is not None or mark is not None:
             is_generated = False
             yield line
@@ -537,7 +535,8 @@ def _clean_line(line: str) -> str:
     return _ABBREVIATION.sub(r"\1: ", _FOOTNOTE.sub("", line, count=1), count=1)
 
 
-def _follow(fence: str | None, mark: str) -> str | None:
+def follow_fence(fence: str | None, mark: str) -> str | None:
+    """Return the fence of code that is open after a mark of one, or None."""
     if fence is None:
         return mark
     return None if mark[0] == fence[0] and len(mark) >= len(fence) else fence

@@ -29,7 +29,7 @@ def _markdown_lines(text: str) -> Iterator[str]:
     for line in markdown.unfold_tabs(_without_comments(text).split("\n")):
         mark = _FENCE.match(line)
         if mark is not None:
-            fence = _after(fence, mark[1])
+            fence = markdown.follow_fence(fence, mark[1])
         if fence is not None or mark is not None:
             yield line
         elif in_module or _MODULE_LINE.match(line):
@@ -49,12 +49,6 @@ def _without_comments(text: str) -> str:
         kept.append(text[start:opening])
         start = closing + 3
     return "".join((*kept, text[start:]))
-
-
-def _after(fence: str | None, mark: str) -> str | None:
-    if fence is None:
-        return mark
-    return None if mark[0] == fence[0] and len(mark) >= len(fence) else fence
 
 
 def _without_components(line: str) -> str:

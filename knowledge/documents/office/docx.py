@@ -22,13 +22,14 @@ from knowledge.documents.office.zipped_xml import (
     read_properties,
 )
 from knowledge.documents.page import (
-    DEEPEST_INDENT,
     Anchors,
     Block,
     BlockKind,
     Page,
     Picture,
     first_heading,
+    make_code,
+    make_item,
 )
 from knowledge.documents.tables import Cell, write_table
 
@@ -332,16 +333,14 @@ class _DocxWriter:
             text = f"{place.label} {text}" if numbered else text
             return Block(BlockKind.HEADING, text, level, self._anchors.take(text))
         if place.label is not None:
-            indent = "  " * min(place.list_level, DEEPEST_INDENT)
-            return Block(BlockKind.ITEM, f"{indent}{place.label} {text}")
+            return make_item(place.label, text, place.list_level)
         return Block(BlockKind.TEXT, text)
 
     def _end_code(self) -> Iterator[Block]:
         lines, self._code = self._code, []
         text = "\n".join(lines).strip("\n")
         if text.strip():
-            fence = "````" if "```" in text else "```"
-            yield Block(BlockKind.CODE, f"{fence}\n{text}\n{fence}")
+            yield make_code(text)
 
     def _rows(self, table: "Element") -> Iterator[Sequence[Cell]]:
         """Yield the rows of a table; a cell that goes on from the row above repeats its text."""

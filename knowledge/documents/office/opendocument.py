@@ -23,13 +23,14 @@ from knowledge.documents.office.zipped_xml import (
     local_name,
 )
 from knowledge.documents.page import (
-    DEEPEST_INDENT,
     Anchors,
     Block,
     BlockKind,
     Page,
     Picture,
     first_heading,
+    make_code,
+    make_item,
 )
 from knowledge.documents.tables import MOST_COLUMNS, Cell, SheetRow, write_sheet, write_table
 
@@ -169,11 +170,11 @@ class _Reader:
                 code.append(self._raw(child))
                 continue
             if code:
-                yield _write_code(code)
+                yield make_code("\n".join(code).strip("\n"))
                 code = []
             yield from self._block(child, name)
         if code:
-            yield _write_code(code)
+            yield make_code("\n".join(code).strip("\n"))
 
     def _block(self, element: "Element", name: str) -> Iterator[Block]:
         if name in _LEFT_OUT:
@@ -197,9 +198,8 @@ class _Reader:
             depth = max(1, min(int(level) if level.isdecimal() else 1, 6))
             yield Block(BlockKind.HEADING, text, depth, self._anchors.take(text))
         elif text and self._lists:
-            indent = "  " * min(len(self._lists) - 1, DEEPEST_INDENT)
             label = self._lists[-1].label
-            yield Block(BlockKind.ITEM, f"{indent}{label} {text}")
+            yield make_item(label, text, len(self._lists) - 1)
             self._lists[-1].label = " " * len(label)
         elif text:
             yield Block(BlockKind.TEXT, text)
@@ -414,9 +414,3 @@ def _hidden_columns(table: "Element") -> frozenset[int]:
 def _count(element: "Element", name: str) -> int:
     stated = get_attribute(element, name) or "1"
     return max(1, int(stated)) if stated.isdecimal() and len(stated) < 8 else 1
-
-
-def _write_code(lines: list[str]) -> Block:
-    text = "\n".join(lines).strip("\n")
-    fence = "````" if "```" in text else "```"
-    return Block(BlockKind.CODE, f"{fence}\n{text}\n{fence}")

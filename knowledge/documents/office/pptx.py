@@ -18,7 +18,7 @@ from knowledge.documents.office.zipped_xml import (
     local_name,
     read_properties,
 )
-from knowledge.documents.page import DEEPEST_INDENT, Block, BlockKind, Page
+from knowledge.documents.page import Block, BlockKind, Page, make_item
 from knowledge.documents.tables import Cell, write_table
 
 if TYPE_CHECKING:
@@ -113,8 +113,7 @@ def _write_paragraphs(shape: "Element") -> Iterator[Block]:
     found = list(_paragraphs(shape))
     for level, text, label in found:
         if label or (is_body and len(found) > 1):
-            indent = "  " * min(level, DEEPEST_INDENT)
-            yield Block(BlockKind.ITEM, f"{indent}{label or '-'} {text}")
+            yield make_item(label or "-", text, level)
         else:
             yield Block(BlockKind.TEXT, text)
 

@@ -23,6 +23,8 @@ _GAP_WITHOUT_SPACE = 0.9
 """The same where no space is drawn between them: cells are drawn one by one."""
 _GAP_OF_WORDS = 0.2
 _BASELINE = 0.45
+_TEX_BULLET = 0x88
+"""How PDFium reads the bullet of TeX's typeface of signs, which names no characters."""
 _HYPHEN = 2
 _LONGEST_NAME = 200
 _MOST_CHARACTERS = 200_000
@@ -212,6 +214,8 @@ def _continues(
 
 
 def _show(code: int) -> str:
+    if code == _TEX_BULLET:
+        return "\u2022"
     sign = chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
     return unicodedata.normalize("NFKC", sign) if 0xFB00 <= code <= 0xFB06 else sign
 

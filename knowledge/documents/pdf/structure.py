@@ -5,8 +5,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import inf
 
-from knowledge.documents.page import Block, BlockKind
+from knowledge.documents.page import Block, BlockKind, make_code
 from knowledge.documents.pdf.page_layout import LaidOutPage, remove_leaders
 from knowledge.documents.pdf.page_text import DrawnRule, Segment
 from knowledge.documents.pdf.text_lines import (
@@ -250,7 +251,7 @@ def _write_paragraph(paragraph: _ParagraphLines) -> Block:
     place = f"page={paragraph.lines[0].page}"
     first = paragraph.lines[0]
     if first.is_code:
-        return Block(BlockKind.CODE, _write_code(paragraph.lines), anchor=place)
+        return make_code(_write_code(paragraph.lines), anchor=place)
     text = remove_leaders(join_lines(paragraph.lines))
     if _BULLET.match(text):
         return Block(BlockKind.ITEM, _BULLET.sub("- ", text, count=1), anchor=place)
@@ -268,9 +269,7 @@ def _write_code(lines: Sequence[Line]) -> str:
             column = round((segment.left - left) / width)
             text = f"{text.ljust(column)}{segment.text}"
         written.append(text)
-    body = "\n".join(written)
-    fence = "````" if "```" in body else "```"
-    return f"{fence}\n{body}\n{fence}"
+    return "\n".join(written)
 
 
 _LARGEST_GAP = 4.0
@@ -298,7 +297,7 @@ def find_tables(page: LaidOutPage) -> Iterator[Line | TextTable]:
 def _find_end(page: LaidOutPage, start: int) -> int:
     """Return the index after the last line of a table that begins at a line, or the line itself."""
     lines = page.lines
-    if len(lines[start].segments) < 2 or _is_code(lines[start]):
+    if not _may_begin(page, start):
         return start
     columns = [(one.left, one.right) for one in lines[start].segments]
     end, last_row = start + 1, start
@@ -320,8 +319,16 @@ def _find_end(page: LaidOutPage, start: int) -> int:
     return end if last_row > start else start
 
 
-def _is_code(line: Line) -> bool:
-    return line.is_code
+def _may_begin(page: LaidOutPage, start: int) -> bool:
+    """Return whether a table may begin at a line: not where it begins below, at narrower rules."""
+    line, following = page.lines[start], page.lines[start + 1 : start + 2]
+    if len(line.segments) < 2 or line.is_code:
+        return False
+    lowest = following[0].base + following[0].size / 2 if following else line.base
+    between = [rule for rule in page.text.rules if lowest < rule.base < line.base]
+    left = min((rule.left for rule in between), default=-inf)
+    right = max((rule.right for rule in between), default=inf)
+    return left - 5 <= line.segments[0].left and line.segments[-1].right <= right + 5
 
 
 def _fits(line: Line, columns: Sequence[tuple[float, float]]) -> bool:

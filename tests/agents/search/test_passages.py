@@ -239,6 +239,14 @@ def test_neighbours_are_bold_together_in_every_script() -> None:
     assert "**1년에**" in passage.text
 
 
+def test_two_letters_of_an_alphabet_without_spaces_are_not_bold() -> None:
+    text = "พนักงานทุกคนมีวันลาพักร้อน 15 วันต่อปี"
+
+    [passage] = compose("ลาพักร้อนได้กี่วัน", text, language="th")
+
+    assert passage.text == "พนักงานทุกคนมี**วันลาพักร้อน** 15 วันต่อปี"
+
+
 def test_words_that_are_common_in_the_documents_are_bold_only_if_all_are() -> None:
     asked, text = "Wie lange hat die Kasse auf?", "Die Kasse hat bis acht Uhr auf."
 

@@ -165,6 +165,19 @@ async def test_a_number_that_stands_nowhere_goes_whatever_the_judge_says(
     assert second.response == "All of them must match. [1]\n\n<left_out in en>"
 
 
+async def test_the_writer_is_told_which_sentence_of_a_rejected_block_the_judge_quotes() -> None:
+    answer = f"All of them must match. {FALSE}"
+
+    written = await judge(
+        ScriptedModel([reject(FALSE, passage=1, reason="source 1 says 8")]), reads(answer)
+    )
+
+    assert (
+        f"- unsupported: {FALSE}\n  because: source 1 says 8; no source contains: 9"
+        in written.quality_analysis
+    )
+
+
 async def test_a_number_that_the_person_gave_or_that_is_computed_is_no_fault() -> None:
     asked = "May I have 3 rules?"
     answer = "Yes: 3 rules with 8 conditions each have 24 conditions. [1]"

@@ -72,6 +72,19 @@ async def test_a_worse_answer_of_a_later_round_gives_way_to_the_kept_one() -> No
     assert (second.assessment.quality, second.assessment.round) == (3.0, 2)
 
 
+async def test_of_two_answers_that_are_as_good_the_later_one_is_kept() -> None:
+    first = await assess(ScriptedModel([score(6.5)]))
+
+    second = await assess(
+        ScriptedModel([score(6.5)]),
+        response="150 euros a year, or 160. [1]",
+        kept_answer=first.kept_answer,
+        plan_messages=({}, {}),
+    )
+
+    assert second.response == "150 euros a year, or 160. [1]"
+
+
 async def test_a_round_without_an_answer_restores_the_kept_one() -> None:
     first = await assess(ScriptedModel([score(6.5)]))
 

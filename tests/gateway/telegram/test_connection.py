@@ -10,7 +10,7 @@ from structlog.dev import ConsoleRenderer
 from structlog.testing import capture_logs
 
 from broker.transport.connect import connect
-from gateway.telegram.connection import HEADER, Duty, Polling, Updates, connect_bot
+from gateway.telegram.connection import HEADER, Polling, Updates, connect_bot
 from memory.presence import RedisDuty
 from tests.gateway.telegram.server_process import serve_telegram
 from tests.support.chat_harness import ANSWER, open_connector, wait_until_acknowledged
@@ -38,7 +38,7 @@ def make_update(number: int, text: str = "How?") -> dict[str, Any]:
 
 
 @dataclass
-class ScriptedDuty:
+class ScriptedDuty(RedisDuty):
     """A duty that is held when the test says so."""
 
     mine: bool = False
@@ -75,7 +75,7 @@ def on_duty(harness: WorkerHarness, holder: str) -> RedisDuty:
 
 @asynccontextmanager
 async def polling(
-    harness: WorkerHarness, api: BotApi, duty: Duty | None = None
+    harness: WorkerHarness, api: BotApi, duty: RedisDuty | None = None
 ) -> AsyncIterator[None]:
     """Have a separate process poll while inside."""
     calls = calls_of(harness, api)

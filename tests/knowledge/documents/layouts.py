@@ -159,6 +159,23 @@ def plain_table() -> bytes:
     )
 
 
+def make_table_below_wide_gap() -> bytes:
+    """Return a table as TeX sets it, between two rules, below a line with a wide gap in it."""
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    canvas.setFont("Helvetica", 10)
+    for x, y, text in (
+        (72, 700, "The pump stops."), (240, 700, "It has a limit of its own."),
+        (130, 672, "Model"), (220, 672, "Flow"),
+        (130, 655, "KX-40"), (220, 655, "12"), (130, 643, "KX-60"), (220, 643, "18"),
+    ):  # fmt: skip
+        canvas.drawString(x, y, text)
+    for y in (684, 667, 637):
+        canvas.line(125, y, 250, y)
+    canvas.save()
+    return file.getvalue()
+
+
 def make_table_with_ruled_header() -> bytes:
     """Return a table as browsers print it: a rule below each cell of the header, and no others."""
     cells = [["Model", "Flow"], ["KX-40", "12"], ["KX-60", "18"], ["KX-80", "25"]]

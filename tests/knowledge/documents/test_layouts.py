@@ -108,6 +108,15 @@ def test_a_cell_of_two_lines_is_one_cell() -> None:
     )
 
 
+def test_a_line_above_the_first_rule_of_a_table_is_no_row_of_it() -> None:
+    page = read(layouts.make_table_below_wide_gap())
+
+    assert [block.text for block in page.blocks] == [
+        "The pump stops. It has a limit of its own.",
+        "| Model | Flow |\n|---|---|\n| KX-40 | 12 |\n| KX-60 | 18 |",
+    ]
+
+
 def test_rules_below_the_header_alone_do_not_join_the_rows() -> None:
     page = read(layouts.make_table_with_ruled_header())
 

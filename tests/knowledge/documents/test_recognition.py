@@ -133,6 +133,14 @@ def test_what_a_picture_of_a_document_says_is_cited_as_a_section_of_its_own() ->
     assert page.warnings == ("the text of 1 pictures was recognised and may have mistakes",)
 
 
+def test_the_text_of_a_picture_on_another_server_is_cited_at_the_section_that_shows_it() -> None:
+    page = show_panel(a__png=make_picture(size=(300, 200)))
+
+    read = read_pictures(page, lambda _: recognise_line("Code 7"), is_outside=True)
+
+    assert [one.anchor for one in passages(read)] == ["alarm", "alarm", "battery"]
+
+
 def test_a_page_whose_pictures_say_nothing_stays_as_it_is() -> None:
     page = show_panel(a__png=make_picture(size=(300, 200)))
 

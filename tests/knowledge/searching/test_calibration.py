@@ -123,18 +123,20 @@ async def test_a_question_that_vectors_compare_across_languages_is_left_undecide
     assert translated.are_calibrated
 
 
-async def test_words_of_few_documents_do_not_rule_out_those_that_vectors_compared(
-    tmp_path: Path,
+@pytest.mark.parametrize("spoken", ["en", "de"])
+async def test_words_do_not_rule_out_documents_that_vectors_compared(
+    tmp_path: Path, spoken: str
 ) -> None:
+    compares = Calibration(slope=0.0, offset=0.0, separation=0.5, chunks=2, compared=("de",))
     own = document("regeln", "Eine Regel gilt sofort, sobald sie gespeichert ist.", language="de")
-    asked = SearchRequest(question="Gilt die Grenze je Konto sofort?", language="de")
+    asked = SearchRequest(question="Ab wann wirken Änderungen?", language="de")
     async with fill(tmp_path, ScaledEmbedder(0.9), *LIBRARY, own) as (index, searcher):
         before = await searcher.search(asked)
-        await index.put_calibrations({"en": replace(LINE, compared=("de", "en"))})
+        await index.put_calibrations({spoken: compares})
         after = await searcher.search(asked)
 
-    assert before.uncompared == ("en",)
-    assert (after.uncompared, after.coverage, after.quality) == ((), 0.5, "good")
+    assert before.match_nothing
+    assert (after.coverage, after.quality, after.are_calibrated) == (0.5, "good", False)
 
 
 @pytest.mark.parametrize(("copies", "common"), [(60, ("die",)), (10, ())])

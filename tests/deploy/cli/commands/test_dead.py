@@ -10,12 +10,12 @@ from broker.keys import question_keys
 from broker.redis_broker import RedisBroker
 from broker.values import Bury, DeadLetter
 from config.settings import load_settings
-from deploy.assembly.dead_letters import retry_letter
 from deploy.assembly.runtime import connect_broker, connect_runtime
 from deploy.cli.commands.dead import find_branch
-from deploy.errors import CommandError
 from envelope.role import Role
+from gateway.dead_letters import DeadLetters
 from gateway.desk import Desk, Message
+from gateway.errors import MessageError
 from tests.support.broker_harness import carrying
 from tests.support.command_line import CLEAR, Run
 
@@ -160,7 +160,8 @@ def test_a_letter_shows_the_branch_that_it_ended() -> None:
 async def test_a_branch_does_not_run_again_without_its_question() -> None:
     envelope = carrying()
     letter = make_letter(envelope.with_branch("t1", {"stage": "call"}).encode())
-    broker: Any = None  # nothing is submitted
+    producer: Any = None  # nothing is submitted
+    letters = DeadLetters(producer, lambda _key, _language: "", "en", 60.0, lambda *_: 60.0)
 
-    with pytest.raises(CommandError, match=f"the branch t1 of {envelope.message_id}"):
-        await retry_letter(broker, letter, load_settings(), deliver=False)
+    with pytest.raises(MessageError, match=f"the branch t1 of {envelope.message_id}"):
+        await letters.retry(letter, deliver=False)

@@ -1,4 +1,4 @@
-"""Generates the access control list of Redis, users.acl: `python -m deploy.redis_access.users`.
+"""Generates the access control list of Redis: `python -m deploy.generate.redis_users`.
 
 Each part of the product gets a user that may run the commands that the product sends and no others,
 on the keys that the part needs. The list needs Redis 7, which separates reading a key from writing
@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-FILE = Path(__file__).with_name("users.acl")
+FILE = Path(__file__).parent.parent / "redis_users.acl"
 COMMANDS = (
     # The connection.
     "auth", "hello", "ping", "select", "info", "time", "cluster|slots",
@@ -117,7 +117,7 @@ USERS = (WORKER, GATEWAY, CHAT, OPERATOR, BACKUP, SCALER)
 
 
 def draw_users() -> str:
-    """Return users.acl: nobody is let in without a name and a password.
+    """Return the list: nobody is let in without a name and a password.
 
     Redis allows no comments in it, and takes it with `--aclfile`.
     """
@@ -126,7 +126,7 @@ def draw_users() -> str:
 
 
 def main() -> int:
-    """Write users.acl."""
+    """Write redis_users.acl."""
     FILE.write_text(draw_users(), encoding="utf-8")
     return 0
 

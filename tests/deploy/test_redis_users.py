@@ -28,7 +28,7 @@ from deploy.assembly.runtime import (
     run_maintenance,
     run_workers,
 )
-from deploy.redis_access.users import (
+from deploy.generate.redis_users import (
     BACKUP,
     CHAT,
     COMMANDS,
@@ -117,7 +117,7 @@ async def guarded(tmp_path: Path) -> AsyncIterator[GuardedRedis]:
 
 
 def test_the_drawn_list_is_fresh() -> None:
-    assert FILE.read_text() == draw_users(), "stale: run python -m deploy.redis_access.users"
+    assert FILE.read_text() == draw_users(), "stale: run python -m deploy.generate.redis_users"
 
 
 @pytest.mark.slow

@@ -1,1 +1,0 @@
-"""What each part of the product may do in Redis."""
