@@ -8,6 +8,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings import SettingsError as UnreadableSetting
 
 from agents.roster import AGENTS
+from agents.swarm.strategies import AUTO, make_strategies
 from config.answer_settings import AnswerSettings
 from config.channel_settings import ChatSettings, ConsoleSettings, HttpSettings, VisitorSettings
 from config.domain_settings import DomainSettings
@@ -106,6 +107,14 @@ class Settings(
         name = str(info.field_name)
         is_optional = cls.model_fields[name].default is None and name not in EMPTY_HAS_A_MEANING
         return None if is_optional and value == "" else value
+
+    @field_validator("swarm_strategy")
+    @classmethod
+    def _check_strategy(cls, value: str) -> str:
+        known = (AUTO, *make_strategies().names)
+        if value not in known:
+            raise ValueError(f"expected one of {', '.join(known)}, found {value!r}")
+        return value
 
     @field_validator("instances", "concurrency")
     @classmethod

@@ -35,6 +35,7 @@ def test_the_error_of_a_setting_does_not_repeat_its_secret(
         ("DEFAULT_LANGUAGE", "german"),
         ("TENANT", "acme/docs"),
         ("ASSISTANT", "my docs"),
+        ("SWARM_STRATEGY", "debate"),
         ("RESULT_TTL_HOURS", "1e99"),
         ("MEMORY_TTL_DAYS", "inf"),
         ("MODEL_TIMEOUT_SECONDS", "1e99"),
