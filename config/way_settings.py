@@ -47,8 +47,8 @@ class WaySettings(BaseModel):
         3,
         ge=1,
         le=10,
-        description="maximum number of answers that the tool loop writes and assesses; before each, a model "
-        "plans calls in up to 10 rounds",
+        description="maximum number of answers that the tool loop writes and assesses; before "
+        "each, a model plans calls in up to 10 rounds",
     )
     quality_threshold: float = Field(
         7.0,
