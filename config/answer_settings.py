@@ -5,6 +5,8 @@ from typing import Literal, Self
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 CHARACTERS_PER_TOKEN = 4
+MOST_SECONDS = 604_800
+"""A week, the longest time limit of a question."""
 
 
 class AnswerSettings(BaseModel):
@@ -49,6 +51,7 @@ class AnswerSettings(BaseModel):
     pause_seconds: int = Field(
         86_400,
         ge=60,
+        le=31_536_000,
         description="how long a request for information or for an approval stays open",
     )
     quality_score_threshold: float = Field(
@@ -104,6 +107,7 @@ class AnswerSettings(BaseModel):
     model_timeout_seconds: float = Field(
         30.0,
         gt=0,
+        le=86_400,
         description="time limit of one model call; calls that prepare an answer get a quarter of "
         "it. Raise it for a slow model: the time limits of agents and questions grow with it, "
         "unless you set them",
@@ -117,12 +121,14 @@ class AnswerSettings(BaseModel):
     deadline_seconds: float = Field(
         default_factory=lambda known: max(120.0, 3 * known["model_timeout_seconds"]),
         gt=1,
+        le=MOST_SECONDS,
         description="time limit of a question, from its acceptance; default: three times "
         "`MODEL_TIMEOUT_SECONDS`, at least 120",
     )
     job_deadline_seconds: float = Field(
         900.0,
         gt=1,
+        le=MOST_SECONDS,
         description="time limit of a review, and of a message that is sent with "
         "`Prefer: respond-async`",
     )

@@ -7,9 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, SecretStr, field_validator
 
-from config.storage_settings import WHOSE
-
-WEB_ADDRESS = re.compile(r"https?://[^\s\"'<>]+")
+from config.storage_settings import WEB_ADDRESS, WHOSE, check_web_address
 
 HOST_NAME = re.compile(r"(?:\*\.)?[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]")
 
@@ -96,11 +94,6 @@ class HttpSettings(BaseModel):
     http_buffer_mb_per_address: int = Field(
         4, ge=1, description="the same for one address (IPv6: one /64)"
     )
-
-    @field_validator("public_url", "mcp_key", mode="before")
-    @classmethod
-    def _empty_address_is_unset(cls, value: object) -> object:
-        return None if value == "" else value
 
     @field_validator("public_url")
     @classmethod
@@ -241,16 +234,9 @@ class ChatSettings(BaseModel):
     )
     telegram_api_url: str | None = Field(None, description="address of another Bot API server")
 
-    @field_validator(
-        "slack_api_url",
-        "telegram_api_url",
-        "telegram_webhook_url",
-        "chat_groups_file",
-        mode="before",
-    )
-    @classmethod
-    def _empty_chat_address_is_unset(cls, value: object) -> object:
-        return None if value == "" else value
+    _are_chat_addresses = field_validator(
+        "slack_api_url", "telegram_api_url", "telegram_webhook_url"
+    )(check_web_address)
 
 
 RoleName = Literal["viewer", "editor", "owner"]
@@ -267,7 +253,10 @@ class ConsoleSettings(BaseModel):
         "`viewer`. A person is a verified e-mail address, `group:NAME` or `subject:ID`",
     )
     console_idle_minutes: float = Field(
-        60.0, ge=1, description="a session of the console ends after this time without use"
+        60.0,
+        ge=1,
+        le=10_080,
+        description="a session of the console ends after this time without use",
     )
     console_session_hours: float = Field(
         12.0, gt=0, le=168, description="maximum duration of a session of the console"
@@ -293,11 +282,6 @@ class ConsoleSettings(BaseModel):
     oidc_groups_claim: str = Field(
         "groups", description="the claim of the ID token that lists the groups of a person"
     )
-
-    @field_validator("oidc_issuer", mode="before")
-    @classmethod
-    def _empty_issuer_is_unset(cls, value: object) -> object:
-        return None if value == "" else value
 
     @field_validator("console_roles")
     @classmethod

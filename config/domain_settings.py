@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, field_validator
 
-from config.channel_settings import WEB_ADDRESS
+from config.storage_settings import WEB_ADDRESS
 from envelope.tool_loop import WayName
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
@@ -73,12 +73,19 @@ class DomainSettings(BaseModel):
         (), description="names that are never translated or corrected in a question (a JSON list)"
     )
     default_language: str = Field(
-        "en", description="language of answers when none can be detected in the question"
+        "en",
+        pattern=r"^[a-z]{2,3}$",
+        description="language of answers when none can be detected in the question (ISO 639-1, "
+        "such as `de`)",
     )
     tenant: str = Field(
-        "default", description="name of the organisation that owns the documents and conversations"
+        "default",
+        pattern=NAME,
+        description="name of the organisation that owns the documents and conversations",
     )
-    assistant: str = Field("default", description="name of the tenant's main assistant")
+    assistant: str = Field(
+        "default", pattern=NAME, description="name of the tenant's main assistant"
+    )
     assistants: tuple[AssistantSettings, ...] = Field(
         (),
         description="further assistants that these processes serve, each with its own documents: "
@@ -98,11 +105,6 @@ class DomainSettings(BaseModel):
     def topic(self) -> str:
         """The topic of questions: the scope without its full stop, else the name."""
         return self.domain_scope.strip().rstrip(".") or self.domain_name
-
-    @field_validator("documentation_url", "prompts_folder", mode="before")
-    @classmethod
-    def _empty_is_unset(cls, value: object) -> object:
-        return None if value == "" else value
 
     @field_validator("documentation_url")
     @classmethod

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field, SecretStr, create_model, field_validator
 
+from config.storage_settings import check_web_address
 from config.way_settings import SpecialistSettings
 from llm.vendors.catalogue import VENDORS, Vendor, VendorAccess
 
@@ -106,6 +107,7 @@ class ModelSettings(SpecialistSettings):
     model_cache_seconds: int = Field(
         600,
         ge=0,
+        le=31_536_000,
         description="how long model calls with the same input reuse an earlier output, "
         "in all conversations; 0: no reuse",
     )
@@ -145,8 +147,10 @@ class ModelSettings(SpecialistSettings):
 class CompatibleServer(BaseModel, frozen=True, extra="forbid"):
     """A server that is compatible with OpenAI's, under a name that the operator chooses."""
 
-    base_url: str = Field(min_length=1)
+    base_url: str
     api_key: SecretStr | None = None
+
+    _is_address = field_validator("base_url")(check_web_address)
 
 
 class _VendorMethods(BaseModel):
@@ -166,12 +170,9 @@ class _VendorMethods(BaseModel):
             raise ValueError(f"expected names other than {sorted(known)}, found {wrong}")
         return value
 
-    @field_validator(
-        *(f"{vendor.name}_base_url" for vendor in VENDORS), mode="before", check_fields=False
-    )
-    @classmethod
-    def _treat_empty_address_as_unset(cls, value: object) -> object:
-        return None if value == "" else value
+    _are_vendor_addresses = field_validator(
+        *(f"{vendor.name}_base_url" for vendor in VENDORS), check_fields=False
+    )(check_web_address)
 
     def vendor_access(self) -> dict[str, VendorAccess]:
         """Return the key and the address of every vendor and named server."""

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, SecretStr, field_validator
 
-from config.channel_settings import WEB_ADDRESS
+from config.storage_settings import WEB_ADDRESS
 
 _MAILBOX = re.compile(r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,253}", re.ASCII)
 _PREFIX = "whsec_"
@@ -90,24 +90,24 @@ class NotificationSettings(BaseModel):
         "`secret` and optionally `private`",
     )
     smtp_host: str | None = Field(None, description="host name of the server that sends e-mail")
-    smtp_port: int = Field(587, ge=1, le=65_535)
+    smtp_port: int = Field(587, ge=1, le=65_535, description="port of that server")
     smtp_security: Literal["starttls", "tls", "none"] = Field(
         "starttls", description="encryption of the connection to that server"
     )
     smtp_user: str = Field("", description="user name at that server; empty: no authentication")
-    smtp_password: SecretStr | None = None
+    smtp_password: SecretStr | None = Field(None, description="password of `SMTP_USER`")
     smtp_from: str = Field("", description="sender of the e-mail; empty: `HANDOVER_EMAIL`")
     imap_host: str | None = Field(
         None,
         description="the server with the mailbox of `SMTP_FROM`, whose replies go to the visitor; "
         "it must accept addresses such as desk+anything@acme.com",
     )
-    imap_port: int = Field(993, ge=1, le=65_535)
+    imap_port: int = Field(993, ge=1, le=65_535, description="port of that server")
     imap_security: Literal["tls", "starttls", "none"] = Field(
         "tls", description="how the connection is encrypted"
     )
     imap_user: str = Field("", description="empty: the sender")
-    imap_password: SecretStr | None = None
+    imap_password: SecretStr | None = Field(None, description="password of `IMAP_USER`")
     imap_folder: str = Field(
         "INBOX", pattern=r'^[^"\\\x00-\x1f]{1,200}$', description="the folder that is read"
     )
@@ -188,16 +188,19 @@ class TelemetrySettings(BaseModel):
         "text of questions and documents (needs the extra `sentry`)",
     )
 
-    @field_validator("otel_exporter_otlp_endpoint", "sentry_dsn", mode="before")
-    @classmethod
-    def _empty_is_unset(cls, value: object) -> object:
-        return None if value == "" else value
-
     @field_validator("otel_exporter_otlp_endpoint")
     @classmethod
     def _is_address(cls, value: str | None) -> str | None:
         if value is not None and not value.startswith(("http://", "https://")):
             raise ValueError(f"expected http:// or https:// and a receiver, found {value!r}")
+        return value
+
+    @field_validator("otel_exporter_otlp_headers")
+    @classmethod
+    def _are_headers(cls, value: SecretStr | None) -> SecretStr | None:
+        stated = "" if value is None else value.get_secret_value()
+        if stated and not all("=" in pair for pair in stated.rstrip(",").split(",")):
+            raise ValueError("expected `name=value`, separated by commas")
         return value
 
     def otlp_headers(self) -> dict[str, str]:

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from typing import Literal, TypeVar
 
-from pydantic import Field, field_validator
+from pydantic import Field, TypeAdapter, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings import SettingsError as UnreadableSetting
 
 from agents.roster import AGENTS
+from agents.swarm.strategies import AUTO, make_strategies
 from config.answer_settings import AnswerSettings
 from config.channel_settings import ChatSettings, ConsoleSettings, HttpSettings, VisitorSettings
 from config.domain_settings import DomainSettings
@@ -33,6 +34,9 @@ USUAL_CONTEXT = 8000
 _SMALL_CONTEXT = 4000
 _LARGE_WINDOW = 16_000
 """The smallest context window, in tokens, for which the usual context is used."""
+
+EMPTY_HAS_A_MEANING = ("embedding_question_prefix", "embedding_document_prefix")
+"""Settings that may be unset, and for which an empty value is something else: no prefix."""
 
 ALWAYS = ("manager", *(stage.name for stage in SEARCH_FLOW.main_path[1:]))
 """Roles that every answered question passes."""
@@ -96,6 +100,21 @@ class Settings(
         "key; 0: none",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field("warning", description="logs")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _empty_is_unset(cls, value: object, info: ValidationInfo) -> object:
+        name = str(info.field_name)
+        is_optional = cls.model_fields[name].default is None and name not in EMPTY_HAS_A_MEANING
+        return None if is_optional and value == "" else value
+
+    @field_validator("swarm_strategy")
+    @classmethod
+    def _check_strategy(cls, value: str) -> str:
+        known = (AUTO, *make_strategies().names)
+        if value not in known:
+            raise ValueError(f"expected one of {', '.join(known)}, found {value!r}")
+        return value
 
     @field_validator("instances", "concurrency")
     @classmethod
@@ -230,10 +249,20 @@ def _lines(error: ValueError) -> str:
             # A default that is derived from others is not at fault: one of the others is.
             continue
         name = "_".join(str(part) for part in detail["loc"]).upper()
-        found = "" if not name else f", found {detail.get('input')!r}"
         message = detail["msg"].removeprefix("Value error, ")
+        says_enough = not name or ", found " in message or _holds_secret(str(detail["loc"][0]))
+        found = "" if says_enough else f", found {detail.get('input')!r}"
         lines.append(f"{name}: {message}{found}" if name else message)
     return "\n".join(lines)
+
+
+def _holds_secret(name: str) -> bool:
+    """Return whether the value of a setting is or contains a secret, which no message repeats."""
+    field = Settings.model_fields.get(name)
+    if field is None or field.annotation is None:
+        return False
+    # JSON schemas mark secrets so, also inside of objects.
+    return "writeOnly" in str(TypeAdapter(field.annotation).json_schema())
 
 
 def _choose(value: T | None, default: T) -> T:

@@ -7,8 +7,16 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, SecretStr, ValidationInfo, field_validator
 
+WEB_ADDRESS = re.compile(r"https?://[^\s\"'<>]+")
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "redis+cluster://", "rediss+cluster://")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+def check_web_address(value: str | None) -> str | None:
+    """Return an address of the web, or None; raises `ValueError` for anything else."""
+    if value is not None and WEB_ADDRESS.fullmatch(value) is None:
+        raise ValueError("expected an address that begins with http:// or https://")
+    return value
 
 
 class StorageSettings(BaseModel):
@@ -22,10 +30,7 @@ class StorageSettings(BaseModel):
         description="folder of the embedded broker, the embedded index, the records and the models",
     )
 
-    @field_validator("redis_url", "qdrant_url", mode="before")
-    @classmethod
-    def _empty_server_is_unset(cls, value: object) -> object:
-        return None if value == "" else value
+    _is_index_address = field_validator("qdrant_url")(check_web_address)
 
     @field_validator("redis_url")
     @classmethod
@@ -41,29 +46,36 @@ class StorageSettings(BaseModel):
 Redaction = Literal["email", "number", "address"]
 DAY_SECONDS = 86_400
 HOUR_SECONDS = 3_600
+MOST_DAYS = 36_500
+"""A hundred years; Redis refuses far longer times."""
 WHOSE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,63})?")
 
 
 class Retention(BaseModel, frozen=True, extra="forbid"):
     """The retention of one tenant or assistant; None: the general setting applies."""
 
-    memory_ttl_days: float | None = Field(None, gt=0)
-    result_ttl_hours: float | None = Field(None, gt=0)
-    dead_letter_ttl_days: float | None = Field(None, gt=0)
-    records_days: float | None = Field(None, ge=0)
+    memory_ttl_days: float | None = Field(None, gt=0, le=MOST_DAYS)
+    result_ttl_hours: float | None = Field(None, gt=0, le=24 * MOST_DAYS)
+    dead_letter_ttl_days: float | None = Field(None, gt=0, le=MOST_DAYS)
+    records_days: float | None = Field(None, ge=0, le=MOST_DAYS)
 
 
 class RetentionSettings(BaseModel):
     """Retention and erasure; a part of `Settings`."""
 
     memory_ttl_days: float = Field(
-        30.0, gt=0, description="retention of conversations after their last message"
+        30.0, gt=0, le=MOST_DAYS, description="retention of conversations after their last message"
     )
-    result_ttl_hours: float = Field(24.0, gt=0, description="retention of replies and journals")
-    dead_letter_ttl_days: float = Field(7.0, gt=0, description="retention of dead letters")
+    result_ttl_hours: float = Field(
+        24.0, gt=0, le=24 * MOST_DAYS, description="retention of replies and journals"
+    )
+    dead_letter_ttl_days: float = Field(
+        7.0, gt=0, le=MOST_DAYS, description="retention of dead letters"
+    )
     records_days: float = Field(
         90.0,
         ge=0,
+        le=MOST_DAYS,
         description="retention of the records of questions and answers, which the console shows "
         "to the owner; 0: no records",
     )

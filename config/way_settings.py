@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated
 
-from pydantic import BaseModel, Field, StringConstraints, ValidationError, field_validator
+from pydantic import BaseModel, Field, ValidationError
 
 from config.errors import SettingsError
 from envelope.specialists import SpecialistName, SpecialistProfile
@@ -45,14 +44,18 @@ class WaySettings(BaseModel):
         description="with `WAY=auto`: the kinds of questions that specialists answer (a JSON list)",
     )
     max_iterations: int = Field(
-        3, ge=1, le=10, description="maximum number of rounds of the tool loop"
+        3,
+        ge=1,
+        le=10,
+        description="maximum number of answers that the tool loop writes and assesses; before "
+        "each, a model plans calls in up to 10 rounds",
     )
     quality_threshold: float = Field(
         7.0,
         ge=1,
         le=10,
         description="the tool loop ends when the assessment of the answer reaches this score (1 "
-        "to 10)",
+        "to 10) and finds nothing missing",
     )
     multi_tool_enabled: bool = Field(
         True, description="whether one round may call several tools; false: one tool a round"
@@ -84,11 +87,6 @@ class WaySettings(BaseModel):
         "([tools.md](tools.md)); MCP servers need the extra `mcp`",
     )
 
-    @field_validator("tool_set", "outside_tools", mode="before")
-    @classmethod
-    def _treat_empty_as_unset(cls, value: object) -> object:
-        return None if value == "" else value
-
 
 MOST_WORKERS = 32
 
@@ -96,7 +94,7 @@ MOST_WORKERS = 32
 class SwarmSettings(BaseModel):
     """The way `swarm`; a part of `Settings`."""
 
-    swarm_strategy: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")] = Field(
+    swarm_strategy: str = Field(
         "auto",
         description="how the swarm divides a question: `intelligent`: by the form of the question; "
         "`parallel`: independent sub-questions; `council`: several perspectives; `auto`: the "
@@ -144,11 +142,6 @@ class SpecialistSettings(BaseModel):
         description="folder with files such as `compliance.toml` that replace those of the "
         "product: prompt, model, temperature, tools and limits of a specialist",
     )
-
-    @field_validator("specialists_folder", mode="before")
-    @classmethod
-    def _treat_empty_folder_as_unset(cls, value: object) -> object:
-        return None if value == "" else value
 
     @property
     def specialists(self) -> Mapping[str, SpecialistProfile]:

@@ -23,7 +23,7 @@ _LEVELS: dict[str, Literal["fatal", "error", "warning", "info"]] = {
 
 
 class ErrorTracker:
-    """Reports lines of the log; raises `ImportError` without the extra.
+    """Reports lines of the log; raises `ImportError` without the extra, `ValueError` for no DSN.
 
     The SDK adds nothing by itself: no variables, no requests, no lines of other logs. An error is
     reported by its kind and its place in the code, as the log has it.

@@ -19,7 +19,6 @@ from agents.swarm.plan_making import (
 )
 from agents.swarm.strategies import (
     AUTO,
-    USUAL,
     StrategyRegistry,
     make_strategies,
 )
@@ -124,7 +123,7 @@ class PlanAgent(Agent[Reads, Writes]):
         self._registry = make_registry() if registry is None else registry
         self._domain = DeskDomain() if domain is None else domain
         self._find_advice = find_advice
-        self._configured = self._check_strategy(strategy)
+        self._configured = strategy
         self._most_workers = most_workers
         self._most_passages = most_passages
         self._uses_model = uses_model
@@ -156,13 +155,6 @@ class PlanAgent(Agent[Reads, Writes]):
                 Usage(settings.context_tokens, WORK_ON_TASK.max_output_tokens),
             ),
         )
-
-    def _check_strategy(self, configured: str) -> str:
-        """Return the strategy of the settings, or the usual one if it does not exist."""
-        if configured == AUTO or configured in self._strategies.names:
-            return configured
-        log.warning("swarm_strategy_unknown", configured=configured, used=USUAL)
-        return USUAL
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         before = SwarmPlan.model_validate(reads.swarm_plan) if reads.swarm_plan else None

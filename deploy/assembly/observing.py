@@ -119,12 +119,15 @@ def connect_tracker(settings: Settings) -> "ErrorTracker | None":
     dsn = settings.sentry_dsn
     if dsn is None:
         return None
-    try:
-        from telemetry.error_tracking import ErrorTracker
+    from telemetry.error_tracking import ErrorTracker
 
+    try:
         return ErrorTracker(dsn.get_secret_value(), release=version("refdesk"))
     except ImportError as error:
         raise CommandError(MISSING.format(setting="SENTRY_DSN", extra="sentry")) from error
+    except ValueError as error:
+        expected = "an address such as https://KEY@sentry.acme.com/1"
+        raise CommandError(f"SENTRY_DSN: expected {expected}: {error}") from error
 
 
 def add_trace_id(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

@@ -231,12 +231,14 @@ class SlackEvents:
 
 
 async def identify(client: AsyncWebClient, channels: frozenset[str]) -> SlackIdentity:
-    """Return the identity of the app; raises `SlackTokenError` if Slack rejects its token."""
+    """Return the identity of the app; raises `SlackTokenError` if Slack does not confirm it."""
     try:
         async with translate_errors():
             reply = await client.auth_test()
     except PushError as error:
-        raise SlackTokenError(f"expected the bot token of a Slack app: {error}") from error
+        raise SlackTokenError(
+            f"Slack did not accept the token in SLACK_BOT_TOKEN, or cannot be reached: {error}"
+        ) from error
     return SlackIdentity(str(reply["team_id"]), str(reply["user_id"]), channels)
 
 

@@ -18,6 +18,7 @@ from deploy.assembly.gateways.handover import StoredHandOver, list_receivers, ma
 from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime, desk, run_workers
+from deploy.errors import CommandError
 from envelope.question import Question
 from gateway.api_keys import Scope, StoredKeys, make_key
 from gateway.conversations import Conversations
@@ -398,3 +399,18 @@ async def test_after_an_erasure_a_reply_by_mail_arrives_nowhere(
     await redis.aclose()
     assert (len(kept), len(gone)) == (1, 0)
     assert "bicycle" not in conversation.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"handover_email": "desk@acme.test"}, "HANDOVER_EMAIL needs SMTP_HOST"),
+        ({"handover_slack_channel": "C123"}, "HANDOVER_SLACK_CHANNEL needs SLACK_BOT_TOKEN"),
+        ({"imap_host": "mail.acme.test"}, "IMAP_HOST needs HANDOVER_EMAIL"),
+    ],
+)
+def test_a_receiver_without_what_it_needs_is_refused(
+    changes: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(CommandError, match=message):
+        list_receivers(settings_of(tmp_path, **changes))

@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 import structlog
 
-from deploy.assembly.observing import observing
+from deploy.assembly.observing import connect_tracker, observing
+from deploy.errors import CommandError
 from deploy.logging_setup import configure_logging
 from tests.support.app_harness import settings_of
 from tests.support.broker_harness import BrokerHarness
@@ -45,3 +47,8 @@ async def test_an_error_is_reported_with_its_place_and_without_its_text(
     assert run["message"] == "hop_failed"
     assert TEXT not in json.dumps([failed, run])
     assert Path.cwd().name not in json.dumps(run)
+
+
+def test_an_address_that_is_no_dsn_is_refused_by_the_name_of_its_setting(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"^SENTRY_DSN: expected an address such as"):
+        connect_tracker(settings_of(tmp_path, sentry_dsn="no-address"))

@@ -13,6 +13,7 @@ from broker.errors import BrokerError
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.runtime import Runtime, desks
+from deploy.errors import CommandError
 from envelope.conversation import PERSON_REPLY
 from envelope.question import CHANNEL_MARK, HTTP, Question
 from gateway.api_keys import StoredKeys
@@ -76,7 +77,8 @@ async def make_handover(
 
 
 def list_receivers(settings: Settings) -> list[Receiver]:
-    """Return the receivers of the settings."""
+    """Return the receivers of the settings; raises `CommandError` if one lacks what it needs."""
+    _check_needs(settings)
     receivers: list[Receiver] = []
     if settings.handover_email and settings.smtp_host:
         password = settings.smtp_password
@@ -105,6 +107,20 @@ def list_receivers(settings: Settings) -> list[Receiver]:
         endpoint = Endpoint("handover", hook.url, hook.secrets, is_private=hook.private)
         receivers.append(WebhookReceiver(endpoint))
     return receivers
+
+
+def _check_needs(settings: Settings) -> None:
+    if settings.handover_email and not settings.smtp_host:
+        raise CommandError("HANDOVER_EMAIL needs SMTP_HOST, the server that sends the e-mail")
+    if settings.handover_slack_channel is not None and settings.slack_bot_token is None:
+        raise CommandError(
+            "HANDOVER_SLACK_CHANNEL needs SLACK_BOT_TOKEN, the token of the app that posts there"
+        )
+    if settings.imap_host and not settings.handover_email:
+        raise CommandError(
+            "IMAP_HOST needs HANDOVER_EMAIL: only conversations that are handed over by e-mail "
+            "are answered by e-mail"
+        )
 
 
 def find_sender(settings: Settings) -> str:
