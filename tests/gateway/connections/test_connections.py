@@ -355,7 +355,7 @@ async def busy(server: LineServer, count: int) -> None:
 ROOT = Path(__file__).parent.parent.parent.parent
 
 
-CLOSING = b"CLOSING / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+CLOSING = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 
 
 PATIENCE_SECONDS = 30
@@ -372,7 +372,7 @@ async def test_a_process_without_descriptors_logs_it_once_and_recovers(tmp_path:
     try:
         assert process.stdout is not None
         port = int(await process.stdout.readline())
-        taken = await ask_and_wait(port, CLOSING.replace(b"CLOSING /", b"CLOSING /starve"))
+        taken = await ask_and_wait(port, CLOSING.replace(b"GET /", b"GET /starve"))
         answers = await asyncio.gather(*(ask_and_wait(port, CLOSING) for _ in range(20)))
     finally:
         process.kill()

@@ -15,8 +15,10 @@ from fastapi import FastAPI
 from config.texts import load_texts
 from gateway.widget.routes import part, widget_router, widget_script
 
-MOST_BYTES = 38_000
-BLOCK = re.compile(r"^(?:  (\w\w)|const ENGLISH =):? \{\n(.*?)^ {0,2}\}", re.MULTILINE | re.DOTALL)
+MOST_BYTES = 39_000
+BLOCK = re.compile(
+    r"^(?:  \"?(\w\w(?:-\w+)?)\"?|const ENGLISH =):? \{\n(.*?)^ {0,2}\}", re.MULTILINE | re.DOTALL
+)
 WORDS = ("latin_words.js", "further_words.js")
 
 
