@@ -31,6 +31,7 @@ from citations.links import keep_links, plain_line
 from citations.marking import escape_brackets
 from citations.proof import CitedSource, SourceTexts
 from citations.sources import collect_allowed, references_of, with_addresses
+from envelope.conversation import AnswerStyle, Preferences
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import FoundPart, SearchResult, SourceReference, SourceUsed
@@ -66,6 +67,8 @@ class Reads(ReadsLanguage, BaseModel, frozen=True):
 
     canonical_question: str
     persona: str = ""
+    answer_style: AnswerStyle = ""
+    preferences: Preferences = Preferences()
     swarm_plan: dict[str, JsonValue] = {}
     task_ledger: dict[str, JsonValue] = {}
     worker_outputs: dict[str, JsonValue] = {}
@@ -199,6 +202,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
             domain_scope=self._domain.scope,
             persona=reads.persona[:_LONGEST_PERSONA],
             form=strategy.form,
+            style=reads.answer_style or reads.preferences.style or "",
             items=plan.items if plan.criteria else (),
             criteria=plan.criteria if plan.items else (),
             sources=tuple(map(_make_prompt_source, material.sources)),

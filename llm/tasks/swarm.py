@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, JsonValue
 
+from envelope.conversation import AnswerStyle
 from llm.port import ModelMessage, Task
 from llm.tasks.question import Confidence
 from llm.tasks.search import PromptSource
@@ -130,6 +131,7 @@ class SynthesizeFindingsInputs(BaseModel, frozen=True):
     domain_scope: str = Field(default="", description="the subject of the documents")
     persona: str = Field(default="", description="in whose voice the answer is written")
     form: str = Field(default="", description="the form of the answer that the strategy wants")
+    style: AnswerStyle = Field(default="", description="the form in which the user wants it")
     items: tuple[str, ...] = Field(default=(), description="the rows of the table, if it is one")
     criteria: tuple[str, ...] = Field(default=(), description="the columns of the table")
     sources: tuple[PromptSource, ...]
