@@ -1,6 +1,7 @@
 """Settings of the processes, and all the others combined; `docs/settings.md` lists them."""
 
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Literal, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationInfo, field_validator
@@ -8,7 +9,6 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings import SettingsError as UnreadableSetting
 
 from agents.roster import AGENTS
-from agents.swarm.strategies import AUTO, make_strategies
 from config.answer_settings import AnswerSettings
 from config.channel_settings import ChatSettings, ConsoleSettings, HttpSettings, VisitorSettings
 from config.domain_settings import DomainSettings
@@ -111,7 +111,12 @@ class Settings(
     @field_validator("swarm_strategy")
     @classmethod
     def _check_strategy(cls, value: str) -> str:
-        known = (AUTO, *make_strategies().names)
+        automatic = cls.model_fields["swarm_strategy"].default
+        if value == automatic:
+            return value
+        # The strategies load numpy, which a light worker does without.
+        strategies = import_module("agents.swarm.strategies").make_strategies()
+        known = (automatic, *strategies.names)
         if value not in known:
             raise ValueError(f"expected one of {', '.join(known)}, found {value!r}")
         return value

@@ -12,9 +12,17 @@ from pathlib import Path
 _BYTES_AT_ONCE = 1 << 20
 
 
+_OF_A_RUNNING_DESK = shutil.ignore_patterns("broker", "records.sqlite3*")
+
+
 def copy_folder(source: Path, target: Path) -> Path:
-    """Copy a folder to a path that does not exist yet; return this path."""
-    return Path(shutil.copytree(source, target, copy_function=_copy_file))
+    """Copy a folder to a path that does not exist yet; return this path.
+
+    What a desk that runs on it adds stays behind: the files of its Redis, and its records.
+    """
+    return Path(
+        shutil.copytree(source, target, copy_function=_copy_file, ignore=_OF_A_RUNNING_DESK)
+    )
 
 
 def _copy_file(source: str, target: str) -> str:

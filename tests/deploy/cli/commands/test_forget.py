@@ -98,6 +98,7 @@ def test_a_person_is_forgotten_with_every_conversation_that_has_a_record(
     assert served("forget", first).status == 3
     assert served("forget", "--person", "p1").status == 3
     assert served("trace", other).status == 0
+    assert served("forget", "--person", "p2").status == 0
 
 
 @pytest.mark.parametrize("words", [(), ("c1", "--message", "m1"), ("c1", "--person", "p1")])
