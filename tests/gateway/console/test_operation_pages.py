@@ -88,7 +88,8 @@ class FakeDesk:
         self.done.append(("upload", assistant, name, data))
 
     def forget_source(self, assistant: Assistant, place: str) -> bool:
-        raise NotImplementedError
+        self.done.append(("forget", assistant, place))
+        return True
 
     async def remove_source(self, assistant: Assistant, place: str) -> int:
         self.done.append(("remove", assistant, place))
