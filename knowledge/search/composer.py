@@ -35,8 +35,6 @@ WHOLE_SECTIONS = 3
 """The number of sections that are given whole before the chunks further down."""
 WHOLE_SHARE = 4
 """A section is whole up to this part of the context."""
-MOST_OF_PAGES = 60
-"""The chunks of the very best pages that are among the candidates."""
 WHOLE_PAGES = 5
 """The best pages, whose other sections fill what is left."""
 LOSS = 0.3
@@ -44,8 +42,6 @@ LOSS = 0.3
 what stands around, and ranks fall fast."""
 PASSAGE_TOKENS = 110
 """The size of any further part: about one chunk."""
-LARGEST_CHUNK_TOKENS = 200
-"""Of a chunk further down than the hits; a larger one is a long table or code."""
 _MARK_TOKENS = 14
 _READ_OF_SECTION = 20
 _READ_OF_PAGE = 60
@@ -163,18 +159,11 @@ async def compose(
 
 
 def _choose_candidates(pages: Sequence[RankedPage], most: int) -> list[RankedChunk]:
-    """Return the best chunks, the best one of each of many pages, and more of the first pages."""
+    """Return the best chunks, and the best one of each of many pages."""
     best = list_candidates(pages, most, loss=LOSS)
-    heads = [replace(one, chunks=one.chunks[:1]) for one in pages]
-    chosen = {
-        one.chunk.point: one
-        for one in (
-            *list_candidates(heads, MOST_PAGES),
-            *list_candidates(pages[:WHOLE_PAGES], MOST_OF_PAGES, loss=LOSS),
-        )
-    }
+    heads = list_candidates([replace(one, chunks=one.chunks[:1]) for one in pages], MOST_PAGES)
     present = {one.chunk.point for one in best}
-    return best + [one for one in chosen.values() if one.chunk.point not in present]
+    return best + [one for one in heads if one.chunk.point not in present]
 
 
 def _list_wanted(documents: _Documents, chosen: Sequence[_Candidate]) -> set[int]:
@@ -228,19 +217,19 @@ class _Composer:
 
     def select(self, ranked: Sequence[_Candidate]) -> None:
         """Choose the chunks around the ranked ones, best first, as long as there is room."""
-        present = [one for one in enumerate(ranked) if one[1].chunk in self._passages]
-        last: list[tuple[int, _Candidate]] = []
-        further: list[tuple[int, _Candidate]] = []
-        for rank, one in present:
+        present = [one for one in ranked if one.chunk in self._passages]
+        last: list[_Candidate] = []
+        further: list[_Candidate] = []
+        for rank, one in enumerate(present):
             if self._is_later(one.chunk):
-                last.append((rank, one))
+                last.append(one)
             elif rank >= LEADING and self._section_of[one.chunk].given:
-                further.append((rank, one))
+                further.append(one)
             else:
-                self._take(rank, one)
-        for rank, one in (*further, *last):
-            self._take(rank, one)
-        usual = [one for _, one in present if not self._is_later(one.chunk)]
+                self._take(one)
+        for one in (*further, *last):
+            self._take(one)
+        usual = [one for one in present if not self._is_later(one.chunk)]
         self._fill(usual)
         # The estimates are upper bounds: what is left of them has room for more.
         for section in self._sections:
@@ -290,7 +279,7 @@ class _Composer:
     def _is_later(self, chunk: int) -> bool:
         return chunk // _MOST_CHUNKS in self._later
 
-    def _take(self, rank: int, candidate: _Candidate) -> None:
+    def _take(self, candidate: _Candidate) -> None:
         """Give the part around a chunk, if there is room for it."""
         chunk = candidate.chunk
         section = self._section_of[chunk]
@@ -298,8 +287,7 @@ class _Composer:
             return
         is_whole = self._begun < WHOLE_SECTIONS
         most = self._tokens // WHOLE_SHARE if is_whole else PASSAGE_TOKENS
-        largest = self._tokens // WHOLE_SHARE if rank < LEADING else LARGEST_CHUNK_TOKENS
-        if self._sizes[chunk] > max(most, largest):
+        if self._sizes[chunk] > self._tokens // WHOLE_SHARE:
             return
         if self._give(section, self._grow(section, chunk, most), candidate):
             return
