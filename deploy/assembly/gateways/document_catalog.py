@@ -35,7 +35,7 @@ from deploy.assembly.indexed_documents import (
     act_on_documents,
     act_on_library,
 )
-from deploy.assembly.ingestion import SOURCES, ask_owner, read_result
+from deploy.assembly.ingestion import RESULT, SOURCES, ask_owner
 from deploy.assembly.runtime import Runtime
 from deploy.errors import CommandError
 from gateway.port import (
@@ -309,7 +309,7 @@ class OwnedCatalog:
         source = FetchedSource(spec=SourceSpec(place=str(uploads.folder)))
         request: Fields = {SOURCES: [source.model_dump(mode="json")]}
         found = await self._ask((tenant, assistant), request, seconds=WRITE_SECONDS)
-        result = read_result(found)
+        result = RESULT.validate_python(found)
         return CatalogUpload(
             written=result.added + result.changed,
             unchanged=result.unchanged,
