@@ -14,7 +14,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel
 
-from agents.agent import Agent, AgentParts, MayAsk
+from agents.agent import Agent, AgentParts, MayAsk, ProgressStep
 from envelope.conversation import (
     REFUSALS,
     ClarificationOption,
@@ -111,6 +111,9 @@ class SearchAgent(Agent[Reads, Writes]):
     """
 
     role = Role.SEARCH
+    step = ProgressStep.SEARCH
+    slots = 8
+    needs_index = True
     reads = Reads
     writes = Writes
 

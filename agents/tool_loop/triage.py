@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import BaseModel
 
-from agents.agent import Agent, AgentParts, DeskDomain, MayAsk
+from agents.agent import Agent, AgentParts, AgentRole, AgentTier, DeskDomain, MayAsk, ProgressStep
 from agents.named_documents import TitledDocument, list_named, offer_documents
 from envelope.conversation import ClarificationOption, ClarificationReason
 from envelope.outcome import GaveUp, HopOutcome, Wrote
@@ -101,6 +101,11 @@ class TriageAgent(Agent[Reads, Writes]):
     """
 
     role = Role.TRIAGE
+    step = ProgressStep.UNDERSTAND
+    model_task = TRIAGE
+    needs_index = True
+    tier = AgentTier.ORCHESTRATOR
+    agent_role = AgentRole.ORCHESTRATE
     reads = Reads
     writes = Writes
 
