@@ -163,14 +163,12 @@ def _add_source_options(parser: argparse.ArgumentParser) -> None:
         "https://github.com/acme/docs/blob/{revision}/{path}",
     )
     limits = {
-        "pages": "open at most N pages of a website",
-        "depth": "follow at most N links from the start of a website to a page",
-        "seconds": "stop crawling a website after N seconds",
+        "pages": "open at most N pages of a website (default: 2000)",
+        "depth": "follow at most N links from the start of a website to a page (default: 20)",
+        "seconds": "stop crawling a website after N seconds (default: 3600)",
     }
     for name, about in limits.items():
-        parser.add_argument(
-            f"--{name}", type=_count, metavar="N", help=f"{about} (default: CRAWL_{name.upper()})"
-        )
+        parser.add_argument(f"--{name}", type=_count, metavar="N", help=about)
 
 
 def _count(text: str) -> int:
