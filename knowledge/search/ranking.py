@@ -367,7 +367,7 @@ class Ranker:
             ranked = _order(unordered)
             document = documents[ranked[0].chunk.document_id]
             shown = tuple(c for c in ranked if c.chunk.document_id == document.document_id)
-            weight = 1.0 if document.kind in self._query.wanted else self._weights.listing_pages
+            weight = self._weights.listing_pages if document.kind else 1.0
             if scores[page] > 0:
                 pages.append(RankedPage(document, scores[page] * weight, shown[:_KEPT]))
         return sorted(pages, key=lambda page: (-page.score, page.document.document_id))
