@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel
 
-from agents.agent import Agent, AgentParts, ReadsLanguage
+from agents.agent import Agent, AgentParts, ProgressStep, ReadsLanguage
 from citations.links import Allowed, clean_text, keep_links, plain_line
 from citations.sources import choose_alternatives, list_labels, list_nearest_pages
 from citations.wording import find_asking_fault
@@ -86,6 +86,8 @@ class ClarificationAgent(Agent[Reads, Writes]):
     """
 
     role = Role.CLARIFICATION
+    step = ProgressStep.WRITE
+    model_task = CLARIFY
     reads = Reads
     writes = Writes
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field
 
-from agents.agent import Agent, AgentParts, MayAsk, ReadsLanguage
+from agents.agent import Agent, AgentParts, MayAsk, ProgressStep, ReadsLanguage
 from agents.question.replies import plain_reply
 from agents.question.verified import (
     NOTHING,
@@ -113,6 +113,9 @@ class GuardrailsAgent(Agent[Reads, Writes]):
     """
 
     role = Role.GUARDRAILS
+    step = ProgressStep.UNDERSTAND
+    model_task = SCOPE
+    needs_index = True
     reads = Reads
     writes = Writes
 

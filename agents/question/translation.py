@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import BaseModel, Field
 
-from agents.agent import Agent, AgentParts, MayAsk
+from agents.agent import Agent, AgentParts, MayAsk, ProgressStep
 from agents.question.replies import normalise, plain_reply
 from citations.sources import choose_alternatives
 from envelope.conversation import (
@@ -116,6 +116,9 @@ class TranslationAgent(Agent[Reads, Writes]):
     """
 
     role = Role.TRANSLATION
+    step = ProgressStep.UNDERSTAND
+    model_task = TRANSLATE
+    needs_index = True
     reads = Reads
     writes = Writes
 
@@ -228,7 +231,6 @@ async def _find_places(
         text_eng=reads.text if reads.language == ENGLISH else "",
         language=reads.language or None,
         related=earlier[:1],
-        turns=len(earlier),
         limit=_LOOKED_AT,
         groups=reads.groups,
         by_words=combined.early_embedding is not None,

@@ -16,7 +16,7 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from agents.agent import Agent, AgentParts, MayAsk, ReadsLanguage
+from agents.agent import Agent, AgentParts, MayAsk, ProgressStep, ReadsLanguage
 from citations.blocks import remove_cells
 from citations.citing import SourcedText, claims_something, without_blocks
 from citations.claims import Complaint, write_complaints
@@ -125,6 +125,8 @@ class QualityAgent(Agent[Reads, Writes]):
     """
 
     role = Role.QUALITY
+    step = ProgressStep.CHECK
+    model_task = JUDGE
     reads = Reads
     writes = Writes
 

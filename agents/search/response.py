@@ -10,7 +10,7 @@ from typing import Literal, Self
 import structlog
 from pydantic import Field, JsonValue
 
-from agents.agent import Agent, AgentParts, DeskDomain, MayAsk, ReadsLanguage
+from agents.agent import Agent, AgentParts, DeskDomain, MayAsk, ProgressStep, ReadsLanguage
 from agents.search.passages import Passage, compose_passages, list_marked, name_place
 from citations.citing import Cited, SourcedText, cite
 from citations.faults import CheckedAnswer, LanguageOf, check_draft
@@ -147,6 +147,8 @@ class ResponseAgent(Agent[Reads, Writes]):
     """
 
     role = Role.RESPONSE
+    step = ProgressStep.WRITE
+    model_task = RESPOND
     reads = Reads
     writes = Writes
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 import structlog
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts, DeskDomain, ReadsLanguage
+from agents.agent import Agent, AgentParts, DeskDomain, ProgressStep, ReadsLanguage
 from agents.swarm.learning import FindAdvice, SwarmAdvice, classify_question, make_advice
 from agents.swarm.plan_making import (
     OfferedTool,
@@ -96,6 +96,9 @@ class PlanAgent(Agent[Reads, Writes]):
     """
 
     role = Role.PLAN
+    step = ProgressStep.UNDERSTAND
+    model_task = PLAN_SWARM
+    needs_index = True
     reads = Reads
     writes = Writes
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts, DeskDomain
+from agents.agent import Agent, AgentParts, DeskDomain, ProgressStep
 from agents.swarm.swarm_plan import MOST_STEPS, WorkerPlan
 from agents.swarm.workers import (
     WorkerOutput,
@@ -112,6 +112,9 @@ class WorkAgent(Agent[Reads, Writes]):
     """
 
     role = Role.WORK
+    step = ProgressStep.SEARCH
+    model_task = WORK_ON_TASK
+    needs_index = True
     reads = Reads
     writes = Writes
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import BaseModel
 
-from agents.agent import Agent, AgentParts, DeskDomain, MayAsk
+from agents.agent import Agent, AgentParts, AgentRole, AgentTier, DeskDomain, MayAsk, ProgressStep
 from agents.named_documents import TitledDocument, list_named, offer_documents
 from envelope.conversation import ClarificationOption, ClarificationReason
 from envelope.outcome import GaveUp, HopOutcome, Wrote
@@ -58,17 +58,16 @@ class Reads(BaseModel, frozen=True):
     review: ReviewScope | None = None
 
 
+SPECIALISTS_KINDS = frozenset({QueryType.COMPLIANCE, QueryType.RISK, QueryType.REPORTING})
+"""The kinds of questions that are about whole documents, which are never divided among workers."""
+
+
 @dataclass(frozen=True, slots=True)
 class WayTable:
     """Which way a question goes by its complexity and its kind."""
 
     search_below: int = 30
     specialists_above: int = 70
-    specialists_kinds: tuple[QueryType, ...] = (
-        QueryType.COMPLIANCE,
-        QueryType.RISK,
-        QueryType.REPORTING,
-    )
     swarm_above: int = 70
 
     def choose(
@@ -77,10 +76,9 @@ class WayTable:
         """Return the way of a question."""
         if complexity < self.search_below:
             return WayName.SEARCH
-        if complexity > self.specialists_above and kind in self.specialists_kinds:
-            return WayName.SPECIALISTS
-        is_whole = kind in self.specialists_kinds
-        return WayName.SWARM if complexity > self.swarm_above and not is_whole else WayName.TOOLS
+        if kind in SPECIALISTS_KINDS:
+            return WayName.SPECIALISTS if complexity > self.specialists_above else WayName.TOOLS
+        return WayName.SWARM if complexity > self.swarm_above else WayName.TOOLS
 
 
 class Writes(MayAsk, frozen=True):
@@ -101,6 +99,11 @@ class TriageAgent(Agent[Reads, Writes]):
     """
 
     role = Role.TRIAGE
+    step = ProgressStep.UNDERSTAND
+    model_task = TRIAGE
+    needs_index = True
+    tier = AgentTier.ORCHESTRATOR
+    agent_role = AgentRole.ORCHESTRATE
     reads = Reads
     writes = Writes
 
@@ -127,7 +130,6 @@ class TriageAgent(Agent[Reads, Writes]):
             table=WayTable(
                 parts.settings.search_below_complexity,
                 parts.settings.specialists_above_complexity,
-                parts.settings.specialists_kinds,
                 parts.settings.swarm_above_complexity,
             ),
             library=parts.library,

@@ -198,7 +198,6 @@ def make_app(
     turns: int = 6,
     unavailable: Sequence[type[Exception]] = (),
     others: Sequence[APIRouter] = (),
-    budget: BufferBudget | None = None,
     reviews: ReviewParts | None = None,
     has_session: HasSession | None = None,
     library: SearchableLibrary | None = None,
@@ -208,7 +207,7 @@ def make_app(
 
     `turns` of a request's own history are read; `unavailable` are errors of stores that do not
     answer. When `stopping` is set, waiting requests end, so that clients continue at another
-    process. `budget` bounds the bodies that are read concurrently. `reviews` has what
+    process. `reviews` has what
     reviews and the documents of conversations need; None: there are none. `library` is searched for
     other programs; `mcp` returns what speaks MCP. Callers are checked before any body is read;
     `has_session` checks those of the console.
@@ -249,8 +248,7 @@ def make_app(
             Route(endpoint.path, endpoint.app, methods=["POST"], include_in_schema=False)
         )
     routes = [route for router in routers for route in router.routes]
-    budget = BufferBudget() if budget is None else budget
-    limited = BodyLimit(app, longest_bytes=BODY_BYTES, budget=budget)
+    limited = BodyLimit(app, longest_bytes=BODY_BYTES, budget=BufferBudget())
     known = Authentication(
         limited,
         channel.guard,

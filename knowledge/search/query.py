@@ -28,8 +28,8 @@ class Query:
 
     `wanted` are the kinds of pages that the question asks for.
 
-    `vector` is the vector of the search: that of the question, `alone`, moved slightly towards
-    those of the turns it refers to and of the last answer. Both are None if it was not embedded.
+    `vector` is that of the question, moved slightly towards those of the turns it refers to and of
+    the last answer; None if it was not embedded.
     """
 
     terms: Terms
@@ -39,13 +39,9 @@ class Query:
     is_english: bool = True
     wanted: frozenset[str] = frozenset()
     vector: Floats | None = None
-    alone: Floats | None = None
 
     def embed(self, wordings: "Wordings", vectors: Sequence[Sequence[float]]) -> "Query":
         """Return the query with the vectors of `Wordings.embedded`."""
-        alone: Floats = np.asarray(vectors[0], dtype=np.float32)
-        if len(vectors) == 1:
-            return replace(self, vector=alone, alone=alone)
         factors = [1.0]
         if wordings.related:
             factors.append(_RELATED_VECTOR)
@@ -53,7 +49,7 @@ class Query:
             factors.append(_PREVIOUS_VECTOR)
         mixed: Floats = np.asarray(factors, np.float32) @ np.asarray(vectors, np.float32)
         mixed /= max(float(np.linalg.norm(mixed)), 1e-12)
-        return replace(self, vector=mixed, alone=alone)
+        return replace(self, vector=mixed)
 
 
 @dataclass(frozen=True, slots=True)

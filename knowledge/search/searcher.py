@@ -49,7 +49,7 @@ from knowledge.search.spelling import (
     replace_words,
 )
 
-_NOTHING = Findings(hits=(), quality="poor", answerability=0.0, coverage=0.0, ambiguity=0.0)
+_NOTHING = Findings(hits=(), quality="poor", answerability=0.0, coverage=0.0)
 _PLACES = 5
 _CHUNKS_TO_COUNT = 50
 _COMMON_SHARE = 0.2
@@ -152,7 +152,6 @@ class LevelSearcher:
             quality=quality,
             answerability=assessment.answerability,
             coverage=assessment.coverage,
-            ambiguity=assessment.ambiguity,
             places=tuple(_make_places(found, passages)),
             corrected=look_up.correction,
             fallbacks=fallbacks,

@@ -261,19 +261,19 @@ def add_crawl_arguments(parser: argparse.ArgumentParser) -> None:
         "or below this path are opened",
     )
     parser.add_argument(
-        "--pages", type=_count, metavar="N", help="open at most N pages (default: CRAWL_PAGES)"
+        "--pages", type=_count, metavar="N", help="open at most N pages (default: 2000)"
     )
     parser.add_argument(
         "--depth",
         type=_count,
         metavar="N",
-        help="follow at most N links from the start to a page (default: CRAWL_DEPTH)",
+        help="follow at most N links from the start to a page (default: 20)",
     )
     parser.add_argument(
         "--seconds",
         type=_count,
         metavar="N",
-        help="stop after N seconds (default: CRAWL_SECONDS)",
+        help="stop after N seconds (default: 3600)",
     )
     add_result_arguments(parser)
 
