@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,6 @@ from config.settings import Settings
 from deploy.assembly.indexed_documents import (
     ACTIONS,
     DOCUMENTS,
-    MOVE,
     act_on_documents,
     act_on_library,
 )
@@ -288,17 +287,6 @@ async def ingest_by_owner(
     return result
 
 
-async def move_here(
-    settings: Settings, knowledge: Knowledge, request: "Mapping[str, JsonValue]"
-) -> Fields:
-    """Move documents in an index that this process owns, see `sources.moving`."""
-    from deploy.assembly.moving import move_documents
-
-    describer = make_describer(settings, limiter=make_patient(knowledge.limits))
-    limits = reading_limits(settings)
-    return await move_documents(settings, knowledge, request, describer, limits)
-
-
 async def ask_owner(
     broker: Broker, settings: Settings, payload: Fields, *, seconds: float = LONGEST_SECONDS
 ) -> Fields:
@@ -330,7 +318,7 @@ async def ask_owner(
 
 
 class IngestionHandler:
-    """Ingests, lists, moves and removes documents for other processes."""
+    """Ingests, lists and removes documents for other processes."""
 
     role = Role.INGESTION
     slots = 4
@@ -344,7 +332,7 @@ class IngestionHandler:
         self._one_at_a_time = asyncio.Lock()
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
-        """Execute the request of the payload: ingest paths, or list, move or remove documents."""
+        """Execute the request of the payload: ingest paths, or list or remove documents."""
         question = delivery.question
         knowledge = self._knowledge.of(question.tenant, question.assistant, own=self._own)
         if knowledge is None:
@@ -354,10 +342,7 @@ class IngestionHandler:
             return Finish(Outcome.FAILED, {"outcome": "failed", "error": REPLACED})
         try:
             await knowledge.follow()
-            if envelope.payload.get(DOCUMENTS) == MOVE:
-                async with self._one_at_a_time:
-                    fields = await move_here(self._of(question), knowledge, envelope.payload)
-            elif envelope.payload.get(DOCUMENTS) in ACTIONS:
+            if envelope.payload.get(DOCUMENTS) in ACTIONS:
                 fields = await act_on_library(knowledge, envelope.payload)
             elif DOCUMENTS in envelope.payload:
                 fields = await act_on_documents(knowledge.index, envelope.payload)
@@ -367,12 +352,6 @@ class IngestionHandler:
         except KnowledgeError as error:
             return Finish(Outcome.FAILED, {"outcome": "failed", "error": str(error)})
         return Finish(Outcome.ANSWERED, {"outcome": "answered", **fields})
-
-    def _of(self, question: Question) -> Settings:
-        """Return the settings of the assistant of a request."""
-        named = (question.tenant, question.assistant)
-        known = {(one.tenant, one.assistant): one for one in self._settings.of_assistants()}
-        return known.get(named, self._settings)
 
     async def _ingest(self, knowledge: Knowledge, payload: Fields) -> Fields:
         named = payload.get(SOURCES)

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -29,7 +29,6 @@ from gateway.mcp.endpoint import make_endpoint
 from gateway.person_tokens import PersonTokens
 from gateway.port import (
     CatalogEntry,
-    CatalogMove,
     CatalogSelection,
     CatalogUpload,
     Documents,
@@ -118,15 +117,6 @@ class FakeCatalog:
         for entry in found:
             del self.kept[tenant, assistant][entry.id]
         return len(found)
-
-    async def move(self, tenant: str, assistant: str, old: str, new: str) -> CatalogMove:
-        if ".." in new:
-            return CatalogMove(refused="expected a file below the ingested path")
-        kept = self.kept.get((tenant, assistant), {})
-        if old not in kept:
-            return CatalogMove()
-        kept[old] = replace(kept[old], source=new)
-        return CatalogMove(moved=1, failed=(("b.md", "found none"),))
 
     async def write(self, tenant: str, assistant: str, name: str, data: bytes) -> CatalogUpload:
         if ".." in name:

@@ -28,7 +28,7 @@ from gateway.console.operation_pages import (
 from gateway.console.routes import ConsolePart
 from gateway.console.source_pages import SourcePages
 from gateway.http.context import HttpMeter
-from gateway.port import CatalogEntry, CatalogMove, CatalogSelection, CatalogUpload
+from gateway.port import CatalogEntry, CatalogSelection, CatalogUpload
 from gateway.sources import NewSource, SourceState
 from tests.support.console import (
     DESK,
@@ -119,9 +119,6 @@ class FakeDesk:
             raise ValueError(f"{wanted.source} may not be added over HTTP")
         self.done.append(("add", assistant, wanted.source, wanted.schedule))
         return replace(SOURCE, place=wanted.source, schedule=wanted.schedule)
-
-    async def move(self, tenant: str, assistant: str, old: str, new: str) -> CatalogMove:
-        raise NotImplementedError
 
     async def write(self, tenant: str, assistant: str, name: str, data: bytes) -> CatalogUpload:
         raise NotImplementedError
