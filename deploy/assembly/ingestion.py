@@ -48,8 +48,6 @@ from llm.port import ModelCall, record_calls
 from llm.quotas import Limiter, PatientLimiter
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
     from deploy.assembly.descriptions import ModelDescriber
     from knowledge.index.listing import ListedDocument
     from knowledge.index.overlap import SurveySource
