@@ -97,6 +97,7 @@ class DocumentReader(Protocol):
     """Reads documents within limits, see `knowledge.isolation.reader_process`."""
 
     limits: ReadingLimits
+    seconds_used: float
 
     def prepare(
         self, item: Item, path: PurePosixPath, location: Location, seconds: float | None = None
@@ -122,7 +123,8 @@ async def ingest(
     """Bring files, folders and other sources into the index; remove those that have disappeared.
 
     `language_of` returns the ISO 639-1 code of a text, for pages that do not state their language.
-    `replaced` are the documents of the index that this one replaces; moved files keep names.
+    `replaced` are the documents of the index that this one replaces: groups that the owner chose
+    stay.
     Raises the errors of the index and the embedder; documents written before an error remain.
     """
     started = time.monotonic()
@@ -387,13 +389,13 @@ class _Ingestion:
     async def _prepare(
         self, item: Item, file: FoundFile, place: Location, allowance: ReadingAllowance
     ) -> Preparation:
-        began = time.monotonic()
         try:
             return await asyncio.to_thread(
                 self._reader.prepare, item, file.path, place, allowance.next_seconds
             )
         finally:
-            allowance.spend(time.monotonic() - began)
+            # Not the time of the clock: a busy machine would drop the end of a file.
+            allowance.spend(self._reader.seconds_used)
 
     def _hash(self, item: Item, place: Location) -> str:
         """Return the hash of a document's text and of its processing, then that of its place."""
