@@ -103,7 +103,7 @@ def test_a_draft_stands_while_it_is_assessed_and_judged_but_not_while_more_is_lo
         for event in follower.read(JournalEntry(kind, fields, f"{number}-0"))
     ]
 
-    found = [event.data["sentences"] for event in seen if event.name == "retracted"]
+    found: list[Any] = [event.data["sentences"] for event in seen if event.name == "retracted"]
     assert [" ".join(one) for one in found] == [remove_marks(one) for one in taken_back]
 
 
