@@ -169,7 +169,9 @@ def _order(event_id: str) -> tuple[int, int, int]:
 _RETRACTED = 1
 """The number of a retraction within its entry; the stage of the same entry has number 0."""
 _READ_BY_JUDGE = "quality"
-_WRITTEN_BY = "response"
+_HAVE_DRAFT = frozenset({"response", "assess"})
+"""The stages after which the draft still stands if another one reads it."""
+_READ_DRAFT = frozenset({"assess", _READ_BY_JUDGE})
 _FINAL = "final"
 _APPROVED = "approved"
 _WHOLE = (BlockKind.CODE, BlockKind.HEADER, BlockKind.ROW)
@@ -233,7 +235,7 @@ class DraftFollower:
 
     def _retract(self, entry: JournalEntry) -> Iterator[Event]:
         stage, target = entry.fields.get("stage"), entry.fields.get("target")
-        if stage == _WRITTEN_BY and target == _READ_BY_JUDGE:
+        if stage in _HAVE_DRAFT and target in _READ_DRAFT:
             return
         approved = self._approved if entry.fields.get("event") == _APPROVED else ""
         sentences = find_retracted(self._text, approved)
