@@ -14,7 +14,7 @@ from envelope.role import Role
 from envelope.run import OUTSIDE, Run
 from envelope.specialists import SpecialistProfile
 from envelope.texts import Texts, choose_texts_language
-from envelope.tool_loop import QueryType, WayName
+from envelope.tool_loop import WayName
 
 if TYPE_CHECKING:
     from envelope.verified import VerifiedAnswer
@@ -87,9 +87,6 @@ class AgentSettings(Protocol):
 
     @property
     def specialists_above_complexity(self) -> int: ...
-
-    @property
-    def specialists_kinds(self) -> tuple[QueryType, ...]: ...
 
     @property
     def swarm_above_complexity(self) -> int: ...

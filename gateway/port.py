@@ -102,20 +102,6 @@ class CatalogSelection:
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogMove:
-    """The result of a move: numbers of documents, and the files that failed, with the reason.
-
-    `removed` are those that nobody may read at the new place, or that others replaced there;
-    `refused` is the reason for which nothing was moved.
-    """
-
-    moved: int = 0
-    removed: int = 0
-    failed: tuple[tuple[str, str], ...] = ()
-    refused: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class CatalogUpload:
     """The result of a file that was written into an index; `failures` name what was not read.
 
@@ -129,7 +115,7 @@ class CatalogUpload:
 
 
 class DocumentCatalog(Protocol):
-    """Lists, moves and removes the documents of the assistants, for operators."""
+    """Lists and removes the documents of the assistants, for operators."""
 
     async def find(
         self,
@@ -147,13 +133,6 @@ class DocumentCatalog(Protocol):
 
     async def remove(self, tenant: str, assistant: str, selection: CatalogSelection) -> int:
         """Remove the selected documents from the index, and return their number."""
-        ...
-
-    async def move(self, tenant: str, assistant: str, old: str, new: str) -> CatalogMove:
-        """Let documents follow their files to another place below their ingested path.
-
-        `old` is the id of a document, a file or a folder; `new` is a file or a folder.
-        """
         ...
 
 

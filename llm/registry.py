@@ -1,7 +1,7 @@
 """Builds the pipeline of a setting such as `gpt-5-mini@openai,offline`, and keeps its clients."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -33,7 +33,6 @@ from llm.vendors.model_transport import (
     Transport,
 )
 from llm.vendors.vendor_model import VendorModel
-from llm.vendors.wire import Capabilities
 
 if TYPE_CHECKING:
     from llm.vendors.reranking import VendorReranker
@@ -202,7 +201,7 @@ class Registry:
             wire=load_client(vendor).make_chat(name.model, vendor, access),
             prompts=self._find_prompts(name),
             prices=PriceSource(vendor.price_name, access.base_url),
-            capabilities=choose_capabilities(vendor, access),
+            capabilities=vendor.capabilities,
             budget=self._budget,
         )
         return ChainLink(model, CircuitBreaker(str(name), clock=self._clock))
@@ -228,12 +227,6 @@ class Registry:
                 f"expected the address of '{name}' in {vendor.url_variable}, found none"
             )
         return vendor, access
-
-
-def choose_capabilities(vendor: Vendor, access: VendorAccess) -> Capabilities:
-    """Return the initial capabilities of a vendor's models."""
-    known = vendor.capabilities
-    return replace(known, structure="object") if access.json_object else known
 
 
 def providers_of(settings: Iterable[str], vendors: Mapping[str, Vendor]) -> set[str]:

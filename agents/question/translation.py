@@ -232,7 +232,6 @@ async def _find_places(
         text_eng=reads.text if reads.language == ENGLISH else "",
         language=reads.language or None,
         related=earlier[:1],
-        turns=len(earlier),
         limit=_LOOKED_AT,
         groups=reads.groups,
         by_words=combined.early_embedding is not None,

@@ -2,8 +2,7 @@
 
 With a model, the quality of a search is information for the writer: the search ends the question
 only where nothing relevant was found. Without one, passages are shown whatever their quality is;
-the search asks back only where a short question fits two pages alike, or where it points with "it"
-at nothing that was said and nothing matches it clearly.
+the search asks back only where a short question fits two pages alike.
 """
 
 import re
@@ -49,10 +48,7 @@ _REPEATED = "repeated_search"
 _OPTIONS = 5
 _MERE_REPLY = 3
 _SHORT_QUESTION = 5
-_SHORT_POINTING = 6
-"""Maximum number of words of a short question, and of one with an "it" that no earlier turn
-explains.
-"""
+"""Maximum number of words of a short question."""
 _ALIKE = 0.75
 _WORDS_ALIKE = 0.6
 """A short question is ambiguous if the second page has this share of the best page's score, and of
@@ -65,7 +61,7 @@ _MOST_TERMS = 3
 _MISSING = re.compile(r"[\"“«„]([^\"”»“]{3,120})[\"”»“]")
 
 
-_NOTHING_FURTHER = Findings(hits=(), quality="good", answerability=0.0, coverage=0.0, ambiguity=0.0)
+_NOTHING_FURTHER = Findings(hits=(), quality="good", answerability=0.0, coverage=0.0)
 
 
 class Reads(BaseModel, frozen=True):
@@ -212,7 +208,6 @@ class SearchAgent(Agent[Reads, Writes]):
             text_eng=reads.text_eng,
             language=reads.language or None,
             related=reads.related_history or self._find_last_question(reads),
-            turns=len(reads.history) - len(answers),
             previous_answer=answers[-1][:ANSWER_CHARACTERS] if answers and leans_back else "",
             limit=self._limit,
             attempt=reads.attempt,
@@ -388,12 +383,8 @@ def _find_unclear(reads: Reads, findings: Findings) -> tuple[ClarificationReason
     is_clear = reads.related_history or reads.assumption or reads.chosen_place
     if is_clear or reads.question_parts:
         return None, ""
-    words = len(reads.canonical_question.split())
-    points = bool(findings.features.get("pointing_at_nothing")) and words <= _SHORT_POINTING
-    if (points or words <= _SHORT_QUESTION) and _fit_alike(findings):
+    if len(reads.canonical_question.split()) <= _SHORT_QUESTION and _fit_alike(findings):
         return ClarificationReason.AMBIGUOUS_QUERY, "The question fits several pages alike."
-    if points and findings.quality == "poor":
-        return ClarificationReason.MISSING_DETAILS, "The question names nothing to search for."
     return None, ""
 
 

@@ -60,6 +60,8 @@ _MOST_SHOWN = 3
 _UNREADABLE = "unreadable"
 """The reason for a model whose text cites nothing."""
 _NUMBER = re.compile(r"\[(\d{1,4})\]")
+_LAID_OUT = re.compile(r"^[ \t]*(?:```|~~~|\||[-*+][ \t]|\d{1,3}[.)][ \t])", re.MULTILINE)
+"""The beginning of a line of code, of a table or of a list."""
 
 
 class Reads(ReadsLanguage, BaseModel, frozen=True):
@@ -271,7 +273,8 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         ]
         if not sources:
             return Writes(missing=reads.canonical_question)
-        # A cell would break code and tables: these stand below their place, as in the document.
+        # A cell would break code, tables and lists: they stand below their place, as in the
+        # document.
         fits_cells = closest and not any(_is_laid_out(one.text) for one in sources)
         table = self._make_closest(reads, closest, sources) if fits_cells else None
         nothing = self._texts.text("report_nothing", reads.reply_language)
@@ -341,8 +344,8 @@ class SynthesizeAgent(Agent[Reads, Writes]):
 
 
 def _is_laid_out(text: str) -> bool:
-    """Return whether a passage has code or a table, whose lines mean something."""
-    return any(line.lstrip().startswith(("```", "~~~", "|")) for line in text.splitlines())
+    """Return whether a passage has code, a table or a list, whose lines mean something."""
+    return _LAID_OUT.search(text) is not None
 
 
 def _write_block(source: NumberedSource, closest: Mapping[str, FoundPassage | None]) -> str:

@@ -57,17 +57,16 @@ class Reads(BaseModel, frozen=True):
     review: ReviewScope | None = None
 
 
+SPECIALISTS_KINDS = frozenset({QueryType.COMPLIANCE, QueryType.RISK, QueryType.REPORTING})
+"""The kinds of questions that are about whole documents, which are never divided among workers."""
+
+
 @dataclass(frozen=True, slots=True)
 class WayTable:
     """Which way a question goes by its complexity and its kind."""
 
     search_below: int = 30
     specialists_above: int = 70
-    specialists_kinds: tuple[QueryType, ...] = (
-        QueryType.COMPLIANCE,
-        QueryType.RISK,
-        QueryType.REPORTING,
-    )
     swarm_above: int = 70
 
     def choose(
@@ -76,10 +75,9 @@ class WayTable:
         """Return the way of a question."""
         if complexity < self.search_below:
             return WayName.SEARCH
-        if complexity > self.specialists_above and kind in self.specialists_kinds:
-            return WayName.SPECIALISTS
-        is_whole = kind in self.specialists_kinds
-        return WayName.SWARM if complexity > self.swarm_above and not is_whole else WayName.TOOLS
+        if kind in SPECIALISTS_KINDS:
+            return WayName.SPECIALISTS if complexity > self.specialists_above else WayName.TOOLS
+        return WayName.SWARM if complexity > self.swarm_above else WayName.TOOLS
 
 
 class Writes(MayAsk, frozen=True):
@@ -131,7 +129,6 @@ class TriageAgent(Agent[Reads, Writes]):
             table=WayTable(
                 parts.settings.search_below_complexity,
                 parts.settings.specialists_above_complexity,
-                parts.settings.specialists_kinds,
                 parts.settings.swarm_above_complexity,
             ),
             library=parts.library,

@@ -18,12 +18,11 @@ from deploy.assembly.indexed_documents import (
     AFTER,
     CHECK,
     DOCUMENTS,
-    MOVE,
     PATTERNS,
     VECTORS,
     act_on_documents,
 )
-from deploy.assembly.ingestion import ask_owner, fetch, ingest_alone, ingest_by_owner, move_here
+from deploy.assembly.ingestion import ask_owner, fetch, ingest_alone, ingest_by_owner
 from deploy.assembly.knowledge import (
     identify_vectors,
     make_embedder,
@@ -71,8 +70,6 @@ async def request_documents(settings: "Settings", request: "Fields") -> "Fields"
     """Execute a request in this process, or in the process that owns the index."""
     try:
         async with open_knowledge(settings, alone=True) as knowledge:
-            if request[DOCUMENTS] == MOVE:
-                return await move_here(settings, knowledge, request)
             return await act_on_documents(knowledge.index, request)
     except IndexOwned:
         async with connect_runtime(settings) as runtime, ready_to_take_over(runtime, ()):

@@ -21,7 +21,6 @@ from starlette.responses import Response
 
 from gateway.chat.ports import reads_foreign_form
 from gateway.chat.webhook import WebhookRefusedError, webhook
-from gateway.connections.bodies import BufferBudget
 
 PATH = "/slack/events"
 
@@ -38,7 +37,6 @@ def slack_webhook(
     *,
     signing_secret: str,
     unavailable: tuple[type[Exception], ...],
-    budget: BufferBudget | None = None,
 ) -> Starlette:
     """Return the application for Slack's requests; unsigned requests never reach Bolt."""
     signature = SlackSignature(signing_secret)
@@ -50,9 +48,7 @@ def slack_webhook(
             event = to_async_bolt_request(request, body)
         return to_starlette_response(await app.async_dispatch(event))
 
-    return webhook(
-        PATH, handle_request, check=signature.check_headers, unavailable=unavailable, budget=budget
-    )
+    return webhook(PATH, handle_request, check=signature.check_headers, unavailable=unavailable)
 
 
 @asynccontextmanager

@@ -94,7 +94,6 @@ def _read_object(payload: Mapping[str, JsonValue], name: str) -> dict[str, JsonV
 
 
 _JOIN = Join(seconds=_WORK_SECONDS, at_once=64)
-"""The setting SWARM_PARALLEL_WORKERS lowers how many workers run at once."""
 _CALL = Scatter(
     at.WORKER_ACT, at.WORKER_RESULTS, list_worker_calls, Join(seconds=_TOOL_SECONDS, at_once=64)
 )

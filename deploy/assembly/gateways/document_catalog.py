@@ -17,30 +17,25 @@ from deploy.assembly.indexed_documents import (
     AFTER,
     BROWSE,
     DOCUMENTS,
-    FROM,
     GROUPS,
     ID,
     IDS,
     LIMIT,
-    MOVE,
     NAMES,
     PATTERNS,
     QUERY,
     READ,
-    REFUSED,
     REMOVE,
     RESTRICT,
     SEARCH,
-    TO,
     act_on_documents,
     act_on_library,
 )
-from deploy.assembly.ingestion import SOURCES, ask_owner, read_result
+from deploy.assembly.ingestion import RESULT, SOURCES, ask_owner
 from deploy.assembly.runtime import Runtime
 from deploy.errors import CommandError
 from gateway.port import (
     CatalogEntry,
-    CatalogMove,
     CatalogSelection,
     CatalogUpload,
     FoundPassages,
@@ -309,7 +304,7 @@ class OwnedCatalog:
         source = FetchedSource(spec=SourceSpec(place=str(uploads.folder)))
         request: Fields = {SOURCES: [source.model_dump(mode="json")]}
         found = await self._ask((tenant, assistant), request, seconds=WRITE_SECONDS)
-        result = read_result(found)
+        result = RESULT.validate_python(found)
         return CatalogUpload(
             written=result.added + result.changed,
             unchanged=result.unchanged,
@@ -325,19 +320,6 @@ class OwnedCatalog:
         """Remove the documents of a source, and return their number."""
         request: Fields = {DOCUMENTS: REMOVE, LIMIT: 0, PATTERNS: [place]}
         return _total(await self._act((tenant, assistant), request))
-
-    async def move(self, tenant: str, assistant: str, old: str, new: str) -> CatalogMove:
-        # The files are on the machine of the process that ingests.
-        request: Fields = {DOCUMENTS: MOVE, FROM: old, TO: new}
-        found = await self._ask((tenant, assistant), request)
-        listed = found.get("failed")
-        failed = listed if isinstance(listed, list) else []
-        return CatalogMove(
-            moved=int(str(found.get("moved", 0))),
-            removed=int(str(found.get("removed", 0))),
-            failed=tuple((str(one[0]), str(one[1])) for one in failed if isinstance(one, list)),
-            refused=str(found.get(REFUSED, "")),
-        )
 
     async def _act(self, name: tuple[str, str], request: "Fields") -> "Fields":
         index = None if self._opened is None else await self._opened.index(name)

@@ -381,6 +381,14 @@ def test_what_leads_instructs_or_asks_for_more_is_turned_down(text: str, fault: 
     assert fault in find_fault(text, INPUTS)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["Which identity or contract is it?", "Welches Kreditlimit?", "どのエラーコードですか\uff1f"],
+)
+def test_a_word_that_begins_like_a_secret_may_be_used(text: str) -> None:
+    assert find_fault(text, INPUTS) == ""
+
+
 def test_a_secret_that_the_question_is_about_may_be_named() -> None:
     inputs = INPUTS.model_copy(update={"question": "How do I reset a password?"})
 

@@ -75,7 +75,6 @@ class Library:
             quality="good",
             answerability=0.9,
             coverage=0.9,
-            ambiguity=0.0,
             documents=self._documents,
             uncompared=self._uncompared,
         )

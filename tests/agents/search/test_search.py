@@ -56,7 +56,6 @@ def findings(
         quality=quality,
         answerability=answerability,
         coverage=coverage,
-        ambiguity=0.1,
         places=places,
         total=60 if hits else 0,
     )
@@ -157,32 +156,6 @@ async def test_without_a_model_any_other_question_is_not_asked_back(
 
     assert not writes.needs_clarification
     assert writes.search_quality == "poor"
-
-
-@pytest.mark.parametrize(
-    ("question", "quality", "places", "reason"),
-    [
-        ("How do I set it up?", "excellent", ALIKE, ClarificationReason.AMBIGUOUS_QUERY),
-        ("It does not work. What now?", "poor", (), ClarificationReason.MISSING_DETAILS),
-        ("It does not work. What now?", "good", (), None),
-        ("How do I set up a rule so that it works?", "poor", ALIKE, None),
-    ],
-    ids=["two pages", "no page", "a page", "long"],
-)
-async def test_without_a_model_an_it_that_points_at_nothing_is_asked_about(
-    question: str,
-    quality: Quality,
-    places: tuple[CandidatePlace, ...],
-    reason: ClarificationReason | None,
-) -> None:
-    found = findings(hit("a"), quality=quality, places=places)
-    pointing = replace(found, features={"pointing_at_nothing": 1.0})
-
-    writes = await search_with(
-        Finding(pointing), Reads(canonical_question=question), uses_model=False
-    )
-
-    assert writes.clarification_reason is reason
 
 
 async def test_with_a_model_weak_findings_go_to_the_writer() -> None:
