@@ -294,6 +294,12 @@ def _read(reads: Reads) -> tuple[CheckedAnswer, tuple[Fault, ...]]:
     return answer, find_faults(answer)
 
 
+def _name_place(reference: SourceReference, place: str) -> str:
+    """Return crumbs, headings and version: two versions may say different things."""
+    path = " > ".join(dict.fromkeys((*reference.crumbs, *reference.heading_path))) or place
+    return f"{path} (version {reference.version})" if reference.version else path
+
+
 def _collect_sources(reads: Reads) -> tuple[JudgedSource, ...]:
     """Return the sources of the prompt, first those that the answer cites."""
     numbered = references_by_number(reads.sources_used, reads.source_references)
@@ -303,7 +309,7 @@ def _collect_sources(reads: Reads) -> tuple[JudgedSource, ...]:
     return tuple(
         JudgedSource(
             number=number,
-            place=" > ".join(dict.fromkeys((*reference.crumbs, *reference.heading_path))) or place,
+            place=_name_place(reference, place),
             text=text,
             is_cut=reference.is_cut,
         )
