@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +15,8 @@ from broker.ports import Broker
 from broker.values import Delivery, Fields, Finish, Settlement, Submission
 from config.settings import Settings
 from deploy.assembly.indexed_documents import (
-    ACTIONS,
     DOCUMENTS,
-    MOVE,
+    OwnerRequest,
     act_on_documents,
     act_on_library,
 )
@@ -49,8 +48,6 @@ from llm.port import ModelCall, record_calls
 from llm.quotas import Limiter, PatientLimiter
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
     from deploy.assembly.descriptions import ModelDescriber
     from knowledge.index.listing import ListedDocument
     from knowledge.index.overlap import SurveySource
@@ -288,10 +285,8 @@ async def ingest_by_owner(
     return result
 
 
-async def move_here(
-    settings: Settings, knowledge: Knowledge, request: "Mapping[str, JsonValue]"
-) -> Fields:
-    """Move documents in an index that this process owns, see `sources.moving`."""
+async def move_here(settings: Settings, knowledge: Knowledge, request: OwnerRequest) -> Fields:
+    """Move documents in an index that this process owns, see `deploy.assembly.moving`."""
     from deploy.assembly.moving import move_documents
 
     describer = make_describer(settings, limiter=make_patient(knowledge.limits))
@@ -354,19 +349,23 @@ class IngestionHandler:
             return Finish(Outcome.FAILED, {"outcome": "failed", "error": REPLACED})
         try:
             await knowledge.follow()
-            if envelope.payload.get(DOCUMENTS) == MOVE:
-                async with self._one_at_a_time:
-                    fields = await move_here(self._of(question), knowledge, envelope.payload)
-            elif envelope.payload.get(DOCUMENTS) in ACTIONS:
-                fields = await act_on_library(knowledge, envelope.payload)
-            elif DOCUMENTS in envelope.payload:
-                fields = await act_on_documents(knowledge.index, envelope.payload)
+            if DOCUMENTS in envelope.payload:
+                request = OwnerRequest.model_validate(envelope.payload)
+                fields = await self._act(question, knowledge, request)
             else:
                 async with self._one_at_a_time:
                     fields = await self._ingest(knowledge, envelope.payload)
         except KnowledgeError as error:
             return Finish(Outcome.FAILED, {"outcome": "failed", "error": str(error)})
         return Finish(Outcome.ANSWERED, {"outcome": "answered", **fields})
+
+    async def _act(self, question: Question, knowledge: Knowledge, request: OwnerRequest) -> Fields:
+        if request.action == "move":
+            async with self._one_at_a_time:
+                return await move_here(self._of(question), knowledge, request)
+        if request.action in ("search", "read", "browse"):
+            return await act_on_library(knowledge, request)
+        return await act_on_documents(knowledge.index, request)
 
     def _of(self, question: Question) -> Settings:
         """Return the settings of the assistant of a request."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from config.settings import Settings
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.indexed_documents import FOLDER, FROM, REFUSED, TO
+from deploy.assembly.indexed_documents import OwnerRequest
 from deploy.assembly.knowledge import Knowledge
 from deploy.assembly.languages import language_of, make_detector
 from deploy.assembly.source_opening import open_local
@@ -35,28 +35,28 @@ MOST_FAILURES = 100
 async def move_documents(
     settings: Settings,
     knowledge: Knowledge,
-    request: "Mapping[str, JsonValue]",
+    request: OwnerRequest,
     describer: Describer,
     limits: ReadingLimits,
 ) -> "Fields":
-    """Move the documents at `FROM` to `TO`.
+    """Move the documents at `old` to `new`.
 
-    With `FOLDER`, both are paths of this machine, relative to that folder; else `FROM` is the id of
-    a document or its file or folder, and `TO` a file or folder, relative to the ingested path.
+    With a `folder`, both are paths of this machine, relative to it; else `old` is the id of a
+    document or its file or folder, and `new` a file or folder, relative to the ingested path.
     The result has `moved`, `removed` (documents that no group may read any more, or that were at
-    the new place before) and `failed`, or `REFUSED`.
+    the new place before) and `failed`, or `refused`, the reason why nothing was moved.
     """
     listed = await knowledge.index.list_documents()
-    old, new = str(request.get(FROM) or ""), str(request.get(TO) or "")
     try:
-        if FOLDER in request:
-            folder = Path(str(request[FOLDER]))
-            old, new = _find_place(old, folder), _find_place(new, folder)
+        if request.folder is not None:
+            old, new = (
+                _find_place(one, Path(request.folder)) for one in (request.old, request.new)
+            )
         else:
-            old, new = _resolve_names(listed, old, new)
+            old, new = _resolve_names(listed, request.old, request.new)
         moves = plan_moves(listed, old, new)
     except MoveRefused as error:
-        return {REFUSED: str(error)}
+        return {"refused": str(error)}
     if not moves:
         return {"moved": 0, "removed": 0, "failed": []}
     with ReaderProcess(limits) as reader:
