@@ -15,8 +15,8 @@ from broker.ports import Broker
 from broker.values import Delivery, Fields, Finish, Settlement, Submission
 from config.settings import Settings
 from deploy.assembly.indexed_documents import (
-    ACTIONS,
     DOCUMENTS,
+    OwnerRequest,
     act_on_documents,
     act_on_library,
 )
@@ -340,16 +340,20 @@ class IngestionHandler:
             return Finish(Outcome.FAILED, {"outcome": "failed", "error": REPLACED})
         try:
             await knowledge.follow()
-            if envelope.payload.get(DOCUMENTS) in ACTIONS:
-                fields = await act_on_library(knowledge, envelope.payload)
-            elif DOCUMENTS in envelope.payload:
-                fields = await act_on_documents(knowledge.index, envelope.payload)
+            if DOCUMENTS in envelope.payload:
+                request = OwnerRequest.model_validate(envelope.payload)
+                fields = await self._act(knowledge, request)
             else:
                 async with self._one_at_a_time:
                     fields = await self._ingest(knowledge, envelope.payload)
         except KnowledgeError as error:
             return Finish(Outcome.FAILED, {"outcome": "failed", "error": str(error)})
         return Finish(Outcome.ANSWERED, {"outcome": "answered", **fields})
+
+    async def _act(self, knowledge: Knowledge, request: OwnerRequest) -> Fields:
+        if request.action in ("search", "read", "browse"):
+            return await act_on_library(knowledge, request)
+        return await act_on_documents(knowledge.index, request)
 
     async def _ingest(self, knowledge: Knowledge, payload: Fields) -> Fields:
         named = payload.get(SOURCES)
