@@ -282,11 +282,9 @@ class LevelSearcher:
             look_up.found.pages,
             hits,
             view.index.passages,
-            view.find_titles,
             composer.AskedContext(
                 tokens=tokens - tokens // other_versions.SHARE if adds_versions else tokens,
                 sections=request.limit,
-                texts=texts,
                 excluded=request.exclude,
             ),
         )
