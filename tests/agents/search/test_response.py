@@ -1,5 +1,6 @@
 import asyncio
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -25,7 +26,7 @@ from llm.errors import (
     UnknownModel,
 )
 from llm.missing_model import MissingModel
-from llm.port import I, Model, ModelAnswer, O, Task, TextListener
+from llm.port import Model
 from llm.tasks.search import RespondInputs, RespondOutput
 from tests.citations.shapes import IDS, SHAPES, Shape, leads_elsewhere
 from tests.support.scripted_model import ScriptedModel
@@ -129,17 +130,9 @@ class HeldModel(ScriptedModel):
         super().__init__(script)
         self.may_write = asyncio.Event()
 
-    async def ask(
-        self,
-        task: Task[I, O],
-        inputs: I,
-        run: Run = OUTSIDE,
-        *,
-        skip: int = 0,
-        listener: TextListener | None = None,
-    ) -> ModelAnswer[O]:
+    async def ask(self, task: Any, inputs: Any, run: Run = OUTSIDE, **options: Any) -> Any:
         await self.may_write.wait()
-        return await super().ask(task, inputs, skip=skip)
+        return await super().ask(task, inputs, **options)
 
 
 class FirstDraft(RecordedDrafts):

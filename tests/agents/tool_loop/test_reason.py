@@ -269,14 +269,6 @@ async def test_a_round_without_new_calls_says_how_far_the_answer_is(
     assert (further.loop_end, further.tool_calls) == (end, ())
 
 
-async def test_a_question_about_something_else_is_declined(catalog: ToolCatalog) -> None:
-    message = ModelMessage(calls=(use("out_of_scope_handler", reason="it is about bread"),))
-
-    writes = await plan(make_agent(catalog, ScriptedModel([message])))
-
-    assert writes.intent is Intent.OUT_OF_SCOPE
-
-
 @pytest.mark.parametrize("model", [ScriptedModel([ModelUnavailable("away")]), object()])
 async def test_a_model_that_cannot_plan_gives_the_question_back(
     catalog: ToolCatalog, model: Any
