@@ -58,6 +58,7 @@ class SearchStats(BaseModel, frozen=True, extra="forbid"):
 
     total_results: int = Field(ge=0)
     used_results: int = Field(ge=0)
+    left_out: int = Field(default=0, ge=0, description="that a repeated search found beyond these")
     context_length: int = Field(ge=0, description="tokens, estimated")
     average_score: float
     answerability: float = Field(ge=0, le=1)

@@ -20,13 +20,14 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic_core import from_json
 
 from agents.agent import Agent
+from agents.roster import SPECS
 from broker.journal_events import EncodedEvent, JournalEvent
 from broker.keys import stream_key
 from broker.values import Delivery, Fields, Forward, FrameSend, JournalEntry, Retry, Settlement
 from envelope.encoding import brief, to_json
 from envelope.envelope import ContractError, DecodeError, Envelope, Hop, decode
 from envelope.outcome import GaveUp, RetryAfter, Wrote
-from envelope.payload import CATALOGUE, MERGE_RULES, merge_writes
+from envelope.payload import MERGE_RULES, SYSTEM_ATTRIBUTES, merge_writes
 from envelope.question import Question
 from envelope.role import Role
 from envelope.run import DraftPublisher, Run
@@ -40,8 +41,6 @@ RESERVE_SECONDS = 0.5
 """The part of a question's time that is left for returning the envelope."""
 LEAST_SECONDS = 0.01
 
-SYSTEM_ATTRIBUTES = frozenset(attribute.name for attribute in CATALOGUE if attribute.is_system)
-"""What agents read of the envelope itself: a value of this name in the payload has no effect."""
 
 AnyAgent = Agent[Any, Any]
 Assistant = tuple[str, str]
@@ -117,9 +116,7 @@ class AgentHandler:
         self._evidence = find_evidence_names(self._reads)
         self._read_index = read_index
         self._open_drafts = open_drafts
-        self._may_write = frozenset(
-            attribute.name for attribute in CATALOGUE if agent.role in attribute.written_by
-        )
+        self._may_write = SPECS[self._name].writes
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
         """Return the settlement of one run; raises `RunFailedError` when the agent raises.

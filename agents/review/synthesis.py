@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from agents.agent import MayAsk, ReadsLanguage
+from agents.agent import AgentRole, AgentTier, MayAsk, ProgressStep, ReadsLanguage
 from agents.named_documents import offer_documents
 from agents.review.findings import (
     Finding,
@@ -177,6 +177,10 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
     """
 
     role = Role.SYNTHESIS
+    step = ProgressStep.WRITE
+    model_task = SYNTHESIS
+    tier = AgentTier.ORCHESTRATOR
+    agent_role = AgentRole.SYNTHESIZE
     reads = Reads
     writes = Writes
 

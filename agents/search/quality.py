@@ -16,7 +16,7 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from agents.agent import Agent, AgentParts, MayAsk, ReadsLanguage
+from agents.agent import Agent, AgentParts, MayAsk, ProgressStep, ReadsLanguage
 from citations.blocks import remove_cells
 from citations.citing import SourcedText, claims_something, without_blocks
 from citations.claims import Complaint, write_complaints
@@ -127,6 +127,8 @@ class QualityAgent(Agent[Reads, Writes]):
     """
 
     role = Role.QUALITY
+    step = ProgressStep.CHECK
+    model_task = JUDGE
     reads = Reads
     writes = Writes
 
@@ -292,6 +294,12 @@ def _read(reads: Reads) -> tuple[CheckedAnswer, tuple[Fault, ...]]:
     return answer, find_faults(answer)
 
 
+def _name_place(reference: SourceReference, place: str) -> str:
+    """Return crumbs, headings and version: two versions may say different things."""
+    path = " > ".join(dict.fromkeys((*reference.crumbs, *reference.heading_path))) or place
+    return f"{path} (version {reference.version})" if reference.version else path
+
+
 def _collect_sources(reads: Reads) -> tuple[JudgedSource, ...]:
     """Return the sources of the prompt, first those that the answer cites."""
     numbered = references_by_number(reads.sources_used, reads.source_references)
@@ -301,7 +309,7 @@ def _collect_sources(reads: Reads) -> tuple[JudgedSource, ...]:
     return tuple(
         JudgedSource(
             number=number,
-            place=" > ".join(dict.fromkeys((*reference.crumbs, *reference.heading_path))) or place,
+            place=_name_place(reference, place),
             text=text,
             is_cut=reference.is_cut,
         )

@@ -10,7 +10,7 @@ from typing import Literal, Self
 import structlog
 from pydantic import Field, JsonValue
 
-from agents.agent import Agent, AgentParts, DeskDomain, MayAsk, ReadsLanguage
+from agents.agent import Agent, AgentParts, DeskDomain, MayAsk, ProgressStep, ReadsLanguage
 from agents.search.passages import Passage, compose_passages, list_marked, name_place
 from citations.citing import Cited, SourcedText, cite
 from citations.faults import CheckedAnswer, LanguageOf, check_draft
@@ -32,6 +32,7 @@ from envelope.sources import (
     WrittenAnswer,
 )
 from envelope.texts import Texts, join_sentences
+from envelope.tool_loop import AnswerAssessment, KeptAnswer
 from llm.errors import NO_MODEL, ModelError
 from llm.injection import is_order_to_assistant
 from llm.output_parsing import DraftReader, Silence, ask_and_follow
@@ -74,6 +75,8 @@ class Reads(ReadsLanguage, frozen=True):
     attempt: int = 0
     quality_analysis: str = ""
     judged_answer: WrittenAnswer | None = None
+    assessment: AnswerAssessment | None = None
+    kept_answer: KeptAnswer | None = None
     assumption: str = ""
     answer_style: AnswerStyle = ""
     preferences: Preferences = Preferences()
@@ -147,6 +150,8 @@ class ResponseAgent(Agent[Reads, Writes]):
     """
 
     role = Role.RESPONSE
+    step = ProgressStep.WRITE
+    model_task = RESPOND
     reads = Reads
     writes = Writes
 
@@ -198,6 +203,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         return Wrote(writes)
 
     def _inputs(self, reads: Reads) -> RespondInputs:
+        earlier, analysis = self._recall_earlier(reads)
         return RespondInputs(
             question=reads.canonical_question,
             language=reads.language,
@@ -214,8 +220,8 @@ class ResponseAgent(Agent[Reads, Writes]):
             history=tuple(_turn(turn) for turn in reads.history),
             assumption=reads.assumption,
             style=reads.answer_style or reads.preferences.style or "",
-            analysis=reads.quality_analysis,
-            earlier=self._recall_earlier(reads),
+            analysis=analysis,
+            earlier=earlier,
             attempt=reads.attempt,
         )
 
@@ -380,8 +386,12 @@ class ResponseAgent(Agent[Reads, Writes]):
         )
 
     def _note_uncompared(self, reads: Reads) -> tuple[str, ...]:
-        """Say which documents the question was not compared with, where nothing clear was found."""
-        if reads.search_quality != "poor" or not reads.document_languages:
+        """Say which documents the question was not compared with, where nothing clear was found.
+
+        Searches of tools do not say how clear their passages are.
+        """
+        is_clear = "search_quality" in reads.model_fields_set and reads.search_quality != "poor"
+        if is_clear or not reads.document_languages:
             return ()
         spoken = reads.reply_language
         names = ", ".join(self._name(code, spoken) for code in reads.document_languages)
@@ -400,14 +410,24 @@ class ResponseAgent(Agent[Reads, Writes]):
             removed=(*kept.removed, *safe.removed),
         )
 
-    def _recall_earlier(self, reads: Reads) -> str:
-        """Return the whole answer that was turned down, under the numbers of today's sources."""
-        earlier = reads.judged_answer
-        if earlier is None or not reads.quality_analysis:
-            return ""
+    def _recall_earlier(self, reads: Reads) -> tuple[str, str]:
+        """Return the answer before, under the numbers of today's sources, and what it lacked.
+
+        A judge turned it down, or the loop found further sources because it lacked something.
+        """
+        judged, kept, lacks = reads.judged_answer, reads.kept_answer, reads.assessment
+        if reads.quality_analysis:
+            earlier = ("", ()) if judged is None else (judged.text, judged.sources_used)
+            analysis = reads.quality_analysis
+        elif kept is not None and lacks is not None and not lacks.is_enough:
+            text = kept.response.removeprefix(self._add_assumption("", reads))
+            earlier = (text, kept.sources_used)
+            analysis = f"It lacks: {'; '.join(lacks.missing) or 'parts of the question'}."
+        else:
+            return "", ""
         numbers = {one.chunk_id: one.number for one in reads.source_references}
-        given = {one.number: numbers.get(one.chunk_id) for one in earlier.sources_used}
-        return map_marks(earlier.text, given.get).strip()
+        given = {one.number: numbers.get(one.chunk_id) for one in earlier[1]}
+        return map_marks(earlier[0], given.get).strip(), analysis
 
     def _add_assumption(self, text: str, reads: Reads) -> str:
         """Return the answer below its assumption, if it makes one."""

@@ -10,7 +10,7 @@ from typing import Literal, Self
 import structlog
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts, DeskDomain, ReadsLanguage
+from agents.agent import Agent, AgentParts, DeskDomain, ProgressStep, ReadsLanguage
 from agents.swarm.material import (
     USUAL_ROOM,
     ItemTable,
@@ -131,6 +131,8 @@ class SynthesizeAgent(Agent[Reads, Writes]):
     """
 
     role = Role.SYNTHESIZE
+    step = ProgressStep.WRITE
+    model_task = SYNTHESIZE_FINDINGS
     reads = Reads
     writes = Writes
 

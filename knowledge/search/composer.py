@@ -8,8 +8,8 @@ order, as long as there is room:
 2. the chunks further down, with the neighbours that fit, from as many pages as possible;
 3. the rest of the sections that are begun, then the other sections of the best pages.
 
-A text that is given already is not given again. Numbered steps are completed. A changelog that the
-question does not ask for, and a section that only lists other pages, come after all others. Each
+A text that is given already is not given again. Numbered steps are completed. A changelog that is
+not the best page, and a section that only lists other pages, come after all others. Each
 section is one text, in the order of its document, the best document first; cuts are marked.
 
 `docs/measurements/evaluation.md` has the figures by which the numbers were chosen.
@@ -78,14 +78,12 @@ FindTitles = Callable[[Collection[str]], Awaitable[Collection[str]]]
 class AskedContext:
     """The most tokens and sections of a context; `texts` is the question in its wordings.
 
-    Changelogs come after all others unless it `wants_changes`; chunks with the ids `excluded` are
-    left out.
+    Chunks with the ids `excluded` are left out.
     """
 
     tokens: int
     sections: int
     texts: Sequence[str] = ()
-    wants_changes: bool = False
     excluded: Collection[str] = ()
 
 
@@ -107,9 +105,7 @@ class _Documents:
         self._numbers = {one.document_id: at for at, one in enumerate(self._documents)}
         self._excluded = frozenset(asked.excluded)
         self.later = frozenset(
-            at
-            for at, one in enumerate(self._documents)
-            if one.kind == PageKind.CHANGELOG and not asked.wants_changes
+            at for at, one in enumerate(self._documents) if at and one.kind == PageKind.CHANGELOG
         )
 
     def number(self, ranked: RankedChunk) -> _Candidate:

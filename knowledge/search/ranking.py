@@ -50,7 +50,6 @@ MOST_NAMED = 30
 MOST_DOCUMENTS = 50
 MOST_PAGES = 40
 """The best pages, more than any search returns or a context needs; of each, `_KEPT` chunks."""
-ALONE = 10
 _KEPT = 20
 _HITS = 5
 """Of one page, hits are this many chunks at most."""
@@ -159,8 +158,7 @@ class Lists:
     """What each list has found, best first.
 
     `named` has for each chunk the likeness of the question and the best of its names, 0 to 1;
-    `stated` for pages the share of the question that only their stated metadata has. `cosines` are
-    the best ones of the search, `alone` those of the question without its conversation.
+    `stated` for pages the share of the question that only their stated metadata has.
     """
 
     keywords: Sequence[FoundChunk] = ()
@@ -169,8 +167,6 @@ class Lists:
     summary: Sequence[Page] = ()
     named: Sequence[FoundChunk] = ()
     stated: Mapping[Page, float] = field(default_factory=dict)
-    cosines: Floats | None = None
-    alone: Floats | None = None
 
     @property
     def chunks(self) -> Iterator[FoundChunk]:
@@ -280,14 +276,12 @@ class Ranker:
             if self._view.counts.labelled:
                 labels = self._ask_documents(layout.LABELS, own)
                 asked[layout.LABELS] = replace(labels, returns_text=True)
-        if query.vector is not None and query.alone is not None:
+        if query.vector is not None:
             chunks = MOST_CHUNKS + more
             asked[SEMANTIC] = VectorQuery(
                 layout.SEMANTIC, query.vector, chunks, fields=_CHUNK_FIELDS
             )
             asked[layout.CENTRE] = self._ask_documents(layout.CENTRE, query.vector)
-            if query.vector is not query.alone:
-                asked["alone"] = VectorQuery(layout.SEMANTIC, query.alone, ALONE)
         answers = dict(zip(asked, await self._view.index.query([*asked.values()]), strict=True))
         semantic = answers.get(SEMANTIC, NOTHING_FOUND)
         least = LEAST_LIKENESS * float(semantic.scores[0]) if semantic.ids else 0.0
@@ -298,8 +292,6 @@ class Ranker:
             summary=_read_pages(answers.get(SUMMARY, NOTHING_FOUND)),
             named=self._compare_names(answers.get(layout.NAMES, NOTHING_FOUND)),
             stated=self._compare_labels(answers.get(layout.LABELS, NOTHING_FOUND)),
-            cosines=semantic.scores[:ALONE] if semantic.ids else None,
-            alone=answers.get("alone", semantic).scores[:ALONE] if semantic.ids else None,
         )
 
     @staticmethod
@@ -375,7 +367,7 @@ class Ranker:
             ranked = _order(unordered)
             document = documents[ranked[0].chunk.document_id]
             shown = tuple(c for c in ranked if c.chunk.document_id == document.document_id)
-            weight = 1.0 if document.kind in self._query.wanted else self._weights.listing_pages
+            weight = self._weights.listing_pages if document.kind else 1.0
             if scores[page] > 0:
                 pages.append(RankedPage(document, scores[page] * weight, shown[:_KEPT]))
         return sorted(pages, key=lambda page: (-page.score, page.document.document_id))

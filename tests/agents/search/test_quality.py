@@ -129,6 +129,16 @@ async def test_an_answer_with_a_fault_is_written_once_more_and_then_loses_the_bl
     assert first.judged_answer.text == answer
 
 
+async def test_the_judge_sees_which_version_a_source_is_of() -> None:
+    what, model = reads(GOOD), ScriptedModel([APPROVAL])
+    first, *others = what.source_references
+    versions = (first.model_copy(update={"version": "2024"}), *others)
+
+    await judge(model, what.model_copy(update={"source_references": versions}))
+
+    assert "Rules (version 2024)" in [one.place for one in inputs_of(model).sources]
+
+
 async def test_of_a_table_only_the_cell_goes_that_the_judge_names() -> None:
     table = "| Plan | Price |\n|---|---|\n| Start | costly |\n| Team | 20 EUR |"
 

@@ -179,7 +179,7 @@ async def test_an_old_release_note_comes_after_the_page_that_says_how_it_is_now(
     guide = document("guide", (("Rules",), "To add a rule, open Routing and press the button."))
 
     usual = await compose(fake_documents, "How do I add a rule?", notes, guide, *OTHERS)
-    asked = await compose(fake_documents, "Since when can I add a rule?", notes, guide, *OTHERS)
+    asked = await compose(fake_documents, "What is new in 1.2?", notes, guide, *OTHERS)
 
     assert usual.context[-1].best.document_id == "notes"
     assert asked.context[0].best.document_id == "notes"
