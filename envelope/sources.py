@@ -177,4 +177,7 @@ class AnswerDraft(BaseModel, frozen=True):
     language: str = Field(description="of the text, ISO 639-1")
     attempt: int = Field(ge=0, description="the payload's `attempt`")
     writing: int = Field(ge=0, description="which writing of the model it is, within one attempt")
+    is_quoted: bool = Field(
+        default=False, description="passages as the search found them, which nobody withdraws"
+    )
     sources: tuple[SourceUsed, ...] = ()

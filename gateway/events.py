@@ -186,6 +186,7 @@ class DraftFollower:
         self._language = language
         self._name = ""
         self._text = ""
+        """What can be withdrawn of the draft; passages of the documents cannot."""
         self._sent = ""
         self._approved = ""
 
@@ -209,7 +210,8 @@ class DraftFollower:
         before = self._sent if name == self._name else ""
         same = takewhile(lambda pair: pair[0] == pair[1], zip(before, answer.text, strict=False))
         offset = sum(1 for _ in same)
-        self._name, self._text, self._sent = name, answer.text, answer.text
+        self._name, self._sent = name, answer.text
+        self._text = "" if entry.fields.get("is_quoted") else answer.text
         shown = answer.model_dump(mode="json", exclude_none=True)
         data: Fields = {
             "draft": name,

@@ -260,6 +260,7 @@ class ResponseAgent(Agent[Reads, Writes]):
                 language=reads.language,
                 attempt=reads.attempt,
                 writing=writing,
+                is_quoted=True,
                 sources=found.sources_used,
             )
         )

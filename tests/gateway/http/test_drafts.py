@@ -85,14 +85,27 @@ async def test_what_the_judge_rejects_is_retracted_before_the_answer(
     assert len({event.id for event in seen}) == len(seen)
 
 
-@pytest.mark.parametrize(("target", "taken_back"), [("quality", []), ("reason", [WHOLE])])
-def test_a_draft_stands_while_it_is_assessed_and_judged_but_not_while_more_is_looked_for(
-    target: str, taken_back: list[str]
+@pytest.mark.parametrize(
+    ("target", "is_quoted", "taken_back"),
+    [("quality", False, []), ("reason", False, [WHOLE]), ("reason", True, [])],
+    ids=["judged next", "more is looked for", "passages of the documents"],
+)
+def test_a_draft_is_taken_back_when_more_is_looked_for_unless_it_quotes_the_documents(
+    target: str, is_quoted: bool, taken_back: list[str]
 ) -> None:
     question = Question(tenant="acme", assistant="docs", conversation_id="c1", message_id="m1")
     follower = DraftFollower(question, shows=lambda reply, _: answer_of(reply, words=str.join))
     steps: list[tuple[str, dict[str, Any]]] = [
-        ("draft", {"draft": "a", "text": WHOLE, "language": "en", "sources": []}),
+        (
+            "draft",
+            {
+                "draft": "a",
+                "text": WHOLE,
+                "language": "en",
+                "sources": [],
+                "is_quoted": is_quoted,
+            },
+        ),
         ("routed", {"stage": "response", "target": "assess", "event": "completed"}),
         ("routed", {"stage": "assess", "target": target, "event": "completed"}),
     ]
