@@ -11,10 +11,10 @@ import structlog
 from pydantic import Field, JsonValue
 
 from agents.agent import Agent, AgentParts, DeskDomain, MayAsk, ProgressStep, ReadsLanguage
-from agents.search.passages import Passage, compose_passages, list_marked, name_place
+from agents.search.passages import show_passages
 from citations.citing import Cited, SourcedText, cite
 from citations.faults import CheckedAnswer, LanguageOf, check_draft
-from citations.links import Allowed, keep_links, plain_line
+from citations.links import keep_links, plain_line
 from citations.marking import map_marks, read_marks, remove_marks
 from citations.proof import CitedSource, SourceTexts
 from citations.sources import collect_allowed, references_of, with_addresses
@@ -26,7 +26,6 @@ from envelope.sources import (
     TOOL_SOURCE,
     AnswerDraft,
     FoundPassages,
-    ShownPassage,
     SourceReference,
     SourceUsed,
     WrittenAnswer,
@@ -34,14 +33,11 @@ from envelope.sources import (
 from envelope.texts import Texts, join_sentences
 from envelope.tool_loop import AnswerAssessment, KeptAnswer
 from llm.errors import NO_MODEL, ModelError
-from llm.injection import is_order_to_assistant
 from llm.output_parsing import DraftReader, Silence, ask_and_follow
 from llm.port import Model, ModelAnswer, TextListener
 from llm.tasks.search import RESPOND, PromptSource, RespondInputs, RespondOutput
 
 ENGLISH = "en"
-_NO_MARKS = str.maketrans("", "", "*[]`")
-"""Signs that would end the bold heading of a passage, or imitate a citation."""
 log = structlog.get_logger("agents")
 
 _UNCITED = "expected an answer that cites a source, found none"
@@ -338,36 +334,16 @@ class ResponseAgent(Agent[Reads, Writes]):
         return self._show_passages(reads, error.reason)
 
     def _show_passages(self, reads: Reads, reason: str) -> Writes:
-        def count_rows(shown: int, all_rows: int) -> str:
-            counts = {"shown": str(shown), "all": str(all_rows)}
-            return self._look_up_text("passages_rows", reads.reply_language, **counts)
-
         references, context = reads.source_references, reads.search_context
-        removed: list[str] = []
-
-        def make_safe(source: SourceReference, text: str, gives_orders: bool) -> str:
-            allowed = Allowed() if gives_orders else collect_allowed([source], context)
-            safe = keep_links(text, allowed)
-            removed.extend(safe.removed)
-            return safe.text
-
-        chosen = compose_passages(
+        found = show_passages(
             reads.canonical_question,
             references,
             context,
-            counted_rows=count_rows,
-            make_safe=make_safe,
-            is_suspicious=is_order_to_assistant,
-            common=reads.common_terms,
+            reads.common_terms,
+            lambda key, **values: self._look_up_text(key, reads.reply_language, **values),
         )
-        if not chosen:
+        if not found.shown:
             return _asks("insufficient_context", "", "")
-        used = _select_used(tuple(one.source.number for one in chosen), references)
-        warning = self._look_up_text("passages_suspicious", reads.reply_language)
-        shown = [
-            _make_shown(number, one, warning if one.is_suspicious else "")
-            for number, one in enumerate(chosen, start=1)
-        ]
         frame = "passages_poor" if reads.search_quality == "poor" else "passages_found"
         notice = join_sentences(
             self._look_up_text(f"passages_{reason}", reads.reply_language),
@@ -375,14 +351,15 @@ class ResponseAgent(Agent[Reads, Writes]):
             self._look_up_text(frame, reads.reply_language),
         )
         notice = self._add_assumption(notice, reads)
-        text = "\n\n".join((notice, *map(_write_passage, shown)))
+        text = "\n\n".join((notice, found.text))
+        used = _select_used(found.numbers, references)
         return Writes(
             response=text,
             sources_used=with_addresses(used, references, context, text),
-            removed_links=tuple(removed),
+            removed_links=found.removed,
             answered_by="search",
             fallback_reason=reason,
-            passages=FoundPassages(notice=notice, shown=tuple(shown), marked=list_marked(chosen)),
+            passages=FoundPassages(notice=notice, shown=found.shown, marked=found.marked),
         )
 
     def _note_uncompared(self, reads: Reads) -> tuple[str, ...]:
@@ -503,17 +480,6 @@ def _source(reads: Reads, reference: SourceReference) -> PromptSource:
         text=reads.search_context[start:end],
         found=reference.found,
     )
-
-
-def _make_shown(number: int, passage: Passage, warning: str) -> ShownPassage:
-    place = plain_line(name_place(passage.source)).translate(_NO_MARKS)
-    return ShownPassage(number=number, place=place, text=passage.text, warning=warning)
-
-
-def _write_passage(passage: ShownPassage) -> str:
-    heading = f"**{passage.place}** [{passage.number}]"
-    warning = f"*{passage.warning}*" if passage.warning else ""
-    return "\n\n".join(part for part in (heading, warning, passage.text) if part)
 
 
 def _with_version(place: str, version: str | None) -> str:
