@@ -12,6 +12,7 @@ from config.settings import Settings, load_settings
 from deploy.assembly.data_folder import open_source_registry
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import EXIT_SOME_FAILED, CommandError
+from envelope.json_values import read_list, read_objects
 
 ACTIONS = ("list", "show", "move", "remove")
 EXIT_NOTHING_FOUND = 3
@@ -67,8 +68,7 @@ def run(chosen: argparse.Namespace) -> int:
     result = asyncio.run(_request(settings, action=action, patterns=tuple(chosen.patterns)))
     if chosen.action == "remove":
         _forget_sources(settings, chosen.patterns)
-    listed = result.get("documents")
-    documents = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    documents = read_objects(result.get("documents"))
     if chosen.json:
         say_json({"documents": documents, "total": result.get("total", 0)})
     else:
@@ -87,8 +87,7 @@ def _move(settings: Settings, chosen: argparse.Namespace) -> int:
     result = asyncio.run(_request(settings, action="move", old=old, new=new))
     if "refused" in result:
         raise CommandError(str(result["refused"]))
-    found = result.get("failed")
-    failed = [one for one in found if isinstance(one, list)] if isinstance(found, list) else []
+    failed = [one for one in read_list(result.get("failed")) if isinstance(one, list)]
     moved = int(str(result["moved"]))
     if chosen.json:
         say_json({**result, "failed": [dict(zip(_FAILURE, one, strict=True)) for one in failed]})
