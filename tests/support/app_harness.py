@@ -20,13 +20,14 @@ import structlog
 from broker.embedded_redis import Endpoint
 from broker.values import JournalEntry
 from config.settings import Settings, load_settings
-from deploy.assembly.knowledge import Knowledge
+from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from deploy.assembly.runtime import ROLES, connect_runtime, desk, run_workers
 from deploy.cli.commands.ask import COMMANDS
 from deploy.cli.main import main
 from envelope.run import OUTSIDE, Run
 from gateway.desk import Desk, Message
 from gateway.text import parse_command
+from knowledge.embedding import Embedder
 from llm.missing_model import MissingModel
 from llm.port import I, Model, ModelAnswer, ModelStep, O, Task, TextListener, ToolConversation
 from llm.tasks.search import JudgeOutput, Verdict
@@ -53,6 +54,16 @@ def settings_of(data: Path, **changes: object) -> Settings:
             **changes,
         }
     )
+
+
+@asynccontextmanager
+async def open_knowledge_with(settings: Settings, embedder: Embedder) -> AsyncIterator[Knowledge]:
+    """Open the index of these settings with an embedder that is loaded already."""
+    index = await open_index(settings, embedder)
+    try:
+        yield Knowledge(index, embedder, make_searcher(settings, index, embedder))
+    finally:
+        await index.close()
 
 
 def command(*words: str) -> list[str]:
@@ -128,7 +139,7 @@ class PartlyScriptedModel:
         listener: TextListener | None = None,
     ) -> ModelAnswer[O]:
         model: Model = self.script if task.name in self.tasks else self._offline
-        return await model.ask(task, inputs, OUTSIDE, skip=skip)
+        return await model.ask(task, inputs, OUTSIDE, skip=skip, listener=listener)
 
     async def converse(
         self, conversation: ToolConversation, run: Run = OUTSIDE, *, skip: int = 0

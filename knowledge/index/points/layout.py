@@ -24,9 +24,8 @@ SUMMARY = "summary"
 LABELS = "labels"
 GROUPS = "groups"
 """The field with the groups that may read a document; empty or absent: everybody."""
-NAME = "location_name"
-"""The field with the name of the file, from which ids of documents are made."""
-KEEPS_NAME = "keeps_name"
+PATH = "path"
+"""The field with the file of a document whose source is another label."""
 CHOSEN = "groups_chosen"
 """The field of a document whose groups the owner chose; those of its source do not count."""
 MENTIONED = "mentioned"
@@ -78,7 +77,7 @@ POPULATIONS = {
 """The points that have a sparse vector, by a value of their payload."""
 LISTED = (
     "document", "title", "source", "root", "language", "chunks", "hash", "kind_of_page", "url",
-    GROUPS, VERSION, NAME, KEEPS_NAME, CHOSEN,
+    GROUPS, VERSION, PATH, CHOSEN,
 )  # fmt: skip
 """The fields of a document's point that a list needs."""
 

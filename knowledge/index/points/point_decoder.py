@@ -12,10 +12,9 @@ from knowledge.index.points.layout import (
     ADDRESSES,
     CHOSEN,
     GROUPS,
-    KEEPS_NAME,
     KEYWORDS,
     LABELS,
-    NAME,
+    PATH,
     PICTURES,
     SUMMARY,
     VERSION,
@@ -110,8 +109,7 @@ def list_document(point: Point) -> ListedDocument:
         url=payload.get("url"),
         groups=tuple(payload.get(GROUPS, ())),
         stated_version=payload.get(VERSION, ""),
-        location_name=payload.get(NAME, ""),
-        keeps_name=payload.get(KEEPS_NAME, False),
+        path=payload.get(PATH, ""),
         groups_chosen=payload.get(CHOSEN, False),
     )
 
