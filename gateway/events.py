@@ -169,7 +169,9 @@ def _order(event_id: str) -> tuple[int, int, int]:
 _RETRACTED = 1
 """The number of a retraction within its entry; the stage of the same entry has number 0."""
 _READ_BY_JUDGE = "quality"
-_WRITTEN_BY = "response"
+_HAVE_DRAFT = frozenset({"response", "assess"})
+"""The stages after which the draft still stands if another one reads it."""
+_READ_DRAFT = frozenset({"assess", _READ_BY_JUDGE})
 _FINAL = "final"
 _APPROVED = "approved"
 _WHOLE = (BlockKind.CODE, BlockKind.HEADER, BlockKind.ROW)
@@ -184,6 +186,7 @@ class DraftFollower:
         self._language = language
         self._name = ""
         self._text = ""
+        """What can be withdrawn of the draft; passages of the documents cannot."""
         self._sent = ""
         self._approved = ""
 
@@ -207,7 +210,8 @@ class DraftFollower:
         before = self._sent if name == self._name else ""
         same = takewhile(lambda pair: pair[0] == pair[1], zip(before, answer.text, strict=False))
         offset = sum(1 for _ in same)
-        self._name, self._text, self._sent = name, answer.text, answer.text
+        self._name, self._sent = name, answer.text
+        self._text = "" if entry.fields.get("is_quoted") else answer.text
         shown = answer.model_dump(mode="json", exclude_none=True)
         data: Fields = {
             "draft": name,
@@ -233,7 +237,7 @@ class DraftFollower:
 
     def _retract(self, entry: JournalEntry) -> Iterator[Event]:
         stage, target = entry.fields.get("stage"), entry.fields.get("target")
-        if stage == _WRITTEN_BY and target == _READ_BY_JUDGE:
+        if stage in _HAVE_DRAFT and target in _READ_DRAFT:
             return
         approved = self._approved if entry.fields.get("event") == _APPROVED else ""
         sentences = find_retracted(self._text, approved)

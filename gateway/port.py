@@ -5,9 +5,9 @@ A conversation is identified by any `Question` of it, unless stated otherwise.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from broker.ports import ReplySubscription
 from broker.values import Accepted, Duplicate
@@ -87,7 +87,7 @@ class CatalogEntry:
     chunks: int
     url: str | None = None
     kind: str = ""
-    version: str = ""
+    version: Annotated[str, Field(validation_alias="stated_version")] = ""
     groups: tuple[str, ...] = ()
     content_hash: str = ""
     groups_chosen: bool = False

@@ -62,7 +62,6 @@ class Registry:
         first_token_seconds: float = FIRST_TOKEN_SECONDS,
         patience_seconds: float = PATIENCE_SECONDS,
         retries: RetryRules = RetryRules(),  # noqa: B008 - frozen
-        embedding_retries: RetryRules = EMBEDDING_RETRIES,
         limiter: Limiter | None = None,
         budget: CallBudget | None = None,
         scripted: Model | None = None,
@@ -75,7 +74,6 @@ class Registry:
         self._first_token_seconds = first_token_seconds
         self._patience_seconds = patience_seconds
         self._retries = retries
-        self._embedding_retries = embedding_retries
         self._limiter = limiter
         self._budget = budget
         self._clock = clock
@@ -132,7 +130,7 @@ class Registry:
             size = choose_size(name.model, dimensions)
             wire = load_client(vendor).make_embeddings(name.model, vendor, access, size.requested)
             transport = Transport(
-                str(name), self._timeout_seconds, self._embedding_retries, self._limiter
+                str(name), self._timeout_seconds, EMBEDDING_RETRIES, self._limiter
             )
             self._embedders[key] = VendorEmbedder(
                 transport=transport,

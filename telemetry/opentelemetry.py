@@ -353,7 +353,6 @@ class OpenTelemetry:
         release: str,
         registry: "CollectorRegistry | None" = None,
         content: bool = False,
-        metrics_seconds: float = METRICS_SECONDS,
     ) -> None:
 
         resource = Resource.create({"service.name": service, "service.version": release})
@@ -366,7 +365,7 @@ class OpenTelemetry:
         self._tracer: Tracer = self._traces.get_tracer(SCOPE, release)
         exporter = metrics if registry is None else with_prometheus(metrics, registry, SCOPE)
         reader = PeriodicExportingMetricReader(
-            exporter, export_interval_millis=metrics_seconds * 1000
+            exporter, export_interval_millis=METRICS_SECONDS * 1000
         )
         self._meters = MeterProvider([reader], resource=resource, shutdown_on_exit=False)
         meter = self._meters.get_meter(SCOPE, release)

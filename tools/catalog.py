@@ -63,9 +63,8 @@ class ToolCatalog:
             self._tools[tool.name] = tool
             self._add_names(tool)
             for name, fixed in tool.presets.items():
-                entry = ToolSetEntry(
-                    tool=tool.name, description=tool.description, fixed=dict(fixed)
-                )
+                described = tool.describe_preset(fixed)
+                entry = ToolSetEntry(tool=tool.name, description=described, fixed=dict(fixed))
                 self._presets[name] = NamedTool(name, entry, tool)
                 self._add_names(self._presets[name])
 

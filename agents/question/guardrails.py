@@ -261,7 +261,14 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         return self._apply_verdict(found, "own_call", tuple(dict.fromkeys(named)))
 
     async def _judge_without_model(self, reads: Reads, findings: Findings) -> Writes:
-        """Return the verdict without a model, from what the search found."""
+        """Return the verdict without a model, from what the search found and could compare."""
+        writes = await self._judge_findings(reads, findings)
+        if writes.clarification_reason is ClarificationReason.NO_TRANSLATION:
+            return writes
+        uncompared = find_uncompared(findings, text=reads.text, text_eng=reads.text_eng)
+        return writes.model_copy(update={"document_languages": uncompared})
+
+    async def _judge_findings(self, reads: Reads, findings: Findings) -> Writes:
         covered = findings.coverage
         analysis = f"nobody judged what it means; the documents cover it with {covered:.2f}"
         if covered >= _HARDLY_COVERED:
@@ -287,9 +294,6 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             update={
                 "clarification_message": MATCHES_NOTHING,
                 "guardrails_confidence": 1 - covered,
-                "document_languages": find_uncompared(
-                    findings, text=reads.text, text_eng=reads.text_eng
-                ),
             }
         )
 

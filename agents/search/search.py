@@ -54,6 +54,8 @@ _WORDS_ALIKE = 0.6
 """A short question is ambiguous if the second page has this share of the best page's score, and of
 the best score by keywords. Ranks alone do not show how well the second page fits.
 """
+_MOST_FURTHER = 12
+"""The sources that one repeated search adds: a writer has to read them all."""
 _MOST_TERMS = 3
 """The terms of one repeated search that are searched alone."""
 _MISSING = re.compile(r"[\"“«„]([^\"”»“]{3,120})[\"”»“]")
@@ -187,13 +189,14 @@ class SearchAgent(Agent[Reads, Writes]):
             share = max(0, room) // (len(terms) + 1 - place)
             asked = replace(request, exclude=exclude, context_tokens=share)
             found = await self._searcher.search(_ask_term(asked, term))
-            given = given.extend(found.context)
+            given = given.add_some(found.context, _MOST_FURTHER // (len(terms) + 1))
             exclude = (*exclude, *_list_chunks(found))
             room -= _count_tokens_of(found)
         findings = await self._searcher.search(
             replace(request, exclude=exclude, context_tokens=max(0, room))
         )
-        return given.extend(findings.context), findings
+        added = len(given.results) - len(kept.results)
+        return given.add_some(findings.context, _MOST_FURTHER - added), findings
 
     def _request(self, reads: Reads) -> SearchRequest:
         answers = [turn.text for turn in reads.history if turn.speaker == "assistant"]
@@ -244,6 +247,7 @@ class SearchAgent(Agent[Reads, Writes]):
             search_stats=SearchStats(
                 total_results=max(findings.total, len(findings.hits)),
                 used_results=len(context.results),
+                left_out=context.left_out,
                 context_length=count_tokens(context.text),
                 average_score=sum(scores) / len(scores) if scores else 0.0,
                 answerability=findings.answerability,
@@ -286,11 +290,15 @@ class SearchAgent(Agent[Reads, Writes]):
 
 @dataclass(frozen=True, slots=True)
 class _GivenContext:
-    """The text of the context, its parts, the best first, and the chunks that were added."""
+    """The text of the context, its parts, the best first, and the chunks that were added.
+
+    `left_out` counts sections that were found and not added.
+    """
 
     text: str = ""
     results: tuple[SearchResult, ...] = ()
     chunks: tuple[str, ...] = ()
+    left_out: int = 0
 
     @classmethod
     def of(cls, reads: Reads) -> Self:
@@ -298,6 +306,12 @@ class _GivenContext:
         length = len(reads.search_context)
         used = (one for one in reads.search_results if one.span and one.span[1] <= length)
         return cls(reads.search_context, tuple(used))
+
+    def add_some(self, sections: tuple[ContextSection, ...], most: int) -> "_GivenContext":
+        """Return the context followed by the best of further sections, at most `most`."""
+        best = sorted(sections, key=lambda one: -one.best.score)[: max(0, most)]
+        chosen = self.extend(tuple(one for one in sections if one in best))
+        return replace(chosen, left_out=self.left_out + len(sections) - len(best))
 
     def extend(self, sections: tuple[ContextSection, ...]) -> "_GivenContext":
         """Return the context followed by further sections; no text is repeated or moved."""

@@ -245,7 +245,9 @@ class PlanAgent(Agent[Reads, Writes]):
             earlier_turns=tuple(one[:_LONGEST_TURN] for one in said[-_MOST_TURNS:]),
             domain_name=self._domain.name,
             domain_scope=self._domain.scope,
-            documents=describe_documents(await self._list_documents(reads.groups)),
+            documents=describe_documents(
+                await self._list_documents(reads.groups), reads.canonical_question
+            ),
             strategies={
                 name: self._strategies.find(name).description for name in self._strategies.names
             },

@@ -98,6 +98,7 @@ class AssessAgent(Agent[Reads, Writes]):
     async def _assess(self, reads: Reads) -> ModelAnswer[AssessOutput]:
         inputs = AssessInputs(
             question=reads.canonical_question,
+            language=reads.language,
             answer=without_citations(reads.response),
             sources=tuple(
                 AssessedSource(

@@ -213,7 +213,9 @@ class ReasonAgent(Agent[Reads, Writes]):
                 "question": reads.canonical_question,
                 "today": self._now().date().isoformat(),
                 "versions": tuple(await self._list_versions(reads.groups)),
-                "documents": describe_documents(await self._list_documents(reads.groups)),
+                "documents": describe_documents(
+                    await self._list_documents(reads.groups), reads.canonical_question
+                ),
                 "most_calls": self._limits.most_calls,
             }
         )

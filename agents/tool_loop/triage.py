@@ -1,6 +1,5 @@
 """Chooses the way of a question with `WAY=auto`, and plans the specialists."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -146,7 +145,7 @@ class TriageAgent(Agent[Reads, Writes]):
             related=reads.related_history,
             domain_name=self._domain.name,
             domain_scope=self._domain.scope,
-            documents=await self._describe_documents(reads.groups),
+            documents=await self._describe_documents(reads),
         )
         try:
             given = await self._model.ask(TRIAGE, inputs, self.run)
@@ -182,10 +181,11 @@ class TriageAgent(Agent[Reads, Writes]):
         planned = {"agent_sequence": FULL_REVIEW, "reasoning": REVIEW_BY_REQUEST}
         return Writes(triage=triage.model_copy(update=planned), agent_sequence=FULL_REVIEW)
 
-    async def _describe_documents(self, groups: Sequence[str]) -> tuple[str, ...]:
+    async def _describe_documents(self, reads: Reads) -> tuple[str, ...]:
         if self._library is None:
             return ()
-        return describe_documents(await self._library.list_documents(groups))
+        listed = await self._library.list_documents(reads.groups)
+        return describe_documents(listed, reads.canonical_question)
 
     async def _ask(self, triage: Triage, reads: Reads) -> Writes:
         asked = Writes(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from pydantic import TypeAdapter
@@ -15,8 +15,8 @@ from broker.ports import Broker
 from broker.values import Delivery, Fields, Finish, Settlement, Submission
 from config.settings import Settings
 from deploy.assembly.indexed_documents import (
-    ACTIONS,
     DOCUMENTS,
+    OwnerRequest,
     act_on_documents,
     act_on_library,
 )
@@ -37,7 +37,6 @@ from envelope.run import OUTSIDE, Run
 from knowledge.embedding import Embedder
 from knowledge.errors import KnowledgeError
 from knowledge.ingestion_report import (
-    DescriptionUsage,
     EmbeddingUsage,
     IngestionResult,
     LimitWaits,
@@ -49,8 +48,6 @@ from llm.port import ModelCall, record_calls
 from llm.quotas import Limiter, PatientLimiter
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
     from deploy.assembly.descriptions import ModelDescriber
     from knowledge.index.listing import ListedDocument
     from knowledge.index.overlap import SurveySource
@@ -126,12 +123,7 @@ def count_waits(patient: PatientLimiter | None) -> LimitWaits | None:
 
 
 CHANNEL = "cli"
-COSTS = {
-    "descriptions": TypeAdapter[Any](DescriptionUsage | None),
-    "embedding": TypeAdapter[Any](EmbeddingUsage | None),
-    "waits": TypeAdapter[Any](LimitWaits | None),
-}
-"""What an ingestion reports on its calls to models, by the attribute of its result."""
+RESULT = TypeAdapter(IngestionResult)
 SOURCES = "sources"
 """The attribute of a request that names the sources to ingest."""
 CONVERSATION = "ingestion"
@@ -285,7 +277,7 @@ async def ingest_by_owner(
 ) -> IngestionResult:
     """Have the process that owns the index ingest, and wait for it; raises `CommandError`."""
     payload: Fields = {SOURCES: [source.model_dump(mode="json") for source in sources]}
-    result = read_result(await ask_owner(broker, settings, payload))
+    result = RESULT.validate_python(await ask_owner(broker, settings, payload))
     for source, reason in result.warned:
         report.record_warning(source, reason)
     for source, reason in result.skipped:
@@ -348,10 +340,9 @@ class IngestionHandler:
             return Finish(Outcome.FAILED, {"outcome": "failed", "error": REPLACED})
         try:
             await knowledge.follow()
-            if envelope.payload.get(DOCUMENTS) in ACTIONS:
-                fields = await act_on_library(knowledge, envelope.payload)
-            elif DOCUMENTS in envelope.payload:
-                fields = await act_on_documents(knowledge.index, envelope.payload)
+            if DOCUMENTS in envelope.payload:
+                request = OwnerRequest.model_validate(envelope.payload)
+                fields = await self._act(knowledge, request)
             else:
                 async with self._one_at_a_time:
                     fields = await self._ingest(knowledge, envelope.payload)
@@ -359,12 +350,22 @@ class IngestionHandler:
             return Finish(Outcome.FAILED, {"outcome": "failed", "error": str(error)})
         return Finish(Outcome.ANSWERED, {"outcome": "answered", **fields})
 
+    async def _act(self, knowledge: Knowledge, request: OwnerRequest) -> Fields:
+        if request.action in ("search", "read", "browse"):
+            return await act_on_library(knowledge, request)
+        return await act_on_documents(knowledge.index, request)
+
     async def _ingest(self, knowledge: Knowledge, payload: Fields) -> Fields:
         named = payload.get(SOURCES)
         listed = named if isinstance(named, list) else []
         sources = [FetchedSource.model_validate(source) for source in listed]
         quiet = PlainReport(lambda _line: None)
-        return _fields(await ingest_here(self._settings, knowledge, sources, quiet))
+        result = await ingest_here(self._settings, knowledge, sources, quiet)
+        shown = replace(
+            result, warned=result.warned[:MOST_NOTES], skipped=result.skipped[:MOST_NOTES]
+        )
+        fields: Fields = RESULT.dump_python(shown, mode="json")
+        return fields
 
 
 def _submission(question: Question, payload: Fields, seconds: float) -> Submission:
@@ -388,53 +389,3 @@ def _submission(question: Question, payload: Fields, seconds: float) -> Submissi
         deadline_seconds=seconds,
         last_resort={"outcome": "failed", "error": "it did not finish before its time limit"},
     )
-
-
-def _fields(result: IngestionResult) -> Fields:
-    failed: list[JsonValue] = [[source, reason] for source, reason in result.failed]
-    warned: list[JsonValue] = [[source, reason] for source, reason in result.warned]
-    skipped: list[JsonValue] = [[source, reason] for source, reason in result.skipped]
-    return {
-        "added": result.added,
-        "changed": result.changed,
-        "unchanged": result.unchanged,
-        "removed": result.removed,
-        "failed": failed,
-        "warned": warned[:MOST_NOTES],
-        "skipped": skipped[:MOST_NOTES],
-        "chunks": result.chunks,
-        "seconds": result.seconds,
-        **dump_costs(result),
-    }
-
-
-def dump_costs(result: IngestionResult) -> Fields:
-    """Return what an ingestion reports on its calls to models, as values for JSON."""
-    return {
-        name: kind.dump_python(getattr(result, name), mode="json") for name, kind in COSTS.items()
-    }
-
-
-def read_result(reply: Fields) -> IngestionResult:
-    """Return the result that the process that owns the index replied."""
-
-    def count(name: str) -> int:
-        return int(str(reply.get(name, 0)))
-
-    return IngestionResult(
-        added=count("added"),
-        changed=count("changed"),
-        unchanged=count("unchanged"),
-        removed=count("removed"),
-        chunks=count("chunks"),
-        failed=_pairs(reply.get("failed")),
-        warned=_pairs(reply.get("warned")),
-        skipped=_pairs(reply.get("skipped")),
-        seconds=float(str(reply.get("seconds", 0.0))),
-        **{name: kind.validate_python(reply.get(name)) for name, kind in COSTS.items()},
-    )
-
-
-def _pairs(value: object) -> tuple[tuple[str, str], ...]:
-    pairs = value if isinstance(value, list) else []
-    return tuple((str(pair[0]), str(pair[1])) for pair in pairs if isinstance(pair, list))

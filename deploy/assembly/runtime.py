@@ -136,10 +136,10 @@ async def working(
 
 
 @asynccontextmanager
-async def open_desk(settings: Settings, *, channel: str = "cli") -> AsyncIterator[Desk]:
+async def open_desk(settings: Settings) -> AsyncIterator[Desk]:
     """Open a desk that answers; raises `CommandError` while there are no documents."""
     async with run_desk(settings) as runtime, observing(runtime.broker, settings, None):
-        yield desk(runtime, channel)
+        yield desk(runtime, "cli")
 
 
 @asynccontextmanager

@@ -85,11 +85,9 @@ class SlackUserGroups:
         calls: SlackCalls,
         ids: Iterable[str],
         *,
-        lifetime_seconds: float = LIFETIME_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._calls = calls
-        self._lifetime_seconds = lifetime_seconds
         self._clock = clock
         self._groups = {id_: _ReadGroup() for id_ in ids}
 
@@ -104,7 +102,7 @@ class SlackUserGroups:
     def _is_younger(self, id_: str, *, share: float) -> bool:
         """Return whether members were read within a share of their lifetime."""
         read_at = self._groups[id_].read_at
-        return read_at is not None and self._clock() - read_at < share * self._lifetime_seconds
+        return read_at is not None and self._clock() - read_at < share * LIFETIME_SECONDS
 
     async def _read(self, ids: Iterable[str]) -> None:
         """Read user groups again; one that could not be read stays as it was."""

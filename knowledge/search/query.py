@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from knowledge.index.bm25 import TermNumbers
-from knowledge.index.page_kind import find_wanted_kinds
 from knowledge.index.queries import Floats, Terms
 from knowledge.index.terms import leave_out_joints, terms
 from knowledge.port import SearchRequest
@@ -26,8 +25,6 @@ _RELATED_VECTOR, _PREVIOUS_VECTOR = 0.3, 0.2
 class Query:
     """The terms with their weights; `phrases` are the question in each of its wordings.
 
-    `wanted` are the kinds of pages that the question asks for.
-
     `vector` is that of the question, moved slightly towards those of the turns it refers to and of
     the last answer; None if it was not embedded.
     """
@@ -37,7 +34,6 @@ class Query:
     phrases: tuple[Terms, ...]
     own: Terms
     is_english: bool = True
-    wanted: frozenset[str] = frozenset()
     vector: Floats | None = None
 
     def embed(self, wordings: "Wordings", vectors: Sequence[Sequence[float]]) -> "Query":
@@ -113,7 +109,6 @@ def make_query(wordings: Wordings, numbers: TermNumbers, is_known: Callable[[str
         phrases=tuple(np.unique(phrase) for phrase in phrases if len(phrase)),
         own=own,
         is_english=wordings.language == ENGLISH,
-        wanted=find_wanted_kinds(text for text, _ in wordings.question),
     )
 
 

@@ -22,7 +22,6 @@ from knowledge.answerability import (
 from knowledge.embedding import Embedder
 from knowledge.errors import EmbeddingFailed
 from knowledge.index.calibration import choose_language
-from knowledge.index.page_kind import PageKind
 from knowledge.index.port import Index, Passage
 from knowledge.index.queries import PointId
 from knowledge.index.terms import terms
@@ -283,12 +282,9 @@ class LevelSearcher:
             look_up.found.pages,
             hits,
             view.index.passages,
-            view.find_titles,
             composer.AskedContext(
                 tokens=tokens - tokens // other_versions.SHARE if adds_versions else tokens,
                 sections=request.limit,
-                texts=texts,
-                wants_changes=PageKind.CHANGELOG in look_up.query.wanted,
                 excluded=request.exclude,
             ),
         )

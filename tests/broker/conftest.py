@@ -5,14 +5,11 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from fakeredis import FakeServer
 
-from broker.embedded_redis import Endpoint
-from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from tests.conftest import start_redis
-from tests.support.broker_harness import ROLES, SHORT_LEASE, BrokerHarness
-from tests.support.empty_redis import EMPTY_REDIS
+from tests.support.broker_harness import BrokerHarness, prepare_harness
+from tests.support.empty_redis import EMPTY_REDIS, play_redis
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +43,7 @@ def _free_port() -> int:
 async def client(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
     """An empty Redis: played in the process, and a real one."""
     if request.param == "played":
-        played = Endpoint(url="", durable=False, played=FakeServer()).client()
+        played = play_redis().client()
         yield played
         await played.aclose()
         return
@@ -58,11 +55,4 @@ async def client(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
 
 @pytest.fixture
 async def harness(client: Any) -> BrokerHarness:
-    """A prepared broker with a short lease."""
-
-    def make(**options: Any) -> RedisBroker:
-        return RedisBroker(client, **{"lease_seconds": SHORT_LEASE, **options})
-
-    broker = make()
-    await broker.prepare(ROLES)
-    return BrokerHarness(broker, client, make)
+    return await prepare_harness(client)

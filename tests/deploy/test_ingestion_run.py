@@ -11,11 +11,7 @@ from structlog.testing import capture_logs
 
 from config.settings import Settings
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.indexed_documents import (
-    CHECK,
-    DOCUMENTS,
-    act_on_documents,
-)
+from deploy.assembly.indexed_documents import OwnerRequest, act_on_documents
 from deploy.assembly.ingestion import ask_owner
 from deploy.assembly.ingestion_run import (
     find_replacement_notes,
@@ -183,7 +179,7 @@ async def test_a_process_with_the_earlier_index_answers_from_it_until_it_ends(
     folders = open_folders(second)
 
     async with open_knowledge(first) as running:
-        reply = await act_on_documents(running.index, {DOCUMENTS: CHECK})
+        reply = await act_on_documents(running.index, OwnerRequest(action="check"))
         running_vectors = VectorIdentity(DEFAULT, 384, "")
         assert read_vectors(reply["vectors"]) == running_vectors
         async with open_replacement(second) as written:
@@ -217,7 +213,7 @@ async def test_a_running_desk_answers_from_the_earlier_index_and_refuses_to_chan
         result = await ingest(changed, fax)
         reply = await desk(runtime, "cli").ask(Message(QUESTION.question, "c-old", "m-old"))
         with pytest.raises(CommandError, match="has replaced its index; restart it"):
-            await ask_owner(runtime.broker, running, {DOCUMENTS: CHECK})
+            await ask_owner(runtime.broker, running, OwnerRequest(action="check").encode())
 
     assert "processes that were started before answer from the earlier one" in result.replacement
     assert reply["outcome"] == "answered"

@@ -12,18 +12,10 @@ from manager import replies
 from manager.flow import Ending
 from manager.machine import Decision, End
 from manager.replies import COURTESIES, act_text
+from tests.support.worker_harness import FixedTexts
 
 Payload = dict[str, JsonValue]
 BEST: Payload = {"text": "the best", "sources": [], "quality_score": 0.6, "outcome": "answered"}
-
-
-class Words:
-    """Fixed texts that name themselves."""
-
-    languages = ("en",)
-
-    def text(self, key: str, language: str, **values: str) -> str:
-        return f"{key}/{language}"
 
 
 def envelope(**payload: JsonValue) -> Envelope:
@@ -67,9 +59,9 @@ def test_an_approved_best_answer_goes_out_as_it_is_and_is_not_replaced_by_a_doub
 
     best = replies.best_answer(approved, 0.7)
     later = replies.best_answer(make_judged_payload(0.9, best_answer=best), 0.7)
-    reply = replies.end_reply(envelope(best_answer=later), decision, end, Words())
+    reply = replies.end_reply(envelope(best_answer=later), decision, end, FixedTexts())
     below = replies.best_answer(approved, 0.85)
-    noted = replies.end_reply(envelope(best_answer=below), decision, end, Words())
+    noted = replies.end_reply(envelope(best_answer=below), decision, end, FixedTexts())
 
     assert (reply["text"], "is_approved" in reply) == ("new", False)
     assert noted["text"] == "fault_reached/en\n\nnew"
@@ -81,7 +73,7 @@ def test_an_ungrounded_answer_never_becomes_the_best() -> None:
 
 
 def test_the_last_resort_is_the_best_answer_so_far() -> None:
-    reply = replies.last_resort(envelope(best_answer=BEST, language="de"), Words())
+    reply = replies.last_resort(envelope(best_answer=BEST, language="de"), FixedTexts())
 
     assert reply is not None
     assert (reply["outcome"], reply["text"]) == ("answered", "limit_reached/de\n\nthe best")
@@ -89,8 +81,8 @@ def test_the_last_resort_is_the_best_answer_so_far() -> None:
 
 
 def test_the_last_resort_says_in_the_users_language_that_the_time_was_up() -> None:
-    known = replies.last_resort(envelope(language="de"), Words())
-    guessed = replies.last_resort(envelope(preferences={"language": "uk"}), Words())
+    known = replies.last_resort(envelope(language="de"), FixedTexts())
+    guessed = replies.last_resort(envelope(preferences={"language": "uk"}), FixedTexts())
 
     assert known is not None
     assert guessed is not None
@@ -106,8 +98,8 @@ def test_a_reply_says_whether_a_model_or_the_search_answered() -> None:
     written = envelope(response="Yes.", answered_by="model", answer_model="gpt", passages=None)
     end, decision = End(Ending.ANSWER, Outcome.ANSWERED), Decision("row", (), {}, None)
 
-    by_search = replies.end_reply(found, decision, end, Words())
-    by_model = replies.end_reply(written, decision, end, Words())
+    by_search = replies.end_reply(found, decision, end, FixedTexts())
+    by_model = replies.end_reply(written, decision, end, FixedTexts())
 
     assert (by_search["answered_by"], by_search["fallback_reason"]) == ("search", "no_model")
     assert (by_search["passages"], by_search["model"]) == (passages, None)
@@ -121,17 +113,17 @@ def test_a_reply_says_whether_a_model_or_the_search_answered() -> None:
 def test_a_dead_letter_reports_a_fault_and_not_a_lack_of_time(best: Payload, key: str) -> None:
     asked = envelope(best_answer=best, language="de")
 
-    changes = replies.dead_letter_changes(asked, Words())
+    changes = replies.dead_letter_changes(asked, FixedTexts())
 
     assert changes == {"text": key, "termination_reason": "dead_letter"}
-    assert replies.dead_letter_changes(envelope(), Words()) == {}
+    assert replies.dead_letter_changes(envelope(), FixedTexts()) == {}
 
 
 def test_an_end_without_an_answer_lists_the_pages_that_were_found() -> None:
     found: list[JsonValue] = [make_result(number) for number in (1, 1, 2)]
     asked = envelope(language="de", search_results=found)
 
-    reply = replies.last_resort(asked, Words())
+    reply = replies.last_resort(asked, FixedTexts())
 
     assert reply is not None
     pages = "nearest_pages/de\n- Page 1\n- Page 2"
@@ -142,8 +134,8 @@ def test_an_end_without_an_answer_lists_the_pages_that_were_found() -> None:
 
 
 def test_the_channels_apology_stays_the_last_resort_until_the_users_language_is_known() -> None:
-    assert replies.last_resort(envelope(), Words()) is None
-    assert replies.last_resort(envelope(preferences={"language": None}), Words()) is None
+    assert replies.last_resort(envelope(), FixedTexts()) is None
+    assert replies.last_resort(envelope(preferences={"language": None}), FixedTexts()) is None
 
 
 def test_choosing_a_language_is_confirmed_in_it() -> None:
@@ -154,7 +146,7 @@ def test_choosing_a_language_is_confirmed_in_it() -> None:
         remember_preferences={"language": "de", "explicit": True},
     )
 
-    reply = replies.end_reply(chosen, Decision("r", (), {}), End(Ending.REPLY, None), Words())
+    reply = replies.end_reply(chosen, Decision("r", (), {}), End(Ending.REPLY, None), FixedTexts())
 
     assert reply["language"] == "de"
 
@@ -248,7 +240,7 @@ def test_a_refusal_at_a_limit_names_what_happened(reason: str, rounds: int, text
 
     asked = envelope(response="sorry", language="de", counters={"round": rounds})
 
-    assert replies.end_reply(asked, decision, end, Words())["text"] == text
+    assert replies.end_reply(asked, decision, end, FixedTexts())["text"] == text
 
 
 @pytest.mark.parametrize(
@@ -263,7 +255,9 @@ def test_a_refusal_at_a_limit_names_what_happened(reason: str, rounds: int, text
 def test_an_end_without_an_answer_distinguishes_a_limit_from_a_fault(reason: str, key: str) -> None:
     decision = Decision("row", (), {}, None, termination_reason=reason)
 
-    reply = replies.end_reply(envelope(language="de"), decision, End(Ending.BEST, None), Words())
+    reply = replies.end_reply(
+        envelope(language="de"), decision, End(Ending.BEST, None), FixedTexts()
+    )
 
     assert reply["text"] == f"{key}/de\n\nreference/de"
 

@@ -10,7 +10,8 @@ from manager.way_report import (
     describe_way,
     read_parts,
 )
-from tests.manager.test_replies import Words, envelope
+from tests.manager.test_replies import envelope
+from tests.support.worker_harness import FixedTexts
 
 CALL: dict[str, JsonValue] = {
     "tool_name": "search", "success": True, "error_type": "success", "duration_ms": 2.0,
@@ -124,7 +125,7 @@ def test_a_part_whose_worker_failed_is_open_unless_its_row_is_complete(
         "report_notes": notes,
     }
 
-    reply = add_open_parts(make_reply(), payload, Words(), "en")
+    reply = add_open_parts(make_reply(), payload, FixedTexts(), "en")
 
     assert ("parts_answered" in str(reply["text"])) is is_open
 
@@ -137,7 +138,7 @@ def make_reply(outcome: str = "answered") -> dict[str, JsonValue]:
 
 
 def test_the_open_questions_follow_the_answer_as_a_list_and_as_buttons() -> None:
-    reply = add_offer(make_reply(), {"remaining_questions": REMAINING}, Words(), "de")
+    reply = add_offer(make_reply(), {"remaining_questions": REMAINING}, FixedTexts(), "de")
 
     offered = "also_asked/de\n1. How do I add a user?\n2. Who may?"
     assert reply["text"] == f"Open it. [1]\n\n{offered}"

@@ -1,4 +1,3 @@
-import asyncio
 from typing import Any
 
 from envelope.question import Question
@@ -6,21 +5,6 @@ from memory.budgets import Amounts, Exhausted, RedisBudgets
 
 ASKED = Question(tenant="acme", assistant="docs", conversation_id="c", message_id="m")
 CALL = Amounts({"model_calls": 1, "tokens": 100}, {"model_calls": 5, "tokens": 1000})
-
-
-async def test_two_hundred_calls_at_once_on_a_limit_of_five_are_exactly_five(client: Any) -> None:
-    one, other = RedisBudgets(client, shards=4), RedisBudgets(client, shards=4)
-    connections = asyncio.Semaphore(64)
-
-    async def reserve(number: int) -> Exhausted | None:
-        async with connections:
-            return await (one, other)[number % 2].reserve(ASKED, f"call {number}", CALL)
-
-    found = await asyncio.gather(*map(reserve, range(200)))
-
-    assert found.count(None) == 5
-    assert found.count(Exhausted("model_calls", limit=5, used=5)) == 195
-    assert await one.read(ASKED) == {"model_calls": 5, "tokens": 500}
 
 
 async def test_a_refused_reservation_counts_nothing_of_any_amount(client: Any) -> None:

@@ -1,29 +1,18 @@
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from fakeredis import FakeServer
 
-from broker.embedded_redis import Endpoint
-from broker.redis_broker import RedisBroker
 from records.store import RecordStore, Selection, connect_store
-from tests.support.broker_harness import ROLES, SHORT_LEASE, BrokerHarness
+from tests.support.broker_harness import BrokerHarness, play_broker
 from tests.support.postgres import PostgresServer
 
 
 @pytest.fixture
 async def harness() -> AsyncIterator[BrokerHarness]:
-    client = Endpoint(url="", durable=False, played=FakeServer()).client()
-
-    def make(**options: Any) -> RedisBroker:
-        return RedisBroker(client, **{"lease_seconds": SHORT_LEASE, **options})
-
-    broker = make()
-    await broker.prepare(ROLES)
-    yield BrokerHarness(broker, client, make)
-    await client.aclose()
+    async with play_broker() as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -20,15 +20,16 @@ import structlog
 from broker.embedded_redis import Endpoint
 from broker.values import JournalEntry
 from config.settings import Settings, load_settings
-from deploy.assembly.knowledge import Knowledge
+from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from deploy.assembly.runtime import ROLES, connect_runtime, desk, run_workers
 from deploy.cli.commands.ask import COMMANDS
 from deploy.cli.main import main
 from envelope.run import OUTSIDE, Run
 from gateway.desk import Desk, Message
 from gateway.text import parse_command
+from knowledge.embedding import Embedder
 from llm.missing_model import MissingModel
-from llm.port import I, Model, ModelAnswer, ModelStep, O, Task, TextListener, ToolConversation
+from llm.port import Model, ModelStep, ToolConversation
 from llm.tasks.search import JudgeOutput, Verdict
 from memory.key_names import conversation_keys
 from tests.support.scripted_model import Scripted, ScriptedModel
@@ -53,6 +54,16 @@ def settings_of(data: Path, **changes: object) -> Settings:
             **changes,
         }
     )
+
+
+@asynccontextmanager
+async def open_knowledge_with(settings: Settings, embedder: Embedder) -> AsyncIterator[Knowledge]:
+    """Open the index of these settings with an embedder that is loaded already."""
+    index = await open_index(settings, embedder)
+    try:
+        yield Knowledge(index, embedder, make_searcher(settings, index, embedder))
+    finally:
+        await index.close()
 
 
 def command(*words: str) -> list[str]:
@@ -118,17 +129,9 @@ class PartlyScriptedModel:
         self.tasks = set(script)
         self._offline = MissingModel()
 
-    async def ask(
-        self,
-        task: Task[I, O],
-        inputs: I,
-        run: Run = OUTSIDE,
-        *,
-        skip: int = 0,
-        listener: TextListener | None = None,
-    ) -> ModelAnswer[O]:
+    async def ask(self, task: Any, inputs: Any, run: Run = OUTSIDE, **options: Any) -> Any:
         model: Model = self.script if task.name in self.tasks else self._offline
-        return await model.ask(task, inputs, OUTSIDE, skip=skip)
+        return await model.ask(task, inputs, OUTSIDE, **options)
 
     async def converse(
         self, conversation: ToolConversation, run: Run = OUTSIDE, *, skip: int = 0

@@ -1,6 +1,7 @@
 """A broker on some Redis, and short words for what the tests do with it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ from envelope.envelope import Envelope
 from envelope.memory_access import MemoryWrite
 from envelope.outcome import Outcome
 from envelope.question import Question
+from tests.support.empty_redis import play_redis
 from tests.support.waiting import wait_until
 
 ROLES = ("manager", "search")
@@ -143,3 +145,22 @@ class BrokerHarness:
     async def record(self, asked: Question) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = await self.client.hgetall(question_keys(asked, 0).record)
         return found
+
+
+async def prepare_harness(client: Any) -> BrokerHarness:
+    """Return a prepared broker with a short lease."""
+
+    def make(**options: Any) -> RedisBroker:
+        return RedisBroker(client, **{"lease_seconds": SHORT_LEASE, **options})
+
+    broker = make()
+    await broker.prepare(ROLES)
+    return BrokerHarness(broker, client, make)
+
+
+@asynccontextmanager
+async def play_broker() -> AsyncIterator[BrokerHarness]:
+    """A prepared broker on a Redis that is played in the process."""
+    client = play_redis().client()
+    yield await prepare_harness(client)
+    await client.aclose()

@@ -5,8 +5,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from fakeredis import FakeAsyncRedis
+from fakeredis import FakeAsyncRedis, FakeServer
 
+from broker.embedded_redis import Endpoint
 from broker.transport.connect import connect
 
 EMPTY_REDIS = ("played", pytest.param("real", marks=pytest.mark.redis))
@@ -15,6 +16,11 @@ ON_REAL = pytest.mark.parametrize("client", EMPTY_REDIS[1:], indirect=True)
 """Marks a test of what a played Redis lacks (a file), or is slow with (hundreds of messages)."""
 PLAYED_REDIS = ("played", pytest.param("real", marks=(pytest.mark.redis, pytest.mark.long)))
 """The parameters of a fixture whose tests stand above that contract: `test-all` repeats them."""
+
+
+def play_redis() -> Endpoint:
+    """Return an empty Redis that is played in the process."""
+    return Endpoint(url="", durable=False, played=FakeServer())
 
 
 @asynccontextmanager

@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx
-from fakeredis import FakeServer
 
-from broker.embedded_redis import Endpoint
 from config.settings import Settings
 from deploy.assembly.gateways.http_gateway import open_http_app
-from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime, run_workers
 from gateway.api_keys import Key, StoredKeys, make_key
 from knowledge.embedding import Embedder
+from tests.support.app_harness import open_knowledge_with
+from tests.support.empty_redis import play_redis
 
 
 @dataclass
@@ -34,12 +33,10 @@ async def open_http_desk(
     settings: Settings, embedder: Embedder, **fields: Any
 ) -> AsyncIterator[HttpDesk]:
     """Open the desk over the index of these settings; `fields` are those of the key."""
-    endpoint = Endpoint(url="", durable=False, played=FakeServer())
+    endpoint = play_redis()
     key, token = make_key("secret", tenant=settings.tenant, **fields)
     async with AsyncExitStack() as stack:
-        index = await open_index(settings, embedder)
-        stack.push_async_callback(index.close)
-        knowledge = Knowledge(index, embedder, make_searcher(settings, index, embedder))
+        knowledge = await stack.enter_async_context(open_knowledge_with(settings, embedder))
         connected = await stack.enter_async_context(connect_runtime(settings, endpoint=endpoint))
         runtime = replace(connected, knowledge=knowledge)
         await stack.enter_async_context(run_workers(runtime, ROLES, knowledge))

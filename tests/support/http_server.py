@@ -18,8 +18,8 @@ from gateway.connections.server import listening, serving
 from gateway.conversations import Conversations
 from gateway.desk import Desk
 from gateway.http.access import AllowedHosts, Guard
-from gateway.http.app import PrometheusHttpMeter, make_app
-from gateway.http.context import HttpChannel, Release
+from gateway.http.app import make_app
+from gateway.http.context import HttpChannel, HttpMeter, Release
 from gateway.http.links import Name, SourceLinks
 from gateway.http.routes.catalog import Catalog
 from gateway.http.routes.documents import reader_router
@@ -197,7 +197,7 @@ class HttpServerFixture:
     url: str
     keys: StoredKeys
     stopping: asyncio.Event
-    meter: PrometheusHttpMeter
+    meter: HttpMeter
     channel: HttpChannel
     routes: Sequence[BaseRoute]
     catalog: FakeCatalog
@@ -275,7 +275,7 @@ async def open_http_server(
     **broker_options: Any,
 ) -> AsyncIterator[HttpServerFixture]:
     """Open a server while inside; several may share one system."""
-    keys, stopping, meter = StoredKeys(harness.client), asyncio.Event(), PrometheusHttpMeter()
+    keys, stopping, meter = StoredKeys(harness.client), asyncio.Event(), HttpMeter()
     broker = harness.make_broker(**broker_options)
     channel = HttpChannel(
         replies=broker.replies,

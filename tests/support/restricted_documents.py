@@ -5,15 +5,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from fakeredis import FakeServer
-
-from broker.embedded_redis import Endpoint
 from deploy.assembly.ingestion_run import run_ingestion
-from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
 from llm.port import Model
-from tests.support.app_harness import AppHarness, run_app, settings_of
+from tests.support.app_harness import AppHarness, open_knowledge_with, run_app, settings_of
+from tests.support.empty_redis import play_redis
 
 WORD = "xylophone"
 """What only the hidden pages say."""
@@ -56,11 +53,8 @@ async def open_app(
     data: Path, embedder: Embedder, model: Model | None = None, **changes: object
 ) -> AsyncIterator[AppHarness]:
     settings = settings_of(data, **changes)
-    index = await open_index(settings, embedder)
-    known = Knowledge(index, embedder, make_searcher(settings, index, embedder))
-    try:
-        endpoint = Endpoint(url="", durable=False, played=FakeServer())
-        async with run_app(settings, endpoint, known, model) as app:
-            yield app
-    finally:
-        await index.close()
+    async with (
+        open_knowledge_with(settings, embedder) as known,
+        run_app(settings, play_redis(), known, model) as app,
+    ):
+        yield app

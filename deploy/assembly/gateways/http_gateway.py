@@ -29,8 +29,8 @@ from gateway.console.people import PeoplePages
 from gateway.console.routes import Console, console_router
 from gateway.desk import erase
 from gateway.http.access import AllowedHosts, Guard
-from gateway.http.app import MakeEndpoint, PrometheusHttpMeter, make_app
-from gateway.http.context import HttpChannel
+from gateway.http.app import MakeEndpoint, make_app
+from gateway.http.context import HttpChannel, HttpMeter
 from gateway.http.links import SourceLinks
 from gateway.http.routes.catalog import Catalog, gaps_router
 from gateway.http.routes.documents import reader_router
@@ -68,7 +68,7 @@ async def make_channel(
     runtime: Runtime,
     client: "Redis",
     keys: StoredKeys,
-    meter: PrometheusHttpMeter,
+    meter: HttpMeter,
     *,
     keyless: bool,
     has_reader: bool,
@@ -129,7 +129,7 @@ async def open_http_app(
     `/metrics` shows `registry`, to which the channel adds its own figures. `keyless`: requests need
     no key until the first one is created.
     """
-    settings, meter = runtime.settings, PrometheusHttpMeter(registry)
+    settings, meter = runtime.settings, HttpMeter(registry)
     client, opened = runtime.endpoint.client(), documents_of(runtime)
     attachments = StoredAttachments(settings, client)
     records = connect_records(settings) if keeps_records(settings) else None

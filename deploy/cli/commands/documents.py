@@ -5,20 +5,15 @@ import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from broker.values import Fields
 from config.settings import Settings, load_settings
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.indexed_documents import (
-    DOCUMENTS,
-    FOLDER,
-    PATTERNS,
-    REMOVE,
-)
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
 
-ACTIONS = ("list", "show", REMOVE)
+ACTIONS = ("list", "show", "remove")
 EXIT_NOTHING_FOUND = 3
 _SHOWN = (
     "id",
@@ -61,9 +56,9 @@ def run(chosen: argparse.Namespace) -> int:
             "see: refdesk documents list"
         )
     settings = load_settings()
-    action = REMOVE if chosen.action == REMOVE else "list"
-    result = asyncio.run(_act(settings, action, chosen.patterns))
-    if chosen.action == REMOVE:
+    action = "remove" if chosen.action == "remove" else "list"
+    result = asyncio.run(_request(settings, action=action, patterns=tuple(chosen.patterns)))
+    if chosen.action == "remove":
         _forget_sources(settings, chosen.patterns)
     listed = result.get("documents")
     documents = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
@@ -75,18 +70,14 @@ def run(chosen: argparse.Namespace) -> int:
     return 0 if documents or not chosen.patterns else EXIT_NOTHING_FOUND
 
 
-async def _act(settings: Settings, action: str, patterns: Sequence[str]) -> Fields:
-    """List or remove documents."""
-    return await _request(settings, {DOCUMENTS: action, PATTERNS: list(patterns)})
-
-
-async def _request(settings: Settings, action: Fields) -> Fields:
+async def _request(settings: Settings, **request: Any) -> Fields:
     """Execute a request in this process, or in the process that owns the index."""
+    from deploy.assembly.indexed_documents import OwnerRequest
     from deploy.assembly.ingestion_run import request_documents
 
     # A relative path starts at the working directory of this command, not of the process that owns
     # the index.
-    return await request_documents(settings, {**action, FOLDER: str(Path.cwd())})
+    return await request_documents(settings, OwnerRequest(folder=str(Path.cwd()), **request))
 
 
 def _forget_sources(settings: Settings, patterns: Sequence[str]) -> None:

@@ -163,19 +163,19 @@ async def find_notes(settings: Settings, broker: Broker) -> list[str]:
 
 async def _ask_owner_for_notes(broker: Broker, settings: Settings) -> list[str]:
     """Return the notes of the process that owns the index, or a note that it did not answer."""
-    from deploy.assembly.indexed_documents import CHECK, DOCUMENTS, VECTORS
+    from deploy.assembly.indexed_documents import OwnerRequest
     from deploy.assembly.ingestion import ask_owner
     from deploy.assembly.ingestion_run import find_replacement_notes, read_vectors
 
     try:
         async with asyncio.timeout(OWNER_SECONDS):
-            reply = await ask_owner(broker, settings, {DOCUMENTS: CHECK})
+            reply = await ask_owner(broker, settings, OwnerRequest(action="check").encode())
     except (CommandError, TimeoutError):
         return [
             "the process that owns the index did not answer in time, so it is unknown whether "
             "its embedding model is calibrated; try again"
         ]
-    found, vectors = reply.get("notes"), read_vectors(reply.get(VECTORS))
+    found, vectors = reply.get("notes"), read_vectors(reply.get("vectors"))
     pairs = found if isinstance(found, list) else []
     notes = [": ".join(map(str, pair)) for pair in pairs if isinstance(pair, list)]
     return [*notes, *([] if vectors is None else await find_replacement_notes(settings, vectors))]

@@ -17,9 +17,7 @@ from knowledge.index.queries import PointId, SparseText
 FORMAT = 2
 """The version of this layout, part of every point's id; a program reads only its format."""
 SEMANTIC = "semantic"
-CENTRE = "centre"
-DENSE = (SEMANTIC, CENTRE)
-"""The vectors: of a chunk its text; of a document the direction of the mean of its chunks."""
+"""The vector of a chunk's text."""
 KEYWORDS = "keywords"
 NAMES = "names"
 SUMMARY = "summary"
@@ -89,12 +87,11 @@ _SLUG = re.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A point in the form that both engines use; `using` names its dense vector."""
+    """A point in the form that both engines use; `dense` is the vector `SEMANTIC`."""
 
     id: PointId
     payload: dict[str, Any]
     dense: Sequence[float] | None = None
-    using: str = SEMANTIC
     sparse: Mapping[str, SparseText] = field(default_factory=dict)
 
 

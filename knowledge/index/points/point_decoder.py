@@ -90,9 +90,8 @@ def read_written(point: Point, chunks: Sequence[Point]) -> WrittenDocument | Non
 
 
 def read_stored(point: Point) -> StoredPoint:
-    """Return a point with its vectors as arrays."""
-    dense = {} if point.dense is None else {point.using: np.asarray(point.dense, np.float32)}
-    return StoredPoint(point.payload, dense, point.sparse)
+    """Return a point with its sparse vectors."""
+    return StoredPoint(point.payload, point.sparse)
 
 
 def list_document(point: Point) -> ListedDocument:

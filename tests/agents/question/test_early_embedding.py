@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from knowledge.port import CALIBRATION, Findings, SearchRequest
 from knowledge.search.query import wordings
 from knowledge.search.question_vectors import EarlyEmbedding, QuestionVectors
 from llm.errors import UnreadableOutput
-from llm.port import I, ModelAnswer, O, Task, TextListener, Usage
+from llm.port import ModelAnswer, Usage
 from llm.tasks.question import ScopeOutput
 from tests.support.embedders import UniformEmbedder
 from tests.support.scripted_model import ScriptedModel
@@ -57,17 +58,8 @@ class WritingModel:
         self._vendor = vendor
         self._whole = whole
 
-    async def ask(
-        self,
-        task: Task[I, O],
-        inputs: I,
-        run: Run = OUTSIDE,
-        *,
-        skip: int = 0,
-        listener: TextListener | None = None,
-    ) -> ModelAnswer[O]:
-        assert listener is not None
-        with listener.attempt() as writing:
+    async def ask(self, task: Any, inputs: Any, run: Run = OUTSIDE, **options: Any) -> Any:
+        with options["listener"].attempt() as writing:
             writing.add(BEGINNING)
             async with asyncio.timeout(WAIT_SECONDS):
                 await self._vendor.was_asked.wait()
@@ -148,20 +140,12 @@ class JudgingModel(ScriptedModel):
         self._vendor = vendor
         self._fails = fails
 
-    async def ask(
-        self,
-        task: Task[I, O],
-        inputs: I,
-        run: Run = OUTSIDE,
-        *,
-        skip: int = 0,
-        listener: TextListener | None = None,
-    ) -> ModelAnswer[O]:
+    async def ask(self, task: Any, inputs: Any, run: Run = OUTSIDE, **options: Any) -> Any:
         async with asyncio.timeout(WAIT_SECONDS):
             await self._vendor.was_asked.wait()
         if self._fails:
             raise LookupError("unexpected")
-        return await super().ask(task, inputs, skip=skip)
+        return await super().ask(task, inputs, **options)
 
 
 class WordSearcher:

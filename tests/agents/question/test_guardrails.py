@@ -333,14 +333,6 @@ async def test_a_refusal_names_the_languages_that_the_question_was_not_compared_
     assert writes.document_languages == ("en",)
 
 
-async def test_without_a_model_a_question_that_another_language_covers_is_searched_for() -> None:
-    searcher = Covering(0.9, languages=("en",))
-
-    writes = await guard("Wie zahle ich?", searcher=searcher, language="de")
-
-    assert writes.within_scope
-
-
 async def test_words_alone_decide_alike_in_a_language_that_nobody_calibrated() -> None:
     found = {"fallbacks": (CALIBRATION,), "languages": ("de",)}
 
@@ -351,9 +343,17 @@ async def test_words_alone_decide_alike_in_a_language_that_nobody_calibrated() -
     assert far.clarification_reason is Reason.INSUFFICIENT_CONTEXT
 
 
-async def test_an_uncalibrated_model_may_compare_languages_so_nothing_is_refused() -> None:
-    searcher = Covering(0.0, fallbacks=(CALIBRATION,), languages=("en",))
-
+@pytest.mark.parametrize(
+    "searcher",
+    [
+        Covering(0.9, languages=("en",)),
+        Covering(0.0, fallbacks=(CALIBRATION,), languages=("en",)),
+    ],
+    ids=["covered", "uncalibrated"],
+)
+async def test_a_question_that_another_language_covers_or_may_cover_is_searched_for(
+    searcher: Covering,
+) -> None:
     writes = await guard("Wie zahle ich?", language="de", searcher=searcher)
 
     assert writes.within_scope

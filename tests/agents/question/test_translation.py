@@ -26,18 +26,16 @@ async def translate(
     return outcome.writes
 
 
-async def test_without_a_model_a_foreign_text_stays_as_it_came_and_says_so() -> None:
-    found = await translate(None, TECHNICAL, "de")
+@pytest.mark.parametrize(
+    ("text", "language", "confidence"),
+    [(TECHNICAL, "de", 0.0), ("How do I add a user?", "en", 1.0)],
+)
+async def test_without_a_model_a_text_stays_as_it_came_and_only_english_is_certain(
+    text: str, language: str, confidence: float
+) -> None:
+    found = await translate(None, text, language)
 
-    assert found == Writes(text_eng=TECHNICAL, translation_confidence=0.0, decided_by="rules")
-
-
-async def test_without_a_model_an_english_text_is_certain() -> None:
-    found = await translate(None, "How do I add a user?", "en")
-
-    assert found == Writes(
-        text_eng="How do I add a user?", translation_confidence=1.0, decided_by="rules"
-    )
+    assert found == Writes(text_eng=text, translation_confidence=confidence, decided_by="rules")
 
 
 async def test_what_a_model_must_not_touch_never_reaches_it_and_comes_back_unchanged() -> None:

@@ -1,9 +1,13 @@
+import pytest
+
 from agents.search.passages import Passage, compose_passages
 from envelope.sources import FoundPart, SourceReference
 
 LIST = "Before you start:\n\n1. Open **Routing**.\n2. Choose New.\n   - Give it a name.\n3. Save."
 CODE = "Python:\n\n```python\nsend(rule)\n\nwait(rule)\n```"
+STEPS = "1. Run it:\n\n```\nrun\n```\n\n2. Wait for the end of the run.\n3. Look at it."
 HEADER = "| Country | Price |\n|---|---|"
+SHORT_TABLE = f"{HEADER}\n| Germany | 1 |\n| France | 2 |"
 
 
 def compose(
@@ -63,12 +67,33 @@ def test_the_best_hits_are_shown_each_with_its_source_and_no_others() -> None:
     assert [passage.source.number for passage in passages] == [4, 2, 5]
 
 
-def test_prose_is_shown_in_whole_sentences_around_the_hit() -> None:
-    text = "A plan is a list. It holds many prices for each country. Nobody else sees it."
+@pytest.mark.parametrize(
+    ("question", "text", "hit", "shown"),
+    [
+        (
+            "prices",
+            "A plan is a list. It holds many prices for each country. Nobody else sees it.",
+            "holds many prices for each",
+            "It holds many **prices** for each country.",
+        ),
+        (
+            "name",
+            f"Something else.\n\n{LIST}\n\nMore text.",
+            "2. Choose New.\n   - Give it a name.",
+            LIST.replace("name", "**name**"),
+        ),
+        ("question", STEPS, "2. Wait for the end of the run.", STEPS),
+        ("rule", f"Text.\n\n{CODE}", "wait(rule)", CODE),
+        ("price", SHORT_TABLE, "| France | 2 |", SHORT_TABLE.replace("Price", "**Price**")),
+    ],
+    ids=["sentences", "list with its lead-in", "steps around code", "code with its tab", "table"],
+)
+def test_the_hit_is_shown_in_the_whole_that_it_is_part_of(
+    question: str, text: str, hit: str, shown: str
+) -> None:
+    [passage] = compose(question, text, hits=((1, hit),))
 
-    [passage] = compose("prices", text, hits=((1, "holds many prices for each"),))
-
-    assert passage.text == "It holds many **prices** for each country."
+    assert passage.text == shown
 
 
 def test_two_hits_in_one_section_are_one_passage_in_order_with_a_sign_for_what_is_between() -> None:
@@ -90,22 +115,6 @@ def test_a_stub_is_skipped_where_there_is_something_else() -> None:
     assert alone.text == "See **Install**."
 
 
-def test_a_list_is_shown_whole_with_its_lead_in() -> None:
-    text = f"Something else.\n\n{LIST}\n\nMore text."
-
-    [passage] = compose("name", text, hits=((1, "2. Choose New.\n   - Give it a name."),))
-
-    assert passage.text == LIST.replace("name", "**name**")
-
-
-def test_steps_that_are_interrupted_by_code_are_one_list() -> None:
-    text = "1. Run it:\n\n```\nrun\n```\n\n2. Wait for the end of the run.\n3. Look at it."
-
-    [passage] = compose("question", text, hits=((1, "2. Wait for the end of the run."),))
-
-    assert passage.text == text
-
-
 def test_of_a_long_list_the_items_of_the_hit_are_shown() -> None:
     items = [f"- Item {at} holds nine words that say nothing at all." for at in range(60)]
     text = "All items:\n\n" + "\n".join(items)
@@ -113,20 +122,6 @@ def test_of_a_long_list_the_items_of_the_hit_are_shown() -> None:
     [passage] = compose("question", text, hits=((1, "\n".join(items[20:22])),))
 
     assert passage.text == f"All items:\n\n{items[20]}\n{items[21]}"
-
-
-def test_code_is_shown_whole_with_the_label_of_its_tab_and_without_marks() -> None:
-    [passage] = compose("rule", f"Text.\n\n{CODE}", hits=((1, "wait(rule)"),))
-
-    assert passage.text == CODE
-
-
-def test_a_short_table_is_shown_whole() -> None:
-    text = table("Germany | 1", "France | 2")
-
-    [passage] = compose("price", text, hits=((1, "| France | 2 |"),))
-
-    assert passage.text == text.replace("Price", "**Price**")
 
 
 def test_of_a_long_table_the_matching_rows_are_shown_below_header_and_group() -> None:
@@ -165,17 +160,23 @@ def test_no_mark_is_put_into_an_address_a_link_or_a_tag() -> None:
 
     [passage] = compose("rule", text, hits=((1, text),))
 
-    assert passage.text == (
-        "The [**rule** page](https://rule.test/rule) <rule> and https://rule.test/rule are here."
-    )
+    assert passage.text == text.replace("[rule", "[**rule**")
 
 
-def test_signs_of_writing_without_spaces_are_marked() -> None:
-    text = "要添加路由规则，请打开路由页面。"
+@pytest.mark.parametrize(
+    ("language", "question", "shown"),
+    [
+        ("zh", "路由规则", "要添加**路由规则**，请打开**路由**页面。"),
+        ("ko", "휴가는 1년에 며칠인가요?", "직원은 **1년에** 20일의 **휴가**를 받습니다."),
+        ("th", "ลาพักร้อนได้กี่วัน", "พนักงานทุกคนมี**วันลาพักร้อน** 15 วันต่อปี"),
+    ],
+)
+def test_neighbours_are_bold_together_in_every_script_and_not_two_letters_alone(
+    language: str, question: str, shown: str
+) -> None:
+    [passage] = compose(question, shown.replace("**", ""), language=language)
 
-    [passage] = compose("路由规则", text, hits=((1, text),), language="zh")
-
-    assert passage.text == "要添加**路由规则**，请打开**路由**页面。"
+    assert passage.text == shown
 
 
 def test_a_passage_with_orders_is_never_the_first_and_alone_it_is_not_shown() -> None:
@@ -229,22 +230,6 @@ def test_a_mark_that_tells_a_model_of_a_cut_is_not_shown() -> None:
     for [passage] in (around, without_hit):
         assert "Before you start:" in passage.text
         assert "left out" not in passage.text
-
-
-def test_neighbours_are_bold_together_in_every_script() -> None:
-    [passage] = compose(
-        "휴가는 1년에 며칠인가요?", "직원은 1년에 20일의 휴가를 받습니다.", language="ko"
-    )
-
-    assert "**1년에**" in passage.text
-
-
-def test_two_letters_of_an_alphabet_without_spaces_are_not_bold() -> None:
-    text = "พนักงานทุกคนมีวันลาพักร้อน 15 วันต่อปี"
-
-    [passage] = compose("ลาพักร้อนได้กี่วัน", text, language="th")
-
-    assert passage.text == "พนักงานทุกคนมี**วันลาพักร้อน** 15 วันต่อปี"
 
 
 def test_words_that_are_common_in_the_documents_are_bold_only_if_all_are() -> None:

@@ -273,6 +273,16 @@ async def test_a_further_attempt_adds_what_the_terms_found_first_and_moves_nothi
     assert [part.rank for one in writes.search_results for part in one.found] == [0, 1, 2]
 
 
+async def test_a_further_attempt_adds_a_dozen_sources_and_counts_the_others() -> None:
+    many = findings(*(hit(f"h{number}", score=float(number)) for number in range(30)))
+
+    writes = await search_with(Finding(many), second_attempt())
+
+    assert len(writes.search_results) == 1 + 12
+    assert writes.search_results[1].chunk_id == "h29#0"
+    assert writes.search_stats.left_out == 2 * 30 - 12
+
+
 @pytest.mark.parametrize(
     ("found", "fallbacks"),
     [(findings(quality="poor", answerability=0.0), ()), (None, ("repeated_search",))],

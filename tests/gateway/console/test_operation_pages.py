@@ -27,7 +27,7 @@ from gateway.console.operation_pages import (
 )
 from gateway.console.routes import ConsolePart
 from gateway.console.source_pages import SourcePages
-from gateway.http.app import PrometheusHttpMeter
+from gateway.http.context import HttpMeter
 from gateway.port import CatalogEntry, CatalogSelection, CatalogUpload
 from gateway.sources import NewSource, SourceState
 from tests.support.console import (
@@ -343,7 +343,7 @@ async def test_failed_sources_and_dead_letters_are_concerns(
 
 
 async def test_requests_that_were_turned_away_are_a_concern_of_who_owns_the_desk() -> None:
-    meter = PrometheusHttpMeter()
+    meter = HttpMeter()
     find = find_turned_away(meter)
     owner = ConsoleUser(OPERATOR, {DESK: Role.OWNER}, "t", owns_all=True)
     assert await find(owner) == []

@@ -30,7 +30,7 @@ async def test_a_rare_word_finds_its_page_among_many_of_the_same_subject(
     many = [f"routing of messages, part {at}" for at in range(2 * MOST_CHUNKS)]
     await put(index, document("handbook", *many), document("rare", "routing by zeppelin"))
 
-    assert (await search(index, "messages routing zeppelin", embedder))[0] == "rare"
+    assert (await search(index, "routing zeppelin", embedder))[0] == "rare"
 
 
 async def test_a_page_is_shown_in_the_language_of_the_question(
