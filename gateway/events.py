@@ -31,13 +31,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from pydantic import JsonValue
-
 from broker.values import Fields, JournalEntry
 from citations.blocks import BlockKind, read_blocks
 from citations.claims import sentences
 from citations.links import plain_line
 from citations.marking import remove_marks
+from envelope.json_values import read_whole
 from envelope.outcome import Outcome
 from envelope.question import Question
 from gateway.answer import Answer, Shows
@@ -138,7 +137,7 @@ def _names(question: Question) -> Fields:
 def _stage(fields: Fields) -> Fields:
     counters = fields.get("counters")
     counts = counters if isinstance(counters, dict) else {}
-    attempt = sum(_whole(count) for name, count in counts.items() if name not in _NO_ATTEMPTS)
+    attempt = sum(read_whole(count) for name, count in counts.items() if name not in _NO_ATTEMPTS)
     begun = fields.get("branches")
     branches: Fields = {}
     if isinstance(begun, list):
@@ -154,10 +153,6 @@ def _stage(fields: Fields) -> Fields:
 def _branch(fields: Fields) -> Fields:
     failed = fields.get("event") == "failed" or bool(fields.get("termination_reason"))
     return {"branch": str(fields.get("branch")), "status": "failed" if failed else "completed"}
-
-
-def _whole(value: JsonValue) -> int:
-    return value if isinstance(value, int) else 0
 
 
 def _order(event_id: str) -> tuple[int, int, int]:

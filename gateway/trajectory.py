@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, JsonValue
 from pydantic_core import to_json
 
 from broker.values import Fields, JournalEntry
+from envelope.json_values import read_list, read_objects, read_whole
 
 LONGEST_CONTENT = 500
 """Characters of one step."""
@@ -158,11 +159,11 @@ def _read_run(
         return
     if role == _TOOL:
         caller = branch.rpartition("/")[0]
-        for one in _list_objects(writes.get("tool_executions")):
+        for one in read_objects(writes.get("tool_executions")):
             agent = str(one.get("agent_name") or _TOOL)
             _add_execution(found, one, max(1, turns[agent, caller]), agent=agent, **place)
         return
-    thoughts, calls = list(_list_thoughts(writes)), _list_objects(writes.get("tool_calls"))
+    thoughts, calls = list(_list_thoughts(writes)), read_objects(writes.get("tool_calls"))
     if not thoughts and not calls:
         return
     turns[role, branch] += 1
@@ -190,7 +191,7 @@ def _add_execution(
 
 def _list_thoughts(writes: Mapping[str, JsonValue]) -> Iterable[str]:
     """Yield what an agent wrote about its reasons: with its calls, and in its decisions."""
-    for message in _list_objects(writes.get("plan_messages")):
+    for message in read_objects(writes.get("plan_messages")):
         if message.get("text"):
             yield str(message["text"])
     if isinstance(writes.get("reasoning"), str) and writes["reasoning"]:
@@ -199,10 +200,6 @@ def _list_thoughts(writes: Mapping[str, JsonValue]) -> Iterable[str]:
         value = writes.get(name)
         if isinstance(value, dict) and value.get(inner):
             yield str(value[inner])
-
-
-def _list_objects(value: JsonValue) -> list[dict[str, JsonValue]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def _divide(part: int, whole: int) -> float:
@@ -263,8 +260,8 @@ def _add_up(agent: str, runs: Sequence[Fields], calls: Sequence[Fields]) -> Agen
         runs=len(runs),
         total_time_ms=round(sum(one for one in times if isinstance(one, int | float)), 3),
         model_calls=len(calls),
-        input_tokens=sum(_read_whole(one.get("input_tokens")) for one in calls),
-        output_tokens=sum(_read_whole(one.get("output_tokens")) for one in calls),
+        input_tokens=sum(read_whole(one.get("input_tokens")) for one in calls),
+        output_tokens=sum(read_whole(one.get("output_tokens")) for one in calls),
         cost_usd=str(sum(known, Decimal(0))) if len(known) == len(prices) else None,
         error_count=sum(map(_count_errors, runs)),
     )
@@ -274,8 +271,4 @@ def _count_errors(fields: Fields) -> int:
     writes = fields.get("writes")
     written = writes.get("errors") if isinstance(writes, dict) else None
     failed = fields.get("status") != "completed"
-    return int(failed) + (len(written) if isinstance(written, list) else 0)
-
-
-def _read_whole(value: JsonValue) -> int:
-    return value if isinstance(value, int) else 0
+    return int(failed) + len(read_list(written))

@@ -30,6 +30,7 @@ from deploy.assembly.knowledge import (
 from deploy.assembly.languages import language_of, make_detector
 from deploy.errors import CommandError
 from envelope.envelope import Envelope
+from envelope.json_values import read_list
 from envelope.outcome import Outcome
 from envelope.question import Question, qualify_conversation
 from envelope.role import Role
@@ -356,9 +357,7 @@ class IngestionHandler:
         return await act_on_documents(knowledge.index, request)
 
     async def _ingest(self, knowledge: Knowledge, payload: Fields) -> Fields:
-        named = payload.get(SOURCES)
-        listed = named if isinstance(named, list) else []
-        sources = [FetchedSource.model_validate(source) for source in listed]
+        sources = [FetchedSource.model_validate(one) for one in read_list(payload.get(SOURCES))]
         quiet = PlainReport(lambda _line: None)
         result = await ingest_here(self._settings, knowledge, sources, quiet)
         shown = replace(

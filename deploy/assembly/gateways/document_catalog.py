@@ -18,6 +18,7 @@ from deploy.assembly.indexed_documents import OwnerRequest, act_on_documents, ac
 from deploy.assembly.ingestion import RESULT, SOURCES, ask_owner
 from deploy.assembly.runtime import Runtime
 from deploy.errors import CommandError
+from envelope.json_values import read_objects
 from gateway.port import (
     CatalogEntry,
     CatalogSelection,
@@ -88,19 +89,27 @@ WAIT_SECONDS = 20.0
 log = structlog.get_logger("gateway")
 
 
+async def _ask(broker: "Broker", settings: Settings, request: "Fields", seconds: float) -> "Fields":
+    """Return the reply of the process that owns the index; raises `IndexUnavailable`."""
+    try:
+        return await ask_owner(broker, settings, request, seconds=seconds)
+    except CommandError as error:
+        log.warning("index_owner_failed", reason=str(error))
+        raise IndexUnavailable(str(error)) from error
+
+
 class OwnedLibrary:
     """A `gateway.port.SearchableLibrary`: the index of this process, else that of its owner.
 
     Raises `KnowledgeError` when the index or its owner is unreachable.
     """
 
-    def __init__(self, runtime: Runtime, *, wait_seconds: float = WAIT_SECONDS) -> None:
+    def __init__(self, runtime: Runtime) -> None:
         self._settings: dict[tuple[str, str], Settings] = {
             (one.tenant, one.assistant): one for one in runtime.settings.of_assistants()
         }
         self._own = (runtime.settings.tenant, runtime.settings.assistant)
         self._runtime = runtime
-        self._wait_seconds = wait_seconds
 
     async def search(
         self, tenant: str, assistant: str, query: str, *, groups: Sequence[str], limit: int
@@ -128,19 +137,10 @@ class OwnedLibrary:
         own = None if knowledge is None else knowledge.of(*name, own=self._own)
         if own is not None:
             return await act_on_library(own, request)
-        try:
-            return await ask_owner(
-                self._runtime.broker,
-                self._settings[name],
-                request.encode(),
-                seconds=self._wait_seconds,
-            )
-        except CommandError as error:
-            log.warning("index_owner_failed", reason=str(error))
-            raise IndexUnavailable(str(error)) from error
+        broker, settings = self._runtime.broker, self._settings[name]
+        return await _ask(broker, settings, request.encode(), WAIT_SECONDS)
 
 
-"""How long a request waits for the process that owns the index."""
 WRITE_SECONDS = 120.0
 """How long a request waits for a file to be read."""
 
@@ -259,9 +259,7 @@ class OwnedCatalog:
 
     async def remove(self, tenant: str, assistant: str, selection: CatalogSelection) -> int:
         found = await self._act((tenant, assistant), _request("remove", selection))
-        listed = found.get("documents")
-        documents = listed if isinstance(listed, list) else []
-        files = [str(one.get("file")) for one in documents if isinstance(one, dict)]
+        files = [str(one.get("file")) for one in read_objects(found.get("documents"))]
         await asyncio.to_thread(self._uploads((tenant, assistant)).forget, files)
         return _total(found)
 
@@ -307,11 +305,7 @@ class OwnedCatalog:
         self, name: tuple[str, str], request: "Fields", *, seconds: float | None = None
     ) -> "Fields":
         limit = self._wait_seconds if seconds is None else seconds
-        try:
-            return await ask_owner(self._broker, self._settings[name], request, seconds=limit)
-        except CommandError as error:
-            log.warning("index_owner_failed", reason=str(error))
-            raise IndexUnavailable(str(error)) from error
+        return await _ask(self._broker, self._settings[name], request, limit)
 
 
 def _request(

@@ -12,6 +12,7 @@ from config.settings import Settings, load_settings
 from deploy.assembly.data_folder import open_source_registry
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
+from envelope.json_values import read_objects
 
 ACTIONS = ("list", "show", "remove")
 EXIT_NOTHING_FOUND = 3
@@ -60,8 +61,7 @@ def run(chosen: argparse.Namespace) -> int:
     result = asyncio.run(_request(settings, action=action, patterns=tuple(chosen.patterns)))
     if chosen.action == "remove":
         _forget_sources(settings, chosen.patterns)
-    listed = result.get("documents")
-    documents = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    documents = read_objects(result.get("documents"))
     if chosen.json:
         say_json({"documents": documents, "total": result.get("total", 0)})
     else:

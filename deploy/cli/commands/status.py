@@ -17,6 +17,7 @@ from deploy.assembly.runtime import ROLES, Runtime, connect_runtime
 from deploy.cli.arguments import format_sentence
 from deploy.cli.printing import WIDTH, print_line, say_json
 from deploy.errors import CommandError
+from envelope.json_values import read_list
 from knowledge.errors import IndexOwned, KnowledgeError
 from knowledge.source_registry import RegisteredSource
 from memory.presence import LEVELS, LivingWorker, RedisControls, RedisPresence, WorkerControls
@@ -175,9 +176,8 @@ async def _ask_owner_for_notes(broker: Broker, settings: Settings) -> list[str]:
             "the process that owns the index did not answer in time, so it is unknown whether "
             "its embedding model is calibrated; try again"
         ]
-    found, vectors = reply.get("notes"), read_vectors(reply.get("vectors"))
-    pairs = found if isinstance(found, list) else []
-    notes = [": ".join(map(str, pair)) for pair in pairs if isinstance(pair, list)]
+    vectors, pairs = read_vectors(reply.get("vectors")), read_list(reply.get("notes"))
+    notes = [": ".join(map(str, read_list(pair))) for pair in pairs]
     return [*notes, *([] if vectors is None else await find_replacement_notes(settings, vectors))]
 
 
