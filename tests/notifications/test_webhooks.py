@@ -256,5 +256,3 @@ async def test_an_internal_address_and_credentials_of_the_machine_are_sent_nothi
     [stored] = await desk.harness.client.hvals("rd:{webhooks}:deliveries")
     assert "AddressRefusedError" in json.loads(stored)["error"]
     assert desk.receiver.received == []
-
-
