@@ -79,8 +79,12 @@ chart: install  ## write the Helm chart into dist/chart
 docs: install  ## build the site of the documentation into dist/site
 	$(BIN)/python -m deploy.generate.site
 
+SBOM := dist/refdesk.cdx.json
+
 sbom: install  ## write the bill of materials of the image into dist/
-	$(BIN)/python -m deploy.supply_chain.sbom
+	mkdir -p $(dir $(SBOM))
+	$(BIN)/cyclonedx-py requirements requirements/image.txt --pyproject pyproject.toml --mc-type application \
+		--spec-version 1.6 --output-format JSON --output-reproducible --validate --output-file $(SBOM)
 
 bench: install  ## measure the broker beside others, in one run; writes docs/measurements/benchmarks.md
 	$(INSTALL) --require-hashes --requirement requirements/bench.txt

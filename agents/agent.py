@@ -3,7 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Protocol, Self, TypeVar
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from pydantic import BaseModel
 
@@ -13,7 +14,7 @@ from envelope.role import Role
 from envelope.run import OUTSIDE, Run
 from envelope.specialists import SpecialistProfile
 from envelope.texts import Texts, choose_texts_language
-from envelope.tool_loop import QueryType, WayName
+from envelope.tool_loop import WayName
 
 if TYPE_CHECKING:
     from envelope.verified import VerifiedAnswer
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from knowledge.library.library import Library, NamedInText
     from knowledge.port import Searcher
     from knowledge.search.question_vectors import EarlyEmbedding
-    from llm.port import Model
+    from llm.port import Model, Task
     from memory.learned_outcomes import LoggedOutcome
     from memory.work_store import RedisWorkStore
     from tools.calls import ToolReceipts
@@ -86,9 +87,6 @@ class AgentSettings(Protocol):
 
     @property
     def specialists_above_complexity(self) -> int: ...
-
-    @property
-    def specialists_kinds(self) -> tuple[QueryType, ...]: ...
 
     @property
     def swarm_above_complexity(self) -> int: ...
@@ -225,8 +223,8 @@ class AgentParts(Protocol):
 
 class MayAsk(BaseModel, frozen=True):
     """The attributes by which an agent asks for clarification or refuses. The `Writes` of every
-    agent in `payload.ASKERS` derive from it. The flow then leads to the clarification agent, which
-    writes the text.
+    agent that may ask derive from it. The flow then leads to the clarification agent, which writes
+    the text.
     """
 
     needs_clarification: bool = False
@@ -246,16 +244,56 @@ class ReadsLanguage(BaseModel, frozen=True):
         return choose_texts_language(self.language, self.texts_language)
 
 
+class ProgressStep(StrEnum):
+    """The step shown to people while an agent works, with a text in each language."""
+
+    UNDERSTAND = "understand"
+    SEARCH = "search"
+    WRITE = "write"
+    CHECK = "check"
+
+
+class AgentTier(StrEnum):
+    """The tier of an agent: orchestrator, specialist, or any other."""
+
+    ORCHESTRATOR = "orchestrator"
+    SPECIALIST = "specialist"
+    WORKER = "worker"
+
+
+class AgentRole(StrEnum):
+    """What an orchestrator or a specialist does; workers have none."""
+
+    ORCHESTRATE = "orchestrate"
+    EXTRACT = "extract"
+    CLASSIFY = "classify"
+    VERIFY = "verify"
+    AUDIT = "audit"
+    SYNTHESIZE = "synthesize"
+    REPORT = "report"
+
+
 class Agent(ABC, Generic[R, W]):
     """Does the work of one role on the payload of one envelope.
 
     An agent never holds the envelope. It returns `Wrote`, `RetryAfter` or `GaveUp`; an exception
     is a failure, never a success. An instance works on one envelope in its `run`; `in_run` makes it
-    from the configured instance. It keeps no state between envelopes. `agents/roster.py` lists the
-    agents with the facts that the rest of the program needs.
+    from the configured instance. It keeps no state between envelopes. What its class declares is
+    known to the rest of the program by `agents/roster.py`.
     """
 
     role: ClassVar[Role]
+    step: ClassVar[ProgressStep]
+    """The step shown to people while the agent works."""
+    slots: ClassVar[int] = 16
+    """The default of `CONCURRENCY`: the number of envelopes that an instance works on at once."""
+    model_task: "ClassVar[Task[Any, Any] | None]" = None
+    """The task for which the agent calls a model; the first of them, if there are several."""
+    needs_index: ClassVar[bool] = False
+    """Whether the agent searches or reads the documents."""
+    tier: ClassVar[AgentTier] = AgentTier.WORKER
+    agent_role: ClassVar[AgentRole | None] = None
+    """What an orchestrator or a specialist does; workers have none."""
     reads: type[R]
     writes: type[W]
     run: Run = OUTSIDE

@@ -32,22 +32,36 @@ _SIGNS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 _WORD = re.compile(rf"[{_SIGNS}]+|(?:(?![{_SIGNS}])(?:[^\W_]|[{_MARKS}]))+")
 _UNSPACED = re.compile(rf"[{_SIGNS}]")
 _STEM_LETTERS = 6
+"""Words with fewer letters have no other form than the plural: `pin` does not begin `pinned`."""
 
 
 def find_secret_words(text: str, known_text: str = "") -> frozenset[str]:
-    """Return the words for a secret in `text` that `known_text` does not have, cut to a stem."""
-    return frozenset(SECRET_STEMS.intersection(_stems(text)).difference(_stems(known_text)))
+    """Return the words for a secret in `text` that `known_text` does not have, as their stems."""
+    return frozenset(_find_stems(text)).difference(_find_stems(known_text))
 
 
-def _stems(text: str) -> Iterator[str]:
+def _find_stems(text: str) -> Iterator[str]:
+    """Yield the stems of words for a secret that begin a word of `text`: `kreditkar`, but not
+    `kredit`. A short one is the whole word, without a plural `s`; where no spaces separate words,
+    it stands anywhere.
+    """
     for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
         if _UNSPACED.match(word):
-            yield from (word[at : at + 2] for at in range(max(1, len(word) - 1)))
-        else:
-            yield word[:_STEM_LETTERS].removesuffix("s")
+            yield from (secret for secret in _ANYWHERE if secret in word)
+        elif word.removesuffix("s") in _WHOLE:
+            yield word.removesuffix("s")
+        elif word.startswith(_BEGINNINGS):
+            yield next(stem for stem in _BEGINNINGS if word.startswith(stem))
 
 
-SECRET_STEMS = frozenset(_stems(_SECRETS))
+_ALL = tuple(_WORD.findall(unicodedata.normalize("NFKC", _SECRETS).casefold()))
+_ANYWHERE = tuple(one for one in _ALL if _UNSPACED.match(one))
+_SPACED = frozenset(_ALL) - frozenset(_ANYWHERE)
+_WHOLE = frozenset(one.removesuffix("s") for one in _SPACED if len(one) < _STEM_LETTERS)
+_BEGINNINGS = tuple(
+    one[: max(_STEM_LETTERS, len(one) - 2)] for one in sorted(_SPACED) if len(one) >= _STEM_LETTERS
+)
+"""What the forms of a word have in common: all but its last two letters."""
 
 
 _PROMPT_MARKS = ("<data name=", "</data>")

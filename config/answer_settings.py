@@ -109,14 +109,9 @@ class AnswerSettings(BaseModel):
         gt=0,
         le=86_400,
         description="time limit of one model call; calls that prepare an answer get a quarter of "
-        "it. Raise it for a slow model: the time limits of agents and questions grow with it, "
-        "unless you set them",
-    )
-    model_first_token_seconds: float = Field(
-        default_factory=lambda known: known["model_timeout_seconds"] / 2,
-        gt=0,
-        description="time limit until the first token of a streamed answer; default: half of "
-        "`MODEL_TIMEOUT_SECONDS`. After it, the person sees the passages that the search found",
+        "it, and a streamed answer must begin within half of it: otherwise the person sees the "
+        "passages that the search found. Raise it for a slow model: the time limits of agents and "
+        "questions grow with it, unless you set them",
     )
     deadline_seconds: float = Field(
         default_factory=lambda known: max(120.0, 3 * known["model_timeout_seconds"]),
@@ -139,9 +134,6 @@ class AnswerSettings(BaseModel):
         gt=0,
         description="time limit of one run of an agent; default: twice `MODEL_TIMEOUT_SECONDS`, at "
         "least 60 and at most `DEADLINE_SECONDS`",
-    )
-    agent_attempts: int = Field(
-        3, ge=1, description="maximum number of runs of a failing agent, including the first"
     )
 
     @field_validator("max_context_length", mode="before")

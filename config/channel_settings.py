@@ -74,25 +74,11 @@ class HttpSettings(BaseModel):
         ge=1,
         description="the same for one address (IPv6: one /64); trusted proxies are exempt",
     )
-    http_header_seconds: float = Field(
-        10.0, gt=0, description="time limit for the headers of a request"
-    )
     http_idle_seconds: float = Field(
         75.0,
         gt=0,
         description="time limit for a connection without a request; must be longer than that of a "
         "proxy",
-    )
-    http_write_seconds: float = Field(
-        30.0, gt=0, description="time limit for a client that does not read the response"
-    )
-    http_buffer_mb: int = Field(
-        16,
-        ge=1,
-        description="memory for request bodies of one process; above it, requests get status 503",
-    )
-    http_buffer_mb_per_address: int = Field(
-        4, ge=1, description="the same for one address (IPv6: one /64)"
     )
 
     @field_validator("public_url")
@@ -127,24 +113,17 @@ class VisitorSettings(BaseModel):
         description="maximum number of requests of one visitor (an IP address) with one public key",
     )
     visitor_questions_per_minute: int = Field(
-        30, ge=1, description="maximum number of questions of one visitor with one public key"
+        30,
+        ge=1,
+        description="maximum number of questions, and of new conversations, of one visitor with "
+        "one public key",
     )
     visitor_questions_per_day: int = Field(
         500,
         ge=1,
-        description="maximum number of questions of one visitor with one public key, unless the "
-        "key has another limit; all people behind one IP address count as one visitor",
-    )
-    visitor_openings_per_minute: int = Field(
-        30, ge=1, description="conversations that one visitor opens"
-    )
-    visitor_openings_per_day: int = Field(
-        500, ge=1, description="conversations that one visitor opens"
-    )
-    visitor_failures_per_minute: int = Field(
-        30,
-        ge=1,
-        description="maximum number of requests of one visitor with an invalid key or token",
+        description="maximum number of questions, and of new conversations, of one visitor with "
+        "one public key, unless the key has another limit for questions; all people behind one IP "
+        "address count as one visitor",
     )
     visitor_share: float = Field(
         0.25, gt=0, le=1, description="maximum share of a public key's limits for one visitor"
@@ -154,12 +133,6 @@ class VisitorSettings(BaseModel):
     )
     chat_questions_per_day: int = Field(
         200, ge=0, description="questions of one person in all of their chats; 0: no limit"
-    )
-    empty_conversation_minutes: float = Field(
-        15.0,
-        gt=0,
-        description="time after which a conversation of a visitor is deleted if no "
-        "question was asked in it",
     )
 
 
@@ -208,12 +181,8 @@ class ChatSettings(BaseModel):
     slack_allowed_teams: tuple[str, ...] = Field(
         (),
         description="ids of further Slack workspaces and organisations whose members are "
-        "answered, in addition to that of the app (a JSON list)",
-    )
-    slack_external_people: bool = Field(
-        False,
-        description="answer members of all other organisations, in Slack channels that are shared "
-        "with them",
+        "answered, in addition to that of the app (a JSON list); `*`: all, in channels that are "
+        "shared with them",
     )
     slack_api_url: str | None = Field(None, description="address of a proxy for Slack")
     telegram_bot_token: SecretStr | None = Field(None, description="token of the Telegram bot")

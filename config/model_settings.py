@@ -98,12 +98,6 @@ class ModelSettings(SpecialistSettings):
         description="ask for translation, essence and scope in one call, if one model does them "
         "all",
     )
-    embed_early: bool = Field(
-        True,
-        description="embed a question at a vendor while the combined call, or the call for the "
-        "scope, is still running; false: only when the search needs it, which takes longer "
-        "but embeds no question that is refused",
-    )
     model_cache_seconds: int = Field(
         600,
         ge=0,
@@ -157,7 +151,6 @@ class _VendorMethods(BaseModel):
     """The checks of the settings of vendors, and the values derived from them."""
 
     if TYPE_CHECKING:
-        openai_json_object: bool
         compatible_servers: dict[str, CompatibleServer]
 
     @field_validator("compatible_servers", check_fields=False)
@@ -171,16 +164,16 @@ class _VendorMethods(BaseModel):
         return value
 
     _are_vendor_addresses = field_validator(
-        *(f"{vendor.name}_base_url" for vendor in VENDORS), check_fields=False
+        *(f"{vendor.name}_base_url" for vendor in VENDORS if vendor.has_settings and vendor.chats),
+        check_fields=False,
     )(check_web_address)
 
     def vendor_access(self) -> dict[str, VendorAccess]:
         """Return the key and the address of every vendor and named server."""
         access = {
             vendor.name: VendorAccess(
-                api_key=_reveal(getattr(self, f"{vendor.name}_api_key")),
-                base_url=getattr(self, f"{vendor.name}_base_url"),
-                json_object=vendor.name == "openai" and self.openai_json_object,
+                api_key=_reveal(getattr(self, f"{vendor.name}_api_key", None)),
+                base_url=getattr(self, f"{vendor.name}_base_url", None),
             )
             for vendor in VENDORS
         }
@@ -197,29 +190,26 @@ class _VendorMethods(BaseModel):
 def _make_fields(vendors: tuple[Vendor, ...]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for vendor in vendors:
-        address = f"instead of {vendor.base_url}" if vendor.base_url else "of your deployment"
+        if not vendor.has_settings:
+            continue
         fields[f"{vendor.name}_api_key"] = (
             SecretStr | None,
             Field(None, description=f"for models `@{vendor.name}`"),
         )
+        if not vendor.chats:
+            continue
+        address = f"instead of {vendor.base_url}" if vendor.base_url else "of your deployment"
         fields[f"{vendor.name}_base_url"] = (
             str | None,
             Field(None, description=f"{address}: of a compatible server or a proxy"),
         )
-    fields["openai_json_object"] = (
-        bool,
-        Field(
-            False,
-            description="the server at `OPENAI_BASE_URL` accepts no JSON schemas: the prompt "
-            "states them from the first request on; false: Refdesk finds this out by itself",
-        ),
-    )
     fields["compatible_servers"] = (
         dict[str, CompatibleServer],
         Field(
             {},
             description="further servers that are compatible with OpenAI's, for models `@NAME`: "
-            '`{"NAME": {"base_url": "...", "api_key": "..."}}` (JSON)',
+            '`{"NAME": {"base_url": "...", "api_key": "..."}}` (JSON); also the addresses and keys '
+            "of `ollama`, `llamacpp`, `vllm` and `lmstudio`, if they are not the usual ones",
         ),
     )
     return fields

@@ -68,11 +68,6 @@ class NotificationSettings(BaseModel):
         None,
         description="e-mail address of the people who take over conversations; needs `SMTP_HOST`",
     )
-    handover_slack_url: SecretStr | None = Field(
-        None,
-        description="address of an incoming webhook of Slack, which posts the conversation "
-        "to a channel",
-    )
     handover_slack_channel: str | None = Field(
         None,
         pattern=r"^[CG][A-Z0-9]{2,20}$",
@@ -125,13 +120,6 @@ class NotificationSettings(BaseModel):
         if value and _MAILBOX.fullmatch(value) is None:
             raise ValueError("expected one address such as desk@acme.com")
         return value or (None if value is None else "")
-
-    @field_validator("handover_slack_url")
-    @classmethod
-    def _is_secret_address(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is not None and WEB_ADDRESS.fullmatch(value.get_secret_value()) is None:
-            raise ValueError("expected an address such as https://hooks.slack.com/services/...")
-        return value
 
     @property
     def webhook_secrets(self) -> set[str]:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from config.errors import SettingsError
 from envelope.specialists import SpecialistName, SpecialistProfile
-from envelope.tool_loop import QueryType, WayName
+from envelope.tool_loop import WayName
 
 
 class WaySettings(BaseModel):
@@ -36,12 +36,8 @@ class WaySettings(BaseModel):
         70,
         ge=0,
         le=100,
-        description="with `WAY=auto`: questions with a higher complexity, and of a kind that "
-        "`SPECIALISTS_KINDS` names, are answered by specialists",
-    )
-    specialists_kinds: tuple[QueryType, ...] = Field(
-        (QueryType.COMPLIANCE, QueryType.RISK, QueryType.REPORTING),
-        description="with `WAY=auto`: the kinds of questions that specialists answer (a JSON list)",
+        description="with `WAY=auto`: questions with a higher complexity about compliance, risks "
+        "or a report are answered by specialists",
     )
     max_iterations: int = Field(
         3,
@@ -74,12 +70,6 @@ class WaySettings(BaseModel):
         description="TOML file with further tools: built-in ones under other names and with fixed "
         "arguments; and with combinations of tools",
     )
-    tool_combinations: dict[str, tuple[str, ...]] = Field(
-        {},
-        description="tools that a plan often calls together, by purpose (JSON), besides those of "
-        '`TOOL_SET`: `{"safety_and_penalties": ["regulation_search", "penalty_lookup"]}`. Each has '
-        "at least two tools of the assistant, each once",
-    )
 
     outside_tools: Path | None = Field(
         None,
@@ -102,9 +92,6 @@ class SwarmSettings(BaseModel):
     )
     swarm_workers: int = Field(
         MOST_WORKERS, ge=1, le=MOST_WORKERS, description="maximum number of workers of a question"
-    )
-    swarm_parallel_workers: int = Field(
-        8, ge=1, le=64, description="maximum number of workers of a question at the same time"
     )
     swarm_retries: int = Field(
         3, ge=0, le=10, description="how often a worker that failed is started again"

@@ -4,24 +4,21 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    """The task of an agent or the manager; each role has one stream per shard, with one group."""
+    """The task of an agent or the manager; each role has one stream per shard, with one group.
+
+    Their order is that in which a question can reach them first.
+    """
 
     MANAGER = "manager"
     LANG = "lang"
+    COMMAND = "command"
     TRANSLATION = "translation"
     ESSENCE = "essence"
     GUARDRAILS = "guardrails"
-    SEARCH = "search"
-    CLARIFICATION = "clarification"
-    AUGMENTATION = "augmentation"
-    RESPONSE = "response"
-    QUALITY = "quality"
-    COMMAND = "command"
     TRIAGE = "triage"
     REASON = "reason"
     TOOL = "tool"
     REFLECT = "reflect"
-    ASSESS = "assess"
     EXTRACTOR = "extractor"
     CLASSIFIER = "classifier"
     REQUIREMENT_EXTRACTOR = "requirement_extractor"
@@ -36,4 +33,10 @@ class Role(StrEnum):
     LEDGER = "ledger"
     WORK = "work"
     SYNTHESIZE = "synthesize"
+    SEARCH = "search"
+    CLARIFICATION = "clarification"
+    AUGMENTATION = "augmentation"
+    RESPONSE = "response"
+    ASSESS = "assess"
+    QUALITY = "quality"
     INGESTION = "ingestion"

@@ -58,6 +58,7 @@ class SearchStats(BaseModel, frozen=True, extra="forbid"):
 
     total_results: int = Field(ge=0)
     used_results: int = Field(ge=0)
+    left_out: int = Field(default=0, ge=0, description="that a repeated search found beyond these")
     context_length: int = Field(ge=0, description="tokens, estimated")
     average_score: float
     answerability: float = Field(ge=0, le=1)
@@ -176,4 +177,7 @@ class AnswerDraft(BaseModel, frozen=True):
     language: str = Field(description="of the text, ISO 639-1")
     attempt: int = Field(ge=0, description="the payload's `attempt`")
     writing: int = Field(ge=0, description="which writing of the model it is, within one attempt")
+    is_quoted: bool = Field(
+        default=False, description="passages as the search found them, which nobody withdraws"
+    )
     sources: tuple[SourceUsed, ...] = ()

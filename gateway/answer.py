@@ -19,6 +19,7 @@ from pydantic import BaseModel, Field, JsonValue, computed_field
 from broker.values import Fields
 from citations.addresses import page_of
 from citations.links import Allowed, LinkedPage, allow, clean_text, keep_links, plain_line
+from envelope.json_values import read_list, read_objects, read_text
 from envelope.outcome import Outcome
 from envelope.specialists import ReviewedDocument
 
@@ -41,7 +42,7 @@ def opens_in(documentation: str) -> Opens:
     """
 
     def opens(source: Fields) -> str | None:
-        url, path, anchor = (_text(source, name) for name in ("url", "path", "anchor"))
+        url, path, anchor = (read_text(source, name) for name in ("url", "path", "anchor"))
         if page_of(url) is not None:
             return at(url, anchor)
         if not documentation or not path:
@@ -68,11 +69,6 @@ def _fill_template(documentation: str, path: str, anchor: str) -> str:
         .replace("{anchor}", quote(anchor, safe=_IN_ANCHOR))
     )
     return filled if "{anchor}" in documentation else at(filled, anchor)
-
-
-def _text(source: Fields, name: str) -> str:
-    value = source.get(name)
-    return value if isinstance(value, str) else ""
 
 
 CENTS = 100
@@ -508,8 +504,8 @@ def safe_reply(
     reply: Named, opens: Opens = _nowhere
 ) -> tuple[dict[str, JsonValue], tuple[str, ...]]:
     """Return a reply with safe texts, and the parts that were removed from its text."""
-    sources = [_source(one, opens) for one in _objects(reply.get("sources"))]
-    actions = [_action(one, opens) for one in _objects(reply.get("suggested_actions"))]
+    sources = [_source(one, opens) for one in read_objects(reply.get("sources"))]
+    actions = [_action(one, opens) for one in read_objects(reply.get("suggested_actions"))]
     actions += _list_reports(reply, opens)
     allowed = _collect_allowed(sources, actions, reply)
     kept = keep_links(str(reply.get("text") or ""), allowed)
@@ -523,14 +519,13 @@ def safe_reply(
         safe["passages"] = _passages(passages, allowed)
     safe |= {name: _unlink(reply[name]) for name in _WORDS_OF_MODELS if name in reply}
     if isinstance(pause := reply.get("pause"), dict):
-        safe["pause"] = {**pause, "questions": [*map(_question, _objects(pause.get("questions")))]}
+        safe["pause"] = {
+            **pause,
+            "questions": [*map(_question, read_objects(pause.get("questions")))],
+        }
     if isinstance(question := reply.get("question"), str):
         safe["question"] = clean_text(question)
     return safe, kept.removed
-
-
-def _objects(value: JsonValue) -> Iterator[Named]:
-    yield from (one for one in (value if isinstance(value, list) else ()) if isinstance(one, dict))
 
 
 def _source(source: Named, opens: Opens) -> dict[str, JsonValue]:
@@ -539,8 +534,8 @@ def _source(source: Named, opens: Opens) -> dict[str, JsonValue]:
         **source,
         "title": plain_line(str(source.get("title") or "")),
         "url": _web(source.get("url")),
-        "heading_path": [plain_line(str(part)) for part in _list_values(source, "heading_path")],
-        "crumbs": [plain_line(str(part)) for part in _list_values(source, "crumbs")],
+        "heading_path": [plain_line(str(part)) for part in read_list(source.get("heading_path"))],
+        "crumbs": [plain_line(str(part)) for part in read_list(source.get("crumbs"))],
     }
     for name in ("path", "anchor"):
         value = source.get(name)
@@ -553,7 +548,7 @@ def _source(source: Named, opens: Opens) -> dict[str, JsonValue]:
 
 def _pictures(source: Named, opens: Opens) -> Iterator[dict[str, JsonValue]]:
     """Yield the pictures of a source that this desk can show, with their links."""
-    for one in _objects(source.get("pictures")):
+    for one in read_objects(source.get("pictures")):
         link = opens({"chunk_id": source.get("chunk_id"), PICTURE: one.get("id")})
         if link is not None:
             yield {"link": link, "caption": plain_line(str(one.get("caption") or ""))}
@@ -568,7 +563,7 @@ def _action(action: Named, opens: Opens) -> dict[str, JsonValue]:
         "value": plain_line(value),
         "url": _web(action.get("url")),
         "path": clean_text(path) if path else None,
-        "crumbs": [plain_line(str(part)) for part in _list_values(action, "crumbs")],
+        "crumbs": [plain_line(str(part)) for part in read_list(action.get("crumbs"))],
     }
     return {**shown, "link": opens(shown) if action.get("kind") == "source" else None}
 
@@ -588,10 +583,10 @@ def _question(question: Named) -> dict[str, JsonValue]:
     shown: dict[str, JsonValue] = {
         **question,
         "text": plain_line(str(question.get("text") or "")),
-        "suggestions": [plain_line(str(one)) for one in _list_values(question, "suggestions")],
+        "suggestions": [plain_line(str(one)) for one in read_list(question.get("suggestions"))],
     }
     if isinstance(field := question.get("field"), dict):
-        choices = [plain_line(str(one)) for one in _list_values(field, "choices")]
+        choices = [plain_line(str(one)) for one in read_list(field.get("choices"))]
         shown["field"] = {**field, "choices": [*choices]}
     return shown
 
@@ -616,18 +611,13 @@ def _passages(passages: Named, allowed: Allowed) -> dict[str, JsonValue]:
             "warning": plain_line(str(one.get("warning") or "")),
             "text": keep_links(str(one.get("text") or ""), allowed).text,
         }
-        for one in _objects(passages.get("shown"))
+        for one in read_objects(passages.get("shown"))
     ]
     return {
         "notice": keep_links(str(passages.get("notice") or ""), allowed).text,
         "shown": shown,
-        "marked": [clean_text(str(word)) for word in _list_values(passages, "marked")],
+        "marked": [clean_text(str(word)) for word in read_list(passages.get("marked"))],
     }
-
-
-def _list_values(source: Named, name: str) -> list[JsonValue]:
-    value = source.get(name)
-    return value if isinstance(value, list) else []
 
 
 def _web(url: JsonValue) -> str | None:
@@ -646,7 +636,7 @@ def _collect_allowed(sources: Sequence[Named], actions: Sequence[Named], reply: 
     ]
     held = frozenset(
         str(address)
-        for source in _objects(reply.get("sources"))
-        for address in _list_values(source, "addresses")
+        for source in read_objects(reply.get("sources"))
+        for address in read_list(source.get("addresses"))
     )
     return allow(pages, held=held, any_host=True)

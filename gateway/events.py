@@ -31,13 +31,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from pydantic import JsonValue
-
 from broker.values import Fields, JournalEntry
 from citations.blocks import BlockKind, read_blocks
 from citations.claims import sentences
 from citations.links import plain_line
 from citations.marking import remove_marks
+from envelope.json_values import read_whole
 from envelope.outcome import Outcome
 from envelope.question import Question
 from gateway.answer import Answer, Shows
@@ -138,7 +137,7 @@ def _names(question: Question) -> Fields:
 def _stage(fields: Fields) -> Fields:
     counters = fields.get("counters")
     counts = counters if isinstance(counters, dict) else {}
-    attempt = sum(_whole(count) for name, count in counts.items() if name not in _NO_ATTEMPTS)
+    attempt = sum(read_whole(count) for name, count in counts.items() if name not in _NO_ATTEMPTS)
     begun = fields.get("branches")
     branches: Fields = {}
     if isinstance(begun, list):
@@ -156,10 +155,6 @@ def _branch(fields: Fields) -> Fields:
     return {"branch": str(fields.get("branch")), "status": "failed" if failed else "completed"}
 
 
-def _whole(value: JsonValue) -> int:
-    return value if isinstance(value, int) else 0
-
-
 def _order(event_id: str) -> tuple[int, int, int]:
     entry, _, number = event_id.rpartition(".")
     milliseconds, _, sequence = entry.partition("-")
@@ -169,7 +164,9 @@ def _order(event_id: str) -> tuple[int, int, int]:
 _RETRACTED = 1
 """The number of a retraction within its entry; the stage of the same entry has number 0."""
 _READ_BY_JUDGE = "quality"
-_WRITTEN_BY = "response"
+_HAVE_DRAFT = frozenset({"response", "assess"})
+"""The stages after which the draft still stands if another one reads it."""
+_READ_DRAFT = frozenset({"assess", _READ_BY_JUDGE})
 _FINAL = "final"
 _APPROVED = "approved"
 _WHOLE = (BlockKind.CODE, BlockKind.HEADER, BlockKind.ROW)
@@ -184,6 +181,7 @@ class DraftFollower:
         self._language = language
         self._name = ""
         self._text = ""
+        """What can be withdrawn of the draft; passages of the documents cannot."""
         self._sent = ""
         self._approved = ""
 
@@ -207,7 +205,8 @@ class DraftFollower:
         before = self._sent if name == self._name else ""
         same = takewhile(lambda pair: pair[0] == pair[1], zip(before, answer.text, strict=False))
         offset = sum(1 for _ in same)
-        self._name, self._text, self._sent = name, answer.text, answer.text
+        self._name, self._sent = name, answer.text
+        self._text = "" if entry.fields.get("is_quoted") else answer.text
         shown = answer.model_dump(mode="json", exclude_none=True)
         data: Fields = {
             "draft": name,
@@ -233,7 +232,7 @@ class DraftFollower:
 
     def _retract(self, entry: JournalEntry) -> Iterator[Event]:
         stage, target = entry.fields.get("stage"), entry.fields.get("target")
-        if stage == _WRITTEN_BY and target == _READ_BY_JUDGE:
+        if stage in _HAVE_DRAFT and target in _READ_DRAFT:
             return
         approved = self._approved if entry.fields.get("event") == _APPROVED else ""
         sentences = find_retracted(self._text, approved)

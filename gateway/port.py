@@ -5,9 +5,9 @@ A conversation is identified by any `Question` of it, unless stated otherwise.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from broker.ports import ReplySubscription
 from broker.values import Accepted, Duplicate
@@ -87,7 +87,7 @@ class CatalogEntry:
     chunks: int
     url: str | None = None
     kind: str = ""
-    version: str = ""
+    version: Annotated[str, Field(validation_alias="stated_version")] = ""
     groups: tuple[str, ...] = ()
     content_hash: str = ""
     groups_chosen: bool = False
@@ -99,20 +99,6 @@ class CatalogSelection:
 
     ids: tuple[str, ...] | None = None
     patterns: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogMove:
-    """The result of a move: numbers of documents, and the files that failed, with the reason.
-
-    `removed` are those that nobody may read at the new place, or that others replaced there;
-    `refused` is the reason for which nothing was moved.
-    """
-
-    moved: int = 0
-    removed: int = 0
-    failed: tuple[tuple[str, str], ...] = ()
-    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +115,7 @@ class CatalogUpload:
 
 
 class DocumentCatalog(Protocol):
-    """Lists, moves and removes the documents of the assistants, for operators."""
+    """Lists and removes the documents of the assistants, for operators."""
 
     async def find(
         self,
@@ -147,13 +133,6 @@ class DocumentCatalog(Protocol):
 
     async def remove(self, tenant: str, assistant: str, selection: CatalogSelection) -> int:
         """Remove the selected documents from the index, and return their number."""
-        ...
-
-    async def move(self, tenant: str, assistant: str, old: str, new: str) -> CatalogMove:
-        """Let documents follow their files to another place below their ingested path.
-
-        `old` is the id of a document, a file or a folder; `new` is a file or a folder.
-        """
         ...
 
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, JsonValue
 from pydantic_core import to_json
 
 from broker.values import Fields, JournalEntry
+from envelope.json_values import read_list, read_objects, read_whole
 
 LONGEST_CONTENT = 500
 """Characters of one step."""
@@ -158,11 +159,11 @@ def _read_run(
         return
     if role == _TOOL:
         caller = branch.rpartition("/")[0]
-        for one in _list_objects(writes.get("tool_executions")):
+        for one in read_objects(writes.get("tool_executions")):
             agent = str(one.get("agent_name") or _TOOL)
             _add_execution(found, one, max(1, turns[agent, caller]), agent=agent, **place)
         return
-    thoughts, calls = list(_list_thoughts(writes)), _list_objects(writes.get("tool_calls"))
+    thoughts, calls = list(_list_thoughts(writes)), read_objects(writes.get("tool_calls"))
     if not thoughts and not calls:
         return
     turns[role, branch] += 1
@@ -190,7 +191,7 @@ def _add_execution(
 
 def _list_thoughts(writes: Mapping[str, JsonValue]) -> Iterable[str]:
     """Yield what an agent wrote about its reasons: with its calls, and in its decisions."""
-    for message in _list_objects(writes.get("plan_messages")):
+    for message in read_objects(writes.get("plan_messages")):
         if message.get("text"):
             yield str(message["text"])
     if isinstance(writes.get("reasoning"), str) and writes["reasoning"]:
@@ -199,10 +200,6 @@ def _list_thoughts(writes: Mapping[str, JsonValue]) -> Iterable[str]:
         value = writes.get(name)
         if isinstance(value, dict) and value.get(inner):
             yield str(value[inner])
-
-
-def _list_objects(value: JsonValue) -> list[dict[str, JsonValue]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def _divide(part: int, whole: int) -> float:
@@ -228,27 +225,6 @@ class AgentTotals(BaseModel, frozen=True):
     error_count: int
 
 
-@dataclass
-class _Sums:
-    """The sums of an agent so far; without a price from one call on, the cost is unknown."""
-
-    runs: int = 0
-    milliseconds: float = 0.0
-    model_calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: Decimal | None = Decimal(0)
-    errors: int = 0
-
-    def add_call(self, fields: Fields) -> None:
-        self.model_calls += 1
-        self.input_tokens += _read_whole(fields.get("input_tokens"))
-        self.output_tokens += _read_whole(fields.get("output_tokens"))
-        price = fields.get("cost_usd")
-        known = price is not None and self.cost is not None
-        self.cost = self.cost + Decimal(str(price)) if known and self.cost is not None else None
-
-
 def is_vendor_call(entry: JournalEntry) -> bool:
     """Return whether an entry is the call of a vendor's model; the rules are no model."""
     return entry.kind == "model_call" and entry.fields.get("model") != _RULES
@@ -259,42 +235,40 @@ def sum_agents(entries: Iterable[JournalEntry]) -> list[AgentTotals]:
 
     The calls of models before the run of an agent, in the same branch, are those of the agent.
     """
-    sums: defaultdict[str, _Sums] = defaultdict(_Sums)
+    runs: defaultdict[str, list[Fields]] = defaultdict(list)
+    calls: defaultdict[str, list[Fields]] = defaultdict(list)
     waiting: defaultdict[str, list[Fields]] = defaultdict(list)
     for entry in entries:
         branch = str(entry.fields.get("branch") or "")
         if is_vendor_call(entry):
             waiting[branch].append(entry.fields)
         elif entry.kind == "agent_run":
-            own = sums[str(entry.fields.get("role"))]
-            own.runs += 1
-            took = entry.fields.get("milliseconds")
-            own.milliseconds += took if isinstance(took, int | float) else 0.0
-            own.errors += _count_errors(entry.fields)
-            for call in waiting.pop(branch, ()):
-                own.add_call(call)
-    totals = [
-        AgentTotals(
-            agent=name,
-            runs=one.runs,
-            total_time_ms=round(one.milliseconds, 3),
-            model_calls=one.model_calls,
-            input_tokens=one.input_tokens,
-            output_tokens=one.output_tokens,
-            cost_usd=None if one.cost is None else str(one.cost),
-            error_count=one.errors,
-        )
-        for name, one in sums.items()
-    ]
+            name = str(entry.fields.get("role"))
+            runs[name].append(entry.fields)
+            calls[name] += waiting.pop(branch, ())
+    totals = [_add_up(name, runs[name], calls[name]) for name in runs]
     return sorted(totals, key=lambda one: (-one.total_time_ms, one.agent))
+
+
+def _add_up(agent: str, runs: Sequence[Fields], calls: Sequence[Fields]) -> AgentTotals:
+    """Return the totals of an agent; without a price of one call, the cost is unknown."""
+    times = [one.get("milliseconds") for one in runs]
+    prices = [one.get("cost_usd") for one in calls]
+    known = [Decimal(str(price)) for price in prices if price is not None]
+    return AgentTotals(
+        agent=agent,
+        runs=len(runs),
+        total_time_ms=round(sum(one for one in times if isinstance(one, int | float)), 3),
+        model_calls=len(calls),
+        input_tokens=sum(read_whole(one.get("input_tokens")) for one in calls),
+        output_tokens=sum(read_whole(one.get("output_tokens")) for one in calls),
+        cost_usd=str(sum(known, Decimal(0))) if len(known) == len(prices) else None,
+        error_count=sum(map(_count_errors, runs)),
+    )
 
 
 def _count_errors(fields: Fields) -> int:
     writes = fields.get("writes")
     written = writes.get("errors") if isinstance(writes, dict) else None
     failed = fields.get("status") != "completed"
-    return int(failed) + (len(written) if isinstance(written, list) else 0)
-
-
-def _read_whole(value: JsonValue) -> int:
-    return value if isinstance(value, int) else 0
+    return int(failed) + len(read_list(written))

@@ -1,22 +1,17 @@
-"""Computes from the features of a search whether the documents answer and cover a question, and
-whether it is ambiguous.
+"""Computes from the features of a search whether the documents answer and cover a question.
 
 Two small logistic models with global weights. They were fitted, with a ridge, on searches over
-four collections (cloud and government pages, a programming framework, a web framework, a law) and
-questions with human labels: answerable, underspecified, unanswerable; inside, or about other
-software, other trades, small talk. No weight belongs to a collection, and features that merely
-separate the collections (their size, the length of their questions) were left out.
+seven collections (cloud and government pages, finance, Wikipedia, a programming framework, a law)
+and questions with human labels: answered or not; inside, or about other software, other trades,
+small talk. No weight belongs to a collection.
 
-- *Answerability* and *ambiguity* are the probabilities of "answer" and "ask" among answer, ask and
-  refuse, as if the three were equally frequent: so a threshold of a third is neutral.
-- *Coverage* is placed so that about 95 % of real questions have at least 0.5.
+- *Answerability* is a probability as if half of the questions had an answer.
+- *Coverage* is placed so that about 95 % of real questions have at least 0.5, and in each
+  collection at most one of 200 has less than 0.05.
 - In a collection of few chunks a question is also covered if its own words occur together in one
   chunk, and not by chance, because similarity alone would refuse short questions and codes ("error
   4029"). In large collections the words of any question occur together somewhere, so similarity
   decides.
-- There it is also covered if a chunk is more similar than those that questions from outside find;
-  the more chunks, the more similar the best of them. Of 1,080 questions from outside, asked of 26
-  small collections, none found a chunk of .48; .77 of the questions inside have one of .5.
 
 The scale of cosines differs between embedding models and languages. The weights were fitted on
 those of the shipped model on English documents, `CALIBRATED`. Those of another model are brought to
@@ -40,12 +35,11 @@ class Assessment:
     """Probabilities, 0 to 1.
 
     `answerability`: the documents hold an answer. `coverage`: the question is about what they
-    cover. `ambiguity`: its meaning is open.
+    cover.
     """
 
     answerability: float
     coverage: float
-    ambiguity: float
 
 
 Assess = Callable[[Mapping[str, float]], Assessment]
@@ -67,74 +61,40 @@ ENGLISH_NOTE = (
 
 
 @dataclass(frozen=True, slots=True)
-class AssessmentWeights:
-    """Two logistic models; `asked` has pairs, towards "answer" and "ask", against "refuse"."""
+class LogisticModel:
+    """The probability 1 / (1 + exp(-x)), where x is the bias plus the weighted features."""
 
-    asked_bias: tuple[float, float]
-    asked: Mapping[str, tuple[float, float]]
-    covered_bias: float
-    covered: Mapping[str, float]
+    bias: float
+    weights: Mapping[str, float]
+
+    def compute(self, features: Mapping[str, float]) -> float:
+        """Return the probability."""
+        weighted = sum(features.get(name, 0.0) * weight for name, weight in self.weights.items())
+        return 1 / (1 + math.exp(-max(min(self.bias + weighted, 50.0), -50.0)))
 
 
-BY_COSINES = AssessmentWeights(
-    asked_bias=(-7.766, -5.681),
-    asked={
-        "dense1": (10.971, -2.053),
-        "alone1": (2.840, 4.112),
-        "alone10": (-2.329, 4.736),
-        "definite": (-0.359, 0.987),
-        "pointing_at_nothing": (-0.505, 1.573),
-        "unmentioned": (0.232, 0.839),
-        "bm": (2.271, 2.135),
-        "dcov": (1.445, 2.225),
-        "first": (0.983, -1.927),
-        "agree": (0.792, -0.408),
-    },
-    covered_bias=-9.171,
-    covered={
-        "dense1": 8.339,
-        "dense10": 4.181,
-        "match": 1.262,
-        "bmabs": 0.795,
-        "gap": 3.08,
-        "agree": 2.425,
-        "best_page": 1.756,
-    },
+@dataclass(frozen=True, slots=True)
+class AssessmentModels:
+    """The models of both probabilities."""
+
+    answered: LogisticModel
+    covered: LogisticModel
+
+
+BY_COSINES = AssessmentModels(
+    answered=LogisticModel(-6.09, {"dense1": 9.31, "bm": 3.15}),
+    covered=LogisticModel(-10.76, {"dense1": 19.02, "bm": 7.28}),
 )
-BY_WORDS = AssessmentWeights(
-    asked_bias=(-7.759, -5.165),
-    asked={
-        "bm": (2.515, 0.454),
-        "bmabs": (1.751, 0.744),
-        "best": (2.241, 1.950),
-        "known": (1.405, 1.802),
-        "definite": (-0.316, 0.729),
-        "pointing_at_nothing": (-0.668, 2.034),
-        "unmentioned": (-0.133, 0.601),
-        "first": (0.517, -1.765),
-    },
-    covered_bias=-6.259,
-    covered={
-        "bmabs": 0.705,
-        "bm": 7.738,
-        "match": 3.242,
-        "best_page": -0.282,
-        "best": -1.702,
-        "known": -0.831,
-        "gen": -0.346,
-        "n": 2.364,
-        "unk": -0.845,
-        "subject_known": -0.407,
-        "subject_best": 2.144,
-        "surprise": 0.129,
-    },
+BY_WORDS = AssessmentModels(
+    answered=LogisticModel(-5.70, {"bm": 5.04, "bmabs": 1.29}),
+    covered=LogisticModel(-10.51, {"bm": 6.14, "bmabs": 2.34, "match": 2.56, "n": 1.13}),
 )
 COVERED_IN_FEW = 0.6
-ANSWEREDBY_WORDS = 0.35
-_FEW_CHUNKS = 300
+ANSWERED_IN_FEW = 0.35
+FEW_CHUNKS = 300
+"""The chunks up to which a collection is small."""
 _HARDLY_ANY = 20
 _ENOUGH_WORDS = 0.35
-_ENOUGH_LIKENESS = 0.5
 _ALL_WORDS = 0.9
 _ONE_FACT_TWICE = -0.7
 """The surprise of one word in two chunks: a reference and its changelog state one fact."""
@@ -178,7 +138,7 @@ def leave_undecided(features: Mapping[str, float]) -> Assessment:
     of questions that none does lie too close together to refuse any (areas of .72 to .97 under the
     curve, in eleven languages), and words say nothing.
     """
-    return Assessment(0.5, 0.5, 0.0) if features else Assessment(0.0, 0.0, 0.0)
+    return Assessment(0.5, 0.5) if features else Assessment(0.0, 0.0)
 
 
 def accept_by_words(features: Mapping[str, float]) -> Assessment:
@@ -191,48 +151,21 @@ def accept_by_words(features: Mapping[str, float]) -> Assessment:
     return words if words.coverage > undecided.coverage else undecided
 
 
-def _assess(features: Mapping[str, float], weights: AssessmentWeights) -> Assessment:
+def _assess(features: Mapping[str, float], models: AssessmentModels) -> Assessment:
     if not features:
-        return Assessment(0.0, 0.0, 0.0)
-    answer, ask = _answer_or_ask(features, weights)
-    coverage = _coverage(features, weights)
+        return Assessment(0.0, 0.0)
+    answered, covered = models.answered.compute(features), models.covered.compute(features)
     if _stands_together(features):
-        coverage = max(coverage, COVERED_IN_FEW)
-        answer = max(answer, ANSWEREDBY_WORDS)
-    elif weights is BY_COSINES and _is_alike(features):
-        coverage = max(coverage, COVERED_IN_FEW)
-    return Assessment(answerability=answer, coverage=coverage, ambiguity=ask)
+        return Assessment(max(answered, ANSWERED_IN_FEW), max(covered, COVERED_IN_FEW))
+    return Assessment(answered, covered)
 
 
 def _stands_together(features: Mapping[str, float]) -> bool:
     """Return whether the words of the question stand together in a chunk, and not by chance."""
-    if features.get("chunks", math.inf) > _FEW_CHUNKS:
+    if features.get("chunks", math.inf) > FEW_CHUNKS:
         return False
     best, surprise = features.get("subject_best", 0.0), features.get("surprise", 0.0)
     placed = max(best, features.get("subject_placed", 0.0))
     least = _ONE_FACT_TWICE if best >= _ALL_WORDS else 0.0
     by_chance = features["chunks"] > _HARDLY_ANY and surprise < least
     return not by_chance and placed >= _ENOUGH_WORDS
-
-
-def _is_alike(features: Mapping[str, float]) -> bool:
-    """Return whether one of few chunks is more like the question than any would be by chance."""
-    is_small = features.get("chunks", math.inf) <= _FEW_CHUNKS
-    return is_small and features.get("dense1", 0.0) >= _ENOUGH_LIKENESS
-
-
-def _answer_or_ask(
-    features: Mapping[str, float], weights: AssessmentWeights
-) -> tuple[float, float]:
-    pairs = [(features.get(name, 0.0), pair) for name, pair in weights.asked.items()]
-    answer = weights.asked_bias[0] + sum([value * pair[0] for value, pair in pairs])
-    ask = weights.asked_bias[1] + sum([value * pair[1] for value, pair in pairs])
-    highest = max(answer, ask, 0.0)
-    shares = [math.exp(value - highest) for value in (answer, ask, 0.0)]
-    return shares[0] / sum(shares), shares[1] / sum(shares)
-
-
-def _coverage(features: Mapping[str, float], weights: AssessmentWeights) -> float:
-    terms = [features.get(name, 0.0) * weight for name, weight in weights.covered.items()]
-    value = weights.covered_bias + sum(terms)
-    return 1 / (1 + math.exp(-max(min(value, 50.0), -50.0)))

@@ -7,7 +7,6 @@ from knowledge.chunking import ChunkText
 from knowledge.document import Document
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import NoTextError
-from knowledge.documents.location import NOWHERE, Location
 from knowledge.documents.page import BlockKind, Page, Prepared
 from knowledge.rule_descriptions import Description
 
@@ -23,7 +22,7 @@ def compose(
     identity: str,
     language: str,
     content_hash: str,
-    location: Location = NOWHERE,
+    path: str = "",
     kind: str = "",
 ) -> Document:
     """Return the document; raise `NoTextError` when the page has no passage to be found by."""
@@ -50,8 +49,7 @@ def compose(
         anchors=_anchors(page),
         groups=page.groups,
         stated_version=page.version,
-        location_name=location.name,
-        keeps_name=location.keeps_name,
+        path=path if path != page.source else "",
         files=page.files,
     )
 

@@ -49,8 +49,7 @@ class Document(BaseModel, frozen=True, extra="forbid"):
     content_hash: str = Field(description="of what was read and of how it was cut and described")
     anchors: tuple[str, ...] = ()
     stated_version: str = Field(default="", description="of what it describes, such as 1.4")
-    location_name: str = Field(default="", description="the name of its file, in its id")
-    keeps_name: bool = Field(default=False, description="the name is that from before a move")
+    path: str = Field(default="", description="its file, where the source is another label")
     groups_chosen: bool = Field(default=False, description="the owner chose the groups")
     groups: tuple[str, ...] = Field(
         default=(), description="groups that may read it; empty: everybody who uses the assistant"

@@ -4,7 +4,6 @@ KnowledgeError                  the root
 |-- IndexUnavailable            the index cannot be reached or opened: wait, or check its location
 |   `-- IndexOwned              another process owns the embedded index: use a Qdrant server
 |-- IndexMismatch               the index was written with another embedding model or format
-|-- MoveRefused                 documents cannot be moved like this; the index is unchanged
 |-- SourceError                 a source cannot be named like this, or their list is damaged
 |-- ConnectorError              a source of documents cannot be opened: its documents stay
 |-- EmbeddingFailed             texts could not be embedded: search by keywords
@@ -39,10 +38,6 @@ class IndexMismatch(KnowledgeError):  # noqa: N818 - as above
 
 class EmbeddingFailed(KnowledgeError):  # noqa: N818 - as above
     """Texts could not be embedded."""
-
-
-class MoveRefused(KnowledgeError):  # noqa: N818 - as above
-    """Documents cannot be moved like this."""
 
 
 class RerankingFailed(KnowledgeError):  # noqa: N818 - as above

@@ -37,10 +37,9 @@ from knowledge.ingestion_ledger import Ledger, ReadingAllowance
 from knowledge.ingestion_report import IngestionResult, Report
 from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.preparation import Preparation
-from knowledge.moves import Vectors, find_vectors, keep_names
 from knowledge.rule_descriptions import Description
 
-READING_VERSION = "10"
+READING_VERSION = "11"
 HASH_SEPARATOR = "-"
 """What separates the hash of a text from that of its place."""
 CHUNKS_PER_BATCH = 256
@@ -51,6 +50,9 @@ PROVISIONAL = "provisional:"
 """Marks the hash of a document whose description is to be made again."""
 MOST_FAILURES = 100
 """The most reasons for which lines of one file are reported; further lines are only counted."""
+
+
+Vectors = list[Sequence[float] | None]
 
 
 class WritableIndex(Protocol):
@@ -95,6 +97,7 @@ class DocumentReader(Protocol):
     """Reads documents within limits, see `knowledge.isolation.reader_process`."""
 
     limits: ReadingLimits
+    seconds_used: float
 
     def prepare(
         self, item: Item, path: PurePosixPath, location: Location, seconds: float | None = None
@@ -120,7 +123,8 @@ async def ingest(
     """Bring files, folders and other sources into the index; remove those that have disappeared.
 
     `language_of` returns the ISO 639-1 code of a text, for pages that do not state their language.
-    `replaced` are the documents of the index that this one replaces; moved files keep names.
+    `replaced` are the documents of the index that this one replaces: groups that the owner chose
+    stay.
     Raises the errors of the index and the embedder; documents written before an error remain.
     """
     started = time.monotonic()
@@ -161,8 +165,6 @@ class _Ingestion:
         self._default_language = default_language
         self._hashes: Mapping[str, str] = {}
         self._chosen: Mapping[str, tuple[str, ...]] = {}
-        self._moved: Mapping[tuple[str, str], ListedDocument] = {}
-        self._is_move = False
         self._missing_files: list[tuple[str, str]] = []
         self._waiting: list[tuple[Document, Vectors]] = []
         self._waiting_since = 0.0
@@ -181,15 +183,8 @@ class _Ingestion:
         except ConnectorError as error:
             self._ledger.fail(error.source, str(error))
             return
-        found = keep_names(found, (*replaced, *listed))
         self._hashes = {document.id: document.content_hash for document in listed}
         self._chosen = {one.id: one.groups for one in replaced if one.groups_chosen}
-        self._is_move = found.moved is not None
-        self._moved = {
-            (document.location_name, _text_part(document.content_hash)): document
-            for document in listed
-            if document.id in (found.moved or ())
-        }
         self._ledger.open(found.root, find_owned(listed, found), len(found.walk.files))
         self._note(found.walk)
         repeated: dict[str, tuple[str, ...]] = {}
@@ -358,12 +353,8 @@ class _Ingestion:
         page = prepared.page
         for warning in page.warnings:
             self._ledger.warn(item.place, warning)
-        before = self._moved.get((place.name, _text_part(content_hash)))
-        if before is not None:
-            language, identity = before.language, before.id
-        else:
-            language = find_stated_language(page) or self._language_of(make_sample(page))
-            identity = composing.document_id(page, language, self._default_language)
+        language = find_stated_language(page) or self._language_of(make_sample(page))
+        identity = composing.document_id(page, language, self._default_language)
         if not self._ledger.claim(identity, item.place):
             return
         written = await self._find_written(identity, content_hash)
@@ -373,7 +364,7 @@ class _Ingestion:
             prepared.passages,
             identity=identity,
             language=language,
-            location=place,
+            path=item.source,
             kind=recognise_kind(page, item.data),
         )
         source = item.place
@@ -386,14 +377,9 @@ class _Ingestion:
             document = await asyncio.to_thread(
                 compose, description=description, content_hash=mark + content_hash
             )
-            vectors = find_vectors(document, written, is_moved=self._is_move)
-            await self._add(document, vectors, root)
+            await self._add(document, _find_vectors(document, written), root)
 
-        if written is not None and self._is_move:
-            provisional = self._hashes[identity].startswith(PROVISIONAL)
-            await finish(replace(written.description, is_provisional=provisional))
-        else:
-            await self._queue.put(page, language, prepared.by_rules, finish)
+        await self._queue.put(page, language, prepared.by_rules, finish)
 
     async def _find_written(self, identity: str, content_hash: str) -> WrittenDocument | None:
         """Return the document as written if its text is the same, and read the same way."""
@@ -403,13 +389,13 @@ class _Ingestion:
     async def _prepare(
         self, item: Item, file: FoundFile, place: Location, allowance: ReadingAllowance
     ) -> Preparation:
-        began = time.monotonic()
         try:
             return await asyncio.to_thread(
                 self._reader.prepare, item, file.path, place, allowance.next_seconds
             )
         finally:
-            allowance.spend(time.monotonic() - began)
+            # Not the time of the clock: a busy machine would drop the end of a file.
+            allowance.spend(self._reader.seconds_used)
 
     def _hash(self, item: Item, place: Location) -> str:
         """Return the hash of a document's text and of its processing, then that of its place."""
@@ -473,3 +459,19 @@ def _reason(error: Exception) -> str:
 
 def _text_part(content_hash: str) -> str:
     return content_hash.removeprefix(PROVISIONAL).partition(HASH_SEPARATOR)[0]
+
+
+def _find_vectors(document: Document, written: WrittenDocument | None) -> Vectors:
+    """Return the vector of each chunk; None where its text must be embedded.
+
+    A chunk keeps its vector if the text to embed, which begins with its crumbs, has not changed.
+    """
+    if written is None or len(written.chunks) != len(document.chunks):
+        return [None] * len(document.chunks)
+    before = document.model_copy(update={"title": written.title, "crumbs": written.crumbs})
+    return [
+        vector
+        if chunking.text_to_embed(before, old) == chunking.text_to_embed(document, chunk)
+        else None
+        for chunk, (old, vector) in zip(document.chunks, written.chunks, strict=True)
+    ]

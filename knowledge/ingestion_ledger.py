@@ -143,7 +143,7 @@ def _one_line(text: str) -> str:
 
 
 class ReadingAllowance:
-    """The time that is left for a file of `size` bytes, and the number of its documents."""
+    """The processor time left for a file of `size` bytes, and the number of its documents."""
 
     def __init__(self, limits: ReadingLimits, size: int) -> None:
         self.documents = 0

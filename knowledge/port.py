@@ -25,10 +25,9 @@ class SearchRequest:
 
     `question` is the canonical question; `text` is the user's text, in `language`; `related` are
     the earlier user turns that it refers to, newest first; `exclude` has the ids of chunks that an
-    earlier attempt used; `turns` counts the user's earlier turns. `context_tokens` is the size of
-    the context that the findings have; 0: they have none. `groups` are those of the person who
-    asks: only documents that they may read take part in the search. `limit` is that of the hits,
-    and of the sections of the context.
+    earlier attempt used. `context_tokens` is the size of the context that the findings have; 0:
+    they have none. `groups` are those of the person who asks: only documents that they may read
+    take part in the search. `limit` is that of the hits, and of the sections of the context.
     `run` is the run for which a vendor embeds; it changes nothing in what is found. `by_words`
     searches without a vector. `reranked` has the best chunks ordered by the reranker, if
     there is one: for a search from which a question is answered.
@@ -40,7 +39,6 @@ class SearchRequest:
     language: str | None = None
     related: tuple[str, ...] = ()
     previous_answer: str = ""
-    turns: int = 0
     limit: int = 10
     attempt: int = 0
     exclude: tuple[str, ...] = ()
@@ -124,9 +122,9 @@ class Findings:
     """The result of a search, best hits first.
 
     `context` has what a reader needs to answer: see `knowledge.search.composer`.
-    `answerability`, `coverage` and `ambiguity` are calibrated probabilities, 0 to 1: that the
-    documents contain an answer, that they cover the topic of the question, and that the question is
-    ambiguous. `fallbacks` names levels that failed, the search ran without them;
+    `answerability` and `coverage` are calibrated probabilities, 0 to 1: that the documents contain
+    an answer, and that they cover the topic of the question. `fallbacks` names levels that failed,
+    the search ran without them;
     `CALIBRATION` when the likeness of texts could not be judged, and `RERANKING`.
     `documents` is the number of documents in the index, `languages` their languages; None and empty
     if they were not counted. `total` counts the chunks that were found, of which `limit` are
@@ -139,7 +137,6 @@ class Findings:
     quality: Quality
     answerability: float
     coverage: float
-    ambiguity: float
     context: tuple[ContextSection, ...] = ()
     places: tuple[CandidatePlace, ...] = ()
     corrected: str | None = None

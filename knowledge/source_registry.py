@@ -34,7 +34,7 @@ class SourceSpec(BaseModel, frozen=True, extra="forbid"):
     such as `s3://bucket/folder` or `confluence://host/SPACE`, or `git:` and an absolute path.
 
     `revision` and `folder` are those of a repository; `web_address` makes web addresses of paths,
-    see `knowledge.documents.exports.make_address`. None: the limits of the settings.
+    see `knowledge.documents.exports.make_address`. None: the usual limits.
     `is_public`: a website that is read only at public addresses.
     """
 
@@ -143,14 +143,18 @@ class SourceRegistry:
         self._record([spec], 1, (str(error),))
 
     def add(self, spec: SourceSpec, schedule: str) -> None:
-        """Add a source that is read later, or change the schedule of one that is known."""
+        """Add a source that is read later, or change the schedule of one that is known.
+
+        One that is known keeps the limits of its crawl.
+        """
         with self._changing() as listed:
             known = next((one for one in listed.sources if self._is_own(one, spec.root)), None)
             tenant, assistant = self._owner
             added = RegisteredSource(tenant=tenant, assistant=assistant, spec=spec, read_at=0)
             if known is not None:
                 listed.sources.remove(known)
-                added = known.model_copy(update={"spec": spec})
+                limits = known.spec.model_dump(include={"pages", "depth", "seconds"})
+                added = known.model_copy(update={"spec": spec.model_copy(update=limits)})
             listed.sources.append(added.model_copy(update={"schedule": schedule}))
 
     def list_own(self) -> list[RegisteredSource]:

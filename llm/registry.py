@@ -1,7 +1,7 @@
 """Builds the pipeline of a setting such as `gpt-5-mini@openai,offline`, and keeps its clients."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -33,7 +33,6 @@ from llm.vendors.model_transport import (
     Transport,
 )
 from llm.vendors.vendor_model import VendorModel
-from llm.vendors.wire import Capabilities
 
 if TYPE_CHECKING:
     from llm.vendors.reranking import VendorReranker
@@ -63,7 +62,6 @@ class Registry:
         first_token_seconds: float = FIRST_TOKEN_SECONDS,
         patience_seconds: float = PATIENCE_SECONDS,
         retries: RetryRules = RetryRules(),  # noqa: B008 - frozen
-        embedding_retries: RetryRules = EMBEDDING_RETRIES,
         limiter: Limiter | None = None,
         budget: CallBudget | None = None,
         scripted: Model | None = None,
@@ -76,7 +74,6 @@ class Registry:
         self._first_token_seconds = first_token_seconds
         self._patience_seconds = patience_seconds
         self._retries = retries
-        self._embedding_retries = embedding_retries
         self._limiter = limiter
         self._budget = budget
         self._clock = clock
@@ -133,7 +130,7 @@ class Registry:
             size = choose_size(name.model, dimensions)
             wire = load_client(vendor).make_embeddings(name.model, vendor, access, size.requested)
             transport = Transport(
-                str(name), self._timeout_seconds, self._embedding_retries, self._limiter
+                str(name), self._timeout_seconds, EMBEDDING_RETRIES, self._limiter
             )
             self._embedders[key] = VendorEmbedder(
                 transport=transport,
@@ -202,7 +199,7 @@ class Registry:
             wire=load_client(vendor).make_chat(name.model, vendor, access),
             prompts=self._find_prompts(name),
             prices=PriceSource(vendor.price_name, access.base_url),
-            capabilities=choose_capabilities(vendor, access),
+            capabilities=vendor.capabilities,
             budget=self._budget,
         )
         return ChainLink(model, CircuitBreaker(str(name), clock=self._clock))
@@ -228,12 +225,6 @@ class Registry:
                 f"expected the address of '{name}' in {vendor.url_variable}, found none"
             )
         return vendor, access
-
-
-def choose_capabilities(vendor: Vendor, access: VendorAccess) -> Capabilities:
-    """Return the initial capabilities of a vendor's models."""
-    known = vendor.capabilities
-    return replace(known, structure="object") if access.json_object else known
 
 
 def providers_of(settings: Iterable[str], vendors: Mapping[str, Vendor]) -> set[str]:

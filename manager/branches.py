@@ -10,13 +10,14 @@ from functools import lru_cache
 import structlog
 from pydantic import JsonValue
 
+from agents.roster import SPECS
 from broker.journal_events import JournalEvent
 from broker.keys import stream_key
 from broker.values import WATCH, BranchSend, Fields, FrameSend, ReturnResult
 from envelope.conversation import Turn
 from envelope.encoding import brief, to_json
 from envelope.envelope import Envelope
-from envelope.payload import CATALOGUE, MERGE_RULES, merge_writes
+from envelope.payload import MERGE_RULES, SYSTEM_ATTRIBUTES, merge_writes
 from envelope.role import Role
 from envelope.specialists import ErrorSeverity
 from envelope.swarm import BY_WORKER, TOPIC_CHANGE
@@ -326,8 +327,8 @@ def find_visible(flow: Flow, branch: Stage) -> frozenset[str]:
         if isinstance(target, Return)
         for name in target.attributes
     }
-    read = {each.name for each in CATALOGUE if not each.is_system and roles & {*each.read_by}}
-    return frozenset(read - returned - _NOT_INHERITED)
+    read = frozenset[str]().union(*(SPECS[role.value].reads for role in roles))
+    return read - returned - _NOT_INHERITED - SYSTEM_ATTRIBUTES
 
 
 @lru_cache(64)

@@ -5,13 +5,15 @@ agent's own statements. `evidence_checks` compares the records.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from pydantic import JsonValue
 from pydantic_core import to_json
+
+from envelope.envelope import Envelope
 
 MOST_RECORDS = 300
 """The records that a question keeps; from then on no further hops are recorded."""
@@ -22,6 +24,7 @@ COUNTED_SOURCES = frozenset({"tool:compliance_review", "tool:check_criteria"})
 EVERY_CHUNK = "*"
 """Stands for the further chunks of a hop that found more than are recorded; after the id of a
 document and `#`, for all of its chunks."""
+_LOG = "evidence_log"
 _DIGEST_BYTES = 9
 _COUNTED_BY = "/"
 
@@ -102,6 +105,35 @@ class EvidenceRecord:
     foreign: Sequence[Sequence[str]] = ()
     joined: Mapping[str, str] = field(default_factory=dict)
     index: str = ""
+
+
+def find_evidence_names(reads: Collection[str]) -> frozenset[str]:
+    """Return those of the attributes that are evidence."""
+    return frozenset(EVIDENCE.keys() & reads)
+
+
+def record_evidence(
+    envelope: Envelope,
+    role: str,
+    names: Iterable[str],
+    writes: Mapping[str, JsonValue],
+    models: Iterable[tuple[str, str]] = (),
+    index: str = "",
+) -> dict[str, JsonValue]:
+    """Return the attribute `evidence_log` with one more record; nothing where none is needed.
+
+    `names` are the attributes that the agent reads; the digests are of the delivered payload.
+    `models` and `index`: see
+    `record_hop`.
+    """
+    payload = envelope.payload
+    log = payload.get(_LOG)
+    if isinstance(log, list) and len(log) >= MOST_RECORDS:
+        return {}
+    read = {name: payload.get(name) for name in names}
+    stage = str(payload.get("stage") or role)
+    record = record_hop(stage, role, envelope.branch, read, writes, models, index=index)
+    return {_LOG: [record]} if record else {}
 
 
 def record_hop(

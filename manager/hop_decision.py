@@ -153,7 +153,7 @@ def record_progress(
     if stage is not ESSENCE or not isinstance(pause, dict):
         return envelope
     if payload.get("context_type") != "clarification":
-        return _count_unread_reply(envelope, pause)
+        return _count_follow_up(envelope, pause)
     counters: dict[str, JsonValue] = {
         **read_counters(payload),
         Counter.ROUND.value: _read_round(pause),
@@ -165,14 +165,14 @@ def record_progress(
     )
 
 
-def _count_unread_reply(envelope: Envelope, pause: Mapping[str, JsonValue]) -> Envelope:
-    """Record the round of a turn of which no model says whether it answers the open question.
+def _count_follow_up(envelope: Envelope, pause: Mapping[str, JsonValue]) -> Envelope:
+    """Record the round of a turn that leans on an open question without answering it.
 
     Otherwise a person whom nobody understands would be asked without an end.
     """
     payload = envelope.payload
-    is_unread = payload.get("decided_by") == "rules" and not payload.get("conversation_act")
-    if not is_unread or payload.get("context_type") != "follow_up" or pause.get("is_offer"):
+    leans = payload.get("context_type") == "follow_up" and not payload.get("conversation_act")
+    if not leans or pause.get("is_offer"):
         return envelope
     counters: dict[str, JsonValue] = {
         **read_counters(payload),

@@ -31,9 +31,7 @@ from manager.flow import (
 )
 from manager.flows.stages import CLARIFICATION
 
-MANAGER_WRITES = frozenset(
-    attribute.name for attribute in CATALOGUE if Role.MANAGER in attribute.written_by
-)
+MANAGER_WRITES = frozenset(attribute.name for attribute in CATALOGUE if "w" in attribute.manager)
 
 
 class ManagerContractError(Exception):

@@ -23,10 +23,8 @@ import structlog
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from envelope.question import Question
-from knowledge.crawling.crawl_values import AddressRefusedError, FetchError
-from knowledge.crawling.resolution import GuardedResolver
 from notifications.mail_replies import MARK
-from notifications.webhooks import Endpoint, name_event, post_event, post_json
+from notifications.webhooks import Endpoint, name_event, post_event
 
 log = structlog.get_logger("handover")
 
@@ -147,28 +145,6 @@ class MailReceiver:
 
 @dataclass(frozen=True, slots=True)
 class SlackReceiver:
-    """Posts to a channel of Slack, by the address of an incoming webhook, which is a secret."""
-
-    url: str
-    resolver: GuardedResolver | None = None
-    name: str = "slack"
-
-    async def send(self, case: Case) -> None:
-        body = json.dumps(_make_post(case.write()))
-        endpoint = Endpoint(self.name, self.url, ())
-        try:
-            async with asyncio.timeout(TIMEOUT_SECONDS):
-                headers = {"Content-Type": "application/json"}
-                status = await post_json(endpoint, headers, body, self.resolver)
-        except (TimeoutError, httpx2.HTTPError, AddressRefusedError, FetchError) as error:
-            # Without the text of the error, which may have the address.
-            raise HandOverError(type(error).__name__) from error
-        if not 200 <= status < 300:
-            raise HandOverError(f"status {status}")
-
-
-@dataclass(frozen=True, slots=True)
-class SlackChannelReceiver:
     """Posts to a channel of Slack as the app, which reads the thread below."""
 
     token: str
@@ -203,7 +179,6 @@ class WebhookReceiver:
     """Posts to a webhook, signed as all of them are."""
 
     endpoint: Endpoint
-    resolver: GuardedResolver | None = None
     name: str = "webhook"
 
     async def send(self, case: Case) -> None:
@@ -220,7 +195,7 @@ class WebhookReceiver:
         }
         event_id = name_event(REQUESTED, *question.conversation, question.message_id, case.note)
         body = json.dumps({"type": REQUESTED, "data": data}, ensure_ascii=False)
-        error, _ = await post_event(self.endpoint, event_id, body, self.resolver, time.time)
+        error, _ = await post_event(self.endpoint, event_id, body)
         if error:
             raise HandOverError(error)
 

@@ -126,9 +126,7 @@ class WebhookSender:
         find_rating: FindRating,
         *,
         redact: Redact = str,
-        resolver: GuardedResolver | None = None,
         delays_seconds: Sequence[float] = DELAYS_SECONDS,
-        now: Callable[[], float] = time.time,
     ) -> None:
         self._endpoints = {one.name: one for one in endpoints}
         self._queue = queue
@@ -136,9 +134,7 @@ class WebhookSender:
         self._replies = replies
         self._find_rating = find_rating
         self._redact = redact
-        self._resolver = resolver
         self._delays_seconds = delays_seconds
-        self._now = now
 
     async def run(self) -> None:
         """Collect and deliver until cancelled."""
@@ -187,9 +183,7 @@ class WebhookSender:
             log.info("webhook_dropped", endpoint=delivery.endpoint, event_id=delivery.event_id)
             await self._queue.finish(delivery)
             return
-        error, is_final = await post_event(
-            endpoint, delivery.event_id, body, self._resolver, self._now
-        )
+        error, is_final = await post_event(endpoint, delivery.event_id, body)
         if not error:
             await self._queue.finish(delivery)
             return
@@ -249,15 +243,9 @@ class WebhookSender:
         return data
 
 
-async def post_event(
-    endpoint: Endpoint,
-    event_id: str,
-    body: str,
-    resolver: GuardedResolver | None,
-    now: Callable[[], float],
-) -> tuple[str, bool]:
+async def post_event(endpoint: Endpoint, event_id: str, body: str) -> tuple[str, bool]:
     """Return why an endpoint did not accept an event, empty if it did; and whether for good."""
-    timestamp = int(now())
+    timestamp = int(time.time())
     signatures = [sign(secret, event_id, timestamp, body) for secret in endpoint.secrets]
     headers = {
         "Content-Type": "application/json",
@@ -267,7 +255,7 @@ async def post_event(
     }
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS):
-            status = await post_json(endpoint, headers, body, resolver)
+            status = await post_json(endpoint, headers, body)
     except TimeoutError:
         return f"no answer within {TIMEOUT_SECONDS:.0f} seconds", False
     except (httpx2.HTTPError, AddressRefusedError, FetchError) as error:
@@ -275,11 +263,9 @@ async def post_event(
     return ("" if 200 <= status < 300 else f"status {status}"), status == _GONE
 
 
-async def post_json(
-    endpoint: Endpoint, headers: Mapping[str, str], body: str, resolver: GuardedResolver | None
-) -> int:
+async def post_json(endpoint: Endpoint, headers: Mapping[str, str], body: str) -> int:
     """Return the status; the body of the answer is not read, and redirects are not followed."""
-    resolver = GuardedResolver() if resolver is None else resolver
+    resolver = GuardedResolver()
     url = httpx2.URL(endpoint.url)
     if endpoint.is_private:
         await resolver.start_at(url.host, url.port or (443 if url.scheme == "https" else 80))

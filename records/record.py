@@ -5,11 +5,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any
 
 from pydantic import JsonValue
 
 from broker.values import JournalEntry
+from envelope.json_values import read_list, read_objects, read_text, read_whole
 from envelope.question import Question
 
 LONGEST_STEP = 300
@@ -115,30 +115,30 @@ def make_record(question: Question, entries: Sequence[JournalEntry]) -> Record |
         message_id=question.message_id,
         accepted_at=accepted.at,
         ended_at=finished.at,
-        channel=_text(accepted.fields, "channel"),
-        person=_text(accepted.fields, "person"),
-        person_name=_text(accepted.fields, "person_name"),
+        channel=read_text(accepted.fields, "channel"),
+        person=read_text(accepted.fields, "person"),
+        person_name=read_text(accepted.fields, "person_name"),
         way=_find_way(entries),
-        language=_text(reply, "language"),
-        question=_text(accepted.fields, "text"),
-        canonical=_text(written, "canonical_question"),
-        outcome=_text(reply, "outcome"),
+        language=read_text(reply, "language"),
+        question=read_text(accepted.fields, "text"),
+        canonical=read_text(written, "canonical_question"),
+        outcome=read_text(reply, "outcome"),
         reason=_find_reason(reply),
-        answered_by=_text(reply, "answered_by"),
-        answer=_text(reply, "text"),
-        sources=tuple(_keep_place(one) for one in _list_objects(reply.get("sources"))),
+        answered_by=read_text(reply, "answered_by"),
+        answer=read_text(reply, "text"),
+        sources=tuple(_keep_place(one) for one in read_objects(reply.get("sources"))),
         quality=_number_or_none(reply.get("quality_score")),
         judge=_find_judge(written),
-        models=tuple(dict.fromkeys(_text(call, "model") for call in calls)),
+        models=tuple(dict.fromkeys(read_text(call, "model") for call in calls)),
         model_calls=len(calls),
-        input_tokens=sum(_whole(call.get("input_tokens")) for call in calls),
-        output_tokens=sum(_whole(call.get("output_tokens")) for call in calls),
+        input_tokens=sum(read_whole(call.get("input_tokens")) for call in calls),
+        output_tokens=sum(read_whole(call.get("output_tokens")) for call in calls),
         cost_usd=_sum_cost(calls),
         seconds=round(finished.at - accepted.at, 3),
         stage_seconds=_sum_stages(entries),
         steps=tuple(_make_step(entry, accepted.at) for entry in entries[:MOST_STEPS]),
         nearest=_list_nearest(written),
-        groups=tuple(map(str, _list(accepted.fields.get("groups")))),
+        groups=tuple(map(str, read_list(accepted.fields.get("groups")))),
     )
 
 
@@ -155,7 +155,7 @@ def _list_writes(entries: Iterable[JournalEntry]) -> dict[str, JsonValue]:
 def _list_nearest(written: Mapping[str, JsonValue]) -> tuple[dict[str, JsonValue], ...]:
     """Return the place of the best part of each page, the best pages first."""
     pages: dict[JsonValue, dict[str, JsonValue]] = {}
-    for found in _list_objects(written.get("search_results")):
+    for found in read_objects(written.get("search_results")):
         place = _keep_place(found)
         pages.setdefault(str(found.get("document_id") or place.get("title")), place)
     return tuple(pages.values())[:MOST_NEAREST]
@@ -173,12 +173,12 @@ def _find_way(entries: Iterable[JournalEntry]) -> str:
 
 def _find_reason(reply: Mapping[str, JsonValue]) -> str:
     names = ("termination_reason", "clarification_reason", "fallback_reason")
-    return next((text for name in names if (text := _text(reply, name))), "")
+    return next((text for name in names if (text := read_text(reply, name))), "")
 
 
 def _find_judge(written: Mapping[str, JsonValue]) -> str:
     result = written.get("validation_result")
-    return _text(result, "judge") if isinstance(result, dict) else ""
+    return read_text(result, "judge") if isinstance(result, dict) else ""
 
 
 def _sum_cost(calls: Sequence[Mapping[str, JsonValue]]) -> Decimal | None:
@@ -193,7 +193,7 @@ def _sum_stages(entries: Iterable[JournalEntry]) -> dict[str, float]:
     for entry in entries:
         if entry.kind == "agent_run":
             took = _number_or_none(entry.fields.get("milliseconds")) or 0.0
-            sums[_text(entry.fields, "role")] += took / 1000
+            sums[read_text(entry.fields, "role")] += took / 1000
     return {role: round(seconds, 3) for role, seconds in sums.items()}
 
 
@@ -209,7 +209,7 @@ def _make_step(entry: JournalEntry, accepted_at: float) -> dict[str, JsonValue]:
         if fields.get(name) not in (None, ""):
             step[name] = fields[name]
     if entry.kind == "model_call":
-        tokens = (_whole(fields.get(name)) for name in ("input_tokens", "output_tokens"))
+        tokens = (read_whole(fields.get(name)) for name in ("input_tokens", "output_tokens"))
         step["tokens"] = sum(tokens)
     reason = fields.get("reason") or fields.get("error")
     if reason:
@@ -242,23 +242,6 @@ def _redact_values(step: Mapping[str, JsonValue], redact: Redact) -> dict[str, J
 
 def _branch(entry: JournalEntry) -> str:
     return str(entry.fields.get("branch") or "")
-
-
-def _list_objects(value: JsonValue) -> list[dict[str, JsonValue]]:
-    return [one for one in _list(value) if isinstance(one, dict)]
-
-
-def _list(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else []
-
-
-def _text(fields: Mapping[str, Any], name: str) -> str:
-    value = fields.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _whole(value: JsonValue) -> int:
-    return value if isinstance(value, int) else 0
 
 
 def _number_or_none(value: JsonValue) -> float | None:

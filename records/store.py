@@ -493,6 +493,10 @@ def _migrate(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":
         # Several processes start at once; the lock ends with the transaction.
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7316905210)")
+    else:
+        # The library begins a transaction before a change of rows only: a process that died, or two
+        # that began together, would leave some of the tables, which no later start completes.
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
     command.upgrade(config, "head")
 
 

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -33,9 +33,8 @@ class KeptAnswer:
 class VerifiedStore:
     """The verified answers of all assistants; raises `RecordsUnavailableError`."""
 
-    def __init__(self, store: RecordStore, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: RecordStore) -> None:
         self._store = store
-        self._clock = clock
 
     def list_of(self, name: Name) -> Sequence[KeptAnswer]:
         """Return the answers of an assistant, by their questions."""
@@ -62,7 +61,7 @@ class VerifiedStore:
 
         Raises `TooManyAnswersError`.
         """
-        now = self._clock()
+        now = time.time()
         values = {
             "question": question,
             "answer": answer,

@@ -38,13 +38,10 @@ class VerifiedFinder:
         read: Callable[[], Awaitable[bytes | None]],
         embedder: "Callable[[], Embedder]",
         unrelated: Sequence[str],
-        *,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._read = read
         self._embedder = embedder
         self._unrelated = unrelated
-        self._clock = clock
         self._due = float("-inf")
         self._known: bytes | None = None
         self._answers: tuple[VerifiedAnswer, ...] = ()
@@ -71,7 +68,7 @@ class VerifiedFinder:
         return [one for one in near if one.is_readable(groups)][:MOST_FOUND]
 
     async def _look(self) -> None:
-        if self._clock() < self._due:
+        if time.monotonic() < self._due:
             return
         found = await self._read()
         if found != self._known:
@@ -84,7 +81,7 @@ class VerifiedFinder:
             if answers and self._vectors is None:
                 self._least = find_least(await self._embed(self._unrelated, OUTSIDE), CLOSENESS)
             self._answers, self._vectors, self._known = answers, vectors, found
-        self._due = self._clock() + LOOK_SECONDS
+        self._due = time.monotonic() + LOOK_SECONDS
 
     async def _embed(self, texts: Sequence[str], run: Run) -> "Matrix":
         import numpy as np

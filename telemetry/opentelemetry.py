@@ -50,6 +50,7 @@ from prometheus_client.samples import Sample
 from pydantic import JsonValue
 
 from broker.values import JournalEntry
+from envelope.json_values import read_objects
 from records.record import Record
 from telemetry.observer import EndedQuestion, find_trace_id, make_span_id
 
@@ -256,7 +257,7 @@ def _plan_run(entry: JournalEntry, calls: Sequence[JournalEntry]) -> SpanPlan:
     span.children += _plan_calls(calls, start)
     writes = fields.get("writes")
     tools = writes.get("tool_executions") if isinstance(writes, dict) else None
-    span.children += _plan_tools(tools if isinstance(tools, list) else [], entry.at)
+    span.children += _plan_tools(read_objects(tools), entry.at)
     return span
 
 
@@ -304,10 +305,8 @@ def describe_call(fields: Mapping[str, JsonValue]) -> Attributes:
     return attributes
 
 
-def _plan_tools(executions: Sequence[JsonValue], end: float) -> Iterator[SpanPlan]:
+def _plan_tools(executions: Sequence[Mapping[str, JsonValue]], end: float) -> Iterator[SpanPlan]:
     for one in executions:
-        if not isinstance(one, dict):
-            continue
         took = _number(one.get("duration_ms")) / 1000
         attributes: Attributes = {
             "gen_ai.operation.name": "execute_tool",
@@ -353,7 +352,6 @@ class OpenTelemetry:
         release: str,
         registry: "CollectorRegistry | None" = None,
         content: bool = False,
-        metrics_seconds: float = METRICS_SECONDS,
     ) -> None:
 
         resource = Resource.create({"service.name": service, "service.version": release})
@@ -366,7 +364,7 @@ class OpenTelemetry:
         self._tracer: Tracer = self._traces.get_tracer(SCOPE, release)
         exporter = metrics if registry is None else with_prometheus(metrics, registry, SCOPE)
         reader = PeriodicExportingMetricReader(
-            exporter, export_interval_millis=metrics_seconds * 1000
+            exporter, export_interval_millis=METRICS_SECONDS * 1000
         )
         self._meters = MeterProvider([reader], resource=resource, shutdown_on_exit=False)
         meter = self._meters.get_meter(SCOPE, release)

@@ -61,11 +61,11 @@ def test_the_readme_leads_to_every_page_of_documentation() -> None:
 
 
 def test_the_pages_of_measurements_are_where_their_programs_write_them() -> None:
-    from benchmarks.speed.endurance.results import PAGE as ENDURANCE
-    from benchmarks.speed.page import MEASUREMENTS
+    from benchmarks.speed.overload import PAGE as OVERLOAD
+    from benchmarks.speed.page import PAGE as BENCHMARKS
     from tests.simulation.__main__ import PAGE as SIMULATION
 
-    written = {MEASUREMENTS / "benchmarks.md", ENDURANCE, SIMULATION}
+    written = {BENCHMARKS, OVERLOAD, SIMULATION}
 
     assert {page.parent for page in written} == {ROOT / "docs" / "measurements"}
     assert [page for page in written if not page.exists()] == []

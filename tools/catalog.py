@@ -63,9 +63,8 @@ class ToolCatalog:
             self._tools[tool.name] = tool
             self._add_names(tool)
             for name, fixed in tool.presets.items():
-                entry = ToolSetEntry(
-                    tool=tool.name, description=tool.description, fixed=dict(fixed)
-                )
+                described = tool.describe_preset(fixed)
+                entry = ToolSetEntry(tool=tool.name, description=described, fixed=dict(fixed))
                 self._presets[name] = NamedTool(name, entry, tool)
                 self._add_names(self._presets[name])
 
@@ -237,18 +236,16 @@ def make_tool_set(content: Mapping[str, Any], catalog: ToolCatalog, source: str)
 
 
 def combine_tools(catalog: ToolCatalog, combinations: Combinations, source: str) -> ToolCatalog:
-    """Return a catalogue with further combinations, whose names are those of its tools.
+    """Return a catalogue with these combinations, whose names are those of its tools.
 
     Raises `InvalidToolSet` for a tool that does not exist, for one that a combination has twice,
-    for fewer than two tools, and for a purpose that has a combination already.
+    and for fewer than two tools.
     """
     named = {
         purpose: tuple(_find_members(purpose, names, catalog, source))
         for purpose, names in combinations.items()
     }
-    for purpose in named.keys() & catalog.combinations.keys():
-        raise InvalidToolSet(f"{source}: expected one combination {purpose!r}, found two")
-    return catalog.combine({**catalog.combinations, **named})
+    return catalog.combine(named)
 
 
 def _find_members(

@@ -40,6 +40,10 @@ _SEARCHES = frozenset(
     {"expand_context", "search", "graph_search", "hierarchical_search", "similarity_search",
      "bm25_search", "hybrid_search"}
 )  # fmt: skip
+_LOOK_FIRST = UserMessage(
+    text="Nothing was looked up yet, so what you wrote has no source and is not used. "
+    "Call at least one of the listed tools."
+)
 _CHARACTERS_PER_TOKEN = 4
 _RESULTS_SHARE = 0.5
 """The share of a model's window that the results of all calls may take together."""
@@ -108,7 +112,7 @@ class Dialogue:
             step = await model.converse(self._converse(model.name), run)
             if not step.message.calls and self._must_look():
                 looking = {"tool_choice": ToolChoice.REQUIRED}
-                again = self._converse(model.name).model_copy(update=looking)
+                again = self._converse(model.name).extend(_LOOK_FIRST).model_copy(update=looking)
                 step = await model.converse(again, run)
             fresh = self.number(step.message.calls)
             if fresh:
@@ -144,9 +148,11 @@ class Dialogue:
 
     def find_end(self) -> DialogueEnd | None:
         """Return why the model must write now; None: it may call further tools."""
-        end = find_end(tuple(self.results.values()))
-        if end is not None:
-            return end
+        kinds = Counter(result.error_type for result in self.results.values())
+        if kinds[ToolErrorType.BUDGET]:
+            return DialogueEnd.BUDGET
+        if any(kinds[kind] > MOST_CORRECTIONS for kind in _CORRECTED):
+            return DialogueEnd.CORRECTIONS
         if len(self.messages) >= self.limits.most_steps:
             return DialogueEnd.STEPS
         return DialogueEnd.EMPTY_SEARCHES if self._searches_in_vain() else None
@@ -211,15 +217,6 @@ def measure_room(model: str) -> int:
     """Return the characters that all results together may take; 0 where the window is unknown."""
     window = find_smallest_window(model)
     return 0 if window is None else int(window * _CHARACTERS_PER_TOKEN * _RESULTS_SHARE)
-
-
-def find_end(results: Sequence[ToolResult]) -> DialogueEnd | None:
-    """Return why a model must write now, from the results of its calls; None: it may go on."""
-    kinds = Counter(result.error_type for result in results)
-    if kinds[ToolErrorType.BUDGET]:
-        return DialogueEnd.BUDGET
-    is_wrong = any(kinds[kind] > MOST_CORRECTIONS for kind in _CORRECTED)
-    return DialogueEnd.CORRECTIONS if is_wrong else None
 
 
 def read_results(found: Mapping[str, JsonValue]) -> dict[str, ToolResult]:

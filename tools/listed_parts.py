@@ -18,6 +18,9 @@ _LEAST_QUESTION_WORDS = 2
 _MOST_THINGS, _LONGEST_THING_WORDS = 12, 4
 _LISTED_LINE = re.compile(r"^[ \t]{0,8}(?:\d{1,3}[.)]|[-*•])[ \t]{1,4}(\S.{0,2000})$", re.MULTILINE)
 _ASKED = re.compile(r"[^?？؟\n]{1,2000}[?？؟]")
+_QUESTION_MARKS = ("?", "？", "؟")
+_SENTENCE = re.compile(r"[^.!?？؟\n]{1,2000}(?:[.!?？؟](?=\s|\Z)|[.!？؟]|\n|\Z)")
+_QUOTED = re.compile(r'"[^"\n]{20,1000}"|“[^”\n]{20,1000}”|„[^“\n]{20,1000}“|«[^»\n]{20,1000}»')
 _COMMA = re.compile(r"[,;]\s+")
 _AND = "and|or|und|oder|et|ou|y|o|e|и|та|і"
 _BEFORE_LAST = re.compile(rf"(?:\A|\s)(?:{_AND})\s", re.IGNORECASE)
@@ -53,11 +56,22 @@ def split_questions(text: str) -> tuple[str, ...]:
 
 
 def find_items(question: str) -> ListedItems | None:
-    """Return the names or things that a question lists, at least three; None: it lists none."""
-    items = find_listed_names(question) or find_listed_things(question)
+    """Return the names or things that a question lists, at least three; None: it lists none.
+
+    A list in a passage that the message quotes, or tells before it asks, is not asked about.
+    """
+    asked = _leave_out_passages(question[:_LONGEST])
+    items = find_listed_names(asked) or find_listed_things(asked)
     if not items:
         return None
-    return ListedItems(items, find_asked_words(question, " ".join(items)))
+    return ListedItems(items, find_asked_words(asked, " ".join(items)))
+
+
+def _leave_out_passages(message: str) -> str:
+    """Return the sentences of a message that ask, if some do, without what they quote."""
+    plain = _QUOTED.sub(" ", message)
+    asked = [one for one in _SENTENCE.findall(plain) if one.rstrip().endswith(_QUESTION_MARKS)]
+    return " ".join(one.strip() for one in asked) or plain
 
 
 def find_listed_names(question: str) -> tuple[str, ...]:

@@ -1,12 +1,15 @@
 """The passages and documents that tools return, and how a model reads them."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from math import log
 
 from pydantic import BaseModel, Field
 
 from envelope.sources import MOST_PICTURES, SourcePicture
 from knowledge.document import Chunk
 from knowledge.index.listing import ListedDocument
+from knowledge.index.terms import terms
 from knowledge.library.library import WholeDocument
 from knowledge.port import Findings, Hit, SearchRequest
 from tools.calls import CitedPassage, QuotedPassage, ToolCaller
@@ -208,12 +211,28 @@ _LONGEST_LINE = 200
 
 
 def describe_documents(
-    documents: Sequence[ListedDocument], most: int = MOST_DOCUMENTS
+    documents: Sequence[ListedDocument], question: str = "", most: int = MOST_DOCUMENTS
 ) -> tuple[str, ...]:
-    """Return a line for each of the first documents, and one that counts the others."""
-    lines = [_describe(one) for one in documents[:most]]
+    """Return a line for each of the first documents, and one that counts the others.
+
+    Where there are more, those come first whose titles share the rarest words with the question.
+    """
+    shown = documents if len(documents) <= most else _sort_by_words(documents, question)
+    lines = [_describe(one) for one in shown[:most]]
     left = len(documents) - len(lines)
     return (*lines, f"... and {left} further documents") if left else tuple(lines)
+
+
+def _sort_by_words(documents: Sequence[ListedDocument], question: str) -> list[ListedDocument]:
+    asked = {one.language: set(terms(question, one.language)) for one in documents}
+    words = [set(terms(one.title, one.language)) for one in documents]
+    counts = Counter(word for own in words for word in own)
+
+    def weigh(place: int) -> float:
+        shared = asked[documents[place].language] & words[place]
+        return -sum(log(1 + len(documents) / counts[word]) for word in shared)
+
+    return [documents[place] for place in sorted(range(len(documents)), key=weigh)]
 
 
 def _describe(document: ListedDocument) -> str:

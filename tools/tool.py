@@ -86,6 +86,10 @@ class Tool(ABC, Generic[I, O]):
         """Return the JSON schema of the input."""
         return deepcopy(_make_schema(self.inputs))
 
+    def describe_preset(self, fixed: Mapping[str, JsonValue]) -> str:
+        """Return what a model reads about the tool where these arguments are fixed."""
+        return self.description
+
     def render(self, output: O) -> str:
         """Return the result as a text for a model; by default as JSON."""
         return output.model_dump_json(exclude_none=True)

@@ -7,8 +7,6 @@ import time
 from collections.abc import (
     Awaitable,
     Callable,
-    Collection,
-    Iterable,
     Iterator,
     Mapping,
     Sequence,
@@ -20,17 +18,18 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic_core import from_json
 
 from agents.agent import Agent
+from agents.roster import SPECS
 from broker.journal_events import EncodedEvent, JournalEvent
 from broker.keys import stream_key
 from broker.values import Delivery, Fields, Forward, FrameSend, JournalEntry, Retry, Settlement
 from envelope.encoding import brief, to_json
 from envelope.envelope import ContractError, DecodeError, Envelope, Hop, decode
 from envelope.outcome import GaveUp, RetryAfter, Wrote
-from envelope.payload import CATALOGUE, MERGE_RULES, merge_writes
+from envelope.payload import MERGE_RULES, SYSTEM_ATTRIBUTES, merge_writes
 from envelope.question import Question
 from envelope.role import Role
 from envelope.run import DraftPublisher, Run
-from manager.evidence import EVIDENCE, MOST_RECORDS, record_hop
+from manager.evidence import find_evidence_names, record_evidence
 from memory.errors import MemoryUnavailableError, QuestionEndedError
 from worker.errors import HandlerTimeoutError, RunFailedError
 from worker.model_usage import add_model_usage, find_exhausted_budget
@@ -40,8 +39,6 @@ RESERVE_SECONDS = 0.5
 """The part of a question's time that is left for returning the envelope."""
 LEAST_SECONDS = 0.01
 
-SYSTEM_ATTRIBUTES = frozenset(attribute.name for attribute in CATALOGUE if attribute.is_system)
-"""What agents read of the envelope itself: a value of this name in the payload has no effect."""
 
 AnyAgent = Agent[Any, Any]
 Assistant = tuple[str, str]
@@ -117,9 +114,7 @@ class AgentHandler:
         self._evidence = find_evidence_names(self._reads)
         self._read_index = read_index
         self._open_drafts = open_drafts
-        self._may_write = frozenset(
-            attribute.name for attribute in CATALOGUE if agent.role in attribute.written_by
-        )
+        self._may_write = SPECS[self._name].writes
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
         """Return the settlement of one run; raises `RunFailedError` when the agent raises.
@@ -145,7 +140,8 @@ class AgentHandler:
         self._on_written(self._name, writes)
         made = calls()
         journal = (*made, self._encode_run(envelope.branch, hop, writes, seconds))
-        evidence = record_evidence(envelope, self._name, self._evidence, writes, made, index)
+        models = _list_models(made) if made else ()
+        evidence = record_evidence(envelope, self._name, self._evidence, writes, models, index)
         written = {**writes, **_summarise_calls(envelope.payload, made), **evidence}
         handed = reply_to_manager(delivery, envelope, hop, written, seconds)
         return Forward(sends=(FrameSend(MANAGER, decoded=handed),), journal=journal)
@@ -291,38 +287,6 @@ def make_poison_notice(delivery: Delivery, error: str) -> FrameSend | None:
         return None
     hop = Hop(role=delivery.role, status="failed", reason=error)
     return FrameSend(MANAGER, reply_to_manager(delivery, envelope, hop, {}, 0.0).encode())
-
-
-ATTRIBUTE = "evidence_log"
-
-
-def find_evidence_names(reads: Collection[str]) -> frozenset[str]:
-    """Return those of the attributes that are evidence."""
-    return frozenset(EVIDENCE.keys() & reads)
-
-
-def record_evidence(
-    envelope: Envelope,
-    role: str,
-    names: Iterable[str],
-    writes: Mapping[str, JsonValue],
-    made: Sequence[JournalEvent],
-    index: str = "",
-) -> Fields:
-    """Return the attribute `evidence_log` with one more record; nothing where none is needed.
-
-    `names` are the attributes that the agent reads; the digests are of the delivered payload.
-    `index` is the version of the index that it read.
-    """
-    payload = envelope.payload
-    log = payload.get(ATTRIBUTE)
-    if isinstance(log, list) and len(log) >= MOST_RECORDS:
-        return {}
-    read = {name: payload.get(name) for name in names}
-    stage = str(payload.get("stage") or role)
-    models = _list_models(made) if made else ()
-    record = record_hop(stage, role, envelope.branch, read, writes, models, index=index)
-    return {ATTRIBUTE: [record]} if record else {}
 
 
 def _list_models(made: Sequence[JournalEvent]) -> Iterator[tuple[str, str]]:

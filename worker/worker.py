@@ -48,6 +48,10 @@ created a logger.
 """
 
 UNAVAILABLE = (BrokerUnavailableError, MemoryUnavailableError)
+FIRST_SECONDS = 0.05
+LONGEST_SECONDS = 0.5
+"""With the time that an attempt may take, work continues two seconds after Redis answers."""
+_RANDOM = random.Random()  # noqa: S311 - jitter is no secret
 UNSURE = -1
 ROLES = frozenset(role.value for role in Role)
 HOP_OUTCOMES = {
@@ -339,10 +343,3 @@ def format_error(error: Exception) -> str:
 async def _raise(error: Exception) -> NoReturn:
     """Raise the error of a settlement in the worker's task group, which ends with it."""
     raise error
-
-
-FIRST_SECONDS = 0.05
-LONGEST_SECONDS = 0.5
-"""With the time that an attempt may take, work continues two seconds after Redis answers."""
-
-_RANDOM = random.Random()  # noqa: S311 - jitter is no secret

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel
 
-from agents.agent import Agent, AgentParts, ReadsLanguage
+from agents.agent import Agent, AgentParts, ProgressStep, ReadsLanguage
 from citations.links import Allowed, clean_text, keep_links, plain_line
 from citations.sources import choose_alternatives, list_labels, list_nearest_pages
 from citations.wording import find_asking_fault
@@ -21,8 +21,9 @@ from envelope.sources import SearchResult
 from envelope.texts import Texts, join_sentences
 from llm.errors import ModelError
 from llm.port import Model, find_model
-from llm.tasks.question import CLARIFY, ClarifyInputs
+from llm.tasks.question import CLARIFY, ClarifyInputs, ContextType
 
+ENGLISH = "en"
 MOST_OPTIONS = 4
 LONGEST_QUESTION = 300
 """The number of characters after which a repeated question is cut."""
@@ -60,6 +61,8 @@ class Reads(ReadsLanguage, frozen=True):
     clarification_message: str = ""
     clarification_options: tuple[ClarificationOption, ...] = ()
     canonical_question: str = ""
+    text: str = ""
+    context_type: ContextType = "new_topic"
     unknown_documents: tuple[str, ...] | None = None
     asking_stage: str = ""
     history: tuple[Turn, ...] = ()
@@ -86,6 +89,8 @@ class ClarificationAgent(Agent[Reads, Writes]):
     """
 
     role = Role.CLARIFICATION
+    step = ProgressStep.WRITE
+    model_task = CLARIFY
     reads = Reads
     writes = Writes
 
@@ -152,7 +157,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
             _choose_text(reason, reads),
             reads.reply_language,
             topic=self._topic,
-            question=plain_line(reads.canonical_question)[:LONGEST_QUESTION],
+            question=plain_line(_choose_quoted(reads))[:LONGEST_QUESTION],
             document_languages=self._name_languages(reads),
             names=", ".join(f"“{plain_line(one)}”" for one in reads.unknown_documents or ()),
         )
@@ -193,7 +198,11 @@ class ClarificationAgent(Agent[Reads, Writes]):
         if reason in _WITHOUT_PAGES:
             return ()
         if reason in REFUSALS:
-            return list_nearest_pages(reads.search_results)
+            return list_nearest_pages(reads.search_results) or tuple(
+                _make_option_action(one).model_copy(update={"kind": "source"})
+                for one in _choose_options(reads)
+                if one.crumbs
+            )
         skip = self._texts.text("skip", reads.reply_language)
         leave = self._texts.text("exit_action", reads.reply_language)
         return (
@@ -223,6 +232,12 @@ class ClarificationAgent(Agent[Reads, Writes]):
         if pages:
             return f"{lead}\n{list_labels(self._texts.text('nearest_pages', language), pages)}"
         return lead
+
+
+def _choose_quoted(reads: Reads) -> str:
+    """Return the question as it is quoted to the person: the canonical one is in English."""
+    is_typed = reads.language != ENGLISH and reads.context_type != "clarification"
+    return (reads.text if is_typed else "") or reads.canonical_question
 
 
 def _find_reason(reads: Reads) -> ClarificationReason:

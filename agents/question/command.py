@@ -5,7 +5,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel
 
-from agents.agent import Agent, AgentParts, ReadsLanguage
+from agents.agent import Agent, AgentParts, ProgressStep, ReadsLanguage
 from citations.links import plain_line
 from envelope.conversation import HANDED_OVER, PERSON_REPLY, Preferences
 from envelope.outcome import HopOutcome, Wrote
@@ -51,6 +51,8 @@ class CommandAgent(Agent[Reads, Writes]):
     """
 
     role = Role.COMMAND
+    step = ProgressStep.UNDERSTAND
+    slots = 8
     reads = Reads
     writes = Writes
 

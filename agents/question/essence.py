@@ -5,7 +5,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel
 
-from agents.agent import Agent, AgentParts, MayAsk
+from agents.agent import Agent, AgentParts, MayAsk, ProgressStep
 from agents.question.replies import (
     EXIT,
     ClarificationReply,
@@ -92,6 +92,8 @@ class EssenceAgent(Agent[Reads, Writes]):
     """
 
     role = Role.ESSENCE
+    step = ProgressStep.UNDERSTAND
+    model_task = ESSENCE
     reads = Reads
     writes = Writes
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field
 
-from agents.agent import Agent, AgentParts, MayAsk, ReadsLanguage
+from agents.agent import Agent, AgentParts, MayAsk, ProgressStep, ReadsLanguage
 from agents.question.replies import plain_reply
 from agents.question.verified import (
     NOTHING,
@@ -113,6 +113,9 @@ class GuardrailsAgent(Agent[Reads, Writes]):
     """
 
     role = Role.GUARDRAILS
+    step = ProgressStep.UNDERSTAND
+    model_task = SCOPE
+    needs_index = True
     reads = Reads
     writes = Writes
 
@@ -258,7 +261,14 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         return self._apply_verdict(found, "own_call", tuple(dict.fromkeys(named)))
 
     async def _judge_without_model(self, reads: Reads, findings: Findings) -> Writes:
-        """Return the verdict without a model, from what the search found."""
+        """Return the verdict without a model, from what the search found and could compare."""
+        writes = await self._judge_findings(reads, findings)
+        if writes.clarification_reason is ClarificationReason.NO_TRANSLATION:
+            return writes
+        uncompared = find_uncompared(findings, text=reads.text, text_eng=reads.text_eng)
+        return writes.model_copy(update={"document_languages": uncompared})
+
+    async def _judge_findings(self, reads: Reads, findings: Findings) -> Writes:
         covered = findings.coverage
         analysis = f"nobody judged what it means; the documents cover it with {covered:.2f}"
         if covered >= _HARDLY_COVERED:
@@ -284,9 +294,6 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             update={
                 "clarification_message": MATCHES_NOTHING,
                 "guardrails_confidence": 1 - covered,
-                "document_languages": find_uncompared(
-                    findings, text=reads.text, text_eng=reads.text_eng
-                ),
             }
         )
 

@@ -5,7 +5,7 @@ from typing import Self
 
 from pydantic import BaseModel, Field
 
-from agents.agent import Agent, AgentParts, MayAsk
+from agents.agent import Agent, AgentParts, MayAsk, ProgressStep
 from envelope.conversation import Preferences, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -61,6 +61,7 @@ class LangAgent(Agent[Reads, Writes]):
     """
 
     role = Role.LANG
+    step = ProgressStep.UNDERSTAND
     reads = Reads
     writes = Writes
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import BaseModel, Field
 
-from agents.agent import Agent, AgentParts, MayAsk
+from agents.agent import Agent, AgentParts, MayAsk, ProgressStep
 from agents.question.replies import normalise, plain_reply
 from citations.sources import choose_alternatives
 from envelope.conversation import (
@@ -116,6 +116,9 @@ class TranslationAgent(Agent[Reads, Writes]):
     """
 
     role = Role.TRANSLATION
+    step = ProgressStep.UNDERSTAND
+    model_task = TRANSLATE
+    needs_index = True
     reads = Reads
     writes = Writes
 
@@ -216,9 +219,10 @@ async def _find_places(
     combined: CombinedCall, reads: Reads, run: Run
 ) -> list[ClarificationOption] | None:
     """Return the places of the documents that are most similar to the turn, best first. None: there
-    are no documents, so nothing can be answered. The search stage reuses this search if the
-    question does not change. If a vendor embeds, only words are compared, because an embedding
-    takes as long as the call that waits for it.
+    are no documents, so nothing can be answered. Documents whose meaning was not compared with the
+    turn show no places: those that share a word with it would mislead. The search stage reuses this
+    search if the question does not change. If a vendor embeds, only words are compared, because an
+    embedding takes as long as the call that waits for it.
     """
     earlier = list_earlier(reads.history)
     request = SearchRequest(
@@ -228,7 +232,6 @@ async def _find_places(
         text_eng=reads.text if reads.language == ENGLISH else "",
         language=reads.language or None,
         related=earlier[:1],
-        turns=len(earlier),
         limit=_LOOKED_AT,
         groups=reads.groups,
         by_words=combined.early_embedding is not None,
@@ -240,8 +243,9 @@ async def _find_places(
         return []
     if findings.documents == 0:
         return None
-    pages = [_make_place(hit.crumbs, hit) for hit in findings.hits]
-    sections = [_make_place((*hit.crumbs, *hit.heading_path), hit) for hit in findings.hits]
+    hits = [hit for hit in findings.hits if hit.language not in findings.uncompared]
+    pages = [_make_place(hit.crumbs, hit) for hit in hits]
+    sections = [_make_place((*hit.crumbs, *hit.heading_path), hit) for hit in hits]
     return list(dict.fromkeys((*pages, *sections)))[:NEAREST]
 
 

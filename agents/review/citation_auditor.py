@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from agents.agent import AgentRole, ProgressStep
 from agents.review.audit import (
     AuditedCitation,
     CitablePassage,
@@ -60,6 +61,9 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
     """
 
     role = Role.CITATION_AUDITOR
+    step = ProgressStep.CHECK
+    model_task = CITATION_AUDITOR
+    agent_role = AgentRole.AUDIT
     reads = Reads
     writes = Writes
 

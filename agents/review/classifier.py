@@ -2,6 +2,7 @@
 
 from pydantic import JsonValue
 
+from agents.agent import AgentRole, ProgressStep
 from agents.review.specialist import LoopReads, LoopWrites, NoOutput, SpecialistAgent
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -32,6 +33,9 @@ class ClassifierAgent(SpecialistAgent[Reads, Writes]):
     """
 
     role = Role.CLASSIFIER
+    step = ProgressStep.SEARCH
+    model_task = CLASSIFIER
+    agent_role = AgentRole.CLASSIFY
     reads = Reads
     writes = Writes
 

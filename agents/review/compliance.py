@@ -8,6 +8,7 @@ from itertools import groupby
 
 from pydantic import BaseModel, Field
 
+from agents.agent import AgentRole, ProgressStep
 from agents.named_documents import identify_frameworks
 from agents.review.measures import compare_measures
 from agents.review.passages import (
@@ -159,6 +160,9 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
     """
 
     role = Role.COMPLIANCE
+    step = ProgressStep.CHECK
+    model_task = COMPLIANCE
+    agent_role = AgentRole.VERIFY
     reads = Reads
     writes = Writes
 

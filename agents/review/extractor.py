@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
+from agents.agent import AgentRole, ProgressStep
 from agents.named_documents import TitledDocument, find_scope, list_named
 from agents.review.passages import cut_document
 from agents.review.specialist import (
@@ -70,6 +71,9 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
     """
 
     role = Role.EXTRACTOR
+    step = ProgressStep.SEARCH
+    model_task = EXTRACTOR
+    agent_role = AgentRole.EXTRACT
     reads = Reads
     writes = Writes
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime
 
+from agents.agent import AgentRole, ProgressStep
 from agents.review.audit import CitationAudit
 from agents.review.passages import Passage, cut_document, cut_passages, divide_sizes, list_units
 from agents.review.requirements import Extraction, TextPlace
@@ -62,6 +63,9 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
     """
 
     role = Role.GAP_SYNTHESIZER
+    step = ProgressStep.CHECK
+    model_task = GAP_SYNTHESIZER
+    agent_role = AgentRole.SYNTHESIZE
     reads = Reads
     writes = Writes
 

@@ -13,6 +13,7 @@ from itertools import product
 from pathlib import Path
 
 from knowledge.index.terms import terms
+from knowledge.stop_words import STOP_WORDS
 
 _FILE = Path(__file__).with_name("measure_words.toml")
 _TOKEN = re.compile(
@@ -21,6 +22,7 @@ _TOKEN = re.compile(
 )
 _BEFORE = 4
 """Words before a number that are quoted with it, such as "at least"."""
+_SENTENCE_ENDS = (". ", "; ", "\n")
 _MOST = 40
 _MOST_LINES = 12
 COUNT = "count of"
@@ -75,15 +77,29 @@ def compare_measures(
 ) -> tuple[str, ...]:
     """Return a line for each number of a rule and each one of a document in the same unit.
 
-    A line quotes both, and says whether that of the document is less, equal or more.
+    A line quotes both, and says whether that of the document is less, equal or more. Where some
+    numbers of the document stand in a sentence that shares a word with that of the rule, the others
+    are left out: they are about something else.
     """
     lines: dict[str, None] = {}
     own = list_measures(document, document_language)
-    for wanted, given in product(list_measures(rule, rule_language), own):
-        if wanted.family == given.family:
+    around = [_list_words(document, one, document_language) for one in own]
+    for wanted in list_measures(rule, rule_language):
+        words = _list_words(rule, wanted, rule_language)
+        alike = [place for place, one in enumerate(own) if one.family == wanted.family]
+        about = [place for place in alike if words & around[place]] or alike
+        for given in (own[place] for place in about):
             sign = "<" if given.value < wanted.value else ">" if given.value > wanted.value else "="
             lines[f'document "{given.text}" {sign} rule "{wanted.text}"'] = None
     return tuple(lines)[:_MOST_LINES]
+
+
+def _list_words(text: str, measure: Measure, language: str) -> set[str]:
+    """Return the terms of the sentence of a number, without those of the number itself."""
+    start = max(text.rfind(end, 0, measure.start) for end in _SENTENCE_ENDS) + 1
+    ends = [at for end in _SENTENCE_ENDS if (at := text.find(end, measure.end)) != -1]
+    before, after = text[start : measure.start], text[measure.end : min(ends, default=len(text))]
+    return {*terms(before, language), *terms(after, language)} - STOP_WORDS
 
 
 def list_numbers(text: str) -> frozenset[Decimal]:

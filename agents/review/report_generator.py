@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 from pydantic import BaseModel, JsonValue
 from pydantic_core import from_json
 
+from agents.agent import AgentRole, ProgressStep
 from agents.review.audit import CitationAudit
 from agents.review.passages import DocumentUnits, cut_document, name_documents
 from agents.review.report_layout import load_texts
@@ -79,6 +80,9 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
     """
 
     role = Role.REPORT_GENERATOR
+    step = ProgressStep.WRITE
+    model_task = REPORT_GENERATOR
+    agent_role = AgentRole.REPORT
     reads = Reads
     writes = Writes
 

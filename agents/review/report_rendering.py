@@ -179,7 +179,8 @@ def _make_style(name: str, size: int, bold: int, before: int, after: int, langua
 
 
 _STYLE = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;"
+    "overflow-wrap:anywhere}.table{overflow-x:auto;overflow-wrap:normal}"
     "table{border-collapse:collapse;width:100%}th,td{border:1px solid #767676;padding:.3rem .5rem;"
     "text-align:left;vertical-align:top}table{font-size:.9em}"
 )
@@ -225,12 +226,13 @@ def _render_items(items: Sequence[ReportText], base: Base) -> str:
 
 
 def _render_table(table: ReportTable, base: Base) -> Iterator[str]:
-    yield "<table>"
+    # On a narrow screen the table scrolls, also by keys, and not the page.
+    yield '<div class="table" tabindex="0"><table>'
     for number, row in enumerate(table.rows):
         opening, closing = ('<th scope="col">', "</th>") if number == 0 else ("<td>", "</td>")
         cells = "".join(f"{opening}{_render_html(cell, base)}{closing}" for cell in row)
         yield f"<tr>{cells}</tr>"
-    yield "</table>"
+    yield "</table></div>"
 
 
 def _render_html(text: ReportText, base: Base) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import Field
 
+from agents.agent import AgentRole, ProgressStep
 from agents.review.passages import (
     DocumentUnits,
     cut_document,
@@ -210,6 +211,9 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
     """
 
     role = Role.REQUIREMENT_EXTRACTOR
+    step = ProgressStep.SEARCH
+    model_task = REQUIREMENT_EXTRACTOR
+    agent_role = AgentRole.EXTRACT
     reads = Reads
     writes = Writes
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from agents.agent import AgentRole, ProgressStep
 from agents.review.requirements import Extraction
 from agents.review.specialist import (
     LoopReads,
@@ -48,6 +49,9 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
     """Ranks findings; what a model leaves out has no risk, and an entry of `errors` says so."""
 
     role = Role.RISK_VERIFIER
+    step = ProgressStep.CHECK
+    model_task = RISK_VERIFIER
+    agent_role = AgentRole.VERIFY
     reads = Reads
     writes = Writes
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 import structlog
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts, R, W
+from agents.agent import Agent, AgentParts, AgentTier, R, W
 from agents.review.verdicts import add_context
 from envelope.conversation import Turn
 from envelope.encoding import brief
@@ -406,6 +406,9 @@ def _update(inputs: I, **changes: object) -> I:
 
 class SpecialistAgent(Agent[R, W]):
     """An agent that works with a toolbox: the task of its model has the name of its role."""
+
+    needs_index = True
+    tier = AgentTier.SPECIALIST
 
     def __init__(self, toolbox: Toolbox) -> None:
         self.toolbox = toolbox

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from agents.agent import MayAsk, ReadsLanguage
+from agents.agent import AgentRole, AgentTier, MayAsk, ProgressStep, ReadsLanguage
 from agents.named_documents import offer_documents
 from agents.review.findings import (
     Finding,
@@ -108,6 +108,7 @@ def plan_further(wanted: FurtherWork | None, reads: "Reads") -> FurtherRound | N
 
 REVIEW = f"{TOOL_SOURCE}compliance_review"
 """The source of counts and of statuses: the review itself."""
+_REVIEW_TITLE = "review"
 _MOST_SOURCES = 30
 _BETWEEN = "\n\n"
 _LEVEL = "specialists"
@@ -122,7 +123,6 @@ class Reads(ReadsLanguage, frozen=True):
     quality_analysis: str = ""
     quality_score: float | None = None
     triage: Triage = NO_TRIAGE
-    sequence_notes: tuple[str, ...] = ()
     errors: tuple[SpecialistError, ...] = ()
     extracted: Extracted | None = None
     classification: tuple[dict[str, JsonValue], ...] = ()
@@ -163,11 +163,24 @@ class _QuotedSource:
 
 @dataclass(frozen=True, slots=True)
 class _AnswerMaterial:
-    """The findings with the ids of their sources, and the sources by id in order."""
+    """The findings with the ids of their sources, the sources by id in order, and the notes."""
 
     findings: tuple[FindingText, ...]
     sources: dict[str, _QuotedSource]
     notes: tuple[str, ...]
+
+    def list_all(self) -> SynthesisOutput:
+        """Return the findings and notes as a list, or the passages as they stand."""
+        if not self.findings:
+            passages = (f"{one.text} \\cite{{{name}}}" for name, one in self.sources.items())
+            return SynthesisOutput(answer="\n\n".join(passages))
+        noted = (FindingText(text=one, sources=(REVIEW,)) for one in self.notes)
+        first, *others = (
+            " ".join((one.text, "".join(f"\\cite{{{name}}}" for name in one.sources)))
+            for one in (*self.findings, *noted)
+        )
+        listed = "\n".join([first, "", *(f"- {one}" for one in others)]).strip()
+        return SynthesisOutput(answer=listed)
 
 
 class SynthesisAgent(SpecialistAgent[Reads, Writes]):
@@ -177,6 +190,10 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
     """
 
     role = Role.SYNTHESIS
+    step = ProgressStep.WRITE
+    model_task = SYNTHESIS
+    tier = AgentTier.ORCHESTRATOR
+    agent_role = AgentRole.SYNTHESIZE
     reads = Reads
     writes = Writes
 
@@ -208,16 +225,16 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
                 )
                 for name, one in material.sources.items()
             ),
-            notes=material.notes,
+            notes=(*material.notes, *_list_summaries(reads)),
             analysis=reads.quality_analysis,
             attempt=reads.attempt,
             may_ask_again=may_ask_again(reads),
         )
         if self.toolbox.is_offline:
-            writes = _write(_list_findings(inputs), OFFLINE, material, reads)
+            writes = _write(material.list_all(), OFFLINE, material, reads)
             by = "search" if self._is_unjudged(reads) else ""
             return Wrote(writes.model_copy(update={"answered_by": by}))
-        given = await self._write(inputs, is_lost=reads.quality_score == 0)
+        given = await self._write(inputs, material, is_lost=reads.quality_score == 0)
         if (further := plan_further(given.output.further, reads)) is not None:
             return Wrote(Writes(further_round=further, errors=given.errors))
         if given.output.status != "answered" and not material.findings:
@@ -225,7 +242,7 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
         writes = _write(given.output, given.decided_by, material, reads)
         if not writes.response and material.findings:
             # If the model cites nothing, the findings of the specialists are still shown.
-            writes = _write(_list_findings(inputs), given.decided_by, material, reads)
+            writes = _write(material.list_all(), given.decided_by, material, reads)
         return Wrote(writes.model_copy(update={"errors": given.errors}))
 
     def _is_unjudged(self, reads: Reads) -> bool:
@@ -234,7 +251,7 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
         return self.toolbox.is_offline and not judges
 
     async def _write(
-        self, inputs: SynthesisInputs, *, is_lost: bool
+        self, inputs: SynthesisInputs, material: _AnswerMaterial, *, is_lost: bool
     ) -> GivenOutput[SynthesisOutput]:
         """Return the answer of the model; the findings one by one if it gives none.
 
@@ -243,20 +260,20 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
         if is_lost and inputs.attempt and inputs.findings:
             text = "the answer failed the check: the findings were listed instead"
             error = self.toolbox.make_error(text, ErrorSeverity.MEDIUM)
-            return GivenOutput(_list_findings(inputs), OFFLINE, (error,))
+            return GivenOutput(material.list_all(), OFFLINE, (error,))
         given = await self.toolbox.consult(SYNTHESIS, inputs)
         if isinstance(given, NoOutput):
-            return GivenOutput(_list_findings(inputs), OFFLINE, given.errors)
+            return GivenOutput(material.list_all(), OFFLINE, given.errors)
         return given
 
     async def _collect(self, reads: Reads) -> _AnswerMaterial:
         documents = await self._read(reads)
         units = {one.listed.id: cut_document(one) for one in documents}
         findings, notes = await self._describe(reads)
-        noted = list(describe_notes(notes, reads.reply_language))
+        noted = tuple(one.text for one in describe_notes(notes, reads.reply_language))
         sources: dict[str, _QuotedSource] = {}
         texts: list[FindingText] = []
-        for one in (*findings, *noted):
+        for one in findings:
             names = [_find_chunk(place, units) for place in one.places]
             own = [name for name in dict.fromkeys(names) if name]
             for name in own:
@@ -265,11 +282,12 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
             cited = tuple(name for name in own if name in sources)
             texts.append(FindingText(text=one.text, sources=cited or (REVIEW,)))
         if findings:
-            sources[REVIEW] = _make_review_source(texts)
+            # What a place shows is cited by its place: only the rest is the review's own.
+            own_texts = [one.text for one in texts if one.sources == (REVIEW,)]
+            sources[REVIEW] = _make_review_source((*own_texts, *noted), reads)
         else:
             sources = {one.citation.chunk_id: one for one in _list_passages(reads, documents)}
-        every = (*notes, *_list_summaries(reads))
-        return _AnswerMaterial(tuple(texts) if findings else (), sources, every)
+        return _AnswerMaterial(tuple(texts) if findings else (), sources, noted)
 
     async def _read(self, reads: Reads) -> list[WholeDocument]:
         found = reads.extracted if reads.extracted is not None else Extracted()
@@ -280,7 +298,7 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
     async def _describe(self, reads: Reads) -> tuple[tuple[Finding, ...], list[str]]:
         """Return the findings in the person's language, and the notes about them."""
         found = reads.extracted if reads.extracted is not None else Extracted()
-        notes = [*found.notes, *reads.sequence_notes]
+        notes = [*found.notes]
         findings: tuple[Finding, ...] = ()
         if reads.checklist is not None:
             extraction = await self.toolbox.load(reads.checklist.reference, Extraction)
@@ -314,18 +332,6 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
         if gaps is None or not gaps.reference:
             return ()
         return (await self.toolbox.load(gaps.reference, CollectedGaps)).gaps
-
-
-def _list_findings(inputs: SynthesisInputs) -> SynthesisOutput:
-    """Return the findings as a list, or the passages as they stand, each with its source."""
-    if not inputs.findings:
-        passages = (f"{one.text} \\cite{{{one.id}}}" for one in inputs.sources)
-        return SynthesisOutput(answer="\n\n".join(passages))
-    first, *others = (
-        " ".join((one.text, "".join(f"\\cite{{{name}}}" for name in one.sources)))
-        for one in inputs.findings
-    )
-    return SynthesisOutput(answer="\n".join([first, "", *(f"- {one}" for one in others)]).strip())
 
 
 def _find_missing_scope(reads: Reads) -> str:
@@ -393,9 +399,12 @@ def _find_source(name: str, documents: Sequence[WholeDocument], text: str = "") 
     )
 
 
-def _make_review_source(texts: Sequence[FindingText]) -> _QuotedSource:
-    citation = CitedPassage(chunk_id=REVIEW, document_id=REVIEW, title="compliance_review")
-    return _QuotedSource(citation, "\n".join(one.text for one in texts))
+def _make_review_source(texts: Iterable[str], reads: Reads) -> _QuotedSource:
+    """Return the review as the source of counts, statuses and notes, titled as its report."""
+    law = "" if reads.checklist is None else reads.checklist.target_law
+    title = law if reads.review_report is None else reads.review_report.title
+    citation = CitedPassage(chunk_id=REVIEW, document_id=REVIEW, title=title or _REVIEW_TITLE)
+    return _QuotedSource(citation, "\n".join(texts))
 
 
 def _write(output: SynthesisOutput, model: str, material: _AnswerMaterial, reads: Reads) -> Writes:

@@ -7,7 +7,7 @@ source. The search has assembled the context for the smallest context window of 
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, MayAsk
+from agents.agent import Agent, MayAsk, ProgressStep
 from citations.marking import escape_brackets
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
@@ -38,6 +38,7 @@ class AugmentationAgent(Agent[Reads, Writes]):
     """Numbers every result that has a text, in the order of the texts."""
 
     role = Role.AUGMENTATION
+    step = ProgressStep.SEARCH
     reads = Reads
     writes = Writes
 

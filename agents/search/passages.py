@@ -6,18 +6,21 @@ A passage with instructions to an assistant is marked, and is never the first.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from itertools import groupby, pairwise
 from math import log
 from operator import itemgetter
+from typing import Protocol
 
-from citations.claims import sentences
+from agents.search.blocks import BlockKind, TextBlock, place_items, place_sentences, split_blocks
+from citations.links import Allowed, keep_links, plain_line
 from citations.reading import restore, spans_aside
-from envelope.sources import SourceReference
+from citations.sources import collect_allowed
+from envelope.sources import ShownPassage, SourceReference
 from knowledge.index.terms import terms
 from knowledge.search.section_text import MARK
+from llm.injection import is_order_to_assistant
 
 MOST_PASSAGES = 3
 MOST_HITS = 3
@@ -38,8 +41,6 @@ _ROW_SHARE = 0.6
 """A row is shown if it scores this share of the best row."""
 _GAP = "\u2026"
 
-_FENCE = re.compile(r"[ \t]{0,24}(`{3,}|~{3,})")
-_ITEM = re.compile(r"[ \t]{0,24}(?:[-*+\u2022]|(\d{1,3})[.)])[ \t]")
 _DELIMITERS = re.compile(r"[\s|:+=-]+\Z")
 _CELL_END = re.compile(r"(?<!\\)\|")
 _BEGIN, _END = "\1", "\2"
@@ -61,6 +62,16 @@ CountedRows = Callable[[int, int], str]
 """Returns the words for the number of shown rows and of all rows."""
 
 
+class Say(Protocol):
+    """Returns a fixed text in the language of the person."""
+
+    def __call__(self, key: str, **values: str) -> str: ...
+
+
+_NO_MARKS = str.maketrans("", "", "*[]`")
+"""Signs that would end the bold heading of a passage, or imitate a citation."""
+
+
 @dataclass(frozen=True, slots=True)
 class Passage:
     """The parts of one source that are shown, and the words of the question that they hold."""
@@ -71,25 +82,6 @@ class Passage:
     is_suspicious: bool = False
 
 
-class _Kind(Enum):
-    PROSE = auto()
-    LIST = auto()
-    CODE = auto()
-    TABLE = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """A paragraph, list, table or code block: its place in the text of a source."""
-
-    kind: _Kind
-    start: int
-    end: int
-
-    def overlap(self, spans: Iterable[tuple[int, int]]) -> int:
-        return sum(max(0, min(self.end, end) - max(self.start, start)) for start, end in spans)
-
-
 @dataclass(slots=True)
 class _Found:
     """The hits in one section."""
@@ -97,6 +89,77 @@ class _Found:
     source: SourceReference
     text: str
     spans: list[tuple[int, int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPassages:
+    """Passages as they are shown, the numbers of their sources, and links that were removed."""
+
+    shown: tuple[ShownPassage, ...] = ()
+    numbers: tuple[int, ...] = ()
+    marked: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """All passages as Markdown, each below its place."""
+        return "\n\n".join(map(_write_passage, self.shown))
+
+
+def show_passages(
+    question: str,
+    references: Sequence[SourceReference],
+    context: str,
+    common: Collection[str],
+    say: Say,
+) -> ShownPassages:
+    """Return the best passages of the sources with the words around them; see `compose_passages`.
+
+    Links lead only to their own source, and from one that gives orders to an assistant nowhere.
+    """
+    removed: list[str] = []
+
+    def make_safe(source: SourceReference, text: str, gives_orders: bool) -> str:
+        allowed = Allowed() if gives_orders else collect_allowed([source], context)
+        safe = keep_links(text, allowed)
+        removed.extend(safe.removed)
+        return safe.text
+
+    chosen = compose_passages(
+        question,
+        references,
+        context,
+        counted_rows=lambda shown, every: say("passages_rows", shown=str(shown), all=str(every)),
+        make_safe=make_safe,
+        is_suspicious=is_order_to_assistant,
+        common=common,
+    )
+    warning = say("passages_suspicious")
+    return ShownPassages(
+        shown=tuple(
+            ShownPassage(
+                number=number,
+                place=plain_line(_name_place(one.source)).translate(_NO_MARKS),
+                text=one.text,
+                warning=warning if one.is_suspicious else "",
+            )
+            for number, one in enumerate(chosen, start=1)
+        ),
+        numbers=tuple(one.source.number for one in chosen),
+        marked=tuple(sorted(frozenset[str]().union(*(one.marked for one in chosen)))),
+        removed=tuple(removed),
+    )
+
+
+def _name_place(source: SourceReference) -> str:
+    """Return the title of a page and the headings above the passage."""
+    return " > ".join(dict.fromkeys((source.title, *source.heading_path)))
+
+
+def _write_passage(passage: ShownPassage) -> str:
+    heading = f"**{passage.place}** [{passage.number}]"
+    warning = f"*{passage.warning}*" if passage.warning else ""
+    return "\n\n".join(part for part in (heading, warning, passage.text) if part)
 
 
 def compose_passages(
@@ -135,7 +198,7 @@ def compose_passages(
 def _find_asked(question: str, passage: Passage) -> frozenset[str]:
     """Return the words of the question that a passage, or its place, holds."""
     language = passage.source.language or "en"
-    held = terms(f"{name_place(passage.source)}\n{passage.text}", language)
+    held = terms(f"{_name_place(passage.source)}\n{passage.text}", language)
     return frozenset(terms(question, language)).intersection(held)
 
 
@@ -197,7 +260,7 @@ def _text_of(reference: SourceReference, context: str) -> str:
 def _is_stub(text: str) -> bool:
     """Return whether a hit is a few words of prose, such as "See Install."."""
     return len(text.split()) < STUB_WORDS and all(
-        block.kind is _Kind.PROSE for block in _split_blocks(text)
+        block.kind is BlockKind.PROSE for block in split_blocks(text)
     )
 
 
@@ -205,7 +268,7 @@ def _show(
     found: _Found, asked: frozenset[str], counted_rows: CountedRows
 ) -> list[tuple[bool, str]]:
     """Return the shown parts of a section in order; True marks code."""
-    blocks = _split_blocks(found.text)
+    blocks = split_blocks(found.text)
     parts: list[tuple[bool, str]] = []
     shown_to: int | None = None
     for place, block in enumerate(blocks):
@@ -218,7 +281,7 @@ def _show(
             parts.append((False, found.text[lead.start : lead.end]))
         else:
             parts += _make_gap(found.text, shown_to, start)
-        parts.append((block.kind is _Kind.CODE, part))
+        parts.append((block.kind is BlockKind.CODE, part))
         shown_to = block.end
     return parts
 
@@ -231,28 +294,28 @@ def _make_gap(text: str, shown_to: int | None, start: int) -> list[tuple[bool, s
 
 
 def _show_block(
-    found: _Found, block: _Block, asked: frozenset[str], counted_rows: CountedRows
+    found: _Found, block: TextBlock, asked: frozenset[str], counted_rows: CountedRows
 ) -> tuple[int, str]:
     """Return where the shown part of a block begins, and the part."""
     text = found.text[block.start : block.end]
-    if block.kind is _Kind.TABLE:
+    if block.kind is BlockKind.TABLE:
         return block.start, _show_table(text, asked, found.source.language or "en", counted_rows)
     spans = [(max(0, s - block.start), e - block.start) for s, e in found.spans]
     spans = [(start, min(end, len(text))) for start, end in spans if start < min(end, len(text))]
-    if block.kind is _Kind.PROSE:
-        units = list(_place_sentences(text))
+    if block.kind is BlockKind.PROSE:
+        units = list(place_sentences(text))
     else:
         is_short = len(text.split()) <= LONGEST_LIST
-        if block.kind is _Kind.CODE or (is_short and _is_meant(block, found.spans)):
+        if block.kind is BlockKind.CODE or (is_short and _is_meant(block, found.spans)):
             return block.start, text
-        units = list(_place_items(text))
-    kept = [unit for unit in units if _Block(block.kind, *unit).overlap(spans)]
+        units = list(place_items(text))
+    kept = [unit for unit in units if TextBlock(block.kind, *unit).overlap(spans)]
     if not kept:
         return block.start, text
     return block.start + kept[0][0], _join_units(text, kept)
 
 
-def _is_meant(block: _Block, spans: Sequence[tuple[int, int]]) -> bool:
+def _is_meant(block: TextBlock, spans: Sequence[tuple[int, int]]) -> bool:
     """Return whether a block is a large part of a hit, and not what a chunk repeats of another."""
     shared = block.overlap(spans)
     return 2 * shared >= block.end - block.start or any(
@@ -270,133 +333,16 @@ def _join_units(text: str, units: Sequence[tuple[int, int]]) -> str:
     return "".join(parts)
 
 
-def _find_lead(text: str, blocks: Sequence[_Block], place: int) -> _Block | None:
+def _find_lead(text: str, blocks: Sequence[TextBlock], place: int) -> TextBlock | None:
     """Return the paragraph or label that introduces a list, a table or code."""
-    if not place or blocks[place].kind is _Kind.PROSE:
+    if not place or blocks[place].kind is BlockKind.PROSE:
         return None
     before = blocks[place - 1]
-    if before.kind is not _Kind.PROSE or text.startswith(MARK, before.start):
+    if before.kind is not BlockKind.PROSE or text.startswith(MARK, before.start):
         return None
     lead = text[before.start : before.end].rstrip()
     is_label = len(lead.split()) <= _LABEL_WORDS and not lead.endswith((".", "!", "?", "\u3002"))
     return before if is_label or lead.endswith((":", "\uff1a")) else None
-
-
-def _split_blocks(text: str) -> list[_Block]:
-    """Return the blocks of a text in order."""
-    lines = text.split("\n")
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line) + 1)
-    blocks: list[_Block] = []
-    at = 0
-    while at < len(lines):
-        if not lines[at].strip():
-            at += 1
-            continue
-        kind, end = _measure_block(lines, at)
-        blocks.append(_Block(kind, starts[at], starts[end] - 1))
-        at = end
-    return _join_steps(text, blocks)
-
-
-def _measure_block(lines: Sequence[str], at: int) -> tuple[_Kind, int]:
-    line = lines[at]
-    if (fence := _FENCE.match(line)) is not None:
-        return _Kind.CODE, _find_fence_end(lines, at, fence[1])
-    if _is_row(line):
-        return _Kind.TABLE, _count_while(lines, at, _is_row)
-    if _ITEM.match(line):
-        return _Kind.LIST, _count_while(lines, at, lambda one: not _begins_other(one))
-    return _Kind.PROSE, _count_while(
-        lines, at, lambda one: not (_begins_other(one) or _ITEM.match(one))
-    )
-
-
-def _find_fence_end(lines: Sequence[str], at: int, fence: str) -> int:
-    for end in range(at + 1, len(lines)):
-        bare = lines[end].strip()
-        if bare.startswith(fence) and not bare.strip(fence[0]):
-            return end + 1
-    return len(lines)
-
-
-def _count_while(lines: Sequence[str], at: int, belongs: Callable[[str], object]) -> int:
-    end = at + 1
-    while end < len(lines) and lines[end].strip() and belongs(lines[end]):
-        end += 1
-    return end
-
-
-def _begins_other(line: str) -> bool:
-    return _FENCE.match(line) is not None or _is_row(line)
-
-
-def _is_row(line: str) -> bool:
-    return line.lstrip().startswith("|")
-
-
-def _join_steps(text: str, blocks: Sequence[_Block]) -> list[_Block]:
-    """Return the blocks; lists that continue each other's numbers are one, with code between."""
-    joined: list[_Block] = []
-    for block in blocks:
-        number = _first_number(text, block)
-        before = next((n for n in range(len(joined) - 1, -1, -1) if _holds(joined[n])), None)
-        is_next = (
-            before is not None
-            and number > 1
-            and len(joined) - before <= 2
-            and _last_number(text, joined[before]) == number - 1
-        )
-        if is_next and before is not None:
-            block = _Block(_Kind.LIST, joined[before].start, block.end)
-            del joined[before:]
-        joined.append(block)
-    return joined
-
-
-def _holds(block: _Block) -> bool:
-    return block.kind is _Kind.LIST
-
-
-def _first_number(text: str, block: _Block) -> int:
-    return next(_numbers(text, block), 0) if block.kind is _Kind.LIST else 0
-
-
-def _last_number(text: str, block: _Block) -> int:
-    return max(_numbers(text, block), default=0)
-
-
-def _numbers(text: str, block: _Block) -> Iterator[int]:
-    for line in text[block.start : block.end].split("\n"):
-        found = None if line[:1].isspace() else _ITEM.match(line)
-        if found is not None and found[1]:
-            yield int(found[1])
-
-
-def _place_sentences(paragraph: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each sentence."""
-    at = 0
-    for sentence in sentences(paragraph):
-        start = paragraph.find(sentence, at)
-        if start < 0:
-            continue
-        at = start + len(sentence)
-        yield start, at
-
-
-def _place_items(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each outermost item of a list, with what hangs under it."""
-    start: int | None = None
-    at = 0
-    for line in text.split("\n"):
-        if not line[:1].isspace() and _ITEM.match(line):
-            if start is not None:
-                yield start, at - 1
-            start = at
-        at += len(line) + 1
-    if start is not None:
-        yield start, at - 1
 
 
 def _show_table(table: str, asked: frozenset[str], language: str, counted_rows: CountedRows) -> str:
@@ -489,13 +435,3 @@ class _Marker:
 def _is_word(piece: str) -> bool:
     """Return whether marked signs may be a word: letters of alphabets say less than characters."""
     return len(piece) >= _SHORTEST_OF_LETTERS or not _LETTERS_UNSPACED.match(piece)
-
-
-def name_place(source: SourceReference) -> str:
-    """Return the title of a page and the headings above the passage."""
-    return " > ".join(dict.fromkeys((source.title, *source.heading_path)))
-
-
-def list_marked(passages: Collection[Passage]) -> tuple[str, ...]:
-    """Return the marked words of all passages."""
-    return tuple(sorted(frozenset[str]().union(*(one.marked for one in passages))))

@@ -16,7 +16,7 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from agents.agent import Agent, AgentParts, MayAsk, ReadsLanguage
+from agents.agent import Agent, AgentParts, MayAsk, ProgressStep, ReadsLanguage
 from citations.blocks import remove_cells
 from citations.citing import SourcedText, claims_something, without_blocks
 from citations.claims import Complaint, write_complaints
@@ -53,6 +53,8 @@ where the writer named what is missing."""
 CONFIDENT = 0.5
 """Below this confidence of the writer an answer is in doubt."""
 _SURE_OF_LANGUAGE = 40
+_SECONDS_TO_SEND = 1.0
+"""The time that an answer needs to leave when its judge has taken too long."""
 
 Decision = Literal["approve", "research", "regenerate"]
 JudgeWhen = Literal["always", "doubt", "never"]
@@ -125,6 +127,8 @@ class QualityAgent(Agent[Reads, Writes]):
     """
 
     role = Role.QUALITY
+    step = ProgressStep.CHECK
+    model_task = JUDGE
     reads = Reads
     writes = Writes
 
@@ -171,7 +175,9 @@ class QualityAgent(Agent[Reads, Writes]):
         if not self._has_doubt(reads, faults):
             return _Judgement(proved, None, "none: not asked", matches, was_asked=False)
         try:
-            given = await self._model.ask(JUDGE, self._make_inputs(reads, answer, faults), self.run)
+            # An answer that nobody had the time to judge is sent, and says so.
+            run = self.run.leave(_SECONDS_TO_SEND)
+            given = await self._model.ask(JUDGE, self._make_inputs(reads, answer, faults), run)
         except ModelError as error:
             problem = f"the judge failed: {type(error).__name__}: {error}"
             return _Judgement(withheld, None, "none: the judge failed", matches, problem=problem)
@@ -288,6 +294,12 @@ def _read(reads: Reads) -> tuple[CheckedAnswer, tuple[Fault, ...]]:
     return answer, find_faults(answer)
 
 
+def _name_place(reference: SourceReference, place: str) -> str:
+    """Return crumbs, headings and version: two versions may say different things."""
+    path = " > ".join(dict.fromkeys((*reference.crumbs, *reference.heading_path))) or place
+    return f"{path} (version {reference.version})" if reference.version else path
+
+
 def _collect_sources(reads: Reads) -> tuple[JudgedSource, ...]:
     """Return the sources of the prompt, first those that the answer cites."""
     numbered = references_by_number(reads.sources_used, reads.source_references)
@@ -297,7 +309,7 @@ def _collect_sources(reads: Reads) -> tuple[JudgedSource, ...]:
     return tuple(
         JudgedSource(
             number=number,
-            place=" > ".join(dict.fromkeys((*reference.crumbs, *reference.heading_path))) or place,
+            place=_name_place(reference, place),
             text=text,
             is_cut=reference.is_cut,
         )

@@ -10,11 +10,11 @@ from typing import Literal, Self
 import structlog
 from pydantic import Field, JsonValue
 
-from agents.agent import Agent, AgentParts, DeskDomain, MayAsk, ReadsLanguage
-from agents.search.passages import Passage, compose_passages, list_marked, name_place
+from agents.agent import Agent, AgentParts, DeskDomain, MayAsk, ProgressStep, ReadsLanguage
+from agents.search.passages import show_passages
 from citations.citing import Cited, SourcedText, cite
 from citations.faults import CheckedAnswer, LanguageOf, check_draft
-from citations.links import Allowed, keep_links, plain_line
+from citations.links import keep_links, plain_line
 from citations.marking import map_marks, read_marks, remove_marks
 from citations.proof import CitedSource, SourceTexts
 from citations.sources import collect_allowed, references_of, with_addresses
@@ -26,21 +26,18 @@ from envelope.sources import (
     TOOL_SOURCE,
     AnswerDraft,
     FoundPassages,
-    ShownPassage,
     SourceReference,
     SourceUsed,
     WrittenAnswer,
 )
 from envelope.texts import Texts, join_sentences
+from envelope.tool_loop import AnswerAssessment, KeptAnswer
 from llm.errors import NO_MODEL, ModelError
-from llm.injection import is_order_to_assistant
 from llm.output_parsing import DraftReader, Silence, ask_and_follow
 from llm.port import Model, ModelAnswer, TextListener
 from llm.tasks.search import RESPOND, PromptSource, RespondInputs, RespondOutput
 
 ENGLISH = "en"
-_NO_MARKS = str.maketrans("", "", "*[]`")
-"""Signs that would end the bold heading of a passage, or imitate a citation."""
 log = structlog.get_logger("agents")
 
 _UNCITED = "expected an answer that cites a source, found none"
@@ -74,6 +71,8 @@ class Reads(ReadsLanguage, frozen=True):
     attempt: int = 0
     quality_analysis: str = ""
     judged_answer: WrittenAnswer | None = None
+    assessment: AnswerAssessment | None = None
+    kept_answer: KeptAnswer | None = None
     assumption: str = ""
     answer_style: AnswerStyle = ""
     preferences: Preferences = Preferences()
@@ -147,6 +146,8 @@ class ResponseAgent(Agent[Reads, Writes]):
     """
 
     role = Role.RESPONSE
+    step = ProgressStep.WRITE
+    model_task = RESPOND
     reads = Reads
     writes = Writes
 
@@ -198,6 +199,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         return Wrote(writes)
 
     def _inputs(self, reads: Reads) -> RespondInputs:
+        earlier, analysis = self._recall_earlier(reads)
         return RespondInputs(
             question=reads.canonical_question,
             language=reads.language,
@@ -214,8 +216,8 @@ class ResponseAgent(Agent[Reads, Writes]):
             history=tuple(_turn(turn) for turn in reads.history),
             assumption=reads.assumption,
             style=reads.answer_style or reads.preferences.style or "",
-            analysis=reads.quality_analysis,
-            earlier=self._recall_earlier(reads),
+            analysis=analysis,
+            earlier=earlier,
             attempt=reads.attempt,
         )
 
@@ -254,6 +256,7 @@ class ResponseAgent(Agent[Reads, Writes]):
                 language=reads.language,
                 attempt=reads.attempt,
                 writing=writing,
+                is_quoted=True,
                 sources=found.sources_used,
             )
         )
@@ -331,36 +334,16 @@ class ResponseAgent(Agent[Reads, Writes]):
         return self._show_passages(reads, error.reason)
 
     def _show_passages(self, reads: Reads, reason: str) -> Writes:
-        def count_rows(shown: int, all_rows: int) -> str:
-            counts = {"shown": str(shown), "all": str(all_rows)}
-            return self._look_up_text("passages_rows", reads.reply_language, **counts)
-
         references, context = reads.source_references, reads.search_context
-        removed: list[str] = []
-
-        def make_safe(source: SourceReference, text: str, gives_orders: bool) -> str:
-            allowed = Allowed() if gives_orders else collect_allowed([source], context)
-            safe = keep_links(text, allowed)
-            removed.extend(safe.removed)
-            return safe.text
-
-        chosen = compose_passages(
+        found = show_passages(
             reads.canonical_question,
             references,
             context,
-            counted_rows=count_rows,
-            make_safe=make_safe,
-            is_suspicious=is_order_to_assistant,
-            common=reads.common_terms,
+            reads.common_terms,
+            lambda key, **values: self._look_up_text(key, reads.reply_language, **values),
         )
-        if not chosen:
+        if not found.shown:
             return _asks("insufficient_context", "", "")
-        used = _select_used(tuple(one.source.number for one in chosen), references)
-        warning = self._look_up_text("passages_suspicious", reads.reply_language)
-        shown = [
-            _make_shown(number, one, warning if one.is_suspicious else "")
-            for number, one in enumerate(chosen, start=1)
-        ]
         frame = "passages_poor" if reads.search_quality == "poor" else "passages_found"
         notice = join_sentences(
             self._look_up_text(f"passages_{reason}", reads.reply_language),
@@ -368,19 +351,24 @@ class ResponseAgent(Agent[Reads, Writes]):
             self._look_up_text(frame, reads.reply_language),
         )
         notice = self._add_assumption(notice, reads)
-        text = "\n\n".join((notice, *map(_write_passage, shown)))
+        text = "\n\n".join((notice, found.text))
+        used = _select_used(found.numbers, references)
         return Writes(
             response=text,
             sources_used=with_addresses(used, references, context, text),
-            removed_links=tuple(removed),
+            removed_links=found.removed,
             answered_by="search",
             fallback_reason=reason,
-            passages=FoundPassages(notice=notice, shown=tuple(shown), marked=list_marked(chosen)),
+            passages=FoundPassages(notice=notice, shown=found.shown, marked=found.marked),
         )
 
     def _note_uncompared(self, reads: Reads) -> tuple[str, ...]:
-        """Say which documents the question was not compared with, where nothing clear was found."""
-        if reads.search_quality != "poor" or not reads.document_languages:
+        """Say which documents the question was not compared with, where nothing clear was found.
+
+        Searches of tools do not say how clear their passages are.
+        """
+        is_clear = "search_quality" in reads.model_fields_set and reads.search_quality != "poor"
+        if is_clear or not reads.document_languages:
             return ()
         spoken = reads.reply_language
         names = ", ".join(self._name(code, spoken) for code in reads.document_languages)
@@ -399,14 +387,24 @@ class ResponseAgent(Agent[Reads, Writes]):
             removed=(*kept.removed, *safe.removed),
         )
 
-    def _recall_earlier(self, reads: Reads) -> str:
-        """Return the whole answer that was turned down, under the numbers of today's sources."""
-        earlier = reads.judged_answer
-        if earlier is None or not reads.quality_analysis:
-            return ""
+    def _recall_earlier(self, reads: Reads) -> tuple[str, str]:
+        """Return the answer before, under the numbers of today's sources, and what it lacked.
+
+        A judge turned it down, or the loop found further sources because it lacked something.
+        """
+        judged, kept, lacks = reads.judged_answer, reads.kept_answer, reads.assessment
+        if reads.quality_analysis:
+            earlier = ("", ()) if judged is None else (judged.text, judged.sources_used)
+            analysis = reads.quality_analysis
+        elif kept is not None and lacks is not None and not lacks.is_enough:
+            text = kept.response.removeprefix(self._add_assumption("", reads))
+            earlier = (text, kept.sources_used)
+            analysis = f"It lacks: {'; '.join(lacks.missing) or 'parts of the question'}."
+        else:
+            return "", ""
         numbers = {one.chunk_id: one.number for one in reads.source_references}
-        given = {one.number: numbers.get(one.chunk_id) for one in earlier.sources_used}
-        return map_marks(earlier.text, given.get).strip()
+        given = {one.number: numbers.get(one.chunk_id) for one in earlier[1]}
+        return map_marks(earlier[0], given.get).strip(), analysis
 
     def _add_assumption(self, text: str, reads: Reads) -> str:
         """Return the answer below its assumption, if it makes one."""
@@ -482,17 +480,6 @@ def _source(reads: Reads, reference: SourceReference) -> PromptSource:
         text=reads.search_context[start:end],
         found=reference.found,
     )
-
-
-def _make_shown(number: int, passage: Passage, warning: str) -> ShownPassage:
-    place = plain_line(name_place(passage.source)).translate(_NO_MARKS)
-    return ShownPassage(number=number, place=place, text=passage.text, warning=warning)
-
-
-def _write_passage(passage: ShownPassage) -> str:
-    heading = f"**{passage.place}** [{passage.number}]"
-    warning = f"*{passage.warning}*" if passage.warning else ""
-    return "\n\n".join(part for part in (heading, warning, passage.text) if part)
 
 
 def _with_version(place: str, version: str | None) -> str:

@@ -2,8 +2,7 @@
 
 With a model, the quality of a search is information for the writer: the search ends the question
 only where nothing relevant was found. Without one, passages are shown whatever their quality is;
-the search asks back only where a short question fits two pages alike, or where it points with "it"
-at nothing that was said and nothing matches it clearly.
+the search asks back only where a short question fits two pages alike.
 """
 
 import re
@@ -14,7 +13,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel
 
-from agents.agent import Agent, AgentParts, MayAsk
+from agents.agent import Agent, AgentParts, MayAsk, ProgressStep
 from envelope.conversation import (
     REFUSALS,
     ClarificationOption,
@@ -49,21 +48,20 @@ _REPEATED = "repeated_search"
 _OPTIONS = 5
 _MERE_REPLY = 3
 _SHORT_QUESTION = 5
-_SHORT_POINTING = 6
-"""Maximum number of words of a short question, and of one with an "it" that no earlier turn
-explains.
-"""
+"""Maximum number of words of a short question."""
 _ALIKE = 0.75
 _WORDS_ALIKE = 0.6
 """A short question is ambiguous if the second page has this share of the best page's score, and of
 the best score by keywords. Ranks alone do not show how well the second page fits.
 """
+_MOST_FURTHER = 12
+"""The sources that one repeated search adds: a writer has to read them all."""
 _MOST_TERMS = 3
 """The terms of one repeated search that are searched alone."""
 _MISSING = re.compile(r"[\"“«„]([^\"”»“]{3,120})[\"”»“]")
 
 
-_NOTHING_FURTHER = Findings(hits=(), quality="good", answerability=0.0, coverage=0.0, ambiguity=0.0)
+_NOTHING_FURTHER = Findings(hits=(), quality="good", answerability=0.0, coverage=0.0)
 
 
 class Reads(BaseModel, frozen=True):
@@ -111,6 +109,9 @@ class SearchAgent(Agent[Reads, Writes]):
     """
 
     role = Role.SEARCH
+    step = ProgressStep.SEARCH
+    slots = 8
+    needs_index = True
     reads = Reads
     writes = Writes
 
@@ -188,13 +189,14 @@ class SearchAgent(Agent[Reads, Writes]):
             share = max(0, room) // (len(terms) + 1 - place)
             asked = replace(request, exclude=exclude, context_tokens=share)
             found = await self._searcher.search(_ask_term(asked, term))
-            given = given.extend(found.context)
+            given = given.add_some(found.context, _MOST_FURTHER // (len(terms) + 1))
             exclude = (*exclude, *_list_chunks(found))
             room -= _count_tokens_of(found)
         findings = await self._searcher.search(
             replace(request, exclude=exclude, context_tokens=max(0, room))
         )
-        return given.extend(findings.context), findings
+        added = len(given.results) - len(kept.results)
+        return given.add_some(findings.context, _MOST_FURTHER - added), findings
 
     def _request(self, reads: Reads) -> SearchRequest:
         answers = [turn.text for turn in reads.history if turn.speaker == "assistant"]
@@ -206,7 +208,6 @@ class SearchAgent(Agent[Reads, Writes]):
             text_eng=reads.text_eng,
             language=reads.language or None,
             related=reads.related_history or self._find_last_question(reads),
-            turns=len(reads.history) - len(answers),
             previous_answer=answers[-1][:ANSWER_CHARACTERS] if answers and leans_back else "",
             limit=self._limit,
             attempt=reads.attempt,
@@ -246,6 +247,7 @@ class SearchAgent(Agent[Reads, Writes]):
             search_stats=SearchStats(
                 total_results=max(findings.total, len(findings.hits)),
                 used_results=len(context.results),
+                left_out=context.left_out,
                 context_length=count_tokens(context.text),
                 average_score=sum(scores) / len(scores) if scores else 0.0,
                 answerability=findings.answerability,
@@ -288,11 +290,15 @@ class SearchAgent(Agent[Reads, Writes]):
 
 @dataclass(frozen=True, slots=True)
 class _GivenContext:
-    """The text of the context, its parts, the best first, and the chunks that were added."""
+    """The text of the context, its parts, the best first, and the chunks that were added.
+
+    `left_out` counts sections that were found and not added.
+    """
 
     text: str = ""
     results: tuple[SearchResult, ...] = ()
     chunks: tuple[str, ...] = ()
+    left_out: int = 0
 
     @classmethod
     def of(cls, reads: Reads) -> Self:
@@ -300,6 +306,12 @@ class _GivenContext:
         length = len(reads.search_context)
         used = (one for one in reads.search_results if one.span and one.span[1] <= length)
         return cls(reads.search_context, tuple(used))
+
+    def add_some(self, sections: tuple[ContextSection, ...], most: int) -> "_GivenContext":
+        """Return the context followed by the best of further sections, at most `most`."""
+        best = sorted(sections, key=lambda one: -one.best.score)[: max(0, most)]
+        chosen = self.extend(tuple(one for one in sections if one in best))
+        return replace(chosen, left_out=self.left_out + len(sections) - len(best))
 
     def extend(self, sections: tuple[ContextSection, ...]) -> "_GivenContext":
         """Return the context followed by further sections; no text is repeated or moved."""
@@ -371,12 +383,8 @@ def _find_unclear(reads: Reads, findings: Findings) -> tuple[ClarificationReason
     is_clear = reads.related_history or reads.assumption or reads.chosen_place
     if is_clear or reads.question_parts:
         return None, ""
-    words = len(reads.canonical_question.split())
-    points = bool(findings.features.get("pointing_at_nothing")) and words <= _SHORT_POINTING
-    if (points or words <= _SHORT_QUESTION) and _fit_alike(findings):
+    if len(reads.canonical_question.split()) <= _SHORT_QUESTION and _fit_alike(findings):
         return ClarificationReason.AMBIGUOUS_QUERY, "The question fits several pages alike."
-    if points and findings.quality == "poor":
-        return ClarificationReason.MISSING_DETAILS, "The question names nothing to search for."
     return None, ""
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import structlog
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent
+from agents.agent import Agent, ProgressStep
 from agents.swarm.swarm_plan import FieldType, RequiredInfoField, TypedQuestion
 from citations.wording import find_asking_fault
 from envelope.conversation import InputField, PauseQuestion, Turn
@@ -104,6 +104,7 @@ class GatherAgent(Agent[Reads, Writes]):
     """Asks a field once, even if several workers need it, and nothing that the user has given."""
 
     role = Role.GATHER
+    step = ProgressStep.UNDERSTAND
     reads = Reads
     writes = Writes
 

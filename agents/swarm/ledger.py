@@ -11,7 +11,7 @@ from typing import Self
 
 from pydantic import BaseModel, Field, JsonValue
 
-from agents.agent import Agent, AgentParts
+from agents.agent import Agent, AgentParts, ProgressStep
 from agents.swarm.swarm_plan import (
     SwarmPlan,
     TaskInfo,
@@ -233,6 +233,7 @@ class LedgerAgent(Agent[Reads, Writes]):
     """
 
     role = Role.LEDGER
+    step = ProgressStep.SEARCH
     reads = Reads
     writes = Writes
 

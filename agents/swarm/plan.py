@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 import structlog
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts, DeskDomain, ReadsLanguage
+from agents.agent import Agent, AgentParts, DeskDomain, ProgressStep, ReadsLanguage
 from agents.swarm.learning import FindAdvice, SwarmAdvice, classify_question, make_advice
 from agents.swarm.plan_making import (
     OfferedTool,
@@ -96,6 +96,9 @@ class PlanAgent(Agent[Reads, Writes]):
     """
 
     role = Role.PLAN
+    step = ProgressStep.UNDERSTAND
+    model_task = PLAN_SWARM
+    needs_index = True
     reads = Reads
     writes = Writes
 
@@ -242,7 +245,9 @@ class PlanAgent(Agent[Reads, Writes]):
             earlier_turns=tuple(one[:_LONGEST_TURN] for one in said[-_MOST_TURNS:]),
             domain_name=self._domain.name,
             domain_scope=self._domain.scope,
-            documents=describe_documents(await self._list_documents(reads.groups)),
+            documents=describe_documents(
+                await self._list_documents(reads.groups), reads.canonical_question
+            ),
             strategies={
                 name: self._strategies.find(name).description for name in self._strategies.names
             },

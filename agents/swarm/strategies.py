@@ -35,7 +35,7 @@ class ParallelStrategy(SwarmStrategy):
 
     name = "parallel"
     description = "independent sub-questions side by side, such as one for each item of a table"
-    form = "the same facts about each item, side by side"
+    form = "part by part, in the order of the question, and of each part the same facts"
 
     def find_problems(self, workers: Sequence[WorkerPlan]) -> Iterable[str]:
         waiting = [one.id for one in workers if one.depends_on]

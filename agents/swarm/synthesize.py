@@ -10,7 +10,7 @@ from typing import Literal, Self
 import structlog
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts, DeskDomain, ReadsLanguage
+from agents.agent import Agent, AgentParts, DeskDomain, ProgressStep, ReadsLanguage
 from agents.swarm.material import (
     USUAL_ROOM,
     ItemTable,
@@ -60,6 +60,8 @@ _MOST_SHOWN = 3
 _UNREADABLE = "unreadable"
 """The reason for a model whose text cites nothing."""
 _NUMBER = re.compile(r"\[(\d{1,4})\]")
+_LAID_OUT = re.compile(r"^[ \t]*(?:```|~~~|\||[-*+][ \t]|\d{1,3}[.)][ \t])", re.MULTILINE)
+"""The beginning of a line of code, of a table or of a list."""
 
 
 class Reads(ReadsLanguage, BaseModel, frozen=True):
@@ -129,6 +131,8 @@ class SynthesizeAgent(Agent[Reads, Writes]):
     """
 
     role = Role.SYNTHESIZE
+    step = ProgressStep.WRITE
+    model_task = SYNTHESIZE_FINDINGS
     reads = Reads
     writes = Writes
 
@@ -269,7 +273,8 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         ]
         if not sources:
             return Writes(missing=reads.canonical_question)
-        # A cell would break code and tables: these stand below their place, as in the document.
+        # A cell would break code, tables and lists: they stand below their place, as in the
+        # document.
         fits_cells = closest and not any(_is_laid_out(one.text) for one in sources)
         table = self._make_closest(reads, closest, sources) if fits_cells else None
         nothing = self._texts.text("report_nothing", reads.reply_language)
@@ -339,8 +344,8 @@ class SynthesizeAgent(Agent[Reads, Writes]):
 
 
 def _is_laid_out(text: str) -> bool:
-    """Return whether a passage has code or a table, whose lines mean something."""
-    return any(line.lstrip().startswith(("```", "~~~", "|")) for line in text.splitlines())
+    """Return whether a passage has code, a table or a list, whose lines mean something."""
+    return _LAID_OUT.search(text) is not None
 
 
 def _write_block(source: NumberedSource, closest: Mapping[str, FoundPassage | None]) -> str:

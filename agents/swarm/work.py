@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts, DeskDomain
+from agents.agent import Agent, AgentParts, DeskDomain, ProgressStep
 from agents.swarm.swarm_plan import MOST_STEPS, WorkerPlan
 from agents.swarm.workers import (
     WorkerOutput,
@@ -42,6 +42,7 @@ from tools.dialogue import (
     Dialogue,
     DialogueEnd,
     DialogueLimits,
+    DialogueStep,
     describe_calls,
     plan_searches,
     read_results,
@@ -112,6 +113,9 @@ class WorkAgent(Agent[Reads, Writes]):
     """
 
     role = Role.WORK
+    step = ProgressStep.SEARCH
+    model_task = WORK_ON_TASK
+    needs_index = True
     reads = Reads
     writes = Writes
 
@@ -155,16 +159,30 @@ class WorkAgent(Agent[Reads, Writes]):
         if has_waited and not reads.tool_calls and dialogue.pending:
             return Wrote(Writes(tool_calls=describe_calls(dialogue.pending)))
         try:
-            step = await dialogue.take_step(self._model, self.run)
+            step, fault = await self._take_step(self._model, task, dialogue, reads)
         except ModelError as error:
             return _wait_or_give_up(error)
+        if fault:
+            return GaveUp(f"it asks the user what nobody may be asked: {fault}")
         if step.end is None:
-            # Not the objective: a model wrote it.
-            given = " ".join(map(str, (*task.known.values(), *reads.user_inputs.values())))
-            if fault := _find_asking_fault(step.message, given):
-                return GaveUp(f"it asks the user what nobody may be asked: {fault}")
             return Wrote(_go_on(task, dialogue, step.message))
         return Wrote(Writes(worker_outputs=_write(task, dialogue, step.message.text, step.end)))
+
+    async def _take_step(
+        self, model: ConversationModel, task: WorkerTask, dialogue: Dialogue, reads: Reads
+    ) -> tuple[DialogueStep, str]:
+        """Return the next step, and why its question to the user must not be asked; empty: it may.
+
+        Such a question is sent back once.
+        """
+        # Not the objective: a model wrote it.
+        given = " ".join(map(str, (*task.known.values(), *reads.user_inputs.values())))
+        step = await dialogue.take_step(model, self.run)
+        if not (fault := _find_asking_fault(step.message, given)):
+            return step, ""
+        remark = UserMessage(text=f"The user may not be asked this: {fault}. Go on without it.")
+        step = await replace(dialogue, remarks=(remark,)).take_step(model, self.run)
+        return step, _find_asking_fault(step.message, given)
 
     async def _open(self, task: WorkerTask, reads: Reads) -> Dialogue:
         worker = task.worker
@@ -180,7 +198,7 @@ class WorkAgent(Agent[Reads, Writes]):
                     question=task.question,
                     domain_name=self._domain.name,
                     domain_scope=self._domain.scope,
-                    documents=await self._describe_documents(reads),
+                    documents=await self._describe_documents(task, reads),
                     criteria=task.criteria if worker.subject else (),
                     instructions=kind.instructions,
                     specialization=worker.specialization,
@@ -204,10 +222,10 @@ class WorkAgent(Agent[Reads, Writes]):
         limits = DialogueLimits(MOST_STEPS, MOST_CALLS, must_look=True)
         return Dialogue(opening, messages, results, limits=limits)
 
-    async def _describe_documents(self, reads: Reads) -> tuple[str, ...]:
+    async def _describe_documents(self, task: WorkerTask, reads: Reads) -> tuple[str, ...]:
         if not self._uses_model:
             return ()
-        return describe_documents(await self._list_documents(reads.groups))
+        return describe_documents(await self._list_documents(reads.groups), task.objective)
 
 
 def _wait_or_give_up(error: ModelError) -> RetryAfter | GaveUp:

@@ -5,7 +5,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts, MayAsk
+from agents.agent import Agent, AgentParts, MayAsk, ProgressStep
 from citations.claims import without_citations
 from envelope.conversation import ClarificationReason
 from envelope.outcome import HopOutcome, Wrote
@@ -62,6 +62,8 @@ class AssessAgent(Agent[Reads, Writes]):
     """
 
     role = Role.ASSESS
+    step = ProgressStep.CHECK
+    model_task = ASSESS
     reads = Reads
     writes = Writes
 
@@ -96,6 +98,7 @@ class AssessAgent(Agent[Reads, Writes]):
     async def _assess(self, reads: Reads) -> ModelAnswer[AssessOutput]:
         inputs = AssessInputs(
             question=reads.canonical_question,
+            language=reads.language,
             answer=without_citations(reads.response),
             sources=tuple(
                 AssessedSource(

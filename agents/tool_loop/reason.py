@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts
+from agents.agent import Agent, AgentParts, ProgressStep
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import WrittenAnswer
@@ -112,6 +112,9 @@ class ReasonAgent(Agent[Reads, Writes]):
     """
 
     role = Role.REASON
+    step = ProgressStep.SEARCH
+    model_task = REASON
+    needs_index = True
     reads = Reads
     writes = Writes
 
@@ -210,7 +213,9 @@ class ReasonAgent(Agent[Reads, Writes]):
                 "question": reads.canonical_question,
                 "today": self._now().date().isoformat(),
                 "versions": tuple(await self._list_versions(reads.groups)),
-                "documents": describe_documents(await self._list_documents(reads.groups)),
+                "documents": describe_documents(
+                    await self._list_documents(reads.groups), reads.canonical_question
+                ),
                 "most_calls": self._limits.most_calls,
             }
         )

@@ -7,7 +7,7 @@ from typing import Self
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts
+from agents.agent import Agent, AgentParts, ProgressStep
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import TOOL_SOURCE, FoundPart, SearchResult, SourceReference
@@ -55,6 +55,7 @@ class ReflectAgent(Agent[Reads, Writes]):
     """
 
     role = Role.REFLECT
+    step = ProgressStep.SEARCH
     reads = Reads
     writes = Writes
 

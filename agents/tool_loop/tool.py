@@ -7,7 +7,7 @@ from typing import Self
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts, ReadsLanguage
+from agents.agent import Agent, AgentParts, ProgressStep, ReadsLanguage
 from citations.links import allow, keep_links, plain_line
 from envelope.conversation import PauseQuestion
 from envelope.outcome import HopOutcome, Wrote
@@ -99,6 +99,8 @@ class ToolAgent(Agent[Reads, Writes]):
     """
 
     role = Role.TOOL
+    step = ProgressStep.SEARCH
+    needs_index = True
     reads = Reads
     writes = Writes
 

@@ -1,12 +1,11 @@
 """Chooses the way of a question with `WAY=auto`, and plans the specialists."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import BaseModel
 
-from agents.agent import Agent, AgentParts, DeskDomain, MayAsk
+from agents.agent import Agent, AgentParts, AgentRole, AgentTier, DeskDomain, MayAsk, ProgressStep
 from agents.named_documents import TitledDocument, list_named, offer_documents
 from envelope.conversation import ClarificationOption, ClarificationReason
 from envelope.outcome import GaveUp, HopOutcome, Wrote
@@ -58,17 +57,16 @@ class Reads(BaseModel, frozen=True):
     review: ReviewScope | None = None
 
 
+SPECIALISTS_KINDS = frozenset({QueryType.COMPLIANCE, QueryType.RISK, QueryType.REPORTING})
+"""The kinds of questions that are about whole documents, which are never divided among workers."""
+
+
 @dataclass(frozen=True, slots=True)
 class WayTable:
     """Which way a question goes by its complexity and its kind."""
 
     search_below: int = 30
     specialists_above: int = 70
-    specialists_kinds: tuple[QueryType, ...] = (
-        QueryType.COMPLIANCE,
-        QueryType.RISK,
-        QueryType.REPORTING,
-    )
     swarm_above: int = 70
 
     def choose(
@@ -77,10 +75,9 @@ class WayTable:
         """Return the way of a question."""
         if complexity < self.search_below:
             return WayName.SEARCH
-        if complexity > self.specialists_above and kind in self.specialists_kinds:
-            return WayName.SPECIALISTS
-        is_whole = kind in self.specialists_kinds
-        return WayName.SWARM if complexity > self.swarm_above and not is_whole else WayName.TOOLS
+        if kind in SPECIALISTS_KINDS:
+            return WayName.SPECIALISTS if complexity > self.specialists_above else WayName.TOOLS
+        return WayName.SWARM if complexity > self.swarm_above else WayName.TOOLS
 
 
 class Writes(MayAsk, frozen=True):
@@ -101,6 +98,11 @@ class TriageAgent(Agent[Reads, Writes]):
     """
 
     role = Role.TRIAGE
+    step = ProgressStep.UNDERSTAND
+    model_task = TRIAGE
+    needs_index = True
+    tier = AgentTier.ORCHESTRATOR
+    agent_role = AgentRole.ORCHESTRATE
     reads = Reads
     writes = Writes
 
@@ -127,7 +129,6 @@ class TriageAgent(Agent[Reads, Writes]):
             table=WayTable(
                 parts.settings.search_below_complexity,
                 parts.settings.specialists_above_complexity,
-                parts.settings.specialists_kinds,
                 parts.settings.swarm_above_complexity,
             ),
             library=parts.library,
@@ -144,7 +145,7 @@ class TriageAgent(Agent[Reads, Writes]):
             related=reads.related_history,
             domain_name=self._domain.name,
             domain_scope=self._domain.scope,
-            documents=await self._describe_documents(reads.groups),
+            documents=await self._describe_documents(reads),
         )
         try:
             given = await self._model.ask(TRIAGE, inputs, self.run)
@@ -180,10 +181,11 @@ class TriageAgent(Agent[Reads, Writes]):
         planned = {"agent_sequence": FULL_REVIEW, "reasoning": REVIEW_BY_REQUEST}
         return Writes(triage=triage.model_copy(update=planned), agent_sequence=FULL_REVIEW)
 
-    async def _describe_documents(self, groups: Sequence[str]) -> tuple[str, ...]:
+    async def _describe_documents(self, reads: Reads) -> tuple[str, ...]:
         if self._library is None:
             return ()
-        return describe_documents(await self._library.list_documents(groups))
+        listed = await self._library.list_documents(reads.groups)
+        return describe_documents(listed, reads.canonical_question)
 
     async def _ask(self, triage: Triage, reads: Reads) -> Writes:
         asked = Writes(

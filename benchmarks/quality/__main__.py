@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.quality import compliance, context, conversation, gaps, language, scope
-from benchmarks.quality.multistep import evaluate_multistep
+from benchmarks.quality import compliance, context, gaps, language
+from benchmarks.quality.multistep import DEFAULT_K, evaluate_multistep
 
 Evaluate = Callable[[Path], Awaitable[Mapping[str, Any]]]
 SUITES: Mapping[str, tuple[str, Evaluate]] = {
@@ -20,10 +20,8 @@ SUITES: Mapping[str, tuple[str, Evaluate]] = {
         "whether the right clause is among those shown for a requirement", compliance.evaluate,
     ),
     "context": ("whether the context of an answer has the section that answers", context.evaluate),
-    "conversation": ("answers, clarifications and refusals in dialogues", conversation.evaluate),
     "gaps": ("whether gaps name the pages that are missing", gaps.evaluate),
     "language": ("language detection", language.evaluate),
-    "scope": ("which questions are accepted and refused", scope.evaluate),
 }  # fmt: skip
 _WAYS = ("search", "tools", "swarm")
 
@@ -45,9 +43,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_data(multistep)
     multistep.add_argument("--way", choices=_WAYS, default="tools", help="(default: tools)")
     multistep.add_argument(
-        "--k", type=int, metavar="N",
-        help="documents shown in total, over all steps (default: 10; 20 for tasks and "
-        "portfolios, 5 for versions)",
+        "--k", type=int, metavar="N", default=DEFAULT_K,
+        help=f"documents shown in total, over all steps (default: {DEFAULT_K})",
     )  # fmt: skip
     return parser
 

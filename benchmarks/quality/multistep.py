@@ -7,7 +7,7 @@ over all of its steps, so that both ways are compared at the same number.
 import json
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -40,17 +40,11 @@ from tools.catalog import make_builtin
 from tools.dialogue import Dialogue, execute_calls, list_passages, plan_searches
 from tools.executor import ToolExecutor
 
-Kind = Literal["multihop", "desk", "versions", "fanout"]
+Kind = Literal["multihop", "fanout"]
 _FILES: Mapping[Kind, tuple[str, ...]] = {
-    "desk": ("tasks.jsonl", "docs.jsonl"),
-    "versions": ("questions.jsonl", "units.jsonl"),
     "multihop": ("questions.jsonl", "passages.jsonl"),
     "fanout": ("questions.jsonl", "cards.jsonl"),
 }
-_LISTS_CHANGES = frozenset({"added", "removed"})
-"""Questions for all that changed between versions: a comparison answers them, no search."""
-_NO_TEXT = "Withdrawn."
-"""The text of a unit that has none: units without a text cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +68,6 @@ class MultistepData:
     kind: Kind
     tasks: tuple[MultistepTask, ...]
     corpus: tuple[Mapping[str, Any], ...]
-    versions: tuple[str, ...] = ()
 
     def write_corpus(self, folder: Path) -> Path:
         """Write the corpus as a file that ingestion reads, and return its path."""
@@ -113,52 +106,6 @@ def _read_multihop(folder: Path) -> MultistepData:
     return MultistepData("multihop", tasks, corpus)
 
 
-def _read_desk(folder: Path) -> MultistepData:
-    tasks = tuple(
-        MultistepTask(
-            name=_need(row, "task_id"),
-            text=_need(row, "scenario"),
-            part="tasks",
-            gold=frozenset(map(str, row.get("gold_docs") or ())),
-        )
-        for row in rows(folder / "tasks.jsonl")
-    )
-    corpus = tuple(
-        {"page_id": _need(row, "doc_id"), "title": row.get("title", ""), "markdown": row["text"]}
-        for row in rows(folder / "docs.jsonl")
-    )
-    return MultistepData("desk", tasks, corpus)
-
-
-def _read_versions(folder: Path) -> MultistepData:
-    tasks = tuple(_read_version_tasks(folder))
-    corpus = tuple(
-        {
-            "unit_id": _need(row, "unit_id"),
-            "label": _need(row, "unit_id"),
-            "title": row.get("title", ""),
-            "version": _need(row, "version"),
-            "text": row.get("text") or _NO_TEXT,
-        }
-        for row in rows(folder / "units.jsonl")
-    )
-    versions = tuple(sorted({str(row["version"]) for row in corpus}))
-    return MultistepData("versions", tasks, corpus, versions)
-
-
-def _read_version_tasks(folder: Path) -> Iterator[MultistepTask]:
-    for row in rows(folder / "questions.jsonl"):
-        kind = _need(row, "kind")
-        if kind in _LISTS_CHANGES:
-            continue
-        yield MultistepTask(
-            name=_need(row, "qid"),
-            text=_need(row, "question"),
-            part=str(row.get("change") or kind),
-            gold=frozenset(map(str, row.get("gold_new") or ())),
-        )
-
-
 def _read_fanout(folder: Path) -> MultistepData:
     tasks = tuple(
         MultistepTask(
@@ -178,8 +125,6 @@ def _read_fanout(folder: Path) -> MultistepData:
 
 _READERS = {
     "multihop": _read_multihop,
-    "desk": _read_desk,
-    "versions": _read_versions,
     "fanout": _read_fanout,
 }
 
@@ -211,18 +156,17 @@ async def run_worker(
 
 
 WayName = Literal["search", "tools", "swarm"]
-DEFAULT_K = {"multihop": 10, "desk": 20, "versions": 5, "fanout": 10}
+DEFAULT_K = 10
 
 Figures = dict[str, object]
 
 
 async def evaluate_multistep(
-    data: Path, way: WayName, *, k: int | None = None, embedder: Embedder | None = None
+    data: Path, way: WayName, *, k: int = DEFAULT_K, embedder: Embedder | None = None
 ) -> Figures:
     """Return the figures of a way; raises `UnknownFormatError` for another kind of folder."""
     loaded = load_multistep(data)
     model = local_embedder() if embedder is None else embedder
-    most = DEFAULT_K[loaded.kind] if k is None else k
     with tempfile.TemporaryDirectory(prefix="refdesk-evaluate-") as folder:
         identity = Identity("evaluate", "multistep", model.name, model.dimensions)
         index = await open_embedded(Path(folder) / "index", identity)
@@ -234,8 +178,8 @@ async def evaluate_multistep(
                 chosen = ToolsWay(parts)
             if way == "swarm":
                 chosen = SwarmWay(parts)
-            figures = await measure_way(loaded, chosen, parts, most)
-            return {"suite": "multistep", "data": data.name, "way": way, "k": most, **figures}
+            figures = await measure_way(loaded, chosen, parts, k)
+            return {"suite": "multistep", "data": data.name, "way": way, "k": k, **figures}
         finally:
             await index.close()
 
@@ -276,7 +220,7 @@ async def measure_way(data: MultistepData, way: Way, parts: EvaluationParts, k: 
         found = await way.find(task.text, k)
         calls, rounds = calls + found.calls, rounds + found.rounds
         shown = max(shown, len(found.document_ids))
-        measured.append(_measure(task, found, pages, data))
+        measured.append(_measure(task, found, pages))
     seconds = time.perf_counter() - started
     figures = measure_parts(measured, lambda some: compute_retrieval(some, k=k))
     count = len(data.tasks)
@@ -289,11 +233,11 @@ async def measure_way(data: MultistepData, way: Way, parts: EvaluationParts, k: 
     return figures
 
 
-async def _read_pages(parts: EvaluationParts) -> dict[str, tuple[str, str]]:
-    """Return the page and the version of each document, by id."""
+async def _read_pages(parts: EvaluationParts) -> dict[str, str]:
+    """Return the page of each document, by id."""
     listed = await parts.library.list_documents()
     read = await parts.library.read([one.id for one in listed])
-    return {one.listed.id: (one.page, one.listed.stated_version) for one in read}
+    return {one.listed.id: one.page for one in read}
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,15 +253,12 @@ class Measured:
 def _measure(
     task: MultistepTask,
     found: FoundPages,
-    pages: dict[str, tuple[str, str]],
-    data: MultistepData,
+    pages: Mapping[str, str],
 ) -> Measured:
-    newest = data.versions[-1] if data.versions else ""
-    shown = [pages[one] for one in found.document_ids if one in pages]
     return Measured(
         part=task.part,
         gold=task.gold,
-        pages=tuple(page for page, version in shown if version in {"", newest}),
+        pages=tuple(pages[one] for one in found.document_ids if one in pages),
         answerable=task.answerable,
     )
 

@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", metavar="NAMES", help="only these systems, separated by commas")
     parser.add_argument("--payload", choices=payloads(), help="this payload alone")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    parser.add_argument("--write", action="store_true", help="write the page and its plots")
+    parser.add_argument("--write", action="store_true", help="write the page")
     return parser
 
 

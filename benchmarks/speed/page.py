@@ -1,29 +1,25 @@
-"""Writes `docs/measurements/benchmarks.md` and its plots from a report."""
+"""Writes `docs/measurements/benchmarks.md` from a report."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 
 from benchmarks.speed import tables
 from benchmarks.speed.payload import HOPS
 from benchmarks.speed.systems.port import SYSTEMS
-from benchmarks.speed.tables import Report, Row
+from benchmarks.speed.tables import Report
 
-MEASUREMENTS = Path(__file__).parents[2] / "docs" / "measurements"
+PAGE = Path(__file__).parents[2] / "docs" / "measurements" / "benchmarks.md"
 COMMAND = "make bench"
 DISTURBED = 0.1
 """From this share of waiting on, wall times are not reliable."""
 
 
 def write(report: Report) -> None:
-    """Write the document and the plots."""
-    plots = draw(report, MEASUREMENTS)
-    (MEASUREMENTS / "benchmarks.md").write_text(document(report, plots), "utf-8")
+    """Write the document."""
+    PAGE.write_text(document(report), "utf-8")
 
 
-def document(report: Report, plots: dict[str, str]) -> str:
-    """Return the document; `plots` are file names by what they show."""
+def document(report: Report) -> str:
+    """Return the document."""
     first = next(iter(report.sizes))
     parts = (
         "# Benchmarks: the broker compared with others",
@@ -33,7 +29,6 @@ def document(report: Report, plots: dict[str, str]) -> str:
         "## Goals",
         tables.goals(report, first),
         *_speeds(report),
-        *(f"![{title}]({name})" for title, name in plots.items()),
         "## Round trips and recovery",
         ROUND_TRIPS,
         tables.broker(report),
@@ -131,124 +126,3 @@ need shards on several."""
 
 def _describe_given() -> str:
     return "\n".join(f"- **{system.name}**: {system.given}" for system in SYSTEMS)
-
-
-Figure = Callable[[Row], float | None]
-
-
-def draw(report: Report, folder: Path) -> dict[str, str]:
-    """Write the plots into `folder`; return their names by title."""
-    rows = [row for row in report.rows if row.payload == next(iter(report.sizes)) and row.speeds]
-    numbers = sorted({number for row in rows for number in row.speeds})
-    plots = (
-        (
-            "benchmarks-speed.svg",
-            "Questions a second, 200 in flight a process (more is better)",
-            [_processes(number) for number in numbers],
-            "{:.0f}",
-        ),
-        (
-            "benchmarks-processor.svg",
-            "Processor time of a question, ms (less is better)",
-            [("clients", _client), ("Redis", _redis)],
-            "{:.2f}",
-        ),
-        (
-            "benchmarks-alone.svg",
-            "One question alone, ms (less is better)",
-            [("p50", _p50), ("p99", _p99)],
-            "{:.1f}",
-        ),
-    )
-    written = {}
-    for name, title, series, form in plots:
-        groups = [Bars(row.system, [figure(row) for _, figure in series]) for row in rows]
-        svg = drawing(title, [name for name, _ in series], groups, form)
-        (folder / name).write_text(svg, "utf-8")
-        written[title] = name
-    return written
-
-
-def _processes(number: int) -> tuple[str, Figure]:
-    name = f"{number} process{'es' if number > 1 else ''}"
-    return name, lambda row: row.rate(number)
-
-
-def _client(row: Row) -> float | None:
-    return row.speeds[1].client_ms if 1 in row.speeds else None
-
-
-def _redis(row: Row) -> float | None:
-    return row.speeds[1].redis_ms or None if 1 in row.speeds else None
-
-
-def _p50(row: Row) -> float | None:
-    return None if row.alone is None else row.alone.p50
-
-
-def _p99(row: Row) -> float | None:
-    return None if row.alone is None else row.alone.p99
-
-
-WIDTH, LEFT, RIGHT = 760, 120, 70
-BAR, GAP, TOP, FOOT = 13, 14, 66, 12
-COLOURS = ("#3b7dd8", "#e08a1e", "#3f9b5b")
-
-STYLE = """
-text { font: 13px system-ui, sans-serif; fill: #1f2328; }
-.title { font-weight: 600; font-size: 15px; }
-.value { font-size: 11px; }
-.axis { stroke: #8b949e; }
-@media (prefers-color-scheme: dark) { text { fill: #e6edf3; } }
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Bars:
-    """One group: its name, and a value for each series or None."""
-
-    name: str
-    values: Sequence[float | None]
-
-
-def drawing(title: str, series: Sequence[str], groups: Sequence[Bars], form: str) -> str:
-    """Return the SVG; `form` formats a value, the longest bar is as long as there is room."""
-    greatest = max((value for group in groups for value in group.values if value), default=1.0)
-    scale = (WIDTH - LEFT - RIGHT) / greatest
-    parts, top = _head(title, series), TOP
-    for group in groups:
-        middle = top + BAR * len(group.values) / 2 + 4
-        parts.append(_text(LEFT - 8, middle, group.name, 'text-anchor="end"'))
-        for number, value in enumerate(group.values):
-            parts += _bar(top + number * BAR, number, value, scale, form)
-        top += BAR * len(group.values) + GAP
-    height = top + FOOT
-    axis = f'<path class="axis" d="M{LEFT} {TOP - 6}V{top - GAP + 6}"/>'
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
-        f'width="{WIDTH}" height="{height}" role="img" aria-label="{escape(title)}">\n'
-        f"<style>{STYLE}</style>\n" + "\n".join([*parts, axis]) + "\n</svg>\n"
-    )
-
-
-def _head(title: str, series: Sequence[str]) -> list[str]:
-    parts, left = [_text(12, 22, title, 'class="title"')], LEFT
-    for number, name in enumerate(series):
-        parts.append(f'<rect x="{left}" y="36" width="12" height="12" fill="{COLOURS[number]}"/>')
-        parts.append(_text(left + 18, 47, name))
-        left += 40 + 8 * len(name)
-    return parts
-
-
-def _bar(top: float, number: int, value: float | None, scale: float, form: str) -> list[str]:
-    length = (value or 0.0) * scale
-    label = "-" if value is None else form.format(value)
-    return [
-        f'<rect x="{LEFT}" y="{top}" width="{length:.1f}" height="{BAR - 2}" '
-        f'fill="{COLOURS[number]}"/>',
-        _text(LEFT + length + 5, top + BAR - 3, label, 'class="value"'),
-    ]
-
-
-def _text(left: float, top: float, text: str, how: str = "") -> str:
-    return f'<text x="{left:.1f}" y="{top:.1f}" {how}>{escape(text)}</text>'

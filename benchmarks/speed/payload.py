@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agents.roster import SPECS
 from broker.embedded_redis import run_embedded_redis
 from config.settings import load_settings
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import open_knowledge
 from deploy.assembly.runtime import ROLES as WORKER_ROLES
 from deploy.assembly.runtime import connect_runtime, desk, run_workers
-from envelope.payload import CATALOGUE
 from envelope.role import Role
 from gateway.desk import Message
 from knowledge.ingestion_report import PlainReport
@@ -46,8 +46,7 @@ ROLES = tuple(stage.name for stage in SEARCH_FLOW.main_path[1:])
 
 def _plain_writes(role: str) -> Fields:
     """Return writes for a stage that passes a question once something is written."""
-    names = (attribute.name for attribute in CATALOGUE if Role(role) in attribute.written_by)
-    return {next(names): "-"}
+    return {min(SPECS[role].writes): "-"}
 
 
 IDLE_WRITES = {

@@ -5,6 +5,8 @@ A pipeline is one turn, and so is a blocking read however long it waits.
 """
 
 import asyncio
+import os
+import signal
 import subprocess
 import tempfile
 import threading
@@ -176,11 +178,14 @@ def private_server() -> Iterator[Server]:
             "--port", "0", "--unixsocket", str(found.socket), "--dir", folder, "--save", "",
             "--appendonly", "yes", "--appendfsync", "everysec",
         ]  # fmt: skip
-        server = subprocess.Popen([program, *arguments], stdout=subprocess.DEVNULL)
+        # A child that rewrites the file outlives its server, and would go on writing to the folder.
+        server = subprocess.Popen(
+            [program, *arguments], stdout=subprocess.DEVNULL, start_new_session=True
+        )
         try:
             while not answers(found.socket):
                 time.sleep(0.01)
             yield found
         finally:
-            server.kill()
+            os.killpg(server.pid, signal.SIGKILL)
             server.wait(10)

@@ -143,15 +143,14 @@ def _seconds_left(alarm: Entry) -> float:
     return due_ms / 1000 - seconds_of(alarm[0].decode())
 
 
-def make_superseded_reply(question: Question, merged_into: str | None = None) -> Fields:
+def make_superseded_reply(question: Question) -> Fields:
     """Return the reply of a message that another message replaced."""
-    reply: Fields = {
+    return {
         "outcome": "superseded",
         "text": "",
         "conversation_id": question.conversation_id,
         "message_id": question.message_id,
     }
-    return reply if merged_into is None else {**reply, "merged_into": merged_into}
 
 
 def encode_superseded_reply(submission: Submission) -> bytes | str:

@@ -311,7 +311,7 @@ def _make_early_embedding(
 
     A process without an index shares the vectors through Redis with those that search.
     """
-    if not settings.embed_early or not settings.has_vendor_embedding:
+    if not settings.has_vendor_embedding:
         return None
     from deploy.assembly.knowledge import make_embedder
     from deploy.assembly.models import share_vectors
@@ -403,7 +403,6 @@ def make_manager(
             retries=settings.swarm_retries,
             iterations=settings.max_iterations - 1,
             parallel_tools=settings.max_parallel_tools,
-            parallel_workers=settings.swarm_parallel_workers,
             enough_share=settings.swarm_enough_share,
         ),
         quality_threshold=settings.quality_score_threshold,

@@ -1,10 +1,12 @@
 """Lists, removes, searches and reads the documents of an index, here or by its owner."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, Field
 
 from deploy.assembly.knowledge import find_notes
 from gateway.port import FoundPassage, FoundPassages, LibraryDocument
@@ -20,123 +22,112 @@ if TYPE_CHECKING:
 
 
 DOCUMENTS = "documents"
-"""The attribute of a request that names the action: `list`, `remove`, `move` or `check`."""
-CHECK = "check"
-"""The action that returns notes about the index in `notes`, and `VECTORS`."""
-VECTORS = "vectors"
-"""The identity of the vectors of the index: model, dimensions, forms."""
-REMOVE = "remove"
-RESTRICT = "restrict"
-"""The action that sets who may read documents: the groups `GROUPS`, or what the source states."""
-MOVE = "move"
-"""The action of `deploy.assembly.moving`."""
-COPY = "copy"
-"""The action that copies the files of the index below the folder `TO`; `COPIED` is in the result.
-"""
-COPIED = "copied"
-"""Whether files were copied; False if a server has the index."""
-FROM = "from"
-TO = "to"
-REFUSED = "refused"
-"""The reason why no document was moved."""
-PATTERNS = "patterns"
-FOLDER = "folder"
-"""The folder at which relative paths start."""
-NAMES = "names"
-"""Patterns of ids, sources and web addresses, without paths of this machine."""
-IDS = "ids"
-AFTER = "after"
-"""The id after which a list begins."""
-LIMIT = "limit"
+"""The attribute of a request that names the action."""
 MOST_LISTED = 10_000
-
-
-async def act_on_documents(index: Index, request: "Mapping[str, JsonValue]") -> "Fields":
-    """List, remove or restrict the documents that `IDS`, `NAMES` or `PATTERNS` select.
-
-    The result has `documents`, at most `LIMIT` of them, and their number, `total`; that of
-    `CHECK` has `notes` and `VECTORS` alone. A request that selects by nothing removes nothing.
-    """
-    if request.get(DOCUMENTS) == COPY:
-        return {COPIED: await index.copy_to(Path(str(request[TO])))}
-    if request.get(DOCUMENTS) == CHECK:
-        notes: list[JsonValue] = [[*note] for note in await find_notes(index)]
-        return {"notes": notes, VECTORS: [*(await index.info()).vectors]}
-    found = await _select(index, request)
-    if request.get(DOCUMENTS) == REMOVE:
-        selects = any(_texts(request, name) for name in (IDS, NAMES, PATTERNS))
-        await index.remove([document.id for document in found] if selects else [])
-    if request.get(DOCUMENTS) == RESTRICT:
-        await index.choose_groups([document.id for document in found], _texts(request, GROUPS))
-        return {"total": len(found)}
-    after, limit = str(request.get(AFTER) or ""), request.get(LIMIT)
-    most = limit if isinstance(limit, int) else MOST_LISTED
-    page = [document for document in found if document.id > after][:most]
-    listed: list[JsonValue] = [{**asdict(document), "file": document.file} for document in page]
-    return {"documents": listed, "total": len(found)}
-
-
-async def _select(index: Index, request: "Mapping[str, JsonValue]") -> list[ListedDocument]:
-    ids, names = _texts(request, IDS), _texts(request, NAMES)
-    if ids is not None:
-        return sorted(await index.list_documents(ids), key=lambda document: document.id)
-    documents = await index.list_documents()
-    if names is not None:
-        return await asyncio.to_thread(select_by_name, documents, names)
-    patterns = _texts(request, PATTERNS) or []
-    folder = str(request.get(FOLDER) or "")
-    return await asyncio.to_thread(select_documents, documents, patterns, folder=folder)
-
-
-def _texts(request: "Mapping[str, JsonValue]", name: str) -> Sequence[str] | None:
-    """Return the texts of a list in a request, or None if the request has no such list."""
-    found = request.get(name)
-    return [str(text) for text in found] if isinstance(found, list) else None
-
-
-SEARCH = "search"
-READ = "read"
-BROWSE = "browse"
-ACTIONS = frozenset({SEARCH, READ, BROWSE})
-"""Values of `DOCUMENTS` for which `act_on_library` is responsible."""
-QUERY = "query"
-GROUPS = "groups"
-ID = "id"
 MOST_CHARACTERS = 400_000
 """A longer document is cut."""
 
 
-async def act_on_library(knowledge: "Knowledge", request: "Mapping[str, JsonValue]") -> "Fields":
+class OwnerRequest(BaseModel, frozen=True, extra="ignore", populate_by_name=True):
+    """What a process asks about the documents of an index, mostly the one that owns it.
+
+    - `list`, `remove`, `restrict`: the documents of these `ids`; else those that `names` select by
+      id, source and web address; else those that `patterns` select, which may be paths of this
+      machine from `folder` on. `restrict` sets who may read them: `groups`, or None for what the
+      source states.
+    - `copy`: the files of the index are copied below the folder `new`.
+    - `check`: the notes about the index, and the identity of its vectors.
+    - `search` by `query`, `read` of `id`, `browse`: what people of `groups` may read.
+
+    A list has at most `limit` documents, whose ids are greater than `after`.
+    """
+
+    action: Literal["list", "remove", "restrict", "copy", "check", "search", "read", "browse"] = (
+        Field(validation_alias=DOCUMENTS, serialization_alias=DOCUMENTS)
+    )
+    ids: tuple[str, ...] | None = None
+    names: tuple[str, ...] | None = None
+    patterns: tuple[str, ...] = ()
+    folder: str | None = None
+    new: str = Field("", validation_alias="to", serialization_alias="to")
+    groups: tuple[str, ...] | None = None
+    after: str = ""
+    limit: int = MOST_LISTED
+    query: str = ""
+    id: str = ""
+
+    def encode(self) -> "Fields":
+        """Return the request as the payload of an envelope."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+async def act_on_documents(index: Index, request: OwnerRequest) -> "Fields":
+    """List, remove or restrict documents, copy the index or check it.
+
+    The result has `documents` and the number of all that are selected, `total`; that of `check` has
+    `notes` and `vectors`, that of `copy` has `copied`: False if a server has the index. A request
+    that selects by nothing removes nothing.
+    """
+    if request.action == "copy":
+        return {"copied": await index.copy_to(Path(request.new))}
+    if request.action == "check":
+        notes: list[JsonValue] = [[*note] for note in await find_notes(index)]
+        return {"notes": notes, "vectors": [*(await index.info()).vectors]}
+    found = await _select(index, request)
+    if request.action == "remove":
+        selects = request.ids or request.names or request.patterns
+        await index.remove([document.id for document in found] if selects else [])
+    if request.action == "restrict":
+        await index.choose_groups([document.id for document in found], request.groups)
+        return {"total": len(found)}
+    page = [document for document in found if document.id > request.after][: request.limit]
+    listed: list[JsonValue] = [{**asdict(document), "file": document.file} for document in page]
+    return {"documents": listed, "total": len(found)}
+
+
+async def _select(index: Index, request: OwnerRequest) -> list[ListedDocument]:
+    if request.ids is not None:
+        return sorted(await index.list_documents(request.ids), key=lambda document: document.id)
+    documents = await index.list_documents()
+    if request.names is not None:
+        return await asyncio.to_thread(select_by_name, documents, request.names)
+    folder = request.folder or ""
+    return await asyncio.to_thread(select_documents, documents, request.patterns, folder=folder)
+
+
+async def act_on_library(knowledge: "Knowledge", request: OwnerRequest) -> "Fields":
     """Search, read or browse the documents that the groups of a request may read."""
-    listed, limit = request.get(GROUPS), request.get(LIMIT)
-    groups = tuple(map(str, listed)) if isinstance(listed, list) else ()
-    most = limit if isinstance(limit, int) else 0
-    action = request.get(DOCUMENTS)
-    if action == SEARCH:
-        query = str(request.get(QUERY) or "")
+    groups = request.groups or ()
+    if request.action == "search":
         found = await knowledge.search(
-            SearchRequest(question=query, text=query, limit=most, groups=groups, reranked=True)
+            SearchRequest(
+                question=request.query,
+                text=request.query,
+                limit=request.limit,
+                groups=groups,
+                reranked=True,
+            )
         )
         return {"found": _show_findings(found).model_dump(mode="json")}
     await knowledge.follow()
-    if action == READ:
-        document = await _read(knowledge, str(request.get(ID) or ""), groups)
+    if request.action == "read":
+        document = await _read(knowledge, request.id, groups)
         return {"document": None if document is None else document.model_dump(mode="json")}
-    after = str(request.get(AFTER) or "")
     documents = sorted(await knowledge.library.list_documents(groups), key=lambda one: one.id)
-    page = [one for one in documents if one.id > after][:most]
-    shown = [
-        LibraryDocument(
-            id=one.id,
-            title=one.title,
-            source=one.source,
-            language=one.language,
-            url=one.url,
-            version=one.stated_version,
-        )
-        for one in page
-    ]
-    return {"documents": [one.model_dump(mode="json") for one in shown]}
+    page = [one for one in documents if one.id > request.after][: request.limit]
+    return {"documents": [_show_document(one).model_dump(mode="json") for one in page]}
+
+
+def _show_document(listed: ListedDocument, **more: Any) -> LibraryDocument:
+    return LibraryDocument(
+        id=listed.id,
+        title=listed.title,
+        source=listed.source,
+        language=listed.language,
+        url=listed.url,
+        version=listed.stated_version,
+        **more,
+    )
 
 
 async def _read(
@@ -147,13 +138,8 @@ async def _read(
             "\n\n".join([_write_heading(section.heading_path), section.text]).strip()
             for section in one.sections
         )
-        return LibraryDocument(
-            id=one.listed.id,
-            title=one.listed.title,
-            source=one.listed.source,
-            language=one.listed.language,
-            url=one.listed.url,
-            version=one.listed.stated_version,
+        return _show_document(
+            one.listed,
             crumbs=one.crumbs,
             first_chunk_id=one.chunks[0].chunk.chunk_id,
             text=text[:MOST_CHARACTERS],

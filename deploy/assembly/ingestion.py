@@ -2,11 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from pydantic import TypeAdapter
@@ -15,9 +15,8 @@ from broker.ports import Broker
 from broker.values import Delivery, Fields, Finish, Settlement, Submission
 from config.settings import Settings
 from deploy.assembly.indexed_documents import (
-    ACTIONS,
     DOCUMENTS,
-    MOVE,
+    OwnerRequest,
     act_on_documents,
     act_on_library,
 )
@@ -31,6 +30,7 @@ from deploy.assembly.knowledge import (
 from deploy.assembly.languages import language_of, make_detector
 from deploy.errors import CommandError
 from envelope.envelope import Envelope
+from envelope.json_values import read_list
 from envelope.outcome import Outcome
 from envelope.question import Question, qualify_conversation
 from envelope.role import Role
@@ -38,7 +38,6 @@ from envelope.run import OUTSIDE, Run
 from knowledge.embedding import Embedder
 from knowledge.errors import KnowledgeError
 from knowledge.ingestion_report import (
-    DescriptionUsage,
     EmbeddingUsage,
     IngestionResult,
     LimitWaits,
@@ -50,8 +49,6 @@ from llm.port import ModelCall, record_calls
 from llm.quotas import Limiter, PatientLimiter
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
     from deploy.assembly.descriptions import ModelDescriber
     from knowledge.index.listing import ListedDocument
     from knowledge.index.overlap import SurveySource
@@ -127,12 +124,7 @@ def count_waits(patient: PatientLimiter | None) -> LimitWaits | None:
 
 
 CHANNEL = "cli"
-COSTS = {
-    "descriptions": TypeAdapter[Any](DescriptionUsage | None),
-    "embedding": TypeAdapter[Any](EmbeddingUsage | None),
-    "waits": TypeAdapter[Any](LimitWaits | None),
-}
-"""What an ingestion reports on its calls to models, by the attribute of its result."""
+RESULT = TypeAdapter(IngestionResult)
 SOURCES = "sources"
 """The attribute of a request that names the sources to ingest."""
 CONVERSATION = "ingestion"
@@ -286,23 +278,12 @@ async def ingest_by_owner(
 ) -> IngestionResult:
     """Have the process that owns the index ingest, and wait for it; raises `CommandError`."""
     payload: Fields = {SOURCES: [source.model_dump(mode="json") for source in sources]}
-    result = read_result(await ask_owner(broker, settings, payload))
+    result = RESULT.validate_python(await ask_owner(broker, settings, payload))
     for source, reason in result.warned:
         report.record_warning(source, reason)
     for source, reason in result.skipped:
         report.record_skip(source, reason)
     return result
-
-
-async def move_here(
-    settings: Settings, knowledge: Knowledge, request: "Mapping[str, JsonValue]"
-) -> Fields:
-    """Move documents in an index that this process owns, see `sources.moving`."""
-    from deploy.assembly.moving import move_documents
-
-    describer = make_describer(settings, limiter=make_patient(knowledge.limits))
-    limits = reading_limits(settings)
-    return await move_documents(settings, knowledge, request, describer, limits)
 
 
 async def ask_owner(
@@ -336,7 +317,7 @@ async def ask_owner(
 
 
 class IngestionHandler:
-    """Ingests, lists, moves and removes documents for other processes."""
+    """Ingests, lists and removes documents for other processes."""
 
     role = Role.INGESTION
     slots = 4
@@ -350,7 +331,7 @@ class IngestionHandler:
         self._one_at_a_time = asyncio.Lock()
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
-        """Execute the request of the payload: ingest paths, or list, move or remove documents."""
+        """Execute the request of the payload: ingest paths, or list or remove documents."""
         question = delivery.question
         knowledge = self._knowledge.of(question.tenant, question.assistant, own=self._own)
         if knowledge is None:
@@ -360,13 +341,9 @@ class IngestionHandler:
             return Finish(Outcome.FAILED, {"outcome": "failed", "error": REPLACED})
         try:
             await knowledge.follow()
-            if envelope.payload.get(DOCUMENTS) == MOVE:
-                async with self._one_at_a_time:
-                    fields = await move_here(self._of(question), knowledge, envelope.payload)
-            elif envelope.payload.get(DOCUMENTS) in ACTIONS:
-                fields = await act_on_library(knowledge, envelope.payload)
-            elif DOCUMENTS in envelope.payload:
-                fields = await act_on_documents(knowledge.index, envelope.payload)
+            if DOCUMENTS in envelope.payload:
+                request = OwnerRequest.model_validate(envelope.payload)
+                fields = await self._act(knowledge, request)
             else:
                 async with self._one_at_a_time:
                     fields = await self._ingest(knowledge, envelope.payload)
@@ -374,18 +351,20 @@ class IngestionHandler:
             return Finish(Outcome.FAILED, {"outcome": "failed", "error": str(error)})
         return Finish(Outcome.ANSWERED, {"outcome": "answered", **fields})
 
-    def _of(self, question: Question) -> Settings:
-        """Return the settings of the assistant of a request."""
-        named = (question.tenant, question.assistant)
-        known = {(one.tenant, one.assistant): one for one in self._settings.of_assistants()}
-        return known.get(named, self._settings)
+    async def _act(self, knowledge: Knowledge, request: OwnerRequest) -> Fields:
+        if request.action in ("search", "read", "browse"):
+            return await act_on_library(knowledge, request)
+        return await act_on_documents(knowledge.index, request)
 
     async def _ingest(self, knowledge: Knowledge, payload: Fields) -> Fields:
-        named = payload.get(SOURCES)
-        listed = named if isinstance(named, list) else []
-        sources = [FetchedSource.model_validate(source) for source in listed]
+        sources = [FetchedSource.model_validate(one) for one in read_list(payload.get(SOURCES))]
         quiet = PlainReport(lambda _line: None)
-        return _fields(await ingest_here(self._settings, knowledge, sources, quiet))
+        result = await ingest_here(self._settings, knowledge, sources, quiet)
+        shown = replace(
+            result, warned=result.warned[:MOST_NOTES], skipped=result.skipped[:MOST_NOTES]
+        )
+        fields: Fields = RESULT.dump_python(shown, mode="json")
+        return fields
 
 
 def _submission(question: Question, payload: Fields, seconds: float) -> Submission:
@@ -409,53 +388,3 @@ def _submission(question: Question, payload: Fields, seconds: float) -> Submissi
         deadline_seconds=seconds,
         last_resort={"outcome": "failed", "error": "it did not finish before its time limit"},
     )
-
-
-def _fields(result: IngestionResult) -> Fields:
-    failed: list[JsonValue] = [[source, reason] for source, reason in result.failed]
-    warned: list[JsonValue] = [[source, reason] for source, reason in result.warned]
-    skipped: list[JsonValue] = [[source, reason] for source, reason in result.skipped]
-    return {
-        "added": result.added,
-        "changed": result.changed,
-        "unchanged": result.unchanged,
-        "removed": result.removed,
-        "failed": failed,
-        "warned": warned[:MOST_NOTES],
-        "skipped": skipped[:MOST_NOTES],
-        "chunks": result.chunks,
-        "seconds": result.seconds,
-        **dump_costs(result),
-    }
-
-
-def dump_costs(result: IngestionResult) -> Fields:
-    """Return what an ingestion reports on its calls to models, as values for JSON."""
-    return {
-        name: kind.dump_python(getattr(result, name), mode="json") for name, kind in COSTS.items()
-    }
-
-
-def read_result(reply: Fields) -> IngestionResult:
-    """Return the result that the process that owns the index replied."""
-
-    def count(name: str) -> int:
-        return int(str(reply.get(name, 0)))
-
-    return IngestionResult(
-        added=count("added"),
-        changed=count("changed"),
-        unchanged=count("unchanged"),
-        removed=count("removed"),
-        chunks=count("chunks"),
-        failed=_pairs(reply.get("failed")),
-        warned=_pairs(reply.get("warned")),
-        skipped=_pairs(reply.get("skipped")),
-        seconds=float(str(reply.get("seconds", 0.0))),
-        **{name: kind.validate_python(reply.get(name)) for name, kind in COSTS.items()},
-    )
-
-
-def _pairs(value: object) -> tuple[tuple[str, str], ...]:
-    pairs = value if isinstance(value, list) else []
-    return tuple((str(pair[0]), str(pair[1])) for pair in pairs if isinstance(pair, list))

@@ -14,16 +14,8 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter
 
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.indexed_documents import (
-    AFTER,
-    CHECK,
-    DOCUMENTS,
-    MOVE,
-    PATTERNS,
-    VECTORS,
-    act_on_documents,
-)
-from deploy.assembly.ingestion import ask_owner, fetch, ingest_alone, ingest_by_owner, move_here
+from deploy.assembly.indexed_documents import OwnerRequest, act_on_documents
+from deploy.assembly.ingestion import ask_owner, fetch, ingest_alone, ingest_by_owner
 from deploy.assembly.knowledge import (
     identify_vectors,
     make_embedder,
@@ -60,23 +52,22 @@ async def run_ingestion(
                 return await ingest_alone(settings, knowledge, fetched, report)
     except IndexOwned:
         async with connect_runtime(settings) as runtime, ready_to_take_over(runtime, ()):
-            reply = await ask_owner(runtime.broker, settings, {DOCUMENTS: CHECK})
+            check = OwnerRequest(action="check")
+            reply = await ask_owner(runtime.broker, settings, check.encode())
             # A process of an earlier version does not name its model; it ingests with its own one.
-            if read_vectors(reply.get(VECTORS)) in (None, wanted):
+            if read_vectors(reply.get("vectors")) in (None, wanted):
                 return await ingest_by_owner(runtime.broker, settings, fetched, report)
     return await _ingest_replacement(settings, fetched, wanted, report)
 
 
-async def request_documents(settings: "Settings", request: "Fields") -> "Fields":
+async def request_documents(settings: "Settings", request: OwnerRequest) -> "Fields":
     """Execute a request in this process, or in the process that owns the index."""
     try:
         async with open_knowledge(settings, alone=True) as knowledge:
-            if request[DOCUMENTS] == MOVE:
-                return await move_here(settings, knowledge, request)
             return await act_on_documents(knowledge.index, request)
     except IndexOwned:
         async with connect_runtime(settings) as runtime, ready_to_take_over(runtime, ()):
-            return await ask_owner(runtime.broker, settings, request)
+            return await ask_owner(runtime.broker, settings, request.encode())
 
 
 async def _ingest_replacement(
@@ -149,7 +140,7 @@ async def _list_serving(settings: "Settings") -> list[ListedDocument]:
     listed: list[ListedDocument] = []
     while True:
         after = listed[-1].id if listed else ""
-        request: Fields = {DOCUMENTS: "list", PATTERNS: [], AFTER: after}
+        request = OwnerRequest(action="list", after=after)
         found = (await request_documents(settings, request)).get("documents")
         some = _LISTED.validate_python(found)
         if not some:

@@ -72,7 +72,7 @@ def make_registry(
         prompts=prompts,
         access=settings.vendor_access(),
         timeout_seconds=settings.model_timeout_seconds,
-        first_token_seconds=settings.model_first_token_seconds,
+        first_token_seconds=settings.model_timeout_seconds / 2,
         patience_seconds=settings.model_patience_seconds,
         limiter=RedisLimiter(client, limits) if client is not None and limits else limiter,
         budget=None if client is None else open_call_budget(settings, client),

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 FILE = "records.sqlite3"
-MINUTE_SECONDS = 60
 
 
 def keeps_records(settings: Settings) -> bool:
@@ -60,7 +59,6 @@ def make_conversations(
         shards=settings.shards,
         ttl_seconds=ttl_seconds,
         ttl_of=ttl_of,
-        empty_seconds=int(settings.empty_conversation_minutes * MINUTE_SECONDS),
         on_rated=records.announce_rating,
         forget_recorded=records.forget,
     )

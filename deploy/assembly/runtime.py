@@ -52,6 +52,7 @@ ROLES: tuple[str, ...] = tuple(role.value for role in Role if role.value in INST
 KNOWING = frozenset({INGESTION, *(spec.role.value for spec in AGENTS if spec.needs_index)})
 """The roles that need the index."""
 HOUR_SECONDS = 3600
+DAY_SECONDS = 24 * HOUR_SECONDS
 REWRITE_SECONDS = 20.0
 """How long a command that ends waits while its own server rewrites the append-only file."""
 REWRITE_LOOK_SECONDS = 0.05
@@ -135,10 +136,10 @@ async def working(
 
 
 @asynccontextmanager
-async def open_desk(settings: Settings, *, channel: str = "cli") -> AsyncIterator[Desk]:
+async def open_desk(settings: Settings) -> AsyncIterator[Desk]:
     """Open a desk that answers; raises `CommandError` while there are no documents."""
     async with run_desk(settings) as runtime, observing(runtime.broker, settings, None):
-        yield desk(runtime, channel)
+        yield desk(runtime, "cli")
 
 
 @asynccontextmanager
@@ -412,7 +413,6 @@ def _process(
         worker_specs,
         renewal=renewal,
         meter=meter if meter is not None else SilentMeter(),
-        attempts=runtime.settings.agent_attempts,
     )
 
 
@@ -468,13 +468,14 @@ def _broker(settings: Settings, endpoint: Endpoint) -> RedisBroker:
             lanes=(INGESTION,),
         ),
         make_notice=make_poison_notice,
-        dead_letter_ttl_seconds=settings.dead_letter_ttl_days * 24 * HOUR_SECONDS,
+        dead_letter_ttl_seconds=settings.dead_letter_ttl_days * DAY_SECONDS,
         dead_letter_ttls={
             (one.tenant, one.assistant): settings.dead_letter_seconds_of(one.tenant, one.assistant)
             for one in settings.of_assistants()
         },
         rewriting=Rewriting(
-            settings.erasure_rewrite_seconds, settings.expiry_rewrite_hours * HOUR_SECONDS
+            after_seconds=settings.erasure_rewrite_seconds,
+            every_seconds=DAY_SECONDS if settings.erasure_rewrite_seconds else 0.0,
         ),
     )
 

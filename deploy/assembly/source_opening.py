@@ -6,6 +6,7 @@ import re
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -83,9 +84,6 @@ def _survey_path(
     return survey_part(Path(spec.place), listed, read_title, language_of, spec.web_address)
 
 
-_MEGABYTE = 1_000_000
-
-
 async def fetch_sources(
     settings: Settings, specs: Sequence[SourceSpec], limits: ReadingLimits, report: Report
 ) -> list[FetchedSource]:
@@ -127,16 +125,13 @@ async def _fetch(
 
 
 def limits_of_crawl(settings: Settings, spec: SourceSpec) -> CrawlLimits:
-    """Return the limits of a crawl: those of the source, else those of the settings."""
-    return CrawlLimits(
-        pages=settings.crawl_pages if spec.pages is None else spec.pages,
-        depth=settings.crawl_depth if spec.depth is None else spec.depth,
-        seconds=settings.crawl_seconds if spec.seconds is None else spec.seconds,
-        bytes_per_page=settings.crawl_page_mb * _MEGABYTE,
-        bytes_in_all=settings.crawl_total_mb * _MEGABYTE,
-        seconds_per_page=settings.crawl_page_seconds,
-        delay=settings.crawl_delay_seconds,
-        concurrency=settings.crawl_concurrency,
+    """Return the limits of a crawl: those of the source, else the usual ones."""
+    usual = CrawlLimits(delay=settings.crawl_delay_seconds)
+    return replace(
+        usual,
+        pages=usual.pages if spec.pages is None else spec.pages,
+        depth=usual.depth if spec.depth is None else spec.depth,
+        seconds=usual.seconds if spec.seconds is None else spec.seconds,
     )
 
 

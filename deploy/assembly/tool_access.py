@@ -187,12 +187,12 @@ def make_tools(
 ) -> "ToolCatalog":
     """Return the tools of an assistant, with those that run elsewhere.
 
-    Raises `InvalidToolSet` for a tool set, and for combinations, that are wrong.
+    Raises `InvalidToolSet` for a tool set that is wrong.
     """
     # Imported here: they are needed only where tools are planned or run.
-    from tools.catalog import combine_tools, load_tool_set, make_builtin
+    from tools.catalog import load_tool_set, make_builtin
 
     catalog = make_builtin(IndexTools(knowledge)).extend(outside)
     if settings.tool_set is not None:
         catalog = load_tool_set(settings.tool_set, catalog)
-    return combine_tools(catalog, settings.tool_combinations, "TOOL_COMBINATIONS")
+    return catalog

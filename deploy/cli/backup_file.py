@@ -137,13 +137,13 @@ def _prepare(settings: Settings) -> Path:
 
 async def _copy_index(settings: Settings, folder: Path) -> bool:
     """Have the owner of each assistant's index copy its files; False if a server has them."""
-    from deploy.assembly.indexed_documents import COPIED, COPY, DOCUMENTS, TO
+    from deploy.assembly.indexed_documents import OwnerRequest
     from deploy.assembly.ingestion_run import request_documents
 
     copied = []
     for one in settings.of_assistants():
-        reply = await request_documents(one, {DOCUMENTS: COPY, TO: str(folder)})
-        copied.append(bool(reply.get(COPIED)))
+        reply = await request_documents(one, OwnerRequest(action="copy", new=str(folder)))
+        copied.append(bool(reply.get("copied")))
     return all(copied)
 
 

@@ -16,8 +16,7 @@ VERBS: dict[str, str] = {
     "demo": "ingest example documents, answer three questions, show a trace",
     "ask": "answer one question and print the sources",
     "chat": "start a conversation in the terminal",
-    "ingest": "read documents into the index",
-    "crawl": "read the pages of a website into the index",
+    "ingest": "read documents or a website into the index",
     "sources": "list, add or remove the sources of documents, or read them now",
     "documents": "list, show, move or remove the documents of the index",
     "up": "run all roles in one worker process",
@@ -47,7 +46,6 @@ VERBS: dict[str, str] = {
 MODULES = {
     "chat": "ask",
     "console": "keys",
-    "crawl": "ingest",
     "restore": "backup",
     "sources": "ingest",
     "swarm": "swarm_stats",
@@ -67,7 +65,7 @@ exit status:
   3  ask: clarification; forget, documents: nothing was found
   4  ask: refused
   5  ask: failed or superseded
-  6  ingest, crawl: some files could not be read
+  6  ingest: some files could not be read
   7  audit: some citations are wrong
   8  review: violations or gaps
   9  models: a model does not answer, or its context window is too small
@@ -109,7 +107,7 @@ def _load(verb: str) -> ModuleType:
 
 
 def _find_function(module: ModuleType, name: str, verb: str) -> Callable[..., Any]:
-    """Return a function of a verb: `run`, or `run_crawl` in a module of several verbs."""
+    """Return a function of a verb: `run`, or `run_sources` in a module of several verbs."""
     own = f"{name}_{verb}" if name == "run" else f"add_{verb}_arguments"
     found: Callable[..., Any] = getattr(module, own, None) or getattr(module, name)
     return found

@@ -19,6 +19,7 @@ from citations.links import clean_text
 from citations.marking import show_brackets
 from config.settings import Settings
 from config.texts import load_texts
+from envelope.json_values import read_list, read_objects
 from envelope.sources import TOOL_SOURCE
 from gateway.answer import safe_reply
 
@@ -220,8 +221,7 @@ def format_place(source: Fields) -> str:
 
 def heading(source: Fields) -> str:
     """Return the title of a source's page and the headings above the cited place."""
-    path = source.get("heading_path")
-    headings = [str(part) for part in path] if isinstance(path, list) else []
+    headings = [str(part) for part in read_list(source.get("heading_path"))]
     title = str(source.get("title") or "")
     version = source.get("version")
     shown = f"{title} ({version})" if version else title
@@ -234,9 +234,7 @@ def choices(reply: Fields) -> list[Fields]:
 
 
 def _actions(reply: Fields) -> list[Fields]:
-    actions = reply.get("suggested_actions")
-    found = actions if isinstance(actions, list) else []
-    return [action for action in found if isinstance(action, dict)]
+    return [*read_objects(reply.get("suggested_actions"))]
 
 
 def _options(reply: Fields) -> list[str]:
@@ -267,15 +265,14 @@ def _add_places(reply: Fields) -> str:
 
 
 def _sources(reply: Fields) -> list[str]:
-    sources = reply.get("sources")
-    if not isinstance(sources, list) or not sources:
+    sources = read_objects(reply.get("sources"))
+    if not sources:
         return []
     # Several passages of one section have different numbers but are shown as one place.
     numbers: dict[tuple[str, str], str] = {}
     for source in sources:
-        if isinstance(source, dict):
-            where = (heading(source), format_place(source))
-            numbers[where] = f"{numbers.get(where, '')}[{source.get('number')}]"
+        where = (heading(source), format_place(source))
+        numbers[where] = f"{numbers.get(where, '')}[{source.get('number')}]"
     lines = ["", load_texts().text("push_sources", str(reply.get("language") or "en"))]
     for (title, address), cited in numbers.items():
         lines += [f"  {cited} {title}", f"      {address}"]

@@ -32,6 +32,7 @@ from deploy.assembly.runtime import (
 )
 from deploy.errors import CommandError
 from deploy.evaluation.golden import GoldenCase
+from envelope.json_values import read_objects, read_whole
 from envelope.sources import SourceReference
 from gateway.desk import Desk, Message
 from knowledge.errors import IndexOwned
@@ -68,8 +69,8 @@ def count_calls(journal: Sequence[JournalEntry]) -> CallTotals:
     return CallTotals(
         calls=len(asked),
         failed=sum("error" in call for call in asked),
-        input_tokens=sum(_parse_count(call.get("input_tokens")) for call in asked),
-        output_tokens=sum(_parse_count(call.get("output_tokens")) for call in asked),
+        input_tokens=sum(read_whole(call.get("input_tokens")) for call in asked),
+        output_tokens=sum(read_whole(call.get("output_tokens")) for call in asked),
         cost_usd=sum((cost for cost in costs if cost is not None), Decimal(0)),
         unknown_costs=costs.count(None),
     )
@@ -82,11 +83,8 @@ def collect_evidence(journal: Sequence[JournalEntry], reply: Fields) -> dict[int
     text is not in the journal is left out.
     """
     texts = _collect_texts(journal)
-    sources = reply.get("sources")
     evidence: dict[int, str] = {}
-    for source in sources if isinstance(sources, list) else []:
-        if not isinstance(source, dict):
-            continue
+    for source in read_objects(reply.get("sources")):
         number, text = source.get("number"), texts.get(str(source.get("chunk_id")))
         if isinstance(number, int) and text is not None:
             evidence[number] = text
@@ -114,10 +112,6 @@ def _parse_references(writes: Mapping[str, JsonValue]) -> tuple[SourceReference,
         return _REFERENCES.validate_python(writes.get("source_references") or ())
     except ValidationError:
         return ()  # the sources are then reported as unknown, not as supporting anything
-
-
-def _parse_count(value: JsonValue) -> int:
-    return value if isinstance(value, int) else 0
 
 
 def _parse_cost(value: JsonValue) -> Decimal | None:

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
-from pydantic import JsonValue
-
 from broker.values import Fields
 from deploy.evaluation.desk_run import AskedCase
 from deploy.evaluation.golden import Expectation, GoldenCase, Statement
@@ -20,6 +18,7 @@ from deploy.evaluation.judging import (
     judge_answer,
 )
 from deploy.evaluation.sentences import CoveredSentence, says, split_covered
+from envelope.json_values import read_objects
 from envelope.texts import primary_of
 from llm.port import Model, ModelCall, record_calls
 
@@ -133,7 +132,9 @@ def find_reason(reply: Fields) -> str:
 
 def list_cited_places(reply: Fields) -> tuple[str, ...]:
     """Return the address, else the path, of each cited source, each once, in order."""
-    places = (str(one.get("url") or one.get("path") or "") for one in _sources(reply))
+    places = (
+        str(one.get("url") or one.get("path") or "") for one in read_objects(reply.get("sources"))
+    )
     return tuple(dict.fromkeys(place for place in places if place))
 
 
@@ -168,7 +169,11 @@ def _name_wrong_end(expected: str, ended: str) -> str:
 
 def cites_page(case: GoldenCase, reply: Fields) -> bool:
     """Return whether a cited source is on one of the pages of a case."""
-    places = [str(one.get(name) or "") for one in _sources(reply) for name in ("path", "url")]
+    places = [
+        str(one.get(name) or "")
+        for one in read_objects(reply.get("sources"))
+        for name in ("path", "url")
+    ]
     return any(is_page(place, page) for place in places for page in case.pages)
 
 
@@ -220,11 +225,6 @@ def _evidence(asked: AskedCase, numbers: Sequence[int]) -> dict[int, str]:
 def _question(asked: AskedCase, answer: str, claims: Sequence[JudgedClaim]) -> JudgedQuestion:
     language = str(asked.reply.get("language") or "en")
     return JudgedQuestion(asked.case.question, language, answer, claims)
-
-
-def _sources(reply: Fields) -> list[dict[str, JsonValue]]:
-    sources = reply.get("sources")
-    return [one for one in (sources if isinstance(sources, list) else []) if isinstance(one, dict)]
 
 
 def _add_opinion(sentence: SentenceMeasure, opinion: ClaimOpinion) -> SentenceMeasure:

@@ -4,17 +4,21 @@
 """
 
 import json
+import subprocess
 import sys
 import types
 import typing
 from collections.abc import Collection, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any, Literal
 
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined, to_json
 from pydantic_settings import BaseSettings
 
-from agents.roster import SPECS, AgentSpec, ProgressStep
+from agents.agent import Agent, ProgressStep
+from agents.roster import AGENTS, SPECS, AgentSpec, load_agent
 from config.env_file import HARMLESS
 from config.settings import Settings
 from config.way_settings import load_profiles
@@ -28,11 +32,13 @@ from manager.flows import EVERY
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
+ROSTER = ROOT / "agents" / "roster.json"
 WIDGET_STEPS = ROOT / "gateway" / "widget" / "parts" / "steps.js"
 
 _CONTRACTS = """# Contracts: who reads and writes what
 
-Generated from `envelope/payload.py` by `python -m deploy.generate.pages`; do not edit.
+Generated from `envelope/payload.py` and the agents by `python -m deploy.generate.pages`; do not
+edit.
 
 An agent receives the attributes that it reads and returns those that it writes. It has no access
 to others. The gateway sets the attributes that no role writes when it accepts a message.
@@ -64,7 +70,7 @@ _AREA = """
 
 _STEPS = """\
 // What people see at each stage of a question.
-// Written by `python -m deploy.generate.pages`; change agents/roster.py instead.
+// Written by `python -m deploy.generate.pages`; change the step of the agent instead.
 
 export const STEPS = {steps};
 export const STEP_OF = {{
@@ -86,6 +92,7 @@ _TEAM_TABLE = """\
 def pages() -> dict[Path, str]:
     """Return the generated files, by path."""
     return {
+        ROSTER: describe_agents(),
         DOCS / "flow.md": draw(EVERY),
         DOCS / "contracts.md": _CONTRACTS + "".join(map(_contract, CATALOGUE)),
         DOCS / "settings.md": _SETTINGS.format(harmless=_list_harmless())
@@ -99,10 +106,38 @@ def pages() -> dict[Path, str]:
 
 
 def main() -> int:
-    """Write the generated files."""
+    """Write the generated files; the others derive from `roster.json`."""
+    roster = describe_agents()
+    if ROSTER.read_text(encoding="utf-8") != roster:
+        ROSTER.write_text(roster, encoding="utf-8")
+        again = (sys.executable, "-m", __spec__.name)
+        return subprocess.run(again, check=False).returncode  # noqa: S603 - this module
     for path, text in pages().items():
         path.write_text(text, encoding="utf-8")
     return 0
+
+
+def describe_agents() -> str:
+    """Return `roster.json`: what the classes of the agents declare, in the order of the roles.
+
+    Raises `ValueError` for a role without an agent.
+    """
+    return json.dumps(dict(map(_describe_agent, _list_agents())), indent=1) + "\n"
+
+
+def _list_agents() -> list[type[Agent[Any, Any]]]:
+    packages = {path.stem: f"agents.{path.parent.name}" for path in ROSTER.parent.glob("*/*.py")}
+    roles = [role for role in Role if role not in {Role.MANAGER, Role.INGESTION}]
+    if without := [role.value for role in roles if role.value not in packages]:
+        raise ValueError(f"expected a module agents/<way>/{without[0]}.py, found none")
+    return [load_agent(packages[role.value], role) for role in roles]
+
+
+def _describe_agent(agent: type[Agent[Any, Any]]) -> tuple[str, dict[str, object]]:
+    facts = asdict(AgentSpec.of(agent))
+    role = facts.pop("role")
+    sides = {side: sorted(facts.pop(side)) for side in ("reads", "writes")}
+    return role.value, {**facts, **sides}
 
 
 def _with_block(page: Path, name: str, block: str) -> str:
@@ -161,10 +196,15 @@ def _contract(attribute: Attribute) -> str:
         f"`{attribute.name}`",
         f"`{_type(attribute.type)}`".replace("|", "\\|"),
         attribute.meaning + _describe_merge(attribute.merge),
-        _roles(attribute.written_by) or "gateway",
-        _roles(attribute.read_by),
+        _roles(_list_roles(attribute, "writes")) or "gateway",
+        _roles(_list_roles(attribute, "reads")),
     )
     return "| " + " | ".join(cells) + " |\n"
+
+
+def _list_roles(attribute: Attribute, side: Literal["reads", "writes"]) -> list[Role]:
+    agents = [spec.role for spec in AGENTS if attribute.name in getattr(spec, side)]
+    return [*agents, Role.MANAGER] if side[0] in attribute.manager else agents
 
 
 def _describe_merge(rule: MergeRule) -> str:

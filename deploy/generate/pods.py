@@ -6,7 +6,8 @@ from typing import Any
 
 import yaml
 
-from agents.roster import SPECS, ProgressStep
+from agents.agent import ProgressStep
+from agents.roster import SPECS
 from manager.flow_proofs import find_reached
 from manager.flows import EVERY
 from manager.flows.stages import START

@@ -39,10 +39,7 @@ _LINK = re.compile(r"(!?\[[^\]\n]{0,300}\])\(([^)\s]{1,300})\)")
 CONFIG = """\
 [project]
 site_name = "Refdesk"
-site_description = (
-    "Answers questions from an organisation's documents and cites the source of "
-    "every claim."
-)
+site_description = "Answers from an organisation's documents, with the source of every claim."
 docs_dir = "pages"
 site_dir = "site"
 use_directory_urls = false

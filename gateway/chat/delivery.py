@@ -353,8 +353,7 @@ class ReplyDelivery:
         if fixed == "language":
             buttons = await self._buttons.of_languages(result.question, self._texts)
         else:
-            ratings = self._policy.ratings and not fixed
-            buttons = await self._buttons.of(result.question, answer, ratings=ratings)
+            buttons = await self._buttons.of(result.question, answer, ratings=not fixed)
         return Shown(result.question, answer, post, language, fixed, buttons)
 
     async def _id(

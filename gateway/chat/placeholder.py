@@ -16,6 +16,7 @@ from typing import TypeVar
 import structlog
 
 from broker.values import Fields, JournalEntry
+from envelope.json_values import read_list
 from envelope.outcome import Outcome
 from envelope.question import Question
 from envelope.texts import Texts
@@ -264,8 +265,7 @@ class _Draft:
         kept = self.text[: int(str(event.data["offset"]))]
         self.text = f"{kept}{event.data['text']}"
         self._language = str(event.data["language"])
-        found = event.data["sources"]
-        sources = found if isinstance(found, list) else []
+        sources = read_list(event.data["sources"])
         self._sources = tuple(Source.model_validate(one) for one in sources)
 
     def make_answer(self, text: str) -> Answer:

@@ -19,15 +19,13 @@ LONGEST_SECONDS = 60.0
 BACKOFF = 2.0
 
 
-async def retry(
-    call: Callable[[], Awaitable[T]], *, call_name: str, tries: int = TRIES
-) -> T | None:
+async def retry(call: Callable[[], Awaitable[T]], *, call_name: str) -> T | None:
     """Return the result of `call`; None when the platform reports that nothing had to change.
 
     `call_name` is the slug of the call in the log. Raises `PermanentError` at once, and
-    `RetryableError` after `tries` or when the wait would be too long.
+    `RetryableError` after `TRIES` or when the wait would be too long.
     """
-    for tried in range(1, tries + 1):
+    for tried in range(1, TRIES + 1):
         raise_if_cancelled()
         try:
             return await call()
@@ -35,7 +33,7 @@ async def retry(
             return None
         except RetryableError as error:
             seconds = error.seconds if error.by_platform else error.seconds * BACKOFF**tried
-            if tried == tries or seconds > LONGEST_SECONDS:
+            if tried == TRIES or seconds > LONGEST_SECONDS:
                 raise
             log.info(
                 "platform_call_retried",

@@ -235,7 +235,6 @@ class ChatPolicy:
     burst_seconds: float = 1.0
     supersedes: bool = True
     default_language: str = "en"
-    ratings: bool = True
     deadline_seconds: float = 120.0
     draft_seconds: float | None = None
     """The shortest time between two edits of a post that show a draft; None: none are shown."""

@@ -48,15 +48,13 @@ def webhook(
     *,
     check: Check,
     unavailable: tuple[type[Exception], ...],
-    budget: BufferBudget | None = None,
 ) -> Starlette:
     """Return an application; an event that `handle` cannot accept now is answered by status 503.
 
     The platform repeats such an event. `check` checks the headers before the body is read. Both
     raise `WebhookRefusedError`, and `UnreadableError` for an event without the expected form.
     """
-    budget = BufferBudget() if budget is None else budget
-    answering = _WebhookEndpoint(path, handle, check, unavailable, budget)
+    answering = _WebhookEndpoint(path, handle, check, unavailable, BufferBudget())
 
     async def alive(_request: Request) -> Response:
         return PlainTextResponse("ok")

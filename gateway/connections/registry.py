@@ -69,9 +69,8 @@ log = structlog.get_logger("gateway")
 class RareLog:
     """Writes one warning a minute for each reason, with the number of cases since the last one."""
 
-    def __init__(self, event: str, *, seconds: float = LOG_SECONDS) -> None:
+    def __init__(self, event: str) -> None:
         self._event = event
-        self._seconds = seconds
         self._counts: dict[str, int] = {}
         self._written_at: dict[str, float] = {}
 
@@ -79,7 +78,7 @@ class RareLog:
         """Count one case of a reason, one slug of a small set; log it at most once a minute."""
         self._counts[reason] = self._counts.get(reason, 0) + 1
         now = time.monotonic()
-        if now - self._written_at.get(reason, -self._seconds) < self._seconds:
+        if now - self._written_at.get(reason, -LOG_SECONDS) < LOG_SECONDS:
             return
         self._written_at[reason] = now
         log.warning(self._event, reason=reason, times=self._counts.pop(reason), **fields)

@@ -10,7 +10,6 @@
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Response
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse
@@ -97,70 +96,6 @@ async def _away(channel: HttpChannel) -> str:
     return ""
 
 
-BUCKETS = (0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
-
-
-QUESTION_ROUTES = (
-    "/v1/conversations/{conversation_id}/messages", "/v1/chat/completions", "/v1/responses", "",
-)  # fmt: skip
-"""The routes of questions; the empty one is that of requests whose key could not be read."""
-
-
-class PrometheusHttpMeter:
-    """Counts into a registry, by default one of its own; `began_at` is in Unix seconds."""
-
-    def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        self.began_at = time.time()
-        self.registry = registry = CollectorRegistry() if registry is None else registry
-        self._requests = Counter(
-            "refdesk_http_requests", "Answered requests.", ["route", "status"], registry=registry
-        )
-        self._seconds = Histogram(
-            "refdesk_http_seconds",
-            "Seconds to answer.",
-            ["route"],
-            registry=registry,
-            buckets=BUCKETS,
-        )
-        self._streams = Gauge("refdesk_http_streams", "Open event streams.", registry=registry)
-        self._outcomes = Counter(
-            "refdesk_http_outcomes",
-            "Outcomes that were returned to clients.",
-            ["outcome"],
-            registry=registry,
-        )
-        self._feedback = Counter(
-            "refdesk_feedback", "Ratings of answers.", ["rating"], registry=registry
-        )
-
-    def count_request(self, route: str, status: int, seconds: float) -> None:
-        """Count one request; the route of an unknown address is the empty string."""
-        self._requests.labels(route, str(status)).inc()
-        self._seconds.labels(route).observe(seconds)
-
-    def count_turned_away(self) -> int:
-        """Return how many requests to ask were answered with 503 since this meter counts."""
-        found = [
-            self.registry.get_sample_value(
-                "refdesk_http_requests_total", {"route": route, "status": "503"}
-            )
-            for route in QUESTION_ROUTES
-        ]
-        return sum(int(count) for count in found if count is not None)
-
-    def change_streams(self, change: int) -> None:
-        """Count a stream that opens (1) or ends (-1)."""
-        self._streams.inc(change)
-
-    def count_outcome(self, outcome: str) -> None:
-        """Count an outcome that was shown."""
-        self._outcomes.labels(outcome).inc()
-
-    def count_feedback(self, rating: str) -> None:
-        """Count feedback."""
-        self._feedback.labels(rating).inc()
-
-
 BODY_BYTES = 512 * 1024
 DESCRIPTION = """\
 Ask questions, and receive answers that say only what the documents say and cite the source of every
@@ -198,7 +133,6 @@ def make_app(
     turns: int = 6,
     unavailable: Sequence[type[Exception]] = (),
     others: Sequence[APIRouter] = (),
-    budget: BufferBudget | None = None,
     reviews: ReviewParts | None = None,
     has_session: HasSession | None = None,
     library: SearchableLibrary | None = None,
@@ -208,7 +142,7 @@ def make_app(
 
     `turns` of a request's own history are read; `unavailable` are errors of stores that do not
     answer. When `stopping` is set, waiting requests end, so that clients continue at another
-    process. `budget` bounds the bodies that are read concurrently. `reviews` has what
+    process. `reviews` has what
     reviews and the documents of conversations need; None: there are none. `library` is searched for
     other programs; `mcp` returns what speaks MCP. Callers are checked before any body is read;
     `has_session` checks those of the console.
@@ -249,8 +183,7 @@ def make_app(
             Route(endpoint.path, endpoint.app, methods=["POST"], include_in_schema=False)
         )
     routes = [route for router in routers for route in router.routes]
-    budget = BufferBudget() if budget is None else budget
-    limited = BodyLimit(app, longest_bytes=BODY_BYTES, budget=budget)
+    limited = BodyLimit(app, longest_bytes=BODY_BYTES, budget=BufferBudget())
     known = Authentication(
         limited,
         channel.guard,

@@ -3,13 +3,15 @@
 import hmac
 import re
 import secrets
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Final, Literal, Protocol
+from typing import Annotated, Final, Literal
 
 import structlog
 from fastapi import Depends, Header, Path, Query, Request
 from fastapi.security import HTTPBearer
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from broker.ports import Eraser, ReplyReader
 from broker.values import Fields, JournalEntry
@@ -38,24 +40,68 @@ HEARTBEAT_SECONDS = 10.0
 """The longest silence of a stream, because proxies close silent connections."""
 
 
-class HttpMeter(Protocol):
-    """Counts the requests of the HTTP channel."""
+BUCKETS = (0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
+
+
+QUESTION_ROUTES = (
+    "/v1/conversations/{conversation_id}/messages", "/v1/chat/completions", "/v1/responses", "",
+)  # fmt: skip
+"""The routes of questions; the empty one is that of requests whose key could not be read."""
+
+
+class HttpMeter:
+    """Counts into a registry, by default one of its own; `began_at` is in Unix seconds."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.began_at = time.time()
+        self.registry = registry = CollectorRegistry() if registry is None else registry
+        self._requests = Counter(
+            "refdesk_http_requests", "Answered requests.", ["route", "status"], registry=registry
+        )
+        self._seconds = Histogram(
+            "refdesk_http_seconds",
+            "Seconds to answer.",
+            ["route"],
+            registry=registry,
+            buckets=BUCKETS,
+        )
+        self._streams = Gauge("refdesk_http_streams", "Open event streams.", registry=registry)
+        self._outcomes = Counter(
+            "refdesk_http_outcomes",
+            "Outcomes that were returned to clients.",
+            ["outcome"],
+            registry=registry,
+        )
+        self._feedback = Counter(
+            "refdesk_feedback", "Ratings of answers.", ["rating"], registry=registry
+        )
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
-        """Count one request; an unknown address is the route ``."""
-        ...
+        """Count one request; the route of an unknown address is the empty string."""
+        self._requests.labels(route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def count_turned_away(self) -> int:
+        """Return how many requests to ask were answered with 503 since this meter counts."""
+        found = [
+            self.registry.get_sample_value(
+                "refdesk_http_requests_total", {"route": route, "status": "503"}
+            )
+            for route in QUESTION_ROUTES
+        ]
+        return sum(int(count) for count in found if count is not None)
 
     def change_streams(self, change: int) -> None:
-        """Count a stream that begins (1) or ends (-1)."""
-        ...
+        """Count a stream that opens (1) or ends (-1)."""
+        self._streams.inc(change)
 
     def count_outcome(self, outcome: str) -> None:
-        """Count a displayed outcome."""
-        ...
+        """Count an outcome that was shown."""
+        self._outcomes.labels(outcome).inc()
 
     def count_feedback(self, rating: str) -> None:
         """Count feedback."""
-        ...
+        self._feedback.labels(rating).inc()
 
 
 ASKS_FOR_PERSON = "asks_for_person"

@@ -62,11 +62,11 @@ class EventStream:
             DraftFollower(question, shows=shows, language=language) if with_drafts else None
         )
 
-    def response(self, *, message_id: str, status: int = 200) -> StreamingResponse:
+    def response(self, *, message_id: str) -> StreamingResponse:
         """Return the streaming response."""
         headers = {**HEADERS, "X-Message-Id": message_id}
         kind = "text/event-stream"
-        return StreamingResponse(self.lines(), status, headers=headers, media_type=kind)
+        return StreamingResponse(self.lines(), headers=headers, media_type=kind)
 
     async def lines(self) -> AsyncIterator[str]:
         """Yield the lines of the stream; it ends early when the process stops."""

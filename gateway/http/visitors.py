@@ -54,8 +54,6 @@ class VisitorLimits:
     requests_per_minute: int = 120
     questions_per_minute: int = 30
     questions_per_day: int = 500
-    openings_per_minute: int = 30
-    openings_per_day: int = 500
     failures_per_minute: int = 30
     share: float = 0.25
 
@@ -79,8 +77,8 @@ class Visitors:
         return _demands("requests", visitor, (most, None), (site, None))
 
     def openings(self, visitor: Visitor) -> list[Demand]:
-        """Return the demands of one conversation that is opened."""
-        most = (self.limits.openings_per_minute, self.limits.openings_per_day)
+        """Return the demands of one conversation that is opened: as many as of questions."""
+        most = (self.limits.questions_per_minute, self.limits.questions_per_day)
         site = (most[0] * SITE_FACTOR, most[1] * SITE_FACTOR)
         return _demands("openings", visitor, most, site)
 

@@ -13,26 +13,27 @@ from gateway.slack.web_api import SlackCalls
 
 DIRECT_MESSAGES = "direct"
 """The entry of the channel list that allows all direct messages."""
+ALL_TEAMS = "*"
+"""The entry of the list of teams that allows the members of all organisations."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlackAudience:
     """The allowed channels and users; an empty list allows all of the app's workspace.
 
-    People of other organisations are allowed if their team is in `teams`, or if `external` is true.
+    People of other organisations are allowed if their team is in `teams`, or if that has `*`.
     The other workspaces of an Enterprise Grid belong in `teams`, too.
     """
 
     channels: frozenset[str] = frozenset()
     users: frozenset[str] = frozenset()
     teams: frozenset[str] = frozenset()
-    external: bool = False
 
     def admits(self, *, channel: str, user: str, direct: bool, is_own_team: bool) -> bool:
         """Return whether Refdesk answers this person in this channel."""
         place = {channel, DIRECT_MESSAGES} if direct else {channel}
         return (
-            (is_own_team or self.external)
+            (is_own_team or ALL_TEAMS in self.teams)
             and (not self.channels or bool(place & self.channels))
             and (not self.users or user in self.users)
         )
@@ -84,11 +85,9 @@ class SlackUserGroups:
         calls: SlackCalls,
         ids: Iterable[str],
         *,
-        lifetime_seconds: float = LIFETIME_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._calls = calls
-        self._lifetime_seconds = lifetime_seconds
         self._clock = clock
         self._groups = {id_: _ReadGroup() for id_ in ids}
 
@@ -103,7 +102,7 @@ class SlackUserGroups:
     def _is_younger(self, id_: str, *, share: float) -> bool:
         """Return whether members were read within a share of their lifetime."""
         read_at = self._groups[id_].read_at
-        return read_at is not None and self._clock() - read_at < share * self._lifetime_seconds
+        return read_at is not None and self._clock() - read_at < share * LIFETIME_SECONDS
 
     async def _read(self, ids: Iterable[str]) -> None:
         """Read user groups again; one that could not be read stays as it was."""

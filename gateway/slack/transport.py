@@ -5,7 +5,7 @@ import hmac
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
@@ -21,7 +21,6 @@ from starlette.responses import Response
 
 from gateway.chat.ports import reads_foreign_form
 from gateway.chat.webhook import WebhookRefusedError, webhook
-from gateway.connections.bodies import BufferBudget
 
 PATH = "/slack/events"
 
@@ -38,7 +37,6 @@ def slack_webhook(
     *,
     signing_secret: str,
     unavailable: tuple[type[Exception], ...],
-    budget: BufferBudget | None = None,
 ) -> Starlette:
     """Return the application for Slack's requests; unsigned requests never reach Bolt."""
     signature = SlackSignature(signing_secret)
@@ -50,9 +48,7 @@ def slack_webhook(
             event = to_async_bolt_request(request, body)
         return to_starlette_response(await app.async_dispatch(event))
 
-    return webhook(
-        PATH, handle_request, check=signature.check_headers, unavailable=unavailable, budget=budget
-    )
+    return webhook(PATH, handle_request, check=signature.check_headers, unavailable=unavailable)
 
 
 @asynccontextmanager
@@ -77,9 +73,8 @@ _SIGNATURE = re.compile(r"v0=[0-9a-f]{64}", re.ASCII)
 class SlackSignature:
     """Verifies requests with the signing secret; each check raises `WebhookRefusedError`."""
 
-    def __init__(self, secret: str, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, secret: str) -> None:
         self._secret = secret.encode()
-        self._clock = clock
 
     def check_headers(self, headers: Mapping[str, str]) -> None:
         """Refuse a request without a signature, or with an old one, before reading the body."""
@@ -88,7 +83,7 @@ class SlackSignature:
             raise WebhookRefusedError(
                 401, "signature_invalid", "expected a request that Slack signed"
             )
-        if abs(self._clock() - int(at)) > FRESH_SECONDS:
+        if abs(time.time() - int(at)) > FRESH_SECONDS:
             raise WebhookRefusedError(
                 401, "signature_expired", "expected a request with a recent signature of Slack"
             )

@@ -24,7 +24,6 @@ from gateway.chat.delivery import Choice
 from gateway.chat.platform_calls import raise_if_cancelled, retry
 from gateway.chat.ports import Incoming, PushError, reads_foreign_form
 from gateway.chat.webhook import WebhookRefusedError, webhook
-from gateway.connections.bodies import BufferBudget
 from gateway.errors import GatewayError
 from gateway.telegram.bot_api import TelegramCalls, seconds_of, translate_errors
 from gateway.telegram.channel import HELP
@@ -281,7 +280,6 @@ async def receive_updates(
     *,
     how: Webhook | RedisDuty,
     audience: TelegramAudience | None = None,
-    budget: BufferBudget | None = None,
 ) -> AsyncIterator[Starlette | None]:
     """Receive updates while inside: by polling, or by a webhook, whose application is returned."""
     hook = how if isinstance(how, Webhook) else None
@@ -289,9 +287,7 @@ async def receive_updates(
     await retry(lambda: _register_updates(calls.bot, hook), call_name="register_updates")
     chat_channel.spawn(_register_commands(calls.bot, texts))
     if isinstance(how, Webhook):
-        yield telegram_webhook(
-            updates, secret=how.secret, unavailable=chat_channel.unavailable, budget=budget
-        )
+        yield telegram_webhook(updates, secret=how.secret, unavailable=chat_channel.unavailable)
         return
     async with asyncio.TaskGroup() as tasks:
         polling = Polling(calls.bot, updates, duty=how, unavailable=chat_channel.unavailable)
@@ -332,7 +328,6 @@ def telegram_webhook(
     *,
     secret: str,
     unavailable: tuple[type[Exception], ...],
-    budget: BufferBudget | None = None,
 ) -> Starlette:
     """Return the application for Telegram's requests; it confirms an update after storing it."""
 
@@ -347,7 +342,7 @@ def telegram_webhook(
         await updates.take(_update(body))
         return PlainTextResponse("")
 
-    return webhook(PATH, handle_update, check=check, unavailable=unavailable, budget=budget)
+    return webhook(PATH, handle_update, check=check, unavailable=unavailable)
 
 
 def _update(body: bytes) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class Location:
     `groups` and `version` are what the folder's rules state, unless a page states it: who may read
     its pages, and the version of what they describe. `url` is the web address where its source puts
     it, which the page itself cannot change. `is_foreign` says that others wrote the page: it may
-    not choose its id. `keeps_name`: the name is that of the place from which the file was moved.
+    not choose its id.
     `is_reply`: a message that answers one of another file, which it need not repeat.
     `repeated` are texts of the website, see `knowledge.documents.furniture`.
     """
@@ -41,7 +41,6 @@ class Location:
     url: str | None = None
     is_foreign: bool = False
     version: str = ""
-    keeps_name: bool = False
     is_reply: bool = False
     repeated: tuple[str, ...] = ()
 

@@ -47,15 +47,12 @@ class Survey:
     """A path as found; `root` names it in an index.
 
     `part` is the absolute path to which the files are limited; None: all of the root.
-    `moved` are the ids of the documents whose files were moved here, and of those that these
-    replace; None: nothing was moved.
     """
 
     root: str
     walk: FolderListing
     locations: Mapping[PurePosixPath, Location]
     part: str | None = None
-    moved: frozenset[str] | None = None
 
 
 def survey(

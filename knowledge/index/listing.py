@@ -11,7 +11,7 @@ from pathlib import Path
 class ListedDocument:
     """A document as the index has it; `root` is the ingested path, `source` the file below it.
 
-    `location_name` and `keeps_name` are those of `knowledge.documents.location.Location`.
+    `path` is the file where the source is a label that the document states.
     `groups_chosen`: the owner chose the groups, in place of those that the source states.
     """
 
@@ -26,8 +26,7 @@ class ListedDocument:
     url: str | None = None
     groups: tuple[str, ...] = ()
     stated_version: str = ""
-    location_name: str = ""
-    keeps_name: bool = False
+    path: str = ""
     groups_chosen: bool = False
 
     @property
@@ -35,7 +34,7 @@ class ListedDocument:
         """The absolute path or the web address that the document was read from."""
         if "://" in self.root:
             return self.url or f"{self.root.rstrip('/')}/{self.source}"
-        return find_file(self.root, self.source)
+        return find_file(self.root, self.path or self.source)
 
 
 def find_file(root: str, source: str) -> str:

@@ -49,10 +49,8 @@ def find_owned(listed: Sequence[ListedDocument], found: Survey) -> dict[str, str
     """Return the content hashes by id of the indexed documents that a survey stands for.
 
     These are the documents of its root, or of its part, and those of other roots whose files it
-    has found. Of a move, these are the moved ones, whose hashes say nothing about the new place.
+    has found.
     """
-    if found.moved is not None:
-        return dict.fromkeys(found.moved, "")
     files = {os.path.join(found.root, str(file.path)) for file in found.walk.files}
     return {
         document.id: document.content_hash

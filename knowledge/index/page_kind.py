@@ -1,10 +1,9 @@
 """Recognises changelogs and indexes: pages that name many subjects and explain none.
 
-They match most questions a little, so a search weighs them less unless the question asks for them.
+They match most questions a little, so a search weighs them less.
 """
 
 import re
-from collections.abc import Iterable
 from enum import StrEnum
 
 from knowledge.documents.page import Block, BlockKind, Page
@@ -25,15 +24,6 @@ _MOST_SOURCE = 400_000
 _MOST_OTHER_SHARE = 0.3
 """The share of an index's words that may be outside of its links' items."""
 
-_ASKS_FOR_CHANGES = re.compile(
-    r"\b(?:versions?|chang(?:es|ed|elog)|releases?d?|new in|what\W?s new|deprecated|history|"
-    r"since when|introduced|removed in|added in|v?\d{1,4}\.\d{1,4})\b",
-    re.IGNORECASE,
-)
-_ASKS_FOR_LISTS = re.compile(
-    r"\b(?:overview|index|contents|list|lists|pages|documentation|topics|chapters)\b", re.IGNORECASE
-)
-
 
 class PageKind(StrEnum):
     """What a page is; `CONTENT` explains its subject."""
@@ -48,17 +38,6 @@ def recognise_kind(page: Page, source: bytes) -> PageKind:
     if _is_changelog(page):
         return PageKind.CHANGELOG
     return PageKind.INDEX if _is_index(page, source) else PageKind.CONTENT
-
-
-def find_wanted_kinds(texts: Iterable[str]) -> frozenset[PageKind]:
-    """Return the kinds of pages that a question, in any of its wordings, asks for."""
-    wanted = {PageKind.CONTENT}
-    for text in texts:
-        if _ASKS_FOR_CHANGES.search(text):
-            wanted.add(PageKind.CHANGELOG)
-        if _ASKS_FOR_LISTS.search(text):
-            wanted.add(PageKind.INDEX)
-    return frozenset(wanted)
 
 
 def _is_changelog(page: Page) -> bool:

@@ -54,10 +54,9 @@ class QueryResult:
 
 @dataclass(frozen=True, slots=True)
 class StoredPoint:
-    """A point with the requested fields of its payload and the requested vectors, by name."""
+    """A point with the requested fields of its payload and the requested texts, by name."""
 
     payload: Mapping[str, Any]
-    vectors: Mapping[str, Floats]
     texts: Mapping[str, SparseText]
 
 

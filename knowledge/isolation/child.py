@@ -42,14 +42,15 @@ def main() -> None:
     gc.freeze()
     _limit(memory)
     ready_bytes = _resident_bytes()
-    _send(answers, Kind.READY, b"", ends=False)
+    _send(answers, Kind.READY, b"", ends=False, seconds=0.0)
     unswept = 0
     while len(header := requests.read(REQUEST_HEADER.size)) == REQUEST_HEADER.size:
         size, seconds = REQUEST_HEADER.unpack(header)
-        _limit_processor(seconds)
+        began = _processor_seconds()
+        _limit_processor(began + seconds)
         kind, body = _answer(requests, size)
         ends = kind is Kind.MEMORY or _resident_bytes() - ready_bytes > memory // 2
-        _send(answers, kind, body, ends=ends)
+        _send(answers, kind, body, ends=ends, seconds=_processor_seconds() - began)
         if ends:
             return
         unswept += size + len(body)
@@ -73,10 +74,14 @@ def _limit(memory: int) -> None:
     _lower(resource.RLIMIT_AS, _present_bytes() + memory)
 
 
-def _limit_processor(seconds: float) -> None:
+def _processor_seconds() -> float:
     used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def _limit_processor(until: float) -> None:
     # The kernel counts whole seconds.
-    allowed = math.ceil(used.ru_utime + used.ru_stime + seconds)
+    allowed = math.ceil(until)
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     if hard == resource.RLIM_INFINITY or allowed < hard:
         resource.setrlimit(resource.RLIMIT_CPU, (allowed, hard))
@@ -135,8 +140,8 @@ def _read(request: ReadRequest) -> tuple[Kind, bytes]:
     )
 
 
-def _send(answers: BinaryIO, kind: Kind, body: bytes, *, ends: bool) -> None:
-    answers.write(HEADER.pack(len(body), kind.value, ends))
+def _send(answers: BinaryIO, kind: Kind, body: bytes, *, ends: bool, seconds: float) -> None:
+    answers.write(HEADER.pack(len(body), kind.value, ends, seconds))
     answers.write(body)
     answers.flush()
 

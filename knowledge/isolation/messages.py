@@ -21,8 +21,9 @@ from knowledge.documents.location import Location
 from knowledge.documents.markup.page_links import PageLinks
 from knowledge.isolation.preparation import Preparation
 
-HEADER = Struct("!Qc?")
-"""Of an answer: how many bytes follow, their kind, and whether the process ends after it."""
+HEADER = Struct("!Qc?d")
+"""Of an answer: how many bytes follow, their kind, whether the process ends after it, and the
+seconds of the processor that it took."""
 REQUEST_HEADER = Struct("!Qd")
 """Of a request: how many bytes follow, and the seconds that it may take."""
 

@@ -64,6 +64,8 @@ class ReaderProcess:
         self._starting = threading.Lock()
         self._child: _Child | None = None
         self._is_closed = False
+        self.seconds_used = 0.0
+        """The processor time of the last request; all that it had, if it was ended."""
 
     def __enter__(self) -> Self:
         self._running()
@@ -151,8 +153,9 @@ class ReaderProcess:
         with self._lock:
             child = self._running()
             self._wait_until_ready(child)
+            self.seconds_used = seconds
             try:
-                kind, body = child.exchange(request.encode(), seconds)
+                kind, body, self.seconds_used = child.exchange(request.encode(), seconds)
             except TimeoutError as error:
                 child.kill()
                 raise _slow_error(seconds) from error
@@ -232,8 +235,11 @@ class _Child:
             )
         self._is_ready = True
 
-    def exchange(self, request: bytes, seconds: float) -> tuple[Kind, bytes]:
-        """Return the answer; raise `TimeoutError` when the time is over, `EOFError` at its end."""
+    def exchange(self, request: bytes, seconds: float) -> tuple[Kind, bytes, float]:
+        """Return the answer and the processor time that it took.
+
+        Raise `TimeoutError` when the time is over, `EOFError` at its end.
+        """
         until = time.monotonic() + CLOCK_FACTOR * seconds
         self._send(REQUEST_HEADER.pack(len(request), seconds) + request, until)
         return self._receive(until)
@@ -268,14 +274,14 @@ class _Child:
             except BrokenPipeError as error:
                 raise EOFError from error
 
-    def _receive(self, until: float) -> tuple[Kind, bytes]:
-        size, kind, ends = HEADER.unpack(self._exactly(HEADER.size, until))
+    def _receive(self, until: float) -> tuple[Kind, bytes, float]:
+        size, kind, ends, seconds = HEADER.unpack(self._exactly(HEADER.size, until))
         if size > _LARGEST_ANSWER:
             self.kill()
             raise TooLargeError(f"a page may have {_LARGEST_ANSWER} bytes, this one has {size}")
         body = self._exactly(size, until)
         self.is_over = self.is_over or ends
-        return Kind(kind), body
+        return Kind(kind), body, seconds
 
     def _exactly(self, size: int, until: float) -> bytes:
         found = bytearray()

@@ -8,17 +8,14 @@ order, as long as there is room:
 2. the chunks further down, with the neighbours that fit, from as many pages as possible;
 3. the rest of the sections that are begun, then the other sections of the best pages.
 
-A text that is given already is not given again. Numbered steps are completed. A changelog that the
-question does not ask for, and a section that only lists other pages, come after all others. Each
-section is one text, in the order of its document, the best document first; cuts are marked.
+A changelog that is not the best page comes after all others. Each section is one text, in the order
+of its document, the best document first; cuts are marked.
 
 `docs/measurements/evaluation.md` has the figures by which the numbers were chosen.
 """
 
-import re
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 
 from knowledge.document import Chunk
 from knowledge.index.page_kind import PageKind
@@ -38,8 +35,6 @@ WHOLE_SECTIONS = 3
 """The number of sections that are given whole before the chunks further down."""
 WHOLE_SHARE = 4
 """A section is whole up to this part of the context."""
-MOST_OF_PAGES = 60
-"""The chunks of the very best pages that are among the candidates."""
 WHOLE_PAGES = 5
 """The best pages, whose other sections fill what is left."""
 LOSS = 0.3
@@ -47,45 +42,25 @@ LOSS = 0.3
 what stands around, and ranks fall fast."""
 PASSAGE_TOKENS = 110
 """The size of any further part: about one chunk."""
-STEPS_TOKENS = 300
-"""How much longer a part may become to complete a list of steps."""
-LARGEST_CHUNK_TOKENS = 200
-"""Of a chunk further down than the hits; a larger one is a long table or code."""
 _MARK_TOKENS = 14
 _READ_OF_SECTION = 20
 _READ_OF_PAGE = 60
 _MOST_CHUNKS = 1 << 32
 """More than a document has chunks."""
-_SHINGLE = 4
-_LEAST_SHINGLES = 8
-_REPEATED_SHARE = 0.98
-"""A chunk is a repetition if this share of its runs of words is given already."""
-_WORDS = re.compile(r"\w+")
-_HAS_DIGIT = re.compile(r"\d")
-_STEP = re.compile(r"[ \t]{0,12}([0-9]{1,3})[.)][ \t]")
-_ITEM = re.compile(r"[ \t]{0,24}(?:[-*+]|[0-9]{1,3}[.)])[ \t]{1,4}")
-_REFERENCE = re.compile(r"`?[\w.]{1,80}[-/][\w./-]{1,200}`?")
-_LISTED_SHARE = 0.75
-_INTRODUCTION_WORDS = 12
 
 ReadPassages = Callable[[Sequence[PointId]], Awaitable[Mapping[PointId, Passage]]]
 """Returns passages by point; passages that are gone are left out."""
-FindTitles = Callable[[Collection[str]], Awaitable[Collection[str]]]
-"""Returns those of some texts, in lower case, that are titles of documents."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedContext:
-    """The most tokens and sections of a context; `texts` is the question in its wordings.
+    """The most tokens and sections of a context.
 
-    Changelogs come after all others unless it `wants_changes`; chunks with the ids `excluded` are
-    left out.
+    Chunks with the ids `excluded` are left out.
     """
 
     tokens: int
     sections: int
-    texts: Sequence[str] = ()
-    wants_changes: bool = False
     excluded: Collection[str] = ()
 
 
@@ -107,9 +82,7 @@ class _Documents:
         self._numbers = {one.document_id: at for at, one in enumerate(self._documents)}
         self._excluded = frozenset(asked.excluded)
         self.later = frozenset(
-            at
-            for at, one in enumerate(self._documents)
-            if one.kind == PageKind.CHANGELOG and not asked.wants_changes
+            at for at, one in enumerate(self._documents) if at and one.kind == PageKind.CHANGELOG
         )
 
     def number(self, ranked: RankedChunk) -> _Candidate:
@@ -160,7 +133,6 @@ async def compose(
     pages: Sequence[RankedPage],
     hits: Sequence[Hit],
     read: ReadPassages,
-    find_titles: FindTitles,
     asked: AskedContext,
 ) -> tuple[ContextSection, ...]:
     """Return the context of at most `asked.tokens` tokens, each section counted with its place.
@@ -176,36 +148,22 @@ async def compose(
     points = {one: documents.find_point(one) for one in sorted(wanted)}
     texts = await read(list(points.values()))
     passages = {chunk: texts[point] for chunk, point in points.items() if point in texts}
-    labels = {
-        label
-        for one in chosen
-        if one.chunk in passages
-        for label in _list_labels(passages[one.chunk].chunk.text)
-    }
-    titles = await find_titles(labels) if labels else ()
     sections = list(_split_sections(passages))
     ends = {near for one in chosen for near in _list_ends(one)} - wanted
     unread = {one for one in ends if not documents.is_excluded(one)}
     for section in sections:
         section.goes_on = not unread.isdisjoint((section.first - 1, section.last + 1))
-    composer = _Composer(passages, sections, titles, asked, documents.later)
+    composer = _Composer(passages, sections, asked, documents.later)
     composer.select(chosen)
     return tuple(composer.write(hits))
 
 
 def _choose_candidates(pages: Sequence[RankedPage], most: int) -> list[RankedChunk]:
-    """Return the best chunks, the best one of each of many pages, and more of the first pages."""
+    """Return the best chunks, and the best one of each of many pages."""
     best = list_candidates(pages, most, loss=LOSS)
-    heads = [replace(one, chunks=one.chunks[:1]) for one in pages]
-    chosen = {
-        one.chunk.point: one
-        for one in (
-            *list_candidates(heads, MOST_PAGES),
-            *list_candidates(pages[:WHOLE_PAGES], MOST_OF_PAGES, loss=LOSS),
-        )
-    }
+    heads = list_candidates([replace(one, chunks=one.chunks[:1]) for one in pages], MOST_PAGES)
     present = {one.chunk.point for one in best}
-    return best + [one for one in chosen.values() if one.chunk.point not in present]
+    return best + [one for one in heads if one.chunk.point not in present]
 
 
 def _list_wanted(documents: _Documents, chosen: Sequence[_Candidate]) -> set[int]:
@@ -235,40 +193,6 @@ def _list_ends(one: _Candidate) -> Iterator[int]:
     yield from (end for end in (more[0], more[-1]) if end not in near)
 
 
-def lists_pages(text: str, titles: Collection[str], *, own: str = "") -> bool:
-    """Return whether a text only lists other pages than `own`.
-
-    An item lists a page if it begins with one of `titles`, which are in lower case, or consists of
-    a reference such as `guides/start`.
-    """
-    items = [line for line in text.split("\n") if _ITEM.match(line)]
-    if not items:
-        return False
-    listed = sum(_names_page(line, titles, own) for line in items)
-    words = sum(len(line.split()) for line in text.split("\n") if not _ITEM.match(line))
-    return listed >= _LISTED_SHARE * len(items) and words <= _INTRODUCTION_WORDS * len(items)
-
-
-def _list_labels(text: str) -> list[str]:
-    """Return what may be titles of pages in the items of a text, in lower case."""
-    return [_find_label(_strip_item(line)) for line in text.split("\n") if _ITEM.match(line)]
-
-
-def _names_page(item: str, titles: Collection[str], own: str) -> bool:
-    bare = _strip_item(item)
-    label = _find_label(bare)
-    return (label in titles and label != own) or _REFERENCE.fullmatch(bare) is not None
-
-
-def _strip_item(item: str) -> str:
-    opening = _ITEM.match(item)
-    return item[opening.end() if opening else 0 :].strip()
-
-
-def _find_label(bare: str) -> str:
-    return bare.partition(": ")[0].strip(" .*_:").casefold()
-
-
 class _Composer:
     """Chooses chunks among those that were read, and writes their sections."""
 
@@ -276,15 +200,12 @@ class _Composer:
         self,
         passages: Mapping[int, Passage],
         sections: Sequence[_Section],
-        titles: Collection[str],
         asked: AskedContext,
         later: Collection[int],
     ) -> None:
         self._passages = passages
-        self._titles = titles
         self._tokens = asked.tokens
         self._most_sections = asked.sections
-        self._asked = {word for text in asked.texts for word in _list_words(text)}
         self._later = later
         self._used = 0
         self._begun = 0
@@ -293,31 +214,30 @@ class _Composer:
         self._section_of = {chunk: one for one in self._sections for chunk in one.chunks}
         self._sizes = {chunk: _count_chunk(one.chunk) for chunk, one in passages.items()}
         self._shared: dict[int, int] = {}
-        self._shingles: dict[int, set[tuple[str, ...]]] = {}
-        self._said: set[tuple[str, ...]] = set()
 
     def select(self, ranked: Sequence[_Candidate]) -> None:
         """Choose the chunks around the ranked ones, best first, as long as there is room."""
-        present = [one for one in enumerate(ranked) if one[1].chunk in self._passages]
-        last: list[tuple[int, _Candidate]] = []
-        further: list[tuple[int, _Candidate]] = []
-        for rank, one in present:
-            if self._is_later(one.chunk) or self._lists_pages(one.chunk):
-                last.append((rank, one))
+        present = [one for one in ranked if one.chunk in self._passages]
+        last: list[_Candidate] = []
+        further: list[_Candidate] = []
+        for rank, one in enumerate(present):
+            if self._is_later(one.chunk):
+                last.append(one)
             elif rank >= LEADING and self._section_of[one.chunk].given:
-                further.append((rank, one))
+                further.append(one)
             else:
-                self._take(rank, one)
-        for rank, one in (*further, *last):
-            self._take(rank, one)
-        usual = [one for _, one in present if not self._is_later(one.chunk)]
+                self._take(one)
+        for one in (*further, *last):
+            self._take(one)
+        usual = [one for one in present if not self._is_later(one.chunk)]
         self._fill(usual)
-        # Less than was counted is used where variants of an example are left out.
+        # The estimates are upper bounds: what is left of them has room for more.
         for section in self._sections:
             if section.given:
-                self._used -= section.tokens
-                section.tokens = self._count_written(section)
-                self._used += section.tokens
+                written = self._write(section).text
+                tokens = count_tokens(written) + count_tokens(self._name_place(section.first))
+                self._used += tokens - section.tokens
+                section.tokens = tokens
         self._fill(usual)
 
     def write(self, hits: Sequence[Hit]) -> Iterator[ContextSection]:
@@ -359,16 +279,15 @@ class _Composer:
     def _is_later(self, chunk: int) -> bool:
         return chunk // _MOST_CHUNKS in self._later
 
-    def _take(self, rank: int, candidate: _Candidate) -> None:
+    def _take(self, candidate: _Candidate) -> None:
         """Give the part around a chunk, if there is room for it."""
         chunk = candidate.chunk
         section = self._section_of[chunk]
-        if chunk in section.given or self._is_repeated(chunk):
+        if chunk in section.given:
             return
         is_whole = self._begun < WHOLE_SECTIONS
         most = self._tokens // WHOLE_SHARE if is_whole else PASSAGE_TOKENS
-        largest = self._tokens // WHOLE_SHARE if rank < LEADING else LARGEST_CHUNK_TOKENS
-        if self._sizes[chunk] > max(most, largest):
+        if self._sizes[chunk] > self._tokens // WHOLE_SHARE:
             return
         if self._give(section, self._grow(section, chunk, most), candidate):
             return
@@ -389,12 +308,9 @@ class _Composer:
                     )
 
     def _give_whole(self, section: _Section, candidate: _Candidate) -> None:
-        missing = {
-            one for one in section.chunks if one in section.given or not self._is_repeated(one)
-        }
-        more = self._estimate(section, missing) - section.tokens
-        if missing and more <= self._tokens // WHOLE_SHARE:
-            self._give(section, missing, candidate)
+        whole = set(section.chunks)
+        if self._estimate(section, whole) - section.tokens <= self._tokens // WHOLE_SHARE:
+            self._give(section, whole, candidate)
 
     def _give(self, section: _Section, chunks: set[int], candidate: _Candidate) -> bool:
         """Give chunks of a section in addition to those that it has; return whether they fit."""
@@ -408,13 +324,11 @@ class _Composer:
         self._begun += not section.given
         if not section.given or candidate.score > section.score:
             section.best, section.score = candidate.chunk, candidate.score
-        for chunk in chunks - section.given:
-            self._said.update(self._list_shingles(chunk))
         section.given, section.tokens, self._used = together, tokens, used
         return True
 
     def _grow(self, section: _Section, chunk: int, most: int) -> set[int]:
-        """Return the chunk with the neighbours that fit, and the rest of a list of steps."""
+        """Return the chunk with the neighbours that fit."""
         first = last = chunk
         tokens = self._sizes[chunk]
         while True:
@@ -429,27 +343,7 @@ class _Composer:
                     grown = True
             if not grown:
                 break
-        return set(self._complete_steps(section, range(first, last + 1), tokens))
-
-    def _complete_steps(self, section: _Section, part: range, tokens: int) -> range:
-        first, last, most = part[0], part[-1], tokens + STEPS_TOKENS
-        while first > section.first and self._cuts_steps(first - 1):
-            tokens += self._sizes[first - 1]
-            if tokens > most:
-                break
-            first -= 1
-        while last < section.last and self._cuts_steps(last):
-            tokens += self._sizes[last + 1]
-            if tokens > most:
-                break
-            last += 1
-        return range(first, last + 1)
-
-    def _cuts_steps(self, chunk: int) -> bool:
-        """Return whether a list of numbered steps goes on in the chunk after this one."""
-        before, after = self._text(chunk), self._text(chunk + 1)
-        step = _STEP.match(after[count_overlap(before, after) :].lstrip("\n"))
-        return step is not None and int(step[1]) > 1
+        return set(range(first, last + 1))
 
     def _estimate(self, section: _Section, chunks: Collection[int]) -> int:
         """Return at least the tokens of the section with these chunks, and of its place."""
@@ -474,35 +368,13 @@ class _Composer:
             self._shared[chunk] = len(texts[1][:shared].encode("utf-8", "surrogatepass")) // 4
         return self._shared[chunk]
 
-    def _count_written(self, section: _Section) -> int:
-        return count_tokens(self._write(section).text) + count_tokens(
-            self._name_place(section.first)
-        )
-
     def _write(self, section: _Section) -> SectionText:
         return write_section(
             [self._text(chunk) for chunk in section.chunks],
             {chunk - section.first for chunk in section.given},
-            self._asked,
             [link for one in section.given for link in self._passages[one].chunk.links],
             goes_on=section.goes_on,
         )
-
-    def _is_repeated(self, chunk: int) -> bool:
-        """Return whether nearly all of a chunk, and every number in it, is given already."""
-        own = self._list_shingles(chunk)
-        if len(own) < _LEAST_SHINGLES:
-            return False
-        missing = [one for one in own if one not in self._said]
-        with_number = any(map(_HAS_DIGIT.search, chain.from_iterable(missing)))
-        return not with_number and len(missing) <= (1 - _REPEATED_SHARE) * len(own)
-
-    def _list_shingles(self, chunk: int) -> set[tuple[str, ...]]:
-        if chunk not in self._shingles:
-            words = _list_words(self._text(chunk))
-            shifted = (words[at:] for at in range(_SHINGLE))
-            self._shingles[chunk] = set(zip(*shifted, strict=False))
-        return self._shingles[chunk]
 
     def _text(self, chunk: int) -> str:
         return self._passages[chunk].chunk.text
@@ -510,10 +382,6 @@ class _Composer:
     def _name_place(self, chunk: int) -> str:
         passage = self._passages[chunk]
         return " > ".join(dict.fromkeys((*passage.crumbs, *passage.chunk.heading_path)))
-
-    def _lists_pages(self, chunk: int) -> bool:
-        own = self._passages[chunk].title.casefold()
-        return lists_pages(self._text(chunk), self._titles, own=own)
 
 
 def _split_sections(passages: Mapping[int, Passage]) -> Iterator[_Section]:
@@ -536,10 +404,6 @@ def _split_sections(passages: Mapping[int, Passage]) -> Iterator[_Section]:
 def _count_chunk(chunk: Chunk) -> int:
     """Return the tokens of a chunk with the addresses of its links."""
     return count_tokens(chunk.text) + sum(count_tokens(link[1]) + 1 for link in chunk.links)
-
-
-def _list_words(text: str) -> list[str]:
-    return _WORDS.findall(text.casefold())
 
 
 def make_hit(passage: Passage, score: float, levels: tuple[str, ...]) -> Hit:

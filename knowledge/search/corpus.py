@@ -135,11 +135,6 @@ class CorpusView:
             self._letters = "".join(sorted({x for one in found.values() for x in one["letters"]}))
         return self._letters
 
-    async def find_titles(self, texts: Collection[str]) -> frozenset[str]:
-        """Return those of some texts, in lower case, that are titles of documents."""
-        found = await self.index.find_documents({"title_key": sorted(texts)}, ("title_key",))
-        return frozenset(payload["title_key"] for payload in found.values())
-
     def compares(self, asked: str, language: str) -> bool:
         """Return whether the model compares questions in one language with texts in another."""
         found = self.calibrations.get(language)

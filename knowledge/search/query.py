@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from knowledge.index.bm25 import TermNumbers
-from knowledge.index.page_kind import find_wanted_kinds
 from knowledge.index.queries import Floats, Terms
 from knowledge.index.terms import leave_out_joints, terms
 from knowledge.port import SearchRequest
@@ -26,10 +25,8 @@ _RELATED_VECTOR, _PREVIOUS_VECTOR = 0.3, 0.2
 class Query:
     """The terms with their weights; `phrases` are the question in each of its wordings.
 
-    `wanted` are the kinds of pages that the question asks for.
-
-    `vector` is the vector of the search: that of the question, `alone`, moved slightly towards
-    those of the turns it refers to and of the last answer. Both are None if it was not embedded.
+    `vector` is that of the question, moved slightly towards those of the turns it refers to and of
+    the last answer; None if it was not embedded.
     """
 
     terms: Terms
@@ -37,15 +34,10 @@ class Query:
     phrases: tuple[Terms, ...]
     own: Terms
     is_english: bool = True
-    wanted: frozenset[str] = frozenset()
     vector: Floats | None = None
-    alone: Floats | None = None
 
     def embed(self, wordings: "Wordings", vectors: Sequence[Sequence[float]]) -> "Query":
         """Return the query with the vectors of `Wordings.embedded`."""
-        alone: Floats = np.asarray(vectors[0], dtype=np.float32)
-        if len(vectors) == 1:
-            return replace(self, vector=alone, alone=alone)
         factors = [1.0]
         if wordings.related:
             factors.append(_RELATED_VECTOR)
@@ -53,7 +45,7 @@ class Query:
             factors.append(_PREVIOUS_VECTOR)
         mixed: Floats = np.asarray(factors, np.float32) @ np.asarray(vectors, np.float32)
         mixed /= max(float(np.linalg.norm(mixed)), 1e-12)
-        return replace(self, vector=mixed, alone=alone)
+        return replace(self, vector=mixed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +109,6 @@ def make_query(wordings: Wordings, numbers: TermNumbers, is_known: Callable[[str
         phrases=tuple(np.unique(phrase) for phrase in phrases if len(phrase)),
         own=own,
         is_english=wordings.language == ENGLISH,
-        wanted=find_wanted_kinds(text for text, _ in wordings.question),
     )
 
 

@@ -4,12 +4,13 @@
 |--------------|---------------------------------------------------------------------------|
 | keywords     | chunks, by BM25 of their text, their place and their stated metadata      |
 | semantic     | chunks, by cosine                                                         |
-| summary      | documents, by the middle of their chunks; by BM25 of their summary        |
+|              | pages, by the cosines of their three best chunks of that list             |
+| summary      | documents, by BM25 of their summary                                       |
 | hierarchical | chunks whose heading, defined terms or page are named: no list but a bonus|
 
-A page has in each list the rank of its best chunk. Ranks forget how well the first one fits, so a
-name that is the question itself gets a bonus, and so does metadata that a source states about its
-page, for words that the page's own text does not have.
+A page has in each list of chunks the rank of its best one. Ranks forget how well the first one
+fits, so a name that is the question itself gets a bonus, and so does metadata that a source states
+about its page, for words that the page's own text does not have.
 
 All lists come from one batch of queries with what ranking needs; afterwards only the documents of
 the best pages are read, of which a version counts if the document's own point names it.
@@ -44,19 +45,19 @@ SUMMARY = "summary"
 LEVELS = (KEYWORDS, SEMANTIC, HIERARCHICAL, SUMMARY)
 
 RANK_OFFSET = 5
-MOST_CHUNKS = 150
+MOST_CHUNKS = 100
 """The length of the lists of chunks by keywords and by meaning."""
 MOST_NAMED = 30
 MOST_DOCUMENTS = 50
-MOST_PAGES = 40
+MOST_PAGES = 24
 """The best pages, more than any search returns or a context needs; of each, `_KEPT` chunks."""
-ALONE = 10
 _KEPT = 20
 _HITS = 5
 """Of one page, hits are this many chunks at most."""
 LEAST_LIKENESS = 0.5
 """What is less than half as alike as the best is not found by meaning: a small index has no others
 to rank below it."""
+_SEVERAL = 3
 _FOUND_BY = 30
 """A level has found a chunk that is among its first ones."""
 _TRANSLATED_PAGES = 40
@@ -75,14 +76,15 @@ Page = tuple[str, str]
 class Weights:
     """The weights of the lists, equal for every index and question.
 
-    `named` is the bonus of a chunk whose name is the question, `stated` of a page whose stated
-    metadata alone has all words of the question. Keywords count `foreign_keywords`
-    times as much for a question that is not in English, which the shipped model understands less.
+    `several` is that of pages by their three best chunks, `named` is the bonus of a chunk whose
+    name is the question, `stated` of a page whose stated metadata alone has all words of the
+    question. Keywords count `foreign_keywords` times as much for a question that is not in English,
+    which the shipped model understands less.
     """
 
     keywords: float = 40.0
     semantic: float = 40.0
-    centre: float = 20.0
+    several: float = 20.0
     summary: float = 8.0
     named: float = 12.0
     stated: float = 12.0
@@ -96,9 +98,9 @@ def weigh_levels_alone() -> dict[str, Weights]:
     nothing = Weights(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     return {
         KEYWORDS: replace(nothing, keywords=usual.keywords, stated=usual.stated),
-        SEMANTIC: replace(nothing, semantic=usual.semantic),
+        SEMANTIC: replace(nothing, semantic=usual.semantic, several=usual.several),
         HIERARCHICAL: replace(nothing, named=usual.named),
-        SUMMARY: replace(nothing, centre=usual.centre, summary=usual.summary),
+        SUMMARY: replace(nothing, summary=usual.summary),
     }
 
 
@@ -159,18 +161,14 @@ class Lists:
     """What each list has found, best first.
 
     `named` has for each chunk the likeness of the question and the best of its names, 0 to 1;
-    `stated` for pages the share of the question that only their stated metadata has. `cosines` are
-    the best ones of the search, `alone` those of the question without its conversation.
+    `stated` for pages the share of the question that only their stated metadata has.
     """
 
     keywords: Sequence[FoundChunk] = ()
     semantic: Sequence[FoundChunk] = ()
-    centre: Sequence[Page] = ()
     summary: Sequence[Page] = ()
     named: Sequence[FoundChunk] = ()
     stated: Mapping[Page, float] = field(default_factory=dict)
-    cosines: Floats | None = None
-    alone: Floats | None = None
 
     @property
     def chunks(self) -> Iterator[FoundChunk]:
@@ -202,7 +200,7 @@ class Found:
             SEMANTIC: {one.key for one in lists.semantic[:_FOUND_BY]},
             HIERARCHICAL: {one.key for one in lists.named[:_FOUND_BY]},
         }
-        pages = {*lists.centre[:_FOUND_BY], *lists.summary[:_FOUND_BY]}
+        pages = {*lists.summary[:_FOUND_BY]}
         for one in ranked:
             levels = [name for name, keys in chunks.items() if one.chunk.key in keys]
             if one.chunk.page in pages:
@@ -280,26 +278,20 @@ class Ranker:
             if self._view.counts.labelled:
                 labels = self._ask_documents(layout.LABELS, own)
                 asked[layout.LABELS] = replace(labels, returns_text=True)
-        if query.vector is not None and query.alone is not None:
+        if query.vector is not None:
             chunks = MOST_CHUNKS + more
             asked[SEMANTIC] = VectorQuery(
                 layout.SEMANTIC, query.vector, chunks, fields=_CHUNK_FIELDS
             )
-            asked[layout.CENTRE] = self._ask_documents(layout.CENTRE, query.vector)
-            if query.vector is not query.alone:
-                asked["alone"] = VectorQuery(layout.SEMANTIC, query.alone, ALONE)
         answers = dict(zip(asked, await self._view.index.query([*asked.values()]), strict=True))
         semantic = answers.get(SEMANTIC, NOTHING_FOUND)
         least = LEAST_LIKENESS * float(semantic.scores[0]) if semantic.ids else 0.0
         return Lists(
             keywords=_read_chunks(answers.get(KEYWORDS, NOTHING_FOUND)),
             semantic=tuple(one for one in _read_chunks(semantic) if one.score >= least),
-            centre=_read_pages(answers.get(layout.CENTRE, NOTHING_FOUND)),
             summary=_read_pages(answers.get(SUMMARY, NOTHING_FOUND)),
             named=self._compare_names(answers.get(layout.NAMES, NOTHING_FOUND)),
             stated=self._compare_labels(answers.get(layout.LABELS, NOTHING_FOUND)),
-            cosines=semantic.scores[:ALONE] if semantic.ids else None,
-            alone=answers.get("alone", semantic).scores[:ALONE] if semantic.ids else None,
         )
 
     @staticmethod
@@ -334,7 +326,7 @@ class Ranker:
             (
                 (self._keywords_weight, (one.page for one in lists.keywords)),
                 (weights.semantic, (one.page for one in lists.semantic)),
-                (weights.centre, lists.centre),
+                (weights.several, _rank_by_several(lists.semantic)),
                 (weights.summary, lists.summary),
             )
         )
@@ -375,7 +367,7 @@ class Ranker:
             ranked = _order(unordered)
             document = documents[ranked[0].chunk.document_id]
             shown = tuple(c for c in ranked if c.chunk.document_id == document.document_id)
-            weight = 1.0 if document.kind in self._query.wanted else self._weights.listing_pages
+            weight = self._weights.listing_pages if document.kind else 1.0
             if scores[page] > 0:
                 pages.append(RankedPage(document, scores[page] * weight, shown[:_KEPT]))
         return sorted(pages, key=lambda page: (-page.score, page.document.document_id))
@@ -462,6 +454,14 @@ def list_candidates(
 ) -> list[RankedChunk]:
     """Return the chunks that a reranker reads or a context is made of, best first."""
     return list_hits(pages, limit, of_page=_KEPT, loss=loss)
+
+
+def _rank_by_several(chunks: Sequence[FoundChunk]) -> list[Page]:
+    """Return pages by the sum of their best chunks, each as far as it exceeds the last one."""
+    exceeding: dict[Page, list[float]] = defaultdict(list)
+    for one in chunks:
+        exceeding[one.page].append(one.score - chunks[-1].score)
+    return sorted(exceeding, key=lambda page: (-sum(exceeding[page][:_SEVERAL]), page))
 
 
 def _compare(name: Sequence[int], question: Mapping[int, float]) -> float:

@@ -22,7 +22,6 @@ from knowledge.answerability import (
 from knowledge.embedding import Embedder
 from knowledge.errors import EmbeddingFailed
 from knowledge.index.calibration import choose_language
-from knowledge.index.page_kind import PageKind
 from knowledge.index.port import Index, Passage
 from knowledge.index.queries import PointId
 from knowledge.index.terms import terms
@@ -49,7 +48,7 @@ from knowledge.search.spelling import (
     replace_words,
 )
 
-_NOTHING = Findings(hits=(), quality="poor", answerability=0.0, coverage=0.0, ambiguity=0.0)
+_NOTHING = Findings(hits=(), quality="poor", answerability=0.0, coverage=0.0)
 _PLACES = 5
 _CHUNKS_TO_COUNT = 50
 _COMMON_SHARE = 0.2
@@ -152,7 +151,6 @@ class LevelSearcher:
             quality=quality,
             answerability=assessment.answerability,
             coverage=assessment.coverage,
-            ambiguity=assessment.ambiguity,
             places=tuple(_make_places(found, passages)),
             corrected=look_up.correction,
             fallbacks=fallbacks,
@@ -284,12 +282,9 @@ class LevelSearcher:
             look_up.found.pages,
             hits,
             view.index.passages,
-            view.find_titles,
             composer.AskedContext(
                 tokens=tokens - tokens // other_versions.SHARE if adds_versions else tokens,
                 sections=request.limit,
-                texts=texts,
-                wants_changes=PageKind.CHANGELOG in look_up.query.wanted,
                 excluded=request.exclude,
             ),
         )

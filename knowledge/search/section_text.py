@@ -4,8 +4,6 @@
 |--------------------------------|---------------------------------------------------------|
 | chunks that are not given      | `[... 1,240 words left out]`                            |
 | rows of a table among them     | `[... 310 words left out; 4 of 31 rows]`                |
-| an example in several labelled | the variants that the question names, else the first;   |
-| variants                       | `[... the same for TOML, CLI left out: 310 words]`      |
 | the label of a link to the web | the label, and after it the address in brackets         |
 """
 
@@ -19,13 +17,7 @@ MARK = "[... "
 """How the line begins that marks a cut: it is written for a model, and is no text of a document."""
 _BETWEEN = "\n\n"
 _DELIMITER_ROW = re.compile(r"[\s|:+=-]+\Z")
-_VARIANT = re.compile(
-    r"^(?P<label>[^\s#>|`\-*+][^\n`]{0,60}):\n\n(?P<fence>`{3,4})(?P<info>[^\n`]{0,40})\n"
-    r"(?:(?!(?P=fence))[^\n]{0,2000}\n){0,400}(?P=fence)(?=\n\n|\Z)",
-    re.MULTILINE,
-)
 _FENCE = "```"
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +48,14 @@ class _Text:
 def write_section(
     texts: Sequence[str],
     given: Collection[int],
-    asked: Collection[str] = (),
     links: Iterable[tuple[str, str]] = (),
     *,
     goes_on: bool,
 ) -> SectionText:
     """Return the text of the chunks at the positions `given`, of a section with these texts.
 
-    `asked` are the words of the question, in lower case, `links` the labels and addresses of the
-    links in the given chunks. `goes_on` says that the section has further chunks that nobody read.
+    `links` are the labels and addresses of the links in the given chunks. `goes_on` says that the
+    section has further chunks that nobody read.
     """
     written = _Text()
     for is_given, first, last in _list_runs(len(texts), given):
@@ -79,7 +70,6 @@ def write_section(
     if goes_on and len(texts) - 1 in given:
         written.append(f"{MARK}more left out]")
         written.is_cut = True
-    _leave_out_variants(written, asked)
     for label, address in dict(links).items():
         _add_address(written, label, address)
     return SectionText(written.text, written.spans, written.is_cut)
@@ -128,46 +118,12 @@ def _rows_of(texts: Sequence[str], at: int, *, is_first: bool) -> int:
     return len(lines) - (2 if len(lines) > 1 and _DELIMITER_ROW.match(lines[1]) else 1)
 
 
-def _leave_out_variants(written: _Text, asked: Collection[str]) -> None:
-    """Leave out the variants of an example that the question does not name."""
-    for group in reversed(list(_list_variants(written.text))):
-        named = [one for one in group if _names(one, asked)] or group[:1]
-        others = [one for one in group if one not in named]
-        if not others:
-            continue
-        words = sum(len(one[0].split()) for one in others)
-        labels = ", ".join(one["label"] for one in others)
-        mark = f"{MARK}the same for {labels} left out: {words:,} words]"
-        for one in reversed(others):
-            is_last = one is others[-1]
-            _replace(written, one.start(), one.end(), mark if is_last else "")
-        written.is_cut = True
-
-
-def _list_variants(text: str) -> Iterator[list[re.Match[str]]]:
-    """Yield labelled code blocks that follow each other directly, two or more at a time."""
-    group: list[re.Match[str]] = []
-    for found in _VARIANT.finditer(text):
-        if group and found.start() != group[-1].end() + len(_BETWEEN):
-            if len(group) > 1:
-                yield group
-            group = []
-        group.append(found)
-    if len(group) > 1:
-        yield group
-
-
-def _names(variant: re.Match[str], asked: Collection[str]) -> bool:
-    own = {word.casefold() for word in _WORD.findall(f"{variant['label']} {variant['info']}")}
-    return not own.isdisjoint(asked)
-
-
 def _add_address(written: _Text, label: str, address: str) -> None:
     """Put the address behind the first mention of a label outside of code."""
     code = list(_list_code(written.text))
     for found in re.finditer(rf"(?<!\w){re.escape(label)}(?!\w)", written.text):
         if not any(start < found.end() and found.start() < end for start, end in code):
-            _replace(written, found.end(), found.end(), f" ({address})")
+            _insert(written, found.end(), f" ({address})")
             return
 
 
@@ -185,17 +141,11 @@ def _list_code(text: str) -> Iterator[tuple[int, int]]:
         yield start, len(text)
 
 
-def _replace(written: _Text, start: int, end: int, by: str) -> None:
-    """Replace a part of the text, and the blank line after it where nothing replaces it."""
-    if not by and written.text.startswith(_BETWEEN, end):
-        end += len(_BETWEEN)
-    shift = len(by) - (end - start)
+def _insert(written: _Text, at: int, text: str) -> None:
+    """Insert a text; a span that ends there does not contain it."""
 
     def move(place: int) -> int:
-        if place <= start:
-            return place
-        return place + shift if place >= end else start
+        return place + len(text) if place > at else place
 
-    written.text = written.text[:start] + by + written.text[end:]
-    moved = {at: (move(first), move(last)) for at, (first, last) in written.spans.items()}
-    written.spans = {at: span for at, span in moved.items() if span[0] < span[1]}
+    written.text = written.text[:at] + text + written.text[at:]
+    written.spans = {one: (move(first), move(last)) for one, (first, last) in written.spans.items()}

@@ -77,6 +77,7 @@ class AssessInputs(BaseModel, frozen=True):
     """The question, the answer, and its sources."""
 
     question: str
+    language: str = Field(default="", description="of the user, ISO 639-1")
     answer: str
     sources: tuple[AssessedSource, ...] = ()
     unanswered: str = Field(default="", description="what the writer says that the sources lack")

@@ -14,7 +14,6 @@ import httpx2
 from llm.errors import ModelTimeout, ModelUnavailable, UnknownModel
 from llm.port import (
     ModelMessage,
-    StopReason,
     ToolChoice,
     ToolConversation,
     ToolMessage,
@@ -69,15 +68,7 @@ class AnthropicChat:
     async def converse(self, request: StepRequest) -> StepReply:
         body = _make_step_body(self._model, request)
         gathered = await self._ask(body, request.timeout_seconds)
-        reply = gathered.reply()
-        stop = StopReason.TOOL_USE if gathered.calls else StopReason.END_TURN
-        return StepReply(
-            message=ModelMessage(text=reply.text, calls=tuple(gathered.calls)),
-            stop=StopReason.MAX_TOKENS if reply.truncated else stop,
-            usage=reply.usage,
-            refusal=reply.refusal,
-            answered_by=reply.answered_by,
-        )
+        return StepReply.of(gathered.reply(), gathered.calls)
 
     async def close(self) -> None:
         await self._http.aclose()

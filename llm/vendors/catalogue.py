@@ -22,14 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VendorAccess:
-    """The key and address of one vendor; `base_url` replaces the vendor's usual address.
-
-    `json_object` is for servers that accept no JSON schema: the prompt always contains it.
-    """
+    """The key and address of one vendor; `base_url` replaces the vendor's usual address."""
 
     api_key: str | None = field(default=None, repr=False)
     base_url: str | None = None
-    json_object: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +65,20 @@ class Vendor:
         return not self.is_local
 
     @property
+    def has_settings(self) -> bool:
+        """Whether settings are named after it; those of other servers are `COMPATIBLE_SERVERS`."""
+        return not self.is_configured and not self.is_local
+
+    @property
     def key_variable(self) -> str:
         """The environment variable of the key."""
-        return f"{self.name.upper()}_API_KEY" if not self.is_configured else "COMPATIBLE_SERVERS"
+        return f"{self.name.upper()}_API_KEY" if self.has_settings else "COMPATIBLE_SERVERS"
 
     @property
     def url_variable(self) -> str:
-        """The environment variable of the base URL."""
-        return f"{self.name.upper()}_BASE_URL" if not self.is_configured else "COMPATIBLE_SERVERS"
+        """The environment variable of the base URL; vendors that only rerank have none."""
+        is_own = self.has_settings and self.chats
+        return f"{self.name.upper()}_BASE_URL" if is_own else "COMPATIBLE_SERVERS"
 
     def answers_to(self, bare_name: str) -> bool:
         """Return whether a model's name without a vendor is one of this vendor's."""

@@ -15,7 +15,6 @@ from pydantic import ValidationError
 from llm.errors import ModelError, ModelTimeout, ModelUnavailable
 from llm.port import (
     ModelMessage,
-    StopReason,
     ToolChoice,
     ToolConversation,
     ToolMessage,
@@ -370,14 +369,7 @@ def read_message(
                     signature=signature,
                 )
             )
-    stop = StopReason.TOOL_USE if calls else StopReason.END_TURN
-    return StepReply(
-        message=ModelMessage(text=reply.text, calls=tuple(calls)),
-        stop=StopReason.MAX_TOKENS if reply.truncated else stop,
-        usage=reply.usage,
-        refusal=reply.refusal,
-        answered_by=reply.answered_by,
-    )
+    return StepReply.of(reply, calls)
 
 
 def _make_parts(message: ModelMessage) -> Iterator[types.Part]:

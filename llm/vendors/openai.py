@@ -23,7 +23,6 @@ from llm.errors import (
 )
 from llm.port import (
     ModelMessage,
-    StopReason,
     ToolConversation,
     ToolMessage,
     ToolUse,
@@ -330,7 +329,7 @@ def make_step_parameters(conversation: ToolConversation) -> dict[str, Any]:
 
 def read_step(choice: Choice, reply: ModelReply) -> StepReply:
     """Return the message of a completion, with its calls."""
-    calls = tuple(
+    calls = (
         ToolUse(
             call_id=call.id,
             name=call.function.name,
@@ -339,14 +338,7 @@ def read_step(choice: Choice, reply: ModelReply) -> StepReply:
         for call in choice.message.tool_calls or ()
         if call.type == "function"
     )
-    stop = StopReason.TOOL_USE if calls else StopReason.END_TURN
-    return StepReply(
-        message=ModelMessage(text=reply.text, calls=calls),
-        stop=StopReason.MAX_TOKENS if reply.truncated else stop,
-        usage=reply.usage,
-        refusal=reply.refusal,
-        answered_by=reply.answered_by,
-    )
+    return StepReply.of(reply, calls)
 
 
 def read_arguments(text: str) -> JsonValue:

@@ -4,7 +4,7 @@ The switch that keeps real models out of reach of tests is here, too.
 """
 
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -25,7 +25,7 @@ from llm.errors import (
     RejectedRequest,
     UnknownModel,
 )
-from llm.port import ModelMessage, StopReason, ToolConversation, Usage
+from llm.port import ModelMessage, StopReason, ToolConversation, ToolUse, Usage
 
 _forbidden = False
 
@@ -163,17 +163,6 @@ class StepRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class StepReply:
-    """The next message; `usage`, `refusal` and `answered_by` are as in `ModelReply`."""
-
-    message: ModelMessage
-    stop: StopReason
-    usage: Usage | None
-    refusal: str | None = None
-    answered_by: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class ModelReply:
     """The reply of a model.
 
@@ -187,6 +176,30 @@ class ModelReply:
     refusal: str | None = None
     truncated: bool = False
     answered_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepReply:
+    """The next message; `usage`, `refusal` and `answered_by` are as in `ModelReply`."""
+
+    message: ModelMessage
+    stop: StopReason
+    usage: Usage | None
+    refusal: str | None = None
+    answered_by: str = ""
+
+    @classmethod
+    def of(cls, reply: ModelReply, calls: Iterable[ToolUse]) -> "StepReply":
+        """Return the step of a reply with the calls that stand in it."""
+        message = ModelMessage(text=reply.text, calls=tuple(calls))
+        stop = StopReason.TOOL_USE if message.calls else StopReason.END_TURN
+        return cls(
+            message,
+            StopReason.MAX_TOKENS if reply.truncated else stop,
+            reply.usage,
+            reply.refusal,
+            reply.answered_by,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """The flow `search`: one search, one answer, one judgement, each repeated within limits."""
 
 from envelope.conversation import ClarificationReason as Reason
-from manager.flow import Counter, Flow, Row, StageEvent
+from manager.flow import Counter, Row, StageEvent
 from manager.flows import stages as at
+from manager.flows.released import make_flow
 from manager.flows.shared_rows import BEST, CLARIFYING, make_way_in, make_way_out
 
 # fmt: off
@@ -24,9 +25,8 @@ SEARCHING: tuple[Row, ...] = (
 # fmt: on
 """The rows from one search to a written answer."""
 
-SEARCH_FLOW = Flow(
+SEARCH_FLOW = make_flow(
     "search",
-    1,
     (
         *make_way_in(at.SEARCH, rephrase=at.SEARCH),
         *SEARCHING,

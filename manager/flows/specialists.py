@@ -9,7 +9,6 @@ from envelope.specialists import NEEDS, SpecialistName, list_waves
 from manager.flow import (
     BranchItem,
     Counter,
-    Flow,
     Join,
     Next,
     Return,
@@ -21,6 +20,7 @@ from manager.flow import (
     make_gather_stage,
 )
 from manager.flows import stages as at
+from manager.flows.released import make_flow
 from manager.flows.search_flow import SEARCHING
 from manager.flows.shared_rows import CLARIFYING, make_way_in, make_way_out
 from manager.flows.tool_loop import list_calls
@@ -43,8 +43,6 @@ _OUTPUTS = {
 """What a branch returns, without what it was given, which may be outdated in a further round."""
 _SHARED = ("errors", "tool_executions")
 _RESULT = Return(_SHARED, notes_failure=True)
-_FIRST_RESULT = Return((*HANDED_OVER, "review_report", "tool_executions"), notes_failure=True)
-"""What a branch returned before there were further rounds."""
 _PART_RESULT = Return(("stored_parts", "errors", "tool_executions"), notes_failure=True)
 _LONGEST_LABEL = 100
 
@@ -147,43 +145,22 @@ BEGIN = Scatter(
 )
 
 
-def _make_team(
-    results: Mapping[SpecialistName, Return], begun: Return, again: Row
-) -> tuple[Row, ...]:
-    # fmt: off
-    return (
-        #   stage              event                       next stage        counter             at its limit
-        Row(at.FINDINGS,       StageEvent.GATHERED,        BEGIN,            Counter.SEQUENCE,   at.SYNTHESIS),
-        Row(at.FINDINGS,       StageEvent.MORE,            BEGIN,            Counter.SEQUENCE,   at.SYNTHESIS),
-        Row(at.FINDINGS,       StageEvent.FAILED,          at.SYNTHESIS),
-        Row(at.SPECIALIST,     StageEvent.DONE,            Next(tuple(_STAGES.values()), begun)),
-        Row(at.SPECIALIST,     StageEvent.FAILED,          begun),
-        *(row for name, stage in _STAGES.items() for row in _make_rows(stage, results[name], _PARTS.get(name))),
-        Row(at.SYNTHESIS,      StageEvent.DONE,            at.QUALITY),
-        again,
-        Row(at.SYNTHESIS,      StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
-        Row(at.SYNTHESIS,      StageEvent.NOTHING,         at.SEARCH,        is_fallback=True),
-        Row(at.SYNTHESIS,      StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
-    )
-    # fmt: on
-
-
-_AGAIN = StageEvent.AGAIN
-TEAM = _make_team(
-    {name: _return_own(name) for name in _STAGES},
-    _RESULT,
-    Row(at.SYNTHESIS, _AGAIN, BEGIN, Counter.SEQUENCE, at.QUALITY),
+# fmt: off
+TEAM: tuple[Row, ...] = (
+    #   stage              event                       next stage        counter             at its limit
+    Row(at.FINDINGS,       StageEvent.GATHERED,        BEGIN,            Counter.SEQUENCE,   at.SYNTHESIS),
+    Row(at.FINDINGS,       StageEvent.MORE,            BEGIN,            Counter.SEQUENCE,   at.SYNTHESIS),
+    Row(at.FINDINGS,       StageEvent.FAILED,          at.SYNTHESIS),
+    Row(at.SPECIALIST,     StageEvent.DONE,            Next(tuple(_STAGES.values()), _RESULT)),
+    Row(at.SPECIALIST,     StageEvent.FAILED,          _RESULT),
+    *(row for name, stage in _STAGES.items() for row in _make_rows(stage, _return_own(name), _PARTS.get(name))),
+    Row(at.SYNTHESIS,      StageEvent.DONE,            at.QUALITY),
+    Row(at.SYNTHESIS,      StageEvent.AGAIN,           BEGIN,            Counter.SEQUENCE,   at.QUALITY),
+    Row(at.SYNTHESIS,      StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
+    Row(at.SYNTHESIS,      StageEvent.NOTHING,         at.SEARCH,        is_fallback=True),
+    Row(at.SYNTHESIS,      StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
 )
-TEAM_1 = _make_team(
-    dict.fromkeys(_STAGES, _FIRST_RESULT),
-    _FIRST_RESULT,
-    Row(at.SYNTHESIS, _AGAIN, at.SYNTHESIS, Counter.SEQUENCE, at.SEARCH),
-)
-"""For questions that began before there were further rounds.
-
-Their branches return what they were given, too, which a further round may have replaced. So a
-synthesis that asks for one writes the answer from what there is: it asks once only.
-"""
+# fmt: on
 CALLED: tuple[Row, ...] = (
     Row(at.ACT, StageEvent.DONE, _ACT_RESULT),
     Row(at.ACT, StageEvent.FAILED, _ACT_RESULT),
@@ -207,23 +184,16 @@ _TRIAGE: tuple[Row, ...] = (
 # fmt: on
 
 
-def _make_flow(version: int, team: tuple[Row, ...]) -> Flow:
-    return Flow(
-        "specialists",
-        version,
-        (
-            *make_way_in(at.TRIAGE, rephrase=at.SEARCH),
-            *_TRIAGE,
-            *team,
-            *CALLED,
-            *SEARCHING,
-            *make_way_out(again=at.SYNTHESIS, write=at.SYNTHESIS),
-            *CLARIFYING,
-        ),
-        most_hops=MOST_HOPS,
-    )
-
-
-SPECIALISTS_FLOW_1 = _make_flow(1, TEAM_1)
-"""For questions that began before there were further rounds."""
-SPECIALISTS_FLOW = _make_flow(2, TEAM)
+SPECIALISTS_FLOW = make_flow(
+    "specialists",
+    (
+        *make_way_in(at.TRIAGE, rephrase=at.SEARCH),
+        *_TRIAGE,
+        *TEAM,
+        *CALLED,
+        *SEARCHING,
+        *make_way_out(again=at.SYNTHESIS, write=at.SYNTHESIS),
+        *CLARIFYING,
+    ),
+    most_hops=MOST_HOPS,
+)

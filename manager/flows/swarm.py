@@ -7,7 +7,6 @@ from pydantic import JsonValue
 from manager.flow import (
     BranchItem,
     Counter,
-    Flow,
     Join,
     PauseFor,
     Return,
@@ -17,6 +16,7 @@ from manager.flow import (
     Writes,
 )
 from manager.flows import stages as at
+from manager.flows.released import make_flow
 from manager.flows.search_flow import SEARCHING
 from manager.flows.shared_rows import CLARIFYING, make_judgement, make_way_in, make_way_out
 from manager.flows.tool_loop import list_calls
@@ -94,7 +94,6 @@ def _read_object(payload: Mapping[str, JsonValue], name: str) -> dict[str, JsonV
 
 
 _JOIN = Join(seconds=_WORK_SECONDS, at_once=64)
-"""The setting SWARM_PARALLEL_WORKERS lowers how many workers run at once."""
 _CALL = Scatter(
     at.WORKER_ACT, at.WORKER_RESULTS, list_worker_calls, Join(seconds=_TOOL_SECONDS, at_once=64)
 )
@@ -107,52 +106,7 @@ _RESULT = Return(("multi_tool_results", "tool_executions", "needs_input"))
 _SAME_TOPIC = Return(is_good=False)
 
 
-def _make_swarm(work: Scatter, further: tuple[Row, ...] = ()) -> tuple[Row, ...]:
-    # fmt: off
-    return (
-        #   stage              event                       next stage        counter             at its limit       reason
-        Row(at.PLAN,           StageEvent.DONE,            at.GATHER),
-        Row(at.PLAN,           StageEvent.NEEDS_APPROVAL,  _APPROVE,         Counter.ROUND,      at.SYNTHESIZE),
-        Row(at.PLAN,           StageEvent.SEARCHES,        at.SEARCH),
-        Row(at.PLAN,           StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
-        Row(at.APPROVED_PLAN,  StageEvent.REPLIED,         at.GATHER),
-        Row(at.APPROVED_PLAN,  StageEvent.DENIED,          at.SYNTHESIZE),
-        Row(at.APPROVED_PLAN,  StageEvent.FAILED,          at.SYNTHESIZE),
-        Row(at.GATHER,         StageEvent.DONE,            at.LEDGER),
-        Row(at.GATHER,         StageEvent.NEEDS_INPUT,     _ASK_FACTS,       Counter.ROUND,      at.LEDGER),
-        Row(at.GATHER,         StageEvent.FAILED,          at.LEDGER),
-        Row(at.GIVEN_FACTS,    StageEvent.REPLIED,         at.GATHER,        Counter.STEP,       at.LEDGER),
-        Row(at.GIVEN_FACTS,    StageEvent.DENIED,          at.LEDGER),
-        Row(at.GIVEN_FACTS,    StageEvent.FAILED,          at.LEDGER),
-        Row(at.LEDGER,         StageEvent.DONE,            at.SYNTHESIZE),
-        Row(at.LEDGER,         StageEvent.BEGINS,          work,             Counter.WAVE,       at.SYNTHESIZE),
-        Row(at.LEDGER,         StageEvent.NEEDS_INPUT,     _ASK_FOR_WORK,    Counter.ROUND,      at.SYNTHESIZE),
-        Row(at.LEDGER,         StageEvent.NEEDS_APPROVAL,  _APPROVE_WORK,    Counter.ROUND,      at.SYNTHESIZE),
-        Row(at.LEDGER,         StageEvent.AGAIN,           at.PLAN,          Counter.RESEARCH,   at.SYNTHESIZE),
-        Row(at.LEDGER,         StageEvent.FAILED,          at.SYNTHESIZE),
-        Row(at.RESUMED_WORK,   StageEvent.REPLIED,         at.LEDGER,        Counter.STEP,       at.SYNTHESIZE),
-        Row(at.RESUMED_WORK,   StageEvent.DENIED,          at.SYNTHESIZE),
-        Row(at.RESUMED_WORK,   StageEvent.FAILED,          at.SYNTHESIZE),
-        Row(at.WORK,           StageEvent.CALLS,           _CALL,            Counter.STEP,       _FOUND),
-        Row(at.WORK,           StageEvent.DONE,            _FOUND),
-        Row(at.WORK,           StageEvent.FAILED,          at.WORK,          Counter.RETRY,      _FOUND),
-        Row(at.WORKER_ACT,     StageEvent.DONE,            _RESULT),
-        Row(at.WORKER_ACT,     StageEvent.FAILED,          _RESULT),
-        Row(at.WORKER_RESULTS, StageEvent.GATHERED,        at.WORK),
-        Row(at.WORKER_RESULTS, StageEvent.MORE,            _CALL,            Counter.WAVE,       _FOUND),
-        Row(at.WORKER_RESULTS, StageEvent.NEEDS_INPUT,     at.WORK),
-        Row(at.WORKER_RESULTS, StageEvent.FAILED,          at.WORK),
-        Row(at.WORKED,         StageEvent.GATHERED,        at.LEDGER),
-        Row(at.WORKED,         StageEvent.MORE,            at.LEDGER),
-        Row(at.WORKED,         StageEvent.FAILED,          at.LEDGER),
-        Row(at.SYNTHESIZE,     StageEvent.DONE,            at.JUDGE),
-        Row(at.SYNTHESIZE,     StageEvent.NOTHING,         at.SEARCH,        is_fallback=True),
-        Row(at.SYNTHESIZE,     StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
-        *make_judgement(at.JUDGE, again=at.PLAN, write=at.SYNTHESIZE),
-        *further,
-    )
-    # fmt: on
-
+_WORK = Scatter(at.WORK, at.WORKED, list_tasks, _JOIN, watch=at.SHOWN)
 
 # fmt: off
 _LOOK: tuple[Row, ...] = (
@@ -172,25 +126,58 @@ _LOOK: tuple[Row, ...] = (
 # fmt: on
 """A waiting message passes the first stages, where a model decides what it is about."""
 
-SWARM = _make_swarm(Scatter(at.WORK, at.WORKED, list_tasks, _JOIN, watch=at.SHOWN), _LOOK)
-SWARM_1 = _make_swarm(Scatter(at.WORK, at.WORKED, list_tasks, _JOIN))
-"""For questions that began when messages that waited were not looked at."""
+# fmt: off
+SWARM: tuple[Row, ...] = (
+    #   stage              event                       next stage        counter             at its limit       reason
+    Row(at.PLAN,           StageEvent.DONE,            at.GATHER),
+    Row(at.PLAN,           StageEvent.NEEDS_APPROVAL,  _APPROVE,         Counter.ROUND,      at.SYNTHESIZE),
+    Row(at.PLAN,           StageEvent.SEARCHES,        at.SEARCH),
+    Row(at.PLAN,           StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
+    Row(at.APPROVED_PLAN,  StageEvent.REPLIED,         at.GATHER),
+    Row(at.APPROVED_PLAN,  StageEvent.DENIED,          at.SYNTHESIZE),
+    Row(at.APPROVED_PLAN,  StageEvent.FAILED,          at.SYNTHESIZE),
+    Row(at.GATHER,         StageEvent.DONE,            at.LEDGER),
+    Row(at.GATHER,         StageEvent.NEEDS_INPUT,     _ASK_FACTS,       Counter.ROUND,      at.LEDGER),
+    Row(at.GATHER,         StageEvent.FAILED,          at.LEDGER),
+    Row(at.GIVEN_FACTS,    StageEvent.REPLIED,         at.GATHER,        Counter.STEP,       at.LEDGER),
+    Row(at.GIVEN_FACTS,    StageEvent.DENIED,          at.LEDGER),
+    Row(at.GIVEN_FACTS,    StageEvent.FAILED,          at.LEDGER),
+    Row(at.LEDGER,         StageEvent.DONE,            at.SYNTHESIZE),
+    Row(at.LEDGER,         StageEvent.BEGINS,          _WORK,            Counter.WAVE,       at.SYNTHESIZE),
+    Row(at.LEDGER,         StageEvent.NEEDS_INPUT,     _ASK_FOR_WORK,    Counter.ROUND,      at.SYNTHESIZE),
+    Row(at.LEDGER,         StageEvent.NEEDS_APPROVAL,  _APPROVE_WORK,    Counter.ROUND,      at.SYNTHESIZE),
+    Row(at.LEDGER,         StageEvent.AGAIN,           at.PLAN,          Counter.RESEARCH,   at.SYNTHESIZE),
+    Row(at.LEDGER,         StageEvent.FAILED,          at.SYNTHESIZE),
+    Row(at.RESUMED_WORK,   StageEvent.REPLIED,         at.LEDGER,        Counter.STEP,       at.SYNTHESIZE),
+    Row(at.RESUMED_WORK,   StageEvent.DENIED,          at.SYNTHESIZE),
+    Row(at.RESUMED_WORK,   StageEvent.FAILED,          at.SYNTHESIZE),
+    Row(at.WORK,           StageEvent.CALLS,           _CALL,            Counter.STEP,       _FOUND),
+    Row(at.WORK,           StageEvent.DONE,            _FOUND),
+    Row(at.WORK,           StageEvent.FAILED,          at.WORK,          Counter.RETRY,      _FOUND),
+    Row(at.WORKER_ACT,     StageEvent.DONE,            _RESULT),
+    Row(at.WORKER_ACT,     StageEvent.FAILED,          _RESULT),
+    Row(at.WORKER_RESULTS, StageEvent.GATHERED,        at.WORK),
+    Row(at.WORKER_RESULTS, StageEvent.MORE,            _CALL,            Counter.WAVE,       _FOUND),
+    Row(at.WORKER_RESULTS, StageEvent.NEEDS_INPUT,     at.WORK),
+    Row(at.WORKER_RESULTS, StageEvent.FAILED,          at.WORK),
+    Row(at.WORKED,         StageEvent.GATHERED,        at.LEDGER),
+    Row(at.WORKED,         StageEvent.MORE,            at.LEDGER),
+    Row(at.WORKED,         StageEvent.FAILED,          at.LEDGER),
+    Row(at.SYNTHESIZE,     StageEvent.DONE,            at.JUDGE),
+    Row(at.SYNTHESIZE,     StageEvent.NOTHING,         at.SEARCH,        is_fallback=True),
+    Row(at.SYNTHESIZE,     StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
+    *make_judgement(at.JUDGE, again=at.PLAN, write=at.SYNTHESIZE),
+    *_LOOK,
+)
+# fmt: on
 
-
-def _make_flow(version: int, swarm: tuple[Row, ...]) -> Flow:
-    return Flow(
-        "swarm",
-        version,
-        (
-            *make_way_in(at.PLAN, rephrase=at.SEARCH),
-            *swarm,
-            *SEARCHING,
-            *make_way_out(again=at.SEARCH, write=at.RESPONSE),
-            *CLARIFYING,
-        ),
-    )
-
-
-SWARM_FLOW_1 = _make_flow(1, SWARM_1)
-"""For questions that began when messages that waited were not looked at."""
-SWARM_FLOW = _make_flow(2, SWARM)
+SWARM_FLOW = make_flow(
+    "swarm",
+    (
+        *make_way_in(at.PLAN, rephrase=at.SEARCH),
+        *SWARM,
+        *SEARCHING,
+        *make_way_out(again=at.SEARCH, write=at.RESPONSE),
+        *CLARIFYING,
+    ),
+)

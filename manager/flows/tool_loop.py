@@ -12,7 +12,6 @@ from envelope.conversation import ClarificationReason as Reason
 from manager.flow import (
     BranchItem,
     Counter,
-    Flow,
     Join,
     PauseFor,
     Return,
@@ -22,6 +21,7 @@ from manager.flow import (
     Writes,
 )
 from manager.flows import stages as at
+from manager.flows.released import make_flow
 from manager.flows.search_flow import SEARCHING
 from manager.flows.shared_rows import BEST, CLARIFYING, make_way_in, make_way_out
 
@@ -63,76 +63,52 @@ _ASK = PauseFor("approval", at.APPROVED_CALLS)
 _RESULT = Return(("multi_tool_results", "tool_executions", "needs_input"))
 
 
-def _make_loop(unanswered: Row, answered: Row, judged: Row) -> tuple[Row, ...]:
-    # fmt: off
-    return (
-        #   stage              event                       next stage        counter             at its limit       reason
-        Row(at.REASON,         StageEvent.CALLS,           _ACT,             Counter.STEP,       at.REFLECT),
-        Row(at.REASON,         StageEvent.CALLS_AND_PLANS, _ACT_THEN_PLAN,   Counter.STEP,       at.REFLECT),
-        Row(at.REASON,         StageEvent.READY,           at.REFLECT),
-        unanswered,
-        answered,
-        judged,
-        Row(at.REASON,         StageEvent.OUTSIDE,         at.CLARIFICATION, None,               None,              Reason.OUT_OF_SCOPE),
-        Row(at.REASON,         StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
-        Row(at.ACT,            StageEvent.DONE,            _RESULT),
-        Row(at.ACT,            StageEvent.FAILED,          _RESULT),
-        Row(at.RESULTS,        StageEvent.GATHERED,        at.REFLECT),
-        Row(at.RESULTS,        StageEvent.MORE,            _ACT,             Counter.WAVE,       at.REFLECT),
-        Row(at.RESULTS,        StageEvent.NEEDS_INPUT,     _ASK,             Counter.ROUND,      at.REFLECT),
-        Row(at.RESULTS,        StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
-        Row(at.INTERIM_RESULTS, StageEvent.GATHERED,       at.REASON),
-        Row(at.INTERIM_RESULTS, StageEvent.MORE,           _ACT_THEN_PLAN,   Counter.WAVE,       at.REFLECT),
-        Row(at.INTERIM_RESULTS, StageEvent.NEEDS_INPUT,    _ASK,             Counter.ROUND,      at.REFLECT),
-        Row(at.INTERIM_RESULTS, StageEvent.FAILED,         at.SEARCH,        is_fallback=True),
-        Row(at.APPROVED_CALLS, StageEvent.REPLIED,         _ACT),
-        Row(at.APPROVED_CALLS, StageEvent.DENIED,          at.REFLECT),
-        Row(at.APPROVED_CALLS, StageEvent.FAILED,          BEST),
-        Row(at.REFLECT,        StageEvent.FOUND,           at.WRITE),
-        Row(at.REFLECT,        StageEvent.NOTHING,         at.SEARCH,        is_fallback=True),
-        Row(at.REFLECT,        StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
-        Row(at.WRITE,          StageEvent.DONE,            at.ASSESS),
-        Row(at.WRITE,          StageEvent.ASKS,            at.REASON,        Counter.ITERATION,  at.ASSESS),
-        Row(at.WRITE,          StageEvent.GENERATION_ERROR, at.WRITE,        Counter.NEXT_MODEL, at.ASSESS),
-        Row(at.WRITE,          StageEvent.FAILED,          at.WRITE,         Counter.NEXT_MODEL, at.ASSESS),
-        Row(at.ASSESS,         StageEvent.ENOUGH,          at.QUALITY),
-        Row(at.ASSESS,         StageEvent.AGAIN,           at.REASON,        Counter.ITERATION,  at.QUALITY),
-        Row(at.ASSESS,         StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
-        Row(at.ASSESS,         StageEvent.FAILED,          BEST),
-    )
-    # fmt: on
-
-
-_NONE_UNANSWERED, _NONE_ANSWERED = StageEvent.NONE_UNANSWERED, StageEvent.NONE_ANSWERED
-_NONE_JUDGED, _LITTLE = StageEvent.NONE_JUDGED, Reason.INSUFFICIENT_CONTEXT
-TOOL_LOOP = _make_loop(
-    Row(at.REASON, _NONE_UNANSWERED, at.ASSESS),
-    Row(at.REASON, _NONE_ANSWERED, at.QUALITY),
-    Row(at.REASON, _NONE_JUDGED, at.CLARIFICATION, None, None, _LITTLE),
+# fmt: off
+TOOL_LOOP: tuple[Row, ...] = (
+    #   stage              event                       next stage        counter             at its limit       reason
+    Row(at.REASON,         StageEvent.CALLS,           _ACT,             Counter.STEP,       at.REFLECT),
+    Row(at.REASON,         StageEvent.CALLS_AND_PLANS, _ACT_THEN_PLAN,   Counter.STEP,       at.REFLECT),
+    Row(at.REASON,         StageEvent.READY,           at.REFLECT),
+    Row(at.REASON,         StageEvent.NONE_UNANSWERED, at.ASSESS),
+    Row(at.REASON,         StageEvent.NONE_ANSWERED,   at.QUALITY),
+    Row(at.REASON,         StageEvent.NONE_JUDGED,     at.CLARIFICATION, None,               None,              Reason.INSUFFICIENT_CONTEXT),
+    Row(at.REASON,         StageEvent.OUTSIDE,         at.CLARIFICATION, None,               None,              Reason.OUT_OF_SCOPE),
+    Row(at.REASON,         StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
+    Row(at.ACT,            StageEvent.DONE,            _RESULT),
+    Row(at.ACT,            StageEvent.FAILED,          _RESULT),
+    Row(at.RESULTS,        StageEvent.GATHERED,        at.REFLECT),
+    Row(at.RESULTS,        StageEvent.MORE,            _ACT,             Counter.WAVE,       at.REFLECT),
+    Row(at.RESULTS,        StageEvent.NEEDS_INPUT,     _ASK,             Counter.ROUND,      at.REFLECT),
+    Row(at.RESULTS,        StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
+    Row(at.INTERIM_RESULTS, StageEvent.GATHERED,       at.REASON),
+    Row(at.INTERIM_RESULTS, StageEvent.MORE,           _ACT_THEN_PLAN,   Counter.WAVE,       at.REFLECT),
+    Row(at.INTERIM_RESULTS, StageEvent.NEEDS_INPUT,    _ASK,             Counter.ROUND,      at.REFLECT),
+    Row(at.INTERIM_RESULTS, StageEvent.FAILED,         at.SEARCH,        is_fallback=True),
+    Row(at.APPROVED_CALLS, StageEvent.REPLIED,         _ACT),
+    Row(at.APPROVED_CALLS, StageEvent.DENIED,          at.REFLECT),
+    Row(at.APPROVED_CALLS, StageEvent.FAILED,          BEST),
+    Row(at.REFLECT,        StageEvent.FOUND,           at.WRITE),
+    Row(at.REFLECT,        StageEvent.NOTHING,         at.SEARCH,        is_fallback=True),
+    Row(at.REFLECT,        StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
+    Row(at.WRITE,          StageEvent.DONE,            at.ASSESS),
+    Row(at.WRITE,          StageEvent.ASKS,            at.REASON,        Counter.ITERATION,  at.ASSESS),
+    Row(at.WRITE,          StageEvent.GENERATION_ERROR, at.WRITE,        Counter.NEXT_MODEL, at.ASSESS),
+    Row(at.WRITE,          StageEvent.FAILED,          at.WRITE,         Counter.NEXT_MODEL, at.ASSESS),
+    Row(at.ASSESS,         StageEvent.ENOUGH,          at.QUALITY),
+    Row(at.ASSESS,         StageEvent.AGAIN,           at.REASON,        Counter.ITERATION,  at.QUALITY),
+    Row(at.ASSESS,         StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
+    Row(at.ASSESS,         StageEvent.FAILED,          BEST),
 )
+# fmt: on
 """An answer that was checked before is not checked again: the best one of the message is sent."""
-TOOL_LOOP_1 = _make_loop(
-    Row(at.REASON, _NONE_UNANSWERED, at.REFLECT),
-    Row(at.REASON, _NONE_ANSWERED, at.REFLECT),
-    Row(at.REASON, _NONE_JUDGED, at.REFLECT),
+
+TOOLS_FLOW = make_flow(
+    "tools",
+    (
+        *make_way_in(at.REASON, rephrase=at.SEARCH),
+        *TOOL_LOOP,
+        *SEARCHING,
+        *make_way_out(again=at.REASON, write=at.WRITE),
+        *CLARIFYING,
+    ),
 )
-"""For questions that began when a round without new calls wrote and assessed once more."""
-
-
-def _make_flow(version: int, loop: tuple[Row, ...]) -> Flow:
-    return Flow(
-        "tools",
-        version,
-        (
-            *make_way_in(at.REASON, rephrase=at.SEARCH),
-            *loop,
-            *SEARCHING,
-            *make_way_out(again=at.REASON, write=at.WRITE),
-            *CLARIFYING,
-        ),
-    )
-
-
-TOOLS_FLOW_1 = _make_flow(1, TOOL_LOOP_1)
-"""For questions that began when a round without new calls wrote and assessed once more."""
-TOOLS_FLOW = _make_flow(2, TOOL_LOOP)

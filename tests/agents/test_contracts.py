@@ -11,12 +11,12 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from agents.agent import Agent, AgentSettings, MayAsk
+from agents.agent import Agent, AgentSettings, AgentTier
 from agents.review.specialist import Toolbox
 from agents.roster import AGENTS as SPECS
-from agents.roster import AgentRole, AgentSpec, AgentTier
+from agents.roster import AgentSpec
 from config.settings import Settings
-from envelope.payload import ASKERS, ATTRIBUTES
+from envelope.payload import ATTRIBUTES
 from envelope.role import Role
 from envelope.specialists import FULL_REVIEW, PHASES, SpecialistName
 from llm.port import Task
@@ -44,16 +44,7 @@ def test_the_roster_names_tier_and_role_of_every_specialist_and_its_phase() -> N
 
     assert set(team) == set(FULL_REVIEW)
     assert set(PHASES) == set(SpecialistName)
-    assert {name: one.agent_role for name, one in team.items()} == {
-        "extractor": AgentRole.EXTRACT,
-        "classifier": AgentRole.CLASSIFY,
-        "requirement_extractor": AgentRole.EXTRACT,
-        "compliance": AgentRole.VERIFY,
-        "risk_verifier": AgentRole.VERIFY,
-        "citation_auditor": AgentRole.AUDIT,
-        "gap_synthesizer": AgentRole.SYNTHESIZE,
-        "report_generator": AgentRole.REPORT,
-    }
+    assert all(one.agent_role is not None for one in team.values())
     planners = {one.role for one in SPECS if one.tier is AgentTier.ORCHESTRATOR}
     assert planners == {Role.TRIAGE, Role.SYNTHESIS}
     assert all(one.agent_role is None for one in SPECS if one.tier is AgentTier.WORKER)
@@ -96,6 +87,7 @@ def test_the_declarations_are_read_without_importing_an_agent() -> None:
 
     loaded = set(run.stdout.split())
     assert {name for name in loaded if name.startswith("agents.")} == {
+        "agents.agent",
         "agents.roster",
     }
     assert not {"llm", "knowledge"} & loaded
@@ -106,7 +98,6 @@ def test_an_agent_reads_only_what_the_catalogue_gives_it(agent: type[Agent[Any, 
     for name, field in agent.reads.model_fields.items():
         assert name in ATTRIBUTES, f"{name} is not in the catalogue"
         assert field.annotation == ATTRIBUTES[name].type, name
-        assert agent.role in ATTRIBUTES[name].read_by, f"{name}: not named as reader"
 
 
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.role.value)
@@ -114,34 +105,15 @@ def test_an_agent_writes_only_what_the_catalogue_lets_it(agent: type[Agent[Any, 
     for name, field in agent.writes.model_fields.items():
         assert name in ATTRIBUTES, f"{name} is not in the catalogue"
         assert field.annotation == ATTRIBUTES[name].type, name
-        assert agent.role in ATTRIBUTES[name].written_by, f"{name}: not named as writer"
 
 
-def test_every_agent_that_works_on_a_question_may_ask_back() -> None:
-    asking = {agent.role for agent in AGENTS if issubclass(agent.writes, MayAsk)}
+def test_every_attribute_is_used() -> None:
+    used = set[str]().union(*(one.reads | one.writes for one in SPECS))
 
-    assert asking == set(ASKERS)
-
-
-def test_every_attribute_that_names_an_agent_is_really_used_by_it() -> None:
-    by_role = {agent.role: agent for agent in AGENTS}
-    idle = [
-        (attribute.name, role.value)
-        for attribute in ATTRIBUTES.values()
-        for roles, side in ((attribute.read_by, "reads"), (attribute.written_by, "writes"))
-        for role in roles
-        if role in by_role and attribute.name not in getattr(by_role[role], side).model_fields
-    ]
-
-    assert idle == []
+    assert {one.name for one in ATTRIBUTES.values() if not one.manager} <= used
 
 
-def test_agents_that_wait_for_models_or_the_index_have_several_instances_by_default() -> None:
-    single = {spec.role for spec in SPECS if spec.instances == 1}
-
-    assert single == {
-        Role.LANG, Role.COMMAND, Role.AUGMENTATION, Role.REFLECT, Role.GATHER, Role.LEDGER,
-    }  # fmt: skip
+def test_an_agent_that_waits_for_models_or_the_index_has_several_instances_by_default() -> None:
     for spec in SPECS:
         waits = spec.model_task is not None or spec.needs_index
         assert (spec.instances >= 2) == waits, spec.role

@@ -7,7 +7,6 @@ from config.settings import EMPTY_HAS_A_MEANING, Settings, load_settings
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("HANDOVER_SLACK_URL", "xoxb-hidden"),
         ("HANDOVER_WEBHOOK", '{"url": "https://acme.test", "secret": "whsec_hidden"}'),
         ("COMPATIBLE_SERVERS", '{"openai": {"base_url": "http://a.test", "api_key": "hidden"}}'),
     ],

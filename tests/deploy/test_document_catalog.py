@@ -30,7 +30,6 @@ from tests.support.restricted_documents import HIDDEN, PAGES, ingest_pages
 
 OpenClient = Callable[[Runtime], AbstractAsyncContextManager[httpx.AsyncClient]]
 DOCUMENTS = "/v1/documents"
-MOVE = f"{DOCUMENTS}/move"
 ALL = ["docs/bonus", "docs/falcon", "docs/leave", "docs/rooms", "docs/travel"]
 
 
@@ -123,38 +122,6 @@ async def test_who_may_read_a_document_is_chosen_through_its_owner(owner: Runtim
 
     assert known == [True, False]
     assert (restricted["groups"], opened["groups"]) == (["hr"], [])
-
-
-async def test_documents_follow_their_files_below_the_ingested_folder(
-    owner: Runtime, tmp_path: Path
-) -> None:
-    folder = tmp_path / "docs"
-    (folder / "refdesk.toml").write_text('[[documents]]\npath = "hr/*"\ngroups = ["hr"]\n')
-    (folder / "hr").mkdir()
-    for name in ("leave", "travel"):
-        (folder / f"{name}.md").rename(folder / "hr" / f"{name}.md")
-
-    async with open_other_process(owner) as client:
-        by_source = await client.post(MOVE, json={"from": "leave.md", "to": "hr/leave.md"})
-        by_id = await client.post(MOVE, json={"from": "docs/travel", "to": "hr/travel.md"})
-        lost = await client.post(MOVE, json={"from": "docs/rooms", "to": "hr/rooms.md"})
-        unknown = await client.post(MOVE, json={"from": "docs/nobody", "to": "x.md"})
-        outside = [
-            await client.post(MOVE, json={"from": "docs/rooms", "to": place})
-            for place in ("../rooms.md", str(tmp_path / "rooms.md"), ".")
-        ]
-        assert await list_ids(client) == ALL
-        leave = (await client.get(f"{DOCUMENTS}/docs/leave")).json()
-
-    assert [one.json() for one in (by_source, by_id)] == [
-        {"moved": 1, "removed": 0, "failed": []}
-    ] * 2
-    assert (leave["source"], leave["groups"]) == ("hr/leave.md", ["hr"])
-    reason = "there is no file at the new place"
-    assert lost.json()["failed"] == [{"source": "hr/rooms.md", "reason": reason}]
-    assert unknown.status_code == 404
-    assert [one.status_code for one in outside] == [400] * 3
-    assert all(str(tmp_path) not in one.text for one in (*outside, lost))
 
 
 async def test_documents_are_listed_and_removed_while_an_ingestion_runs(

@@ -11,20 +11,11 @@ from structlog.testing import capture_logs
 
 from config.settings import Settings
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.indexed_documents import (
-    CHECK,
-    DOCUMENTS,
-    FOLDER,
-    FROM,
-    MOVE,
-    TO,
-    act_on_documents,
-)
+from deploy.assembly.indexed_documents import OwnerRequest, act_on_documents
 from deploy.assembly.ingestion import ask_owner
 from deploy.assembly.ingestion_run import (
     find_replacement_notes,
     read_vectors,
-    request_documents,
     run_ingestion,
 )
 from deploy.assembly.knowledge import (
@@ -188,7 +179,7 @@ async def test_a_process_with_the_earlier_index_answers_from_it_until_it_ends(
     folders = open_folders(second)
 
     async with open_knowledge(first) as running:
-        reply = await act_on_documents(running.index, {DOCUMENTS: CHECK})
+        reply = await act_on_documents(running.index, OwnerRequest(action="check"))
         running_vectors = VectorIdentity(DEFAULT, 384, "")
         assert read_vectors(reply["vectors"]) == running_vectors
         async with open_replacement(second) as written:
@@ -222,7 +213,7 @@ async def test_a_running_desk_answers_from_the_earlier_index_and_refuses_to_chan
         result = await ingest(changed, fax)
         reply = await desk(runtime, "cli").ask(Message(QUESTION.question, "c-old", "m-old"))
         with pytest.raises(CommandError, match="has replaced its index; restart it"):
-            await ask_owner(runtime.broker, running, {DOCUMENTS: CHECK})
+            await ask_owner(runtime.broker, running, OwnerRequest(action="check").encode())
 
     assert "processes that were started before answer from the earlier one" in result.replacement
     assert reply["outcome"] == "answered"
@@ -287,26 +278,3 @@ async def test_a_killed_replacement_goes_on_where_it_stopped_while_the_earlier_i
     assert "1 added, 1 unchanged" in repeated.stdout
     assert "words@own (8 numbers) answers from now on" in repeated.stdout
     assert [text for text in server.list_texts()[len(before) :] if "port 77" in text] == []
-
-
-async def test_moved_documents_keep_their_ids_in_the_index_of_another_model(
-    tmp_path: Path, first: Settings, second: Settings
-) -> None:
-    folder = write_pages(tmp_path / "office", {**FAX, **LEAVE})
-    await ingest(first, folder)
-    (folder / "hr").mkdir()
-    (folder / "leave.md").rename(folder / "hr" / "holidays.md")
-    moved = await request_documents(
-        first, {DOCUMENTS: MOVE, FROM: "leave.md", TO: "hr/holidays.md", FOLDER: str(folder)}
-    )
-    async with open_knowledge(first) as knowledge:
-        before = {one.id: one.source for one in await knowledge.index.list_documents()}
-
-    result = await ingest(second, folder)
-
-    assert moved["moved"] == 1
-    assert "answers from now on" in result.replacement
-    async with open_knowledge(second) as knowledge:
-        after = {one.id: one.source for one in await knowledge.index.list_documents()}
-    assert after == before
-    assert (await ingest(second, folder)).unchanged == 2

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from agents.roster import ProgressStep
+from agents.agent import ProgressStep
 from config.texts import load_texts
 from deploy.cli.printing import print_line, print_reply, reply_lines, say_json, wrap
 from deploy.generate.pods import find_step, list_steps

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agents.review.synthesis import REVIEW
 from broker.values import JournalEntry
 from llm.errors import ModelUnavailable, UnreadableOutput
 from llm.port import ModelMessage, ToolUse
@@ -77,7 +78,7 @@ def use(tool: str, **arguments: Any) -> ToolUse:
     return ToolUse(call_id=f"{tool}-1", name=tool, arguments=arguments)
 
 
-async def test_a_plan_is_cleaned_and_completed_and_the_reply_says_so(
+async def test_a_plan_is_cleaned_and_completed_and_the_reply_says_so_beside_its_text(
     open_reviews: OpenReviews,
 ) -> None:
     model = ReviewingModel(triage=[plan("compliance", "lawyer", "report_generator")])
@@ -94,7 +95,7 @@ async def test_a_plan_is_cleaned_and_completed_and_the_reply_says_so(
         "requirement_extractor was added: compliance needs it",
         "extractor was added: requirement_extractor needs it",
     ]
-    assert "requirement_extractor was added" in reply["text"]
+    assert "requirement_extractor" not in reply["text"]
     assert len(reply["review_report"]["report"]["requirements"]) == 8
 
 
@@ -440,6 +441,23 @@ async def test_an_answer_that_cites_nothing_is_replaced_by_the_findings(
 def ask_again(name: str, focus: str = "look at the subcontractors") -> SynthesisOutput:
     """An answer that asks for one more round instead."""
     return SynthesisOutput(further=FurtherWork(specialist=name, focus=focus))
+
+
+async def test_the_writer_of_a_review_finds_each_note_once_and_each_clause_under_its_own_source(
+    open_reviews: OpenReviews,
+) -> None:
+    model = ReviewingModel(triage=[plan("compliance", "report_generator")])
+
+    async with open_reviews(model) as harness:
+        reply = await harness.driver().say(FAULTY)
+
+    asked = model.find_asked("synthesis")[0]
+    shown = "\n".join((*(one.text for one in asked.findings), *asked.notes))
+    [review] = [one for one in asked.sources if one.id == REVIEW]
+    assert all(shown.count(note) == 1 for note in asked.notes)
+    assert {REVIEW} < {name for one in asked.findings for name in one.sources}
+    assert not any(one.text in review.text for one in asked.findings if REVIEW not in one.sources)
+    assert review.place == reply["review_report"]["title"]
 
 
 async def test_a_synthesis_asks_for_one_more_round_of_a_specialist_and_no_second(

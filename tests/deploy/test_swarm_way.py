@@ -96,6 +96,14 @@ async def test_without_a_model_code_is_shown_in_its_lines_and_what_is_missing_is
     assert "**Rust**: not found in the passages" in reply["text"]
 
 
+async def test_without_a_model_the_points_of_a_list_stay_on_their_lines(open_app: OpenApp) -> None:
+    async with open_app(way="swarm") as harness:
+        reply = await harness.driver().say("Compare the roles Owner, Admin and Developer")
+
+    assert "**Owner, Admin: " in reply["text"]
+    assert "\n- [ ] At least two people can act as Admin" in reply["text"]
+
+
 async def test_a_question_that_a_planner_finds_simple_is_left_to_one_search(
     open_app: OpenApp,
 ) -> None:

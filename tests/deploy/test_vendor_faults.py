@@ -120,7 +120,9 @@ async def test_a_small_window_makes_the_context_of_an_answer_small(tmp_path: Pat
     short_sighted.lists_models = False
     async with running_server(short_sighted) as server:
         settings = settings_of(
-            tmp_path, gen_model="qwen3@llamacpp", llamacpp_base_url=f"{server.url}/v1"
+            tmp_path,
+            gen_model="qwen3@llamacpp",
+            compatible_servers={"llamacpp": {"base_url": f"{server.url}/v1"}},
         )
         sized = await note_windows(settings)
 
@@ -131,8 +133,10 @@ async def test_a_small_window_makes_the_context_of_an_answer_small(tmp_path: Pat
 async def test_a_window_that_the_owner_states_is_not_looked_up(tmp_path: Path) -> None:
     limits = {"qwen3@llamacpp": {"context_window": 32_000}}
     settings = settings_of(
-        tmp_path, gen_model="qwen3@llamacpp", llamacpp_base_url="http://127.0.0.1:9/v1",
+        tmp_path,
+        gen_model="qwen3@llamacpp",
+        compatible_servers={"llamacpp": {"base_url": "http://127.0.0.1:9/v1"}},
         model_limits=limits,
-    )  # fmt: skip
+    )
 
     assert (await note_windows(settings)).context_tokens == USUAL_CONTEXT

@@ -240,7 +240,7 @@ async def live(folder: Path, count: int, *, pictures: bool) -> None:
             "SLACK_SIGNING_SECRET": SIGNING_SECRET, "SLACK_API_URL": slack.url,
             "TELEGRAM_BOT_TOKEN": TELEGRAM_TOKEN, "TELEGRAM_API_URL": telegram.url,
             "CHAT_QUESTIONS_PER_MINUTE": "0", "BURST_SECONDS": "0",
-            "VISITOR_OPENINGS_PER_MINUTE": "6000", "VISITOR_QUESTIONS_PER_MINUTE": "6000",
+            "VISITOR_QUESTIONS_PER_MINUTE": "6000",
         }  # fmt: skip
         with Server(folder) as redis:
             day = Day(folder, redis, environment)

@@ -71,6 +71,8 @@ async def through(path: Path, submission: Submission) -> Accepted | Duplicate | 
 
 
 DEADLINE_SECONDS = 30.0
+PERSON = "person-1"
+"""Everybody is one person, whose choices and pauses the manager stores."""
 APPROVALS = ("approve", "again_approve")
 """What the two replies to a pause say: `approve <message>`, each of which approves it."""
 REPORTED = ("outcome", "text", "merged_into", "tasks_completed")
@@ -186,7 +188,14 @@ class DeskClient:
         what, number = text.split()
         command = what if what in ("forget", "note") else None
         approves = PauseReply(pause_id=number, approve=True) if what in APPROVALS else None
-        return Message(text, conversation, f"{what}-{number}", command, pause_reply=approves)
+        return Message(
+            text,
+            conversation,
+            f"{what}-{number}",
+            command,
+            pause_reply=approves,
+            people=(PERSON,),
+        )
 
 
 async def retry_until_answered(ask: Callable[[], Awaitable[T]]) -> T:

@@ -52,6 +52,7 @@ CHANGES: dict[tuple[Role, str], dict[str, object]] = {
         "clarification_reason": "missing_details",
     },
     (Role.COMMAND, "forget"): {"forget": "all"},
+    (Role.COMMAND, "note"): {"remember_preferences": {"style": "shorter"}},
 }
 """What a role writes besides what it always writes, by what the text says."""
 DOUBTS: dict[str, object] = {"quality_score": 0.4, "quality_decision": "research"}

@@ -20,7 +20,7 @@ from manager.flows import FLOWS
 from manager.flows.swarm import SWARM_FLOW
 from manager.machine import Limits
 from manager.manager import Manager
-from memory.conversation import RedisMemory
+from memory.conversation import RedisMemory, RedisPeople
 from memory.model_calls import RedisCallStore
 from tests.faults.desk_client import front, front_of
 from tests.faults.labels import Plan, Watch, WatchedPolicy, carry_out
@@ -51,6 +51,7 @@ from worker.shutdown import stop_on_signals
 ALL_ROLES = (Role.MANAGER, *WRITES)
 BRANCHING_ROLES = tuple(role.value for role in (*ALL_ROLES, Role.TOOL))
 SWARM_ROLES = (Role.PLAN, Role.GATHER, Role.LEDGER, Role.WORK, Role.SYNTHESIZE)
+CHOICE_SECONDS = 600
 UNTIL_IT_WORKS = (signal.SIGTERM,)
 """Signals that wait until the process does its work, and can end it in an orderly way."""
 
@@ -152,7 +153,8 @@ def _handlers(settings: WorkerSettings, ledger: Ledger, meter: WorkerMeter) -> l
             retries=settings.swarm.retries,
         )
     texts = FixedTexts() if settings.swarm is None else load_texts(topic="desk")
-    manager = Manager(flows, memory, texts, limits=limits, quality_threshold=0.7)
+    people = RedisPeople(client, lambda _question: CHOICE_SECONDS)
+    manager = Manager(flows, memory, texts, limits=limits, quality_threshold=0.7, people=people)
     calls = RedisCallStore(client, shards=1, record_of=record_of(1))
     model = StoredModel(Bill(ledger), NotingCalls(calls, ledger), prompts=None)
     recorded = HopCalls(None)

@@ -37,8 +37,9 @@ async def registry(server: ModelServer) -> AsyncIterator[Registry]:
     registry = Registry(
         prompts=PromptsWithOurOwn(),
         access={
-            "openai": VendorAccess(base_url=f"{server.url}/v1", json_object=True),
+            "openai": VendorAccess(base_url=f"{server.url}/v1"),
             "google": VendorAccess(api_key="k", base_url=server.url),
+            "deepinfra": VendorAccess(api_key="k", base_url=f"{server.url}/v1"),
         },
     )
     yield registry
@@ -128,7 +129,7 @@ async def test_a_server_without_json_schema_gets_the_schema_in_the_prompt(
 ) -> None:
     server.will_send(OpenAI().answer(BLUE.model_dump_json()))
 
-    answer = await registry.model("local-7b@openai").ask(COLOUR, SKY, OUTSIDE)
+    answer = await registry.model("local-7b@deepinfra").ask(COLOUR, SKY, OUTSIDE)
 
     sent = server.received[0]
     assert answer.output == BLUE

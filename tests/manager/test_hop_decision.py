@@ -49,20 +49,23 @@ def test_without_a_known_flow_it_goes_on_by_its_own(flow: str) -> None:
     assert (gone_on.flow, gone_on.payload["counters"]) == (SEARCH, {"round": 2})
 
 
-def test_a_reply_that_no_model_read_counts_as_a_round_on_its_own_way() -> None:
+@pytest.mark.parametrize("decided_by", ["rules", "combined_call"])
+def test_a_turn_that_leans_on_the_open_question_counts_as_a_round_on_its_own_way(
+    decided_by: str,
+) -> None:
     pause: dict[str, JsonValue] = {"flow": SPECIALISTS, "round": 2}
-    unread: dict[str, JsonValue] = {
+    vague: dict[str, JsonValue] = {
         "context_type": "follow_up",
-        "decided_by": "rules",
+        "decided_by": decided_by,
         "open_pause": pause,
     }
 
-    counted = record_progress(envelope(unread), ESSENCE, StageEvent.DONE, FLOWS)
-    read = envelope({**unread, "decided_by": "combined_call"})
-    offered = envelope({**unread, "open_pause": {**pause, "is_offer": True}})
+    counted = record_progress(envelope(vague), ESSENCE, StageEvent.DONE, FLOWS)
+    thanks = envelope({**vague, "conversation_act": "thanks"})
+    offered = envelope({**vague, "open_pause": {**pause, "is_offer": True}})
 
     assert (counted.flow, counted.payload["counters"]) == (SEARCH, {"round": 2})
-    assert record_progress(read, ESSENCE, StageEvent.DONE, FLOWS) is read
+    assert record_progress(thanks, ESSENCE, StageEvent.DONE, FLOWS) is thanks
     assert record_progress(offered, ESSENCE, StageEvent.DONE, FLOWS) is offered
 
 

@@ -8,7 +8,6 @@ import pytest
 import manager
 from envelope.conversation import ClarificationReason as Reason
 from envelope.payload import ATTRIBUTES, CATALOGUE
-from envelope.role import Role
 from manager.flow import Counter, Flow, Next, PauseFor, Return, Row, Scatter, Stage
 from manager.flow import StageEvent as E
 from manager.flows import stages as at
@@ -17,7 +16,6 @@ from manager.flows.search_flow import SEARCH_FLOW
 from manager.flows.swarm import SWARM_FLOW
 from manager.flows.tool_loop import TOOLS_FLOW
 from manager.machine import (
-    MANAGER_WRITES,
     Context,
     Counters,
     Decision,
@@ -265,7 +263,7 @@ def test_a_flow_without_a_planned_sequence_goes_beyond_its_end() -> None:
 
 
 FOLDER = Path(manager.__file__).parent
-READABLE = {a.name for a in CATALOGUE if Role.MANAGER in a.read_by} | MANAGER_WRITES
+READABLE = {attribute.name for attribute in CATALOGUE if attribute.manager}
 
 
 def names_read(source: str) -> set[str]:

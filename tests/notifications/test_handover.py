@@ -10,7 +10,6 @@ from notifications.handover import (
     Case,
     HandOverError,
     MailReceiver,
-    SlackReceiver,
     WebhookReceiver,
     send_case,
 )
@@ -49,18 +48,6 @@ async def test_one_receiver_that_accepts_is_enough_and_none_is_not(receiver: Rec
 
     assert not await send_case([refused, WebhookReceiver(endpoint)], CASE)
     assert await send_case([refused, WebhookReceiver(endpoint)], CASE)
-
-
-async def test_slack_receives_plain_text_from_public_addresses_only() -> None:
-    with pytest.raises(HandOverError, match="AddressRefusedError"):
-        await SlackReceiver("http://127.0.0.1:9/secret").send(CASE)
-
-
-async def test_the_error_of_a_channel_does_not_name_its_secret_address() -> None:
-    with pytest.raises(HandOverError) as failed:
-        await SlackReceiver("http://127.0.0.1:9/secret").send(CASE)
-
-    assert "secret" not in str(failed.value)
 
 
 async def test_a_mail_server_without_encryption_is_sent_nothing(receiver: Receiver) -> None:

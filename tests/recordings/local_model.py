@@ -64,7 +64,9 @@ async def ask_all(
     url: str, data: Path, knowledge: Knowledge, conversations: Iterable[Conversation]
 ) -> AsyncIterator[Asked]:
     """Yield each turn as the model at this address answered it."""
-    settings = settings_of(data, **DOMAIN, gen_model=MODEL, llamacpp_base_url=url)
+    settings = settings_of(
+        data, **DOMAIN, gen_model=MODEL, compatible_servers={"llamacpp": {"base_url": url}}
+    )
     for conversation in conversations:
         # Each has a desk of its own: a desk does not ask a model again soon that was too slow.
         async with run_app(settings, play_redis(), knowledge) as harness:

@@ -1,13 +1,14 @@
 import os
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, create_engine
+from sqlalchemy import Connection, create_engine, event
 
 from records.record import Record
 from records.store import (
@@ -145,6 +146,32 @@ def test_two_processes_may_prepare_the_same_database(store: RecordStore) -> None
     store.prepare()
 
     assert store.get(RECORD.id) == RECORD
+
+
+def test_processes_that_start_together_make_the_tables_of_a_new_file_once(tmp_path: Path) -> None:
+    stores = [connect_store(f"sqlite:///{tmp_path}/records.sqlite3") for _ in range(4)]
+
+    with ThreadPoolExecutor(len(stores)) as threads:
+        list(threads.map(RecordStore.prepare, stores))
+
+    stores[0].write([RECORD])
+    assert stores[1].get(RECORD.id) == RECORD
+
+
+def test_a_process_that_dies_while_it_makes_the_tables_leaves_none(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/records.sqlite3"
+    dying, store = create_engine(url), connect_store(url)
+
+    @event.listens_for(dying, "before_cursor_execute")
+    def die(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if statement.startswith("CREATE INDEX"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        RecordStore(dying).prepare()
+
+    store.prepare()
+    store.write([RECORD])
 
 
 def test_tables_of_a_newer_release_are_left_alone(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from gateway.desk import Desk, Message
 from gateway.text import parse_command
 from knowledge.embedding import Embedder
 from llm.missing_model import MissingModel
-from llm.port import Model, ModelStep, ToolConversation
+from llm.port import I, Model, ModelAnswer, ModelStep, O, Task, TextListener, ToolConversation
 from llm.tasks.search import JudgeOutput, Verdict
 from memory.key_names import conversation_keys
 from tests.support.scripted_model import Scripted, ScriptedModel
@@ -129,9 +129,17 @@ class PartlyScriptedModel:
         self.tasks = set(script)
         self._offline = MissingModel()
 
-    async def ask(self, task: Any, inputs: Any, run: Run = OUTSIDE, **options: Any) -> Any:
+    async def ask(
+        self,
+        task: Task[I, O],
+        inputs: I,
+        run: Run = OUTSIDE,
+        *,
+        skip: int = 0,
+        listener: TextListener | None = None,
+    ) -> ModelAnswer[O]:
         model: Model = self.script if task.name in self.tasks else self._offline
-        return await model.ask(task, inputs, OUTSIDE, **options)
+        return await model.ask(task, inputs, OUTSIDE, skip=skip, listener=listener)
 
     async def converse(
         self, conversation: ToolConversation, run: Run = OUTSIDE, *, skip: int = 0

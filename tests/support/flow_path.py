@@ -1,6 +1,6 @@
 """Derives from the flow which stages a question passes, and what an agent can write."""
 
-from envelope.payload import CATALOGUE
+from agents.roster import SPECS
 from envelope.role import Role
 from manager.flows.search_flow import SEARCH_FLOW
 
@@ -12,5 +12,4 @@ def main_path() -> list[str]:
 
 def plain_writes(role: Role) -> dict[str, object]:
     """Return writes that let a question pass a stage which only needs some writes."""
-    named = next(attribute.name for attribute in CATALOGUE if role in attribute.written_by)
-    return {named: "-"}
+    return {min(SPECS[role.value].writes): "-"}

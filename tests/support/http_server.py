@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -18,8 +18,8 @@ from gateway.connections.server import listening, serving
 from gateway.conversations import Conversations
 from gateway.desk import Desk
 from gateway.http.access import AllowedHosts, Guard
-from gateway.http.app import PrometheusHttpMeter, make_app
-from gateway.http.context import HttpChannel, Release
+from gateway.http.app import make_app
+from gateway.http.context import HttpChannel, HttpMeter, Release
 from gateway.http.links import Name, SourceLinks
 from gateway.http.routes.catalog import Catalog
 from gateway.http.routes.documents import reader_router
@@ -29,7 +29,6 @@ from gateway.mcp.endpoint import make_endpoint
 from gateway.person_tokens import PersonTokens
 from gateway.port import (
     CatalogEntry,
-    CatalogMove,
     CatalogSelection,
     CatalogUpload,
     Documents,
@@ -119,15 +118,6 @@ class FakeCatalog:
             del self.kept[tenant, assistant][entry.id]
         return len(found)
 
-    async def move(self, tenant: str, assistant: str, old: str, new: str) -> CatalogMove:
-        if ".." in new:
-            return CatalogMove(refused="expected a file below the ingested path")
-        kept = self.kept.get((tenant, assistant), {})
-        if old not in kept:
-            return CatalogMove()
-        kept[old] = replace(kept[old], source=new)
-        return CatalogMove(moved=1, failed=(("b.md", "found none"),))
-
     async def write(self, tenant: str, assistant: str, name: str, data: bytes) -> CatalogUpload:
         if ".." in name:
             return CatalogUpload(refused="expected a file name")
@@ -207,7 +197,7 @@ class HttpServerFixture:
     url: str
     keys: StoredKeys
     stopping: asyncio.Event
-    meter: PrometheusHttpMeter
+    meter: HttpMeter
     channel: HttpChannel
     routes: Sequence[BaseRoute]
     catalog: FakeCatalog
@@ -285,7 +275,7 @@ async def open_http_server(
     **broker_options: Any,
 ) -> AsyncIterator[HttpServerFixture]:
     """Open a server while inside; several may share one system."""
-    keys, stopping, meter = StoredKeys(harness.client), asyncio.Event(), PrometheusHttpMeter()
+    keys, stopping, meter = StoredKeys(harness.client), asyncio.Event(), HttpMeter()
     broker = harness.make_broker(**broker_options)
     channel = HttpChannel(
         replies=broker.replies,

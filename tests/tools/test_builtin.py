@@ -37,6 +37,13 @@ def test_every_tool_of_the_client_is_found_by_its_name(catalog: ToolCatalog, nam
     assert catalog.find(name) is not None
 
 
+def test_searches_by_different_methods_are_described_differently(catalog: ToolCatalog) -> None:
+    names = ("search", "bm25_search", "similarity_search", "hierarchical_search", "graph_search")
+    found = [catalog.find(name) for name in names]
+
+    assert len({one.description for one in found if one is not None}) == len(names)
+
+
 @pytest.mark.parametrize(
     "name", ["search", "hybrid_search", "bm25_search", "similarity_search", "hierarchical_search"]
 )

@@ -130,7 +130,7 @@ def test_a_file_names_the_combinations_of_its_tools_by_name_or_alias(
 @pytest.mark.parametrize(
     ("tools", "problem"),
     [
-        ((), "TOOL_COMBINATIONS: pair: expected at least two tools, found none"),
+        ((), "set.toml: pair: expected at least two tools, found none"),
         (("search",), "pair: expected at least two tools, found 'search' alone"),
         (("search", "general_search"), "pair: expected each tool once, found 'search' twice"),
         (("search", "lokup"), r"expected one of .*, found 'lokup' \(nearest: lookup\)"),
@@ -141,14 +141,7 @@ def test_a_combination_that_cannot_be_called_is_refused_with_what_was_expected(
     catalog: ToolCatalog, tools: tuple[str, ...], problem: str
 ) -> None:
     with pytest.raises(InvalidToolSet, match=problem):
-        combine_tools(catalog, {"pair": tools}, "TOOL_COMBINATIONS")
-
-
-def test_a_purpose_has_one_combination(catalog: ToolCatalog) -> None:
-    once = combine_tools(catalog, {"pair": ("search", "lookup")}, "set.toml")
-
-    with pytest.raises(InvalidToolSet, match="expected one combination 'pair', found two"):
-        combine_tools(once, {"pair": ("search", "summarize")}, "TOOL_COMBINATIONS")
+        combine_tools(catalog, {"pair": tools}, "set.toml")
 
 
 def test_combinations_that_are_no_lists_of_names_are_refused(

@@ -190,6 +190,8 @@ async def test_nothing_is_written_before_one_result_was_seen(executor: ToolExecu
     )
 
     assert read_inputs(model, 1).tool_choice is ToolChoice.REQUIRED
+    [*_, remark] = read_inputs(model, 1).messages
+    assert "Nothing was looked up yet" in remark.text
     assert step.message.text == "4 %."
 
 

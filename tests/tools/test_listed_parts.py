@@ -51,3 +51,15 @@ def test_what_is_asked_about_each_item_are_the_other_words() -> None:
 
     assert listed is not None
     assert (listed.items, listed.asked) == (("Alfa", "Beta", "Gamma"), "charge support")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        'It says "names, addresses and numbers may be passed on to partners". Is that allowed?',
+        "We sell apples, pears and plums to shops. How long is the notice period?",
+    ],
+)
+def test_a_list_in_a_passage_is_not_what_is_asked_about(message: str) -> None:
+    assert find_items(message) is None
+    assert find_items("What do apples, pears and plums cost?") is not None

@@ -79,7 +79,6 @@ class AssessConfidenceOutput(BaseModel, frozen=True):
     quality: Literal["excellent", "good", "poor"]
     answerability: float
     coverage: float
-    ambiguity: float
     is_calibrated: bool
 
 
@@ -114,7 +113,6 @@ class AssessConfidence(Tool[AssessConfidenceInputs, AssessConfidenceOutput]):
             quality=found.quality,
             answerability=round(found.answerability, 4),
             coverage=round(found.coverage, 4),
-            ambiguity=round(found.ambiguity, 4),
             is_calibrated=found.are_calibrated,
         )
 

@@ -41,15 +41,21 @@ class SearchMethod(StrEnum):
     GRAPH = "graph"
 
 
+_METHODS = {
+    SearchMethod.ALL: "meaning, words, headings and summaries together, the usual search",
+    SearchMethod.MEANING: "passages that use other words",
+    SearchMethod.WORDS: "names, codes, numbers, quoted phrases",
+    SearchMethod.HEADINGS: "the place that is named like the query",
+    SearchMethod.GRAPH: "links, cross references and shared names that lead on from passages",
+}
+
+
 class Inputs(QueryInputs):
     """A search in words, how to look, and what else belongs to the same matter."""
 
     method: SearchMethod = Field(
         default=SearchMethod.ALL,
-        description="all: meaning, words, headings and summaries together, the usual search; "
-        "meaning: passages that use other words; words: names, codes, numbers, quoted phrases; "
-        "headings: the place that is named like the query; graph: links, cross references and "
-        "shared names that lead on from passages",
+        description="; ".join(f"{method}: {finds}" for method, finds in _METHODS.items()),
     )
     aspects: tuple[str, ...] = Field(
         default=(), max_length=100, description="parts of a long request, to be searched as well"
@@ -103,6 +109,9 @@ class Search(ShowsPassages, Tool[Inputs, PassageList]):
     def make(cls, parts: ToolParts) -> Self:
         walker = GraphWalker(parts.searcher, parts.library)
         return cls(parts.searcher, parts.search_level, walker)
+
+    def describe_preset(self, fixed: Mapping[str, JsonValue]) -> str:
+        return f"{self.description} It finds {_METHODS[SearchMethod(str(fixed['method']))]}."
 
     async def run(self, inputs: Inputs, caller: ToolCaller) -> PassageList:
         if inputs.method is SearchMethod.GRAPH:

@@ -7,40 +7,20 @@ from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import structlog
+from pydantic import TypeAdapter
 
 from config.settings import Settings
 from deploy.assembly.data_folder import protect_data_folder
-from deploy.assembly.indexed_documents import (
-    AFTER,
-    BROWSE,
-    DOCUMENTS,
-    FROM,
-    GROUPS,
-    ID,
-    IDS,
-    LIMIT,
-    MOVE,
-    NAMES,
-    PATTERNS,
-    QUERY,
-    READ,
-    REFUSED,
-    REMOVE,
-    RESTRICT,
-    SEARCH,
-    TO,
-    act_on_documents,
-    act_on_library,
-)
-from deploy.assembly.ingestion import SOURCES, ask_owner, read_result
+from deploy.assembly.indexed_documents import OwnerRequest, act_on_documents, act_on_library
+from deploy.assembly.ingestion import RESULT, SOURCES, ask_owner
 from deploy.assembly.runtime import Runtime
 from deploy.errors import CommandError
+from envelope.json_values import read_objects
 from gateway.port import (
     CatalogEntry,
-    CatalogMove,
     CatalogSelection,
     CatalogUpload,
     FoundPassages,
@@ -58,8 +38,6 @@ from knowledge.sections import document_of, read_document
 from knowledge.source_registry import FetchedSource, SourceSpec
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
     from broker.ports import Broker
     from broker.values import Fields
 
@@ -111,57 +89,58 @@ WAIT_SECONDS = 20.0
 log = structlog.get_logger("gateway")
 
 
+async def _ask(broker: "Broker", settings: Settings, request: "Fields", seconds: float) -> "Fields":
+    """Return the reply of the process that owns the index; raises `IndexUnavailable`."""
+    try:
+        return await ask_owner(broker, settings, request, seconds=seconds)
+    except CommandError as error:
+        log.warning("index_owner_failed", reason=str(error))
+        raise IndexUnavailable(str(error)) from error
+
+
 class OwnedLibrary:
     """A `gateway.port.SearchableLibrary`: the index of this process, else that of its owner.
 
     Raises `KnowledgeError` when the index or its owner is unreachable.
     """
 
-    def __init__(self, runtime: Runtime, *, wait_seconds: float = WAIT_SECONDS) -> None:
+    def __init__(self, runtime: Runtime) -> None:
         self._settings: dict[tuple[str, str], Settings] = {
             (one.tenant, one.assistant): one for one in runtime.settings.of_assistants()
         }
         self._own = (runtime.settings.tenant, runtime.settings.assistant)
         self._runtime = runtime
-        self._wait_seconds = wait_seconds
 
     async def search(
         self, tenant: str, assistant: str, query: str, *, groups: Sequence[str], limit: int
     ) -> FoundPassages:
-        request: Fields = {DOCUMENTS: SEARCH, QUERY: query, GROUPS: [*groups], LIMIT: limit}
+        request = OwnerRequest(action="search", query=query, groups=tuple(groups), limit=limit)
         found = await self._act((tenant, assistant), request)
         return FoundPassages.model_validate(found["found"])
 
     async def read(
         self, tenant: str, assistant: str, document_id: str, *, groups: Sequence[str]
     ) -> LibraryDocument | None:
-        request: Fields = {DOCUMENTS: READ, ID: document_id, GROUPS: [*groups]}
+        request = OwnerRequest(action="read", id=document_id, groups=tuple(groups))
         found = (await self._act((tenant, assistant), request)).get("document")
         return None if found is None else LibraryDocument.model_validate(found)
 
     async def browse(
         self, tenant: str, assistant: str, *, groups: Sequence[str], after: str, limit: int
     ) -> Sequence[LibraryDocument]:
-        request: Fields = {DOCUMENTS: BROWSE, AFTER: after, LIMIT: limit, GROUPS: [*groups]}
+        request = OwnerRequest(action="browse", after=after, limit=limit, groups=tuple(groups))
         listed = (await self._act((tenant, assistant), request)).get("documents")
-        documents = listed if isinstance(listed, list) else []
-        return [LibraryDocument.model_validate(one) for one in documents]
+        return TypeAdapter(list[LibraryDocument]).validate_python(listed)
 
-    async def _act(self, name: tuple[str, str], request: "Fields") -> "Fields":
+    async def _act(self, name: tuple[str, str], request: OwnerRequest) -> "Fields":
         knowledge = self._runtime.knowledge
         own = None if knowledge is None else knowledge.of(*name, own=self._own)
         if own is not None:
             return await act_on_library(own, request)
-        try:
-            return await ask_owner(
-                self._runtime.broker, self._settings[name], request, seconds=self._wait_seconds
-            )
-        except CommandError as error:
-            log.warning("index_owner_failed", reason=str(error))
-            raise IndexUnavailable(str(error)) from error
+        broker, settings = self._runtime.broker, self._settings[name]
+        return await _ask(broker, settings, request.encode(), WAIT_SECONDS)
 
 
-"""How long a request waits for the process that owns the index."""
 WRITE_SECONDS = 120.0
 """How long a request waits for a file to be read."""
 
@@ -242,6 +221,9 @@ class IndexedDocuments:
         await self._own.aclose()
 
 
+_ENTRIES = TypeAdapter(list[CatalogEntry])
+
+
 class OwnedCatalog:
     """A `gateway.port.DocumentCatalog`.
 
@@ -271,34 +253,21 @@ class OwnedCatalog:
         after: str = "",
         limit: int,
     ) -> tuple[Sequence[CatalogEntry], int]:
-        request: Fields = {
-            DOCUMENTS: "list",
-            AFTER: after,
-            LIMIT: limit,
-            **_encode_selection(selection),
-        }
+        request = _request("list", selection, after=after, limit=limit)
         found = await self._act((tenant, assistant), request)
-        listed = found.get("documents")
-        documents = listed if isinstance(listed, list) else []
-        return [_entry(one) for one in documents if isinstance(one, dict)], _total(found)
+        return _ENTRIES.validate_python(found.get("documents")), _total(found)
 
     async def remove(self, tenant: str, assistant: str, selection: CatalogSelection) -> int:
-        request: Fields = {DOCUMENTS: REMOVE, **_encode_selection(selection)}
-        found = await self._act((tenant, assistant), request)
-        listed = found.get("documents")
-        documents = listed if isinstance(listed, list) else []
-        files = [str(one.get("file")) for one in documents if isinstance(one, dict)]
+        found = await self._act((tenant, assistant), _request("remove", selection))
+        files = [str(one.get("file")) for one in read_objects(found.get("documents"))]
         await asyncio.to_thread(self._uploads((tenant, assistant)).forget, files)
         return _total(found)
 
     async def choose_groups(
         self, tenant: str, assistant: str, document_id: str, groups: Sequence[str] | None
     ) -> bool:
-        request: Fields = {
-            DOCUMENTS: RESTRICT,
-            IDS: [document_id],
-            GROUPS: None if groups is None else [*groups],
-        }
+        chosen = None if groups is None else tuple(groups)
+        request = OwnerRequest(action="restrict", ids=(document_id,), groups=chosen)
         return _total(await self._act((tenant, assistant), request)) > 0
 
     async def write(self, tenant: str, assistant: str, name: str, data: bytes) -> CatalogUpload:
@@ -309,7 +278,7 @@ class OwnedCatalog:
         source = FetchedSource(spec=SourceSpec(place=str(uploads.folder)))
         request: Fields = {SOURCES: [source.model_dump(mode="json")]}
         found = await self._ask((tenant, assistant), request, seconds=WRITE_SECONDS)
-        result = read_result(found)
+        result = RESULT.validate_python(found)
         return CatalogUpload(
             written=result.added + result.changed,
             unchanged=result.unchanged,
@@ -323,64 +292,30 @@ class OwnedCatalog:
 
     async def remove_source(self, tenant: str, assistant: str, place: str) -> int:
         """Remove the documents of a source, and return their number."""
-        request: Fields = {DOCUMENTS: REMOVE, LIMIT: 0, PATTERNS: [place]}
+        request = OwnerRequest(action="remove", patterns=(place,), limit=0)
         return _total(await self._act((tenant, assistant), request))
 
-    async def move(self, tenant: str, assistant: str, old: str, new: str) -> CatalogMove:
-        # The files are on the machine of the process that ingests.
-        request: Fields = {DOCUMENTS: MOVE, FROM: old, TO: new}
-        found = await self._ask((tenant, assistant), request)
-        listed = found.get("failed")
-        failed = listed if isinstance(listed, list) else []
-        return CatalogMove(
-            moved=int(str(found.get("moved", 0))),
-            removed=int(str(found.get("removed", 0))),
-            failed=tuple((str(one[0]), str(one[1])) for one in failed if isinstance(one, list)),
-            refused=str(found.get(REFUSED, "")),
-        )
-
-    async def _act(self, name: tuple[str, str], request: "Fields") -> "Fields":
+    async def _act(self, name: tuple[str, str], request: OwnerRequest) -> "Fields":
         index = None if self._opened is None else await self._opened.index(name)
         if index is not None:
             return await act_on_documents(index, request)
-        return await self._ask(name, request)
+        return await self._ask(name, request.encode())
 
     async def _ask(
         self, name: tuple[str, str], request: "Fields", *, seconds: float | None = None
     ) -> "Fields":
         limit = self._wait_seconds if seconds is None else seconds
-        try:
-            return await ask_owner(self._broker, self._settings[name], request, seconds=limit)
-        except CommandError as error:
-            log.warning("index_owner_failed", reason=str(error))
-            raise IndexUnavailable(str(error)) from error
+        return await _ask(self._broker, self._settings[name], request, limit)
 
 
-def _encode_selection(selection: CatalogSelection) -> "dict[str, JsonValue]":
-    ids, patterns = selection.ids, selection.patterns
-    by_id: dict[str, JsonValue] = {} if ids is None else {IDS: [*ids]}
-    return by_id if patterns is None else {**by_id, NAMES: [*patterns]}
+def _request(
+    action: Literal["list", "remove"], selection: CatalogSelection, **more: Any
+) -> OwnerRequest:
+    return OwnerRequest(action=action, ids=selection.ids, names=selection.patterns, **more)
 
 
 def _total(found: "Fields") -> int:
     return int(str(found.get("total", 0)))
-
-
-def _entry(listed: "Mapping[str, JsonValue]") -> CatalogEntry:
-    groups, url = listed.get("groups"), listed.get("url")
-    return CatalogEntry(
-        id=str(listed["id"]),
-        title=str(listed["title"]),
-        source=str(listed["source"]),
-        language=str(listed["language"]),
-        chunks=int(str(listed["chunks"])),
-        url=None if url is None else str(url),
-        kind=str(listed["kind"]),
-        version=str(listed["stated_version"]),
-        groups=tuple(map(str, groups)) if isinstance(groups, list | tuple) else (),
-        content_hash=str(listed.get("content_hash") or ""),
-        groups_chosen=listed.get("groups_chosen") is True,
-    )
 
 
 def documents_of(runtime: Runtime) -> IndexedDocuments | None:

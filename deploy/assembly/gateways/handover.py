@@ -34,7 +34,6 @@ from notifications.handover import (
     Case,
     MailReceiver,
     Receiver,
-    SlackChannelReceiver,
     SlackReceiver,
     Ticket,
     Tickets,
@@ -95,14 +94,12 @@ def list_receivers(settings: Settings) -> list[Receiver]:
         )
     if settings.handover_slack_channel is not None and settings.slack_bot_token is not None:
         receivers.append(
-            SlackChannelReceiver(
+            SlackReceiver(
                 settings.slack_bot_token.get_secret_value(),
                 settings.handover_slack_channel,
                 settings.slack_api_url or SLACK_API,
             )
         )
-    if settings.handover_slack_url is not None:
-        receivers.append(SlackReceiver(settings.handover_slack_url.get_secret_value()))
     if (hook := settings.handover_webhook) is not None:
         endpoint = Endpoint("handover", hook.url, hook.secrets, is_private=hook.private)
         receivers.append(WebhookReceiver(endpoint))

@@ -24,14 +24,13 @@ from deploy.assembly.runtime import Runtime, desks
 from deploy.errors import CommandError
 from envelope.question import HTTP
 from gateway.api_keys import KeyHistory, StoredKeys
-from gateway.connections.bodies import BufferBudget
 from gateway.console.attention import find_turned_away
 from gateway.console.people import PeoplePages
 from gateway.console.routes import Console, console_router
 from gateway.desk import erase
 from gateway.http.access import AllowedHosts, Guard
-from gateway.http.app import MakeEndpoint, PrometheusHttpMeter, make_app
-from gateway.http.context import HttpChannel
+from gateway.http.app import MakeEndpoint, make_app
+from gateway.http.context import HttpChannel, HttpMeter
 from gateway.http.links import SourceLinks
 from gateway.http.routes.catalog import Catalog, gaps_router
 from gateway.http.routes.documents import reader_router
@@ -69,7 +68,7 @@ async def make_channel(
     runtime: Runtime,
     client: "Redis",
     keys: StoredKeys,
-    meter: PrometheusHttpMeter,
+    meter: HttpMeter,
     *,
     keyless: bool,
     has_reader: bool,
@@ -124,15 +123,13 @@ async def open_http_app(
     *,
     registry: "CollectorRegistry | None" = None,
     keyless: bool = False,
-    budget: BufferBudget | None = None,
 ) -> AsyncIterator["ASGIApp"]:
     """Provide the application of the HTTP channel.
 
     `/metrics` shows `registry`, to which the channel adds its own figures. `keyless`: requests need
-    no key until the first one is created. `budget` bounds the bodies that are read at the same
-    time.
+    no key until the first one is created.
     """
-    settings, meter = runtime.settings, PrometheusHttpMeter(registry)
+    settings, meter = runtime.settings, HttpMeter(registry)
     client, opened = runtime.endpoint.client(), documents_of(runtime)
     attachments = StoredAttachments(settings, client)
     records = connect_records(settings) if keeps_records(settings) else None
@@ -195,7 +192,6 @@ async def open_http_app(
             turns=settings.history_turns,
             unavailable=stores,
             others=others,
-            budget=budget,
             reviews=ReviewParts(
                 attachments,
                 NamedDocumentFinder(attachments, catalog),
@@ -276,9 +272,6 @@ def visitor_limits(settings: Settings) -> VisitorLimits:
         requests_per_minute=settings.visitor_requests_per_minute,
         questions_per_minute=settings.visitor_questions_per_minute,
         questions_per_day=settings.visitor_questions_per_day,
-        openings_per_minute=settings.visitor_openings_per_minute,
-        openings_per_day=settings.visitor_openings_per_day,
-        failures_per_minute=settings.visitor_failures_per_minute,
         share=settings.visitor_share,
     )
 

@@ -20,13 +20,11 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from deploy.assembly.runtime import Runtime
-    from gateway.connections.bodies import BufferBudget
     from gateway.connections.limits import ConnectionLimits
 
 log = structlog.get_logger("gateway")
 
 LOCAL = "127.0.0.1"
-MEBIBYTE = 1024 * 1024
 LOOK_SECONDS = 2.0
 STUCK_DEADLINES = 2.0
 """The event loop counts as dead if it is blocked for this many lifetimes of a question."""
@@ -62,9 +60,7 @@ def limits_of(settings: Settings) -> "ConnectionLimits":
     limits = ConnectionLimits(
         connections=settings.http_connections,
         connections_per_address=settings.http_connections_per_address,
-        head_seconds=settings.http_header_seconds,
         idle_seconds=settings.http_idle_seconds,
-        write_seconds=settings.http_write_seconds,
     ).within(raise_descriptor_limit())
     if limits.connections < settings.http_connections:
         log.warning(
@@ -73,14 +69,6 @@ def limits_of(settings: Settings) -> "ConnectionLimits":
             configured=settings.http_connections,
         )
     return limits
-
-
-def budget_of(settings: Settings) -> "BufferBudget":
-    """Return the budget of request bodies of this process."""
-    from gateway.connections.bodies import BufferBudget
-
-    per_address = settings.http_buffer_mb_per_address * MEBIBYTE
-    return BufferBudget(settings.http_buffer_mb * MEBIBYTE, per_address=per_address)
 
 
 @asynccontextmanager

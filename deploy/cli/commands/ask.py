@@ -43,6 +43,7 @@ from deploy.cli.printing import (
 )
 from deploy.errors import CommandError
 from deploy.generate.pods import find_step
+from envelope.json_values import read_list, read_objects
 from envelope.tool_loop import WayName
 from gateway.answer import answer_of, safe_reply
 from gateway.desk import Desk, Message
@@ -122,8 +123,7 @@ class DraftDisplay:
             self._draft = f"{kept}{event.data['text']}"
             self._draw()
         elif event.name == "retracted":
-            sentences = event.data["sentences"]
-            self._strike_out([str(one) for one in sentences] if isinstance(sentences, list) else [])
+            self._strike_out([str(one) for one in read_list(event.data["sentences"])])
 
     def end(self) -> None:
         """Erase the draft and the stage."""
@@ -194,16 +194,14 @@ def _fit(line: str) -> str:
 
 def _read_completed(decision: Fields) -> dict[str, str]:
     """Return the parts of a plan that earlier branches completed, by numbers below 0."""
-    found = decision.get("completed")
-    labels = [clean_text(str(one)) for one in found] if isinstance(found, list) else []
+    labels = [clean_text(str(one)) for one in read_list(decision.get("completed"))]
     return {f"-{number}": label for number, label in enumerate(labels, 1)}
 
 
 def _read_plan(decision: Fields) -> dict[str, str]:
     """Return what each branch does that begins now, by its name."""
-    begun, plan = decision.get("branches"), decision.get("plan")
-    names = [str(one) for one in begun] if isinstance(begun, list) else []
-    labels = [clean_text(str(one)) for one in plan] if isinstance(plan, list) else []
+    names = [str(one) for one in read_list(decision.get("branches"))]
+    labels = [clean_text(str(one)) for one in read_list(decision.get("plan"))]
     return dict(zip_longest(names, labels[: len(names)], fillvalue=""))
 
 
@@ -305,8 +303,7 @@ def name_report_command(reply: Mapping[str, JsonValue]) -> str:
 
 
 def _list_ids(documents: JsonValue) -> list[str]:
-    known = documents if isinstance(documents, list) else []
-    return [str(one.get("document_id")) for one in known if isinstance(one, dict)]
+    return [str(one.get("document_id")) for one in read_objects(documents)]
 
 
 def _show(

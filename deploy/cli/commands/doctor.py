@@ -218,11 +218,11 @@ async def _client(runtime: Runtime) -> AsyncIterator[Any]:
 
 
 async def _check_index(settings: Settings) -> Sequence[Finding]:
-    from deploy.assembly.indexed_documents import DOCUMENTS, LIMIT, PATTERNS
+    from deploy.assembly.indexed_documents import OwnerRequest
     from deploy.assembly.ingestion_run import request_documents
 
     began = time.monotonic()
-    listed = await request_documents(settings, {DOCUMENTS: "list", PATTERNS: [], LIMIT: 1})
+    listed = await request_documents(settings, OwnerRequest(action="list", limit=1))
     seconds = round(time.monotonic() - began, 3)
     total = listed.get("total", 0)
     place = settings.qdrant_url or "the data folder"

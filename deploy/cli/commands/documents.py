@@ -1,30 +1,21 @@
-"""Lists the documents of the index, shows some, moves some, or removes them."""
+"""Lists the documents of the index, shows some, or removes them."""
 
 import argparse
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from broker.values import Fields
 from config.settings import Settings, load_settings
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.indexed_documents import (
-    DOCUMENTS,
-    FOLDER,
-    FROM,
-    MOVE,
-    PATTERNS,
-    REFUSED,
-    REMOVE,
-    TO,
-)
 from deploy.cli.printing import print_line, say_json
-from deploy.errors import EXIT_SOME_FAILED, CommandError
+from deploy.errors import CommandError
+from envelope.json_values import read_objects
 
-ACTIONS = ("list", "show", MOVE, REMOVE)
+ACTIONS = ("list", "show", "remove")
 EXIT_NOTHING_FOUND = 3
-_FAILURE = ("source", "reason")
 _SHOWN = (
     "id",
     "title",
@@ -44,9 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action",
         choices=ACTIONS,
-        help="list: list documents, one a line; show: show all fields; move: after you moved a "
-        "file or folder, `move OLD NEW` keeps the ids of its documents; remove: remove "
-        "documents from the index (their files stay)",
+        help="list: list documents, one a line; show: show all fields; remove: remove documents "
+        "from the index (their files stay)",
     )
     parser.add_argument(
         "patterns",
@@ -56,10 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "these with * (quote it)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.epilog = (
-        f"exit status: 0 success, {EXIT_NOTHING_FOUND} no document was found, "
-        f"{EXIT_SOME_FAILED} some could not be moved, 1 error"
-    )
+    parser.epilog = f"exit status: 0 success, {EXIT_NOTHING_FOUND} no document was found, 1 error"
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -70,14 +57,11 @@ def run(chosen: argparse.Namespace) -> int:
             "see: refdesk documents list"
         )
     settings = load_settings()
-    if chosen.action == MOVE:
-        return _move(settings, chosen)
-    action = REMOVE if chosen.action == REMOVE else "list"
-    result = asyncio.run(_act(settings, action, chosen.patterns))
-    if chosen.action == REMOVE:
+    action = "remove" if chosen.action == "remove" else "list"
+    result = asyncio.run(_request(settings, action=action, patterns=tuple(chosen.patterns)))
+    if chosen.action == "remove":
         _forget_sources(settings, chosen.patterns)
-    listed = result.get("documents")
-    documents = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    documents = read_objects(result.get("documents"))
     if chosen.json:
         say_json({"documents": documents, "total": result.get("total", 0)})
     else:
@@ -86,47 +70,14 @@ def run(chosen: argparse.Namespace) -> int:
     return 0 if documents or not chosen.patterns else EXIT_NOTHING_FOUND
 
 
-def _move(settings: Settings, chosen: argparse.Namespace) -> int:
-    if len(chosen.patterns) != 2:
-        raise CommandError(
-            "documents move needs the old and the new path, and the files must have been moved "
-            "before: refdesk documents move OLD NEW"
-        )
-    old, new = chosen.patterns
-    result = asyncio.run(_request(settings, {DOCUMENTS: MOVE, FROM: old, TO: new}))
-    if REFUSED in result:
-        raise CommandError(str(result[REFUSED]))
-    found = result.get("failed")
-    failed = [one for one in found if isinstance(one, list)] if isinstance(found, list) else []
-    moved = int(str(result["moved"]))
-    if chosen.json:
-        say_json({**result, "failed": [dict(zip(_FAILURE, one, strict=True)) for one in failed]})
-    else:
-        for source, reason in failed:
-            print_line(f"not moved: {source}: {reason}")
-        if result["removed"]:
-            print_line(
-                f"removed {result['removed']} documents: the new place had documents already, or "
-                f"no group may read them there"
-            )
-        print_line(f"moved {moved} documents from {old} to {new}")
-    if failed:
-        return EXIT_SOME_FAILED
-    return 0 if moved or result["removed"] else EXIT_NOTHING_FOUND
-
-
-async def _act(settings: Settings, action: str, patterns: Sequence[str]) -> Fields:
-    """List or remove documents."""
-    return await _request(settings, {DOCUMENTS: action, PATTERNS: list(patterns)})
-
-
-async def _request(settings: Settings, action: Fields) -> Fields:
+async def _request(settings: Settings, **request: Any) -> Fields:
     """Execute a request in this process, or in the process that owns the index."""
+    from deploy.assembly.indexed_documents import OwnerRequest
     from deploy.assembly.ingestion_run import request_documents
 
     # A relative path starts at the working directory of this command, not of the process that owns
     # the index.
-    return await request_documents(settings, {**action, FOLDER: str(Path.cwd())})
+    return await request_documents(settings, OwnerRequest(folder=str(Path.cwd()), **request))
 
 
 def _forget_sources(settings: Settings, patterns: Sequence[str]) -> None:

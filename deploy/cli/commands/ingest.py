@@ -14,7 +14,7 @@ from broker.errors import BrokerError
 from citations.links import clean_text
 from config.settings import Settings, load_settings
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.ingestion import dump_costs
+from deploy.assembly.ingestion import RESULT
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.runtime import connect_runtime
 from deploy.assembly.source_refresh import find_failure
@@ -143,6 +143,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "s3://, gs://, az://, sftp:// or webdav://, or a service: confluence://HOST/SPACE, "
         "zendesk://HOST",
     )
+    _add_source_options(parser)
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.epilog = (
+        f"exit status: 0 all files were read, {EXIT_SOME_FAILED} some could not be read, 1 error"
+    )
+
+
+def _add_source_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--revision", default="", help="branch, tag or commit of a repository (default: HEAD)"
     )
@@ -154,25 +162,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="address of each file on the web, with {path}, {page}, {id} and {revision}, such as "
         "https://github.com/acme/docs/blob/{revision}/{path}",
     )
-    add_result_arguments(parser)
+    limits = {
+        "pages": "open at most N pages of a website (default: 2000)",
+        "depth": "follow at most N links from the start of a website to a page (default: 20)",
+        "seconds": "stop crawling a website after N seconds (default: 3600)",
+    }
+    for name, about in limits.items():
+        parser.add_argument(f"--{name}", type=_count, metavar="N", help=about)
 
 
-def add_result_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of commands that print the result of an ingestion."""
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.epilog = (
-        f"exit status: 0 all files were read, {EXIT_SOME_FAILED} some could not be read, 1 error"
+def _count(text: str) -> int:
+    """Return a number of at least 1."""
+    if not text.isascii() or not text.isdigit() or not int(text[:9]) > 0:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, found {text!r}")
+    return int(text[:9])
+
+
+def _parse(text: str, chosen: argparse.Namespace) -> SourceSpec:
+    """Return a source with the options of the command."""
+    limits = {name: getattr(chosen, name) for name in ("pages", "depth", "seconds")}
+    spec = parse_source(
+        text,
+        revision=chosen.revision,
+        folder=chosen.folder,
+        web_address=chosen.web_address,
+        **limits,
     )
+    if not spec.is_website and any(limits.values()):
+        raise CommandError(f"--pages, --depth and --seconds are for websites; {text!r} is none")
+    return spec
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk ingest`."""
-    options = {
-        "revision": chosen.revision,
-        "folder": chosen.folder,
-        "web_address": chosen.web_address,
-    }
-    specs = [parse_source(source, **options) for source in chosen.sources]
+    specs = [_parse(source, chosen) for source in chosen.sources]
     missing = [
         source
         for source, spec in zip(chosen.sources, specs, strict=True)
@@ -183,12 +206,7 @@ def run(chosen: argparse.Namespace) -> int:
             f"expected a file or a folder of documents ({' '.join(sorted(SUFFIXES))}), "
             f"found nothing at {', '.join(missing)}; paths start at {Path.cwd()}"
         )
-    return ingest_and_report(specs, as_json=chosen.json)
-
-
-def ingest_and_report(specs: Sequence[SourceSpec], *, as_json: bool) -> int:
-    """Ingest sources, print the result, and return the exit status."""
-    return _report(asyncio.run(_ingest(specs, quiet=as_json)), as_json=as_json)
+    return _report(asyncio.run(_ingest(specs, quiet=chosen.json)), as_json=chosen.json)
 
 
 def _report(result: IngestionResult, *, as_json: bool) -> int:
@@ -233,66 +251,16 @@ def result_lines(result: IngestionResult) -> list[str]:
 
 def result_fields(result: IngestionResult) -> dict[str, object]:
     """Return the result of an ingestion as values for JSON."""
-    return {
-        "added": result.added,
-        "changed": result.changed,
-        "unchanged": result.unchanged,
-        "removed": result.removed,
-        "failed": _list_reasons(result.failed),
-        "warned": _list_reasons(result.warned),
-        "skipped": _list_reasons(result.skipped),
-        "chunks": result.chunks,
-        "seconds": round(result.seconds, 3),
-        **({"replacement": result.replacement} if result.replacement else {}),
-        **{name: value for name, value in dump_costs(result).items() if value is not None},
-    }
-
-
-def _list_reasons(sources: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
-    return [{"source": source, "reason": reason} for source, reason in sources]
-
-
-def add_crawl_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `refdesk crawl`."""
-    parser.add_argument(
-        "url",
-        metavar="URL",
-        help="where to start, such as https://docs.example.com/guide/; only pages of this host at "
-        "or below this path are opened",
+    fields = (
+        RESULT.dump_python(result, mode="json")
+        | {
+            name: [{"source": source, "reason": reason} for source, reason in getattr(result, name)]
+            for name in ("failed", "warned", "skipped")
+        }
+        | {"seconds": round(result.seconds, 3)}
     )
-    parser.add_argument(
-        "--pages", type=_count, metavar="N", help="open at most N pages (default: CRAWL_PAGES)"
-    )
-    parser.add_argument(
-        "--depth",
-        type=_count,
-        metavar="N",
-        help="follow at most N links from the start to a page (default: CRAWL_DEPTH)",
-    )
-    parser.add_argument(
-        "--seconds",
-        type=_count,
-        metavar="N",
-        help="stop after N seconds (default: CRAWL_SECONDS)",
-    )
-    add_result_arguments(parser)
-
-
-def run_crawl(chosen: argparse.Namespace) -> int:
-    """Run `refdesk crawl`."""
-    spec = parse_source(chosen.url, pages=chosen.pages, depth=chosen.depth, seconds=chosen.seconds)
-    if not spec.is_website:
-        raise CommandError(
-            f"expected a web address such as https://docs.example.com/, found {chosen.url!r}"
-        )
-    return ingest_and_report([spec], as_json=chosen.json)
-
-
-def _count(text: str) -> int:
-    """Return a number of at least 1."""
-    if not text.isascii() or not text.isdigit() or not int(text[:9]) > 0:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, found {text!r}")
-    return int(text[:9])
+    # What was not used, such as a model, has no value.
+    return {name: value for name, value in fields.items() if value is not None and value != ""}
 
 
 EXIT_NOTHING_FOUND = 3
@@ -319,9 +287,7 @@ def add_sources_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CRON",
         help="when to read it, in UTC, such as '0 6 * * *' (default: only by sync and --refresh)",
     )
-    parser.add_argument("--revision", default="", help="branch, tag or commit of a repository")
-    parser.add_argument("--folder", default="", help="folder of a repository, such as docs")
-    parser.add_argument("--web-address", default="", metavar="PATTERN", help="as in refdesk ingest")
+    _add_source_options(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.epilog = f"exit status: 0 success, {EXIT_NOTHING_FOUND} no such source, 1 error"
 
@@ -344,12 +310,7 @@ def _add(settings: Settings, chosen: argparse.Namespace) -> int:
     registry = open_source_registry(settings)
     schedule = check_schedule(chosen.schedule)
     for text in chosen.sources:
-        spec = parse_source(
-            text,
-            revision=chosen.revision,
-            folder=chosen.folder,
-            web_address=chosen.web_address,
-        )
+        spec = _parse(text, chosen)
         asyncio.run(check_website(spec))
         registry.add(spec, schedule)
         when = f"on the schedule {schedule!r}" if schedule else "by: refdesk sources sync"

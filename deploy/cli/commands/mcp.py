@@ -19,7 +19,7 @@ from deploy.errors import CommandError
 from gateway.api_keys import StoredKeys
 from gateway.http.access import AllowedHosts
 from gateway.http.admission_queue import AdmissionQueue, QuestionSender
-from gateway.http.app import PrometheusHttpMeter
+from gateway.http.context import HttpMeter
 from gateway.http.library import CallersLibrary
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ async def open_mcp_tools(
             runtime,
             client,
             StoredKeys(client),
-            PrometheusHttpMeter(),
+            HttpMeter(),
             keyless=False,
             # Another process may serve the pages of documents: see PUBLIC_URL.
             has_reader=settings.source_links and settings.public_url is not None,

@@ -21,6 +21,7 @@ from deploy.cli.commands.trace import list_agent_costs
 from deploy.cli.main import EXIT_STATUSES
 from deploy.cli.printing import ERASE_LINE, WIDTH, columns, print_line, reply_lines, say_json
 from deploy.errors import CommandError
+from envelope.json_values import read_list
 from envelope.specialists import SpecialistName
 from gateway.answer import safe_reply
 from gateway.desk import JobOrder, Message
@@ -67,9 +68,8 @@ class ReviewProgress:
             self._write(ERASE_LINE)
 
     def _begin(self, fields: Fields) -> None:
-        begun, plan = fields.get("branches"), fields.get("plan")
-        names = [str(one) for one in begun] if isinstance(begun, list) else []
-        labels = [plain_line(str(one)) for one in plan] if isinstance(plan, list) else []
+        names = [str(one) for one in read_list(fields.get("branches"))]
+        labels = [plain_line(str(one)) for one in read_list(fields.get("plan"))]
         for name, label in zip(names, labels, strict=False):
             if name in self._labels:
                 continue

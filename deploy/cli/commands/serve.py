@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from config.settings import Settings, load_settings
 from deploy.assembly.assistant_prompts import TASK_OF_ROLE
-from deploy.assembly.gateways.listening import budget_of, limits_of, serve_probes
+from deploy.assembly.gateways.listening import limits_of, serve_probes
 from deploy.assembly.models import check_keys
 from deploy.assembly.observing import observing
 from deploy.assembly.recording import recording
@@ -78,7 +78,6 @@ async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> No
                 stopping,
                 registry=meter.registry,
                 keyless=not reason,
-                budget=budget_of(settings),
             )
         )
         await stack.enter_async_context(serve_probes(runtime, meter.registry))

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from urllib.parse import urlsplit
 
 from config.settings import Settings, load_settings
-from deploy.assembly.gateways.listening import add_place, budget_of, require_secret, serve_app
+from deploy.assembly.gateways.listening import add_place, require_secret, serve_app
 from deploy.assembly.observing import needs_meter
 from deploy.assembly.runtime import make_meter
 from deploy.cli.commands.serve import answering
@@ -102,7 +102,6 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
             channels=frozenset(settings.slack_allowed_channels),
             users=frozenset(settings.slack_allowed_users),
             teams=frozenset(settings.slack_allowed_teams),
-            external=settings.slack_external_people,
         )
         events = SlackEvents(
             calls, me, channel, audience, handover_channel=settings.handover_slack_channel or ""
@@ -116,7 +115,6 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
                 app,
                 signing_secret=secret,
                 unavailable=channel.unavailable,
-                budget=budget_of(settings),
             )
             port = await stack.enter_async_context(
                 serve_app(web, chosen.host, chosen.port, settings)

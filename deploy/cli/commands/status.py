@@ -17,6 +17,7 @@ from deploy.assembly.runtime import ROLES, Runtime, connect_runtime
 from deploy.cli.arguments import format_sentence
 from deploy.cli.printing import WIDTH, print_line, say_json
 from deploy.errors import CommandError
+from envelope.json_values import read_list
 from knowledge.errors import IndexOwned, KnowledgeError
 from knowledge.source_registry import RegisteredSource
 from memory.presence import LEVELS, LivingWorker, RedisControls, RedisPresence, WorkerControls
@@ -163,21 +164,20 @@ async def find_notes(settings: Settings, broker: Broker) -> list[str]:
 
 async def _ask_owner_for_notes(broker: Broker, settings: Settings) -> list[str]:
     """Return the notes of the process that owns the index, or a note that it did not answer."""
-    from deploy.assembly.indexed_documents import CHECK, DOCUMENTS, VECTORS
+    from deploy.assembly.indexed_documents import OwnerRequest
     from deploy.assembly.ingestion import ask_owner
     from deploy.assembly.ingestion_run import find_replacement_notes, read_vectors
 
     try:
         async with asyncio.timeout(OWNER_SECONDS):
-            reply = await ask_owner(broker, settings, {DOCUMENTS: CHECK})
+            reply = await ask_owner(broker, settings, OwnerRequest(action="check").encode())
     except (CommandError, TimeoutError):
         return [
             "the process that owns the index did not answer in time, so it is unknown whether "
             "its embedding model is calibrated; try again"
         ]
-    found, vectors = reply.get("notes"), read_vectors(reply.get(VECTORS))
-    pairs = found if isinstance(found, list) else []
-    notes = [": ".join(map(str, pair)) for pair in pairs if isinstance(pair, list)]
+    vectors, pairs = read_vectors(reply.get("vectors")), read_list(reply.get("notes"))
+    notes = [": ".join(map(str, read_list(pair))) for pair in pairs]
     return [*notes, *([] if vectors is None else await find_replacement_notes(settings, vectors))]
 
 

@@ -7,7 +7,7 @@ import sys
 from contextlib import AsyncExitStack
 
 from config.settings import Settings, load_settings
-from deploy.assembly.gateways.listening import add_place, budget_of, require_secret, serve_app
+from deploy.assembly.gateways.listening import add_place, require_secret, serve_app
 from deploy.assembly.observing import needs_meter
 from deploy.assembly.runtime import make_meter
 from deploy.cli.commands.serve import answering
@@ -74,11 +74,8 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
             chats=frozenset(settings.telegram_allowed_chats),
             users=frozenset(settings.telegram_allowed_users),
         )
-        budget = budget_of(settings)
         app = await stack.enter_async_context(
-            receive_updates(
-                calls, me, channel, channel.texts, how=how, audience=audience, budget=budget
-            )
+            receive_updates(calls, me, channel, channel.texts, how=how, audience=audience)
         )
         if app is not None:
             await stack.enter_async_context(serve_app(app, chosen.host, chosen.port, settings))

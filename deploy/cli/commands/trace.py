@@ -18,6 +18,7 @@ from config.settings import load_settings
 from deploy.assembly.runtime import connect_broker
 from deploy.cli.printing import WIDTH, print_line, say_json
 from deploy.errors import CommandError
+from envelope.json_values import read_objects
 from envelope.question import Question, names_conversation
 from gateway.trajectory import (
     AgentTotals,
@@ -110,10 +111,8 @@ def _list_errors(entries: Sequence[JournalEntry]) -> Iterator[dict[str, JsonValu
             source = entry.fields.get("writes")
         elif entry.kind == "finished":
             source = dict(entry.fields)
-        errors = source.get("errors") if isinstance(source, dict) else None
-        for one in errors if isinstance(errors, list) else ():
-            if isinstance(one, dict):
-                yield one
+        if isinstance(source, dict):
+            yield from read_objects(source.get("errors"))
 
 
 _NAME_WIDTH = 24

@@ -77,37 +77,11 @@ class RemovedDocuments(BaseModel):
     removed: int = Field(description="number of removed documents")
 
 
-class DocumentMoveRequest(BaseModel, extra="forbid"):
-    """A move of documents whose files have been moved below their ingested folder."""
-
-    source: Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_ID)] = Field(
-        alias="from",
-        description="id of a document, or its `source`, or a folder of sources, before the move",
-        examples=["hr/leave.md"],
-    )
-    target: Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_ID)] = Field(
-        alias="to",
-        description="the file or folder now, relative to the ingested folder",
-        examples=["people/leave.md"],
-    )
-
-
-class FailedMove(BaseModel):
-    """A file that could not be moved."""
+class FailedFile(BaseModel):
+    """A file, or a document of it, that was not written."""
 
     source: str
     reason: str
-
-
-class MovedDocuments(BaseModel):
-    """The result of a move."""
-
-    moved: int = Field(description="number of moved documents")
-    removed: int = Field(
-        description="number of documents that were removed, because no group may read them at the "
-        "new place or other documents replaced them there"
-    )
-    failed: list[FailedMove] = Field([], description="files that were not moved")
 
 
 class WrittenDocuments(BaseModel):
@@ -115,13 +89,13 @@ class WrittenDocuments(BaseModel):
 
     written: int = Field(description="number of documents of the file that are new or changed")
     unchanged: int = Field(description="number of documents that the index had already")
-    failed: list[FailedMove] = Field(
+    failed: list[FailedFile] = Field(
         [], description="files that could not be read, with the reason"
     )
 
 
 class Catalog:
-    """Lists, writes, moves and removes the documents of the assistants that a caller may use."""
+    """Lists, writes and removes the documents of the assistants that a caller may use."""
 
     def __init__(self, channel: HttpChannel, documents: DocumentWriter) -> None:
         self._channel = channel
@@ -133,7 +107,6 @@ class Catalog:
         operator = Depends(require_scope(self._channel, Scope.DOCUMENTS))
         self._add_readers(router, operator)
         self._add_removers(router, operator)
-        self._add_mover(router, operator)
         self._add_writer(router)
         return router
 
@@ -159,7 +132,7 @@ class Catalog:
             return WrittenDocuments(
                 written=result.written,
                 unchanged=result.unchanged,
-                failed=[FailedMove(source=one, reason=why) for one, why in result.failures],
+                failed=[FailedFile(source=one, reason=why) for one, why in result.failures],
             )
 
     def _add_readers(self, router: APIRouter, operator: Any) -> None:
@@ -229,23 +202,6 @@ class Catalog:
             name = self._name(caller, assistant)
             await self._documents.remove(*name, CatalogSelection(ids=(document_id,)))
             return Response(status_code=204)
-
-    def _add_mover(self, router: APIRouter, operator: Any) -> None:
-        @router.post(f"{BASE}/move", summary="Move documents")
-        async def move_documents(
-            caller: Annotated[Principal, operator],
-            asked: DocumentMoveRequest,
-            assistant: AssistantName = None,
-        ) -> MovedDocuments:
-            """Let documents follow their files to another place; ids and embeddings stay."""
-            name = self._name(caller, assistant)
-            result = await self._documents.move(*name, asked.source, asked.target)
-            if result.refused:
-                raise InvalidRequestError(result.refused, code="invalid_request", param="to")
-            failed = [FailedMove(source=one, reason=reason) for one, reason in result.failed]
-            if not result.moved and not result.removed and not failed:
-                raise unknown("document")
-            return MovedDocuments(moved=result.moved, removed=result.removed, failed=failed)
 
     def _name(self, caller: Principal, assistant: str | None) -> tuple[str, str]:
         """Return tenant and assistant; raises `InvalidRequestError`."""

@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field, JsonValue
 
 from broker.values import Fields, JournalEntry
 from envelope.conversation import Turn
+from envelope.json_values import read_whole
 from gateway.answer import Answer, write_heading
 from gateway.errors import MessageError
 from gateway.http.context import ID
@@ -192,15 +193,11 @@ def extensions_of(answer: Answer) -> Fields:
 def usage_of(journal: Sequence[JournalEntry]) -> CompletionUsage:
     """Return the sum of the tokens of all model calls; `offline` uses none."""
     calls = [entry.fields for entry in journal if entry.kind == "model_call"]
-    prompt = sum(_whole(call.get("input_tokens")) for call in calls)
-    completion = sum(_whole(call.get("output_tokens")) for call in calls)
+    prompt = sum(read_whole(call.get("input_tokens")) for call in calls)
+    completion = sum(read_whole(call.get("output_tokens")) for call in calls)
     return CompletionUsage(
         prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion
     )
-
-
-def _whole(value: JsonValue) -> int:
-    return value if isinstance(value, int) else 0
 
 
 _CHOICE = re.compile(r"\d{1,2}", re.ASCII)

@@ -1,5 +1,5 @@
 // What people see at each stage of a question.
-// Written by `python -m deploy.generate.pages`; change agents/roster.py instead.
+// Written by `python -m deploy.generate.pages`; change the step of the agent instead.
 
 export const STEPS = ["understand", "search", "write", "check"];
 export const STEP_OF = {

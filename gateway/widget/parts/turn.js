@@ -87,8 +87,9 @@ export class TurnView {
   /** Return what was shown and is not part of the answer, struck out. */
   #retracted() {
     const { answer, draft } = this.turn;
-    const shown = (answer ?? draft)?.text ?? "";
-    const retracted = this.turn.retracted?.filter((sentence) => !shown.includes(sentence));
+    const shown = ((answer ?? draft)?.text ?? "").replace(/\s+/g, " ");
+    const bare = shown.replace(/ ?\[\d{1,4}\]/g, ""); // sentences and rows come without marks, code as it is
+    const retracted = this.turn.retracted?.filter((sentence) => !shown.includes(sentence) && !bare.includes(sentence));
     if (!retracted?.length) return null;
     const struck = retracted.map((sentence) => make("li", {}, make("del", {}, ...this.#prose(sentence, {}).childNodes)));
     return make("div", { class: "retracted" }, make("p", {}, this.words.retracted), make("ul", {}, ...struck));

@@ -4,8 +4,8 @@ The tree is walked with an explicit stack, so that nesting of any depth is read.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -23,10 +23,8 @@ from knowledge.documents.page import (
 )
 from knowledge.documents.tables import Cell, unfold_tables, write_table
 
-_DROPPED = (
-    "script style noscript template svg iframe object embed canvas nav footer button select input "
-    "textarea [role=navigation] [role=search] [role=banner] .headerlink"
-)
+_UNREAD = "script style noscript template svg iframe object embed canvas select input textarea"
+_AROUND = "nav footer button [role=navigation] [role=search] [role=banner] .headerlink"
 _MAIN = ("main", "[role=main]", "article")
 _TAG = re.compile(r"<(/?)([a-z][a-z0-9-]{0,40})", re.IGNORECASE)
 _DEEPEST = 2000
@@ -70,7 +68,7 @@ def read(data: bytes, source: str) -> Page:
 
 def _list_web_links(tree: LexborHTMLParser) -> Iterator[tuple[str, str]]:
     for node in tree.css("a[href]")[:_MOST_LINKS]:
-        label = " ".join(node.text().split())
+        label = _read_line(node)
         address = (node.attributes.get("href") or "").strip()
         if label and label != address and _WEB_ADDRESS.fullmatch(address):
             yield label, address
@@ -88,12 +86,23 @@ def note_on_hidden(words: int) -> tuple[str, ...]:
     return (f"{words} words that are hidden from readers of the page were left out",)
 
 
-def text_of(fragment: str) -> str:
-    """Return what a reader sees of a piece of HTML, on one line."""
-    refuse_depth(fragment)
-    tree = LexborHTMLParser(fragment)
-    remove_hidden(tree)
-    return " ".join(block.text for block in _blocks(tree))
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """What a reader sees of a piece of HTML, its links to the web, and how much is hidden."""
+
+    blocks: tuple[Block, ...]
+    links: tuple[tuple[str, str], ...]
+    hidden_words: int
+
+
+def read_fragment(markup: str) -> Fragment:
+    """Return the content of HTML that is a document as a whole, without a website around it."""
+    refuse_depth(markup)
+    tree = LexborHTMLParser(markup)
+    hidden_words = remove_hidden(tree)
+    _remove(tree, _UNREAD)
+    blocks = tuple(_walk(tree.body)) if tree.body is not None else ()
+    return Fragment(blocks, tuple(_list_web_links(tree)), hidden_words)
 
 
 def find_charset(data: bytes) -> str | None:
@@ -113,12 +122,16 @@ def refuse_depth(text: str) -> None:
 
 
 def _blocks(tree: LexborHTMLParser, main: LexborNode | None = None) -> Iterator[Block]:
-    for selector in _DROPPED.split():
-        for node in tree.css(selector):
-            node.decompose()
+    _remove(tree, f"{_UNREAD} {_AROUND}")
     root = _main(tree) if main is None else main
     if root is not None:
         yield from _walk(root)
+
+
+def _remove(tree: LexborHTMLParser, selectors: str) -> None:
+    for selector in selectors.split():
+        for node in tree.css(selector):
+            node.decompose()
 
 
 def _main(tree: LexborHTMLParser) -> LexborNode | None:
@@ -164,6 +177,9 @@ _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _CONTAINERS = "div section article main body ul ol dl dt dd blockquote figure details header aside"
 _BREAKS = frozenset(f"{_CONTAINERS} p figcaption summary address hr center".split())
 _LISTS = frozenset({"ul", "ol"})
+_INLINE_NAMES = "a abbr b cite del dfn em font i ins kbd mark q s small span strong sub sup u var"
+_INLINE = frozenset(_INLINE_NAMES.split())
+_TICKS = re.compile("`+")
 
 
 class BlockWriter:
@@ -196,7 +212,7 @@ class BlockWriter:
         elif tag == "img":
             self._pictures += find_pictures(node)
         elif tag == "code" and not _has(node, "a"):
-            self._text.append(f"`{node.text().strip()}`")
+            self._text.append(_write_span(node.text()))
             self._is_link = self._is_link and _is_in_link(node)
         else:
             self._begin(node)
@@ -226,8 +242,9 @@ class BlockWriter:
         if not text:
             self._write(Block(BlockKind.TEXT, "") if self._pictures else None)
         elif not self._markers:
-            term, self._term = self._term.removesuffix(":"), ""
-            text = f"{term}: {text}" if term else text
+            term, self._term = self._term, ""
+            mark = ":" if term[-1:].isalnum() else ""
+            text = f"{term}{mark} {text}" if term else text
             self._write(Block(BlockKind.TEXT, text, is_link=is_link and not term))
         else:
             depth = len(self._markers) - 1
@@ -262,7 +279,7 @@ class BlockWriter:
 
     def _table(self, node: LexborNode) -> None:
         caption = node.css_first("caption")
-        if caption is not None and (text := " ".join(caption.text().split())):
+        if caption is not None and (text := _read_line(caption)):
             self._write(Block(BlockKind.TEXT, text))
         for block in write_table(list(_rows(node))):
             self._write(block)
@@ -277,7 +294,7 @@ class BlockWriter:
             self._write(Block(BlockKind.HEADING, text, level, anchor))
 
     def _line(self) -> str:
-        text = " ".join("".join(self._text).split())
+        text = _join_line(self._text)
         self._text = []
         self._is_link = True
         return text
@@ -294,6 +311,40 @@ class BlockWriter:
             pictures, self._pictures = tuple(self._pictures), []
             self._written.append(replace(block, pictures=pictures) if pictures else block)
             self._place = None
+
+
+_HELD_SPACE = "\x1a"
+
+
+def _write_span(code: str) -> str:
+    """Return code with its own spaces, between more backticks than follow each other in it."""
+    code = " ".join(line.strip() for line in code.strip("\n").split("\n"))
+    ticks = "`" * (max(map(len, _TICKS.findall(code)), default=0) + 1)
+    border = " " if code.startswith("`") or code.endswith("`") else ""
+    return f"{ticks}{border}{code}{border}{ticks}".replace(" ", _HELD_SPACE)
+
+
+def _join_line(parts: Iterable[str]) -> str:
+    return " ".join("".join(parts).split()).replace(_HELD_SPACE, " ")
+
+
+def _read_line(top: LexborNode) -> str:
+    """Return the text in an element on one line, as `BlockWriter` writes it."""
+    parts: list[str] = []
+    stack: list[LexborNode | str] = [top]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, str):
+            parts.append(node)
+        elif node.tag == "-text":
+            parts.append(node.text_content or "")
+        elif node.tag == "code" and not _has(node, "a"):
+            parts.append(_write_span(node.text()))
+        else:
+            border = "" if node.tag in _INLINE else " "
+            children = list(node.iter(include_text=True))
+            stack += (border, *reversed(children), border)
+    return _join_line(parts)
 
 
 def find_pictures(node: LexborNode) -> Iterator[Picture]:
@@ -345,7 +396,7 @@ def _code(node: LexborNode) -> Block | None:
     inner = node.css_first("code")
     classes = f"{node.attributes.get('class')} {inner.attributes.get('class') if inner else ''}"
     stated = (name.partition("-")[2] for name in classes.split() if name.startswith("language-"))
-    return make_code(text.rstrip(), info or next(stated, ""))
+    return make_code(text, info or next(stated, ""))
 
 
 def _rows(table: LexborNode) -> Iterator[list[Cell]]:
@@ -380,8 +431,7 @@ def _read_rows(table: LexborNode) -> list[list[Cell]]:
 
 
 def _cell(node: LexborNode) -> Cell:
-    text = " ".join(node.text(separator=" ").split())
-    return Cell(text, _span(node, "colspan"), _span(node, "rowspan"), node.tag == "th")
+    return Cell(_read_line(node), _span(node, "colspan"), _span(node, "rowspan"), node.tag == "th")
 
 
 def _span(node: LexborNode, name: str) -> int:

@@ -1,53 +1,30 @@
-"""Reads Markdown: blocks with their headings and anchors.
+"""Reads Markdown: markdown-it writes HTML, which the reader of HTML reads.
 
-Only the block structure is parsed; inline markup is taken out by bounded patterns, because a
-full inline parse of one very long line takes more than linear time.
-
-Every pattern is bounded, so that a line of ten million characters costs linear time.
-
-Known are containers (`:::tip Title`), places of generated documentation (`::: module`), tables of
-contents, footnotes, abbreviations and shortcodes.
+Read are CommonMark, tables, and what generators of documentation add: notes and tabs (`!!! note`,
+`=== "Tab"`, `<TabItem>`), containers (`:::tip Title`, `/// note`), directives and roles of MyST,
+attributes (`{ #id .class }`), tables of contents, footnotes, abbreviations and shortcodes.
 """
 
-import html
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from typing import Any
 
 from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
+from markdown_it.utils import OptionsDict
 
 from knowledge.documents import front_matter
 from knowledge.documents.decoding import decode
 from knowledge.documents.errors import WrongFormatError
-from knowledge.documents.markup.html import note_on_hidden, text_of
-from knowledge.documents.markup.raw_markup import RawMarkup
-from knowledge.documents.page import (
-    Anchors,
-    Block,
-    BlockKind,
-    Page,
-    Picture,
-    first_heading,
-    make_code,
-    make_item,
-)
+from knowledge.documents.markup.html import Fragment, note_on_hidden, read_fragment
+from knowledge.documents.page import Block, Page, first_heading
 
-_STATED_ANCHOR = re.compile(r"\{[ \t]*#([\w:.-]+)(?:[ \t][^{}]{0,200})?\}[ \t]*\Z")
-_ADMONITION = re.compile(r"\A(?:!!!|\?\?\?\+?|===[!+]?)[ \t]")
-_NOTE = re.compile(
-    r"\A(?:!!!|\?\?\?\+?|===[!+]?)[ \t]{1,9}([\w-]{0,40})[\w \t-]{0,60}"
-    r"(?:\"([^\"\n]{0,300})\")?[ \t]{0,9}$",
-    re.MULTILINE,
-)
-_BAR = "\x1b"
-_DEEPEST_NOTE = 4
-_WITH_TEXT = frozenset({"inline", "code_block", "fence", "html_block", "table_open"})
-_DIRECTIVE = re.compile(r"\{([\w:.+-]{1,40})\}(.*)\Z", re.DOTALL)
-_OPTION_LINES = re.compile(r"\A(?:[ \t]*:[\w-]+:[^\n]*\n|[ \t]*\n)+")
-_LISTINGS = frozenset({"code-block", "code", "code-cell", "sourcecode", "doctest", "testcode"})
-_FIGURES = frozenset({"figure", "image"})
-_LEFT_OUT = frozenset({"toctree", "eval-rst", "raw", "include", "literalinclude"})
+_Env = MutableMapping[str, Any]
 
 
 def read(data: bytes, source: str) -> Page:
@@ -61,389 +38,285 @@ def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
     front, body = front_matter.take(text)
     if front.unclear_groups:
         raise WrongFormatError(f"who may read it is unclear: {front.unclear_groups}")
-    body = remove_site_marks(body)
-    markup = RawMarkup(body)
-    reader = _Blocks(Anchors(), markup)
-    blocks = tuple(reader.of(body))
+    found = _read(body)
     return Page(
         source=source,
-        title=front.title or first_heading(blocks),
-        blocks=blocks,
+        title=front.title or first_heading(found.blocks),
+        blocks=found.blocks,
         description=front.description,
         keywords=front.keywords,
         language=front.language,
         url=front.url,
         groups=front.groups,
         version=front.version,
-        links=tuple(reader.links),
-        warnings=(*warnings, *front.warnings, *note_on_hidden(markup.hidden_words)),
+        links=found.links,
+        warnings=(*warnings, *front.warnings, *note_on_hidden(found.hidden_words)),
     )
 
 
 def blocks_of(markdown: str) -> tuple[Block, ...]:
     """Return the blocks of a text in Markdown."""
-    return tuple(_Blocks(Anchors(), RawMarkup(markdown)).of(markdown))
+    return _read(markdown).blocks
 
 
-def _parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark").enable("table")
-    parser.core.ruler.enableOnly(["normalize", "block"])
+def _read(markdown: str) -> Fragment:
+    return read_fragment(_write_html(markdown, {"page": markdown.lower()}))
+
+
+def _write_html(markdown: str, env: _Env) -> str:
+    lines = _unfold_notes(unfold_tabs(markdown.split("\n")))
+    return str(_make_parser().render("\n".join(_clean_lines(lines)), env))
+
+
+_DEEPEST_LISTS = 40
+_DEEPEST_DIRECTIVE = 4
+_MOST_STEPS = 10_000_000
+_LONGEST_PART = 4000
+_LONGEST_TAG = 32_000
+
+
+@cache
+def _make_parser() -> MarkdownIt:
+    options = {"maxNesting": _DEEPEST_LISTS}
+    parser = MarkdownIt("commonmark", options, renderer_cls=_Writer)
+    parser.enable(["table", "strikethrough"])
+    parser.core.ruler.at("inline", _parse_inline)
     return parser
 
 
-class _Blocks:
-    """Walks the block tokens of a text, and collects the links to the web among them."""
-
-    def __init__(self, anchors: Anchors, markup: RawMarkup, depth: int = 0) -> None:
-        self._anchors = anchors
-        self._markup = markup
-        self._depth = depth
-        self._markers: list[str] = []
-        self._opened_note = False
-        self._note_title = ""
-        self._in_table: list[Picture] = []
-        self.links: list[tuple[str, str]] = []
-
-    def of(self, markdown: str) -> Iterator[Block]:
-        tokens = _parser().parse(markdown)
-        lines = markdown.split("\n")
-        position = 0
-        while position < len(tokens):
-            token = tokens[position]
-            is_inside = self._opened_note and token.type == "code_block"
-            if token.type in _WITH_TEXT and not is_inside:
-                yield from self._take_title()
-            if token.type == "table_open":
-                yield from self._table(token, lines)
-                while tokens[position].type != "table_close":
-                    position += 1
-            else:
-                yield from self._block(token, tokens[position - 1] if position else None)
-            position += 1
-        yield from self._take_title()
-
-    def _take_title(self) -> Iterator[Block]:
-        """Yield the title of a note or tab that has no text."""
-        if self._note_title:
-            yield Block(BlockKind.TEXT, self._note_title)
-        self._note_title = ""
-
-    def _block(self, token: Token, before: Token | None) -> Iterator[Block]:
-        if token.type in ("fence", "code_block"):
-            self._markup.begin_block()
-            if self._markup.hide(token.content):
-                yield from self._code(token)
-        elif token.type == "html_block":
-            text = text_of(self._markup.visible_block(token.content))
-            pictures = self._markup.take_pictures()
-            if text or pictures:
-                yield Block(BlockKind.TEXT, text, pictures=pictures)
-        elif token.type == "inline" and before is not None:
-            yield from self._text(token, before)
-        else:
-            self._container(token)
-
-    def _text(self, token: Token, before: Token) -> Iterator[Block]:
-        self._markup.begin_block()
-        content = self._markup.visible_inline(token.content)
-        self._markup.end_line()
-        self.links += find_web_links(content)
-        pictures = (*find_pictures(content), *self._markup.take_pictures())
-        if before.type == "heading_open":
-            if content.strip() or not token.content:
-                yield replace(self._heading(content, int(before.tag[1:])), pictures=pictures)
-            return
-        self._opened_note = _ADMONITION.match(token.content) is not None
-        text = one_line(_NOTE.sub(_title_note, content, count=1))
-        if not text:
-            if pictures:
-                yield Block(BlockKind.TEXT, "", pictures=pictures)
-            return
-        if not self._markers and self._opened_note and text == _title_of(token.content):
-            self._note_title = text
-            return
-        is_link = _LINK.fullmatch(content.strip()) is not None
-        if not self._markers:
-            yield Block(BlockKind.TEXT, text, is_link=is_link, pictures=pictures)
-            return
-        depth = len(self._markers) - 1
-        yield make_item(self._markers[-1], text, depth, is_link=is_link, pictures=pictures)
-        self._markers[-1] = " " * len(self._markers[-1])
-
-    def _heading(self, content: str, level: int) -> Block:
-        content = content.rstrip(" \t")
-        stated = _STATED_ANCHOR.match(content, max(0, content.rfind("{")))
-        text = one_line(content if stated is None else content[: stated.start()])
-        name = self._anchors.take(text.replace("`", ""), stated[1] if stated else None)
-        return Block(BlockKind.HEADING, text, level, name)
-
-    def _code(self, token: Token) -> Iterator[Block]:
-        directive = _DIRECTIVE.match(token.info.strip())
-        if directive is not None and self._depth < _DEEPEST_NOTE:
-            yield from self._directive(directive[1], directive[2].strip(), token.content)
-        elif token.type == "code_block" and self._opened_note and self._depth < _DEEPEST_NOTE:
-            title, self._note_title = self._note_title, ""
-            yield from _put_title(title, self._inside(token.content))
-        elif token.content.strip():
-            yield _code(_describe_fence(token.info), token.content)
-
-    def _directive(self, name: str, argument: str, content: str) -> Iterator[Block]:
-        """Read a fence that is a box, a tab or the like, as documentation generators write them."""
-        options = _OPTION_LINES.match(content)
-        body = content if options is None else content[options.end() :]
-        if name in _LISTINGS:
-            if body.strip():
-                yield _code(_add_caption(argument, options[0] if options else ""), body)
-        elif name in _FIGURES:
-            yield Block(BlockKind.TEXT, "", pictures=(_figure(argument, options, body),))
-            yield from self._inside(body)
-        elif name not in _LEFT_OUT:
-            yield from self._inside(f"{argument}\n\n{body}")
-
-    def _inside(self, markdown: str) -> Iterator[Block]:
-        inner = _Blocks(self._anchors, self._markup, self._depth + 1)
-        inner.links = self.links
-        yield from inner.of(remove_site_marks(markdown))
-
-    def _table(self, token: Token, lines: Sequence[str]) -> Iterator[Block]:
-        first, last = token.map if token.map is not None else (0, 0)
-        self._markup.begin_block()
-        rows = [self._plain_row(line) for line in lines[first:last]]
-        if any(rows):
-            pictures, self._in_table = tuple(self._in_table), []
-            text = "\n".join(row for row in rows if row)
-            yield Block(BlockKind.TABLE, text, pictures=pictures)
-
-    def _plain_row(self, line: str) -> str:
-        """Return a row without markup, in which an escaped bar is no border of a cell."""
-        held = self._row(line).replace(_BAR, "").replace("\\|", _BAR)
-        return plain(held).replace(_BAR, "\\|")
-
-    def _row(self, line: str) -> str:
-        self._markup.enter()
-        row = self._markup.visible_inline(line.strip().lstrip(">").strip())
-        self.links += find_web_links(row)
-        self._in_table += (*find_pictures(row), *self._markup.take_pictures())
-        self._markup.leave()
-        return row
-
-    def _container(self, token: Token) -> None:
-        if token.type in ("list_item_open", "blockquote_open"):
-            self._markup.enter()
-        elif token.type in ("list_item_close", "blockquote_close"):
-            self._markup.leave()
-        if token.type == "list_item_open":
-            self._markers.append(f"{token.info}{token.markup}" if token.info else "-")
-        elif token.type == "list_item_close":
-            self._markers.pop()
+def _parse_inline(state: StateCore) -> None:
+    """Parse the text of each block in parts: a bracket without an end is looked for in one part."""
+    for token in state.tokens:
+        for part in _split(token.content) if token.type == "inline" else ():
+            children: list[Token] = []
+            state.md.inline.parse(part, state.md, state.env, children)
+            token.children = [*(token.children or ()), *children]
 
 
-_FENCE_LABEL = re.compile(
-    r"(?<![\w-])(?:tab|title|label|caption|filename)=(?:\"[^\"\n]{1,200}\"|'[^'\n]{1,200}')"
-    r"|(?<!\S)\[[^\[\]\n]{1,80}\](?!\S)"
-)
+def _split(text: str) -> Iterator[str]:
+    """Yield a text in parts if its brackets would take too long; no tag of HTML is divided."""
+    start = 0
+    while text.count("[", start) * (len(text) - start) > _MOST_STEPS:
+        end = text.rfind(" ", start, start + _LONGEST_PART) + 1 or start + _LONGEST_PART
+        if text.rfind("<", start, end) > text.rfind(">", start, end):
+            end = text.find(">", end, end + _LONGEST_TAG) + 1 or end
+        yield text[start:end]
+        start = end
+    yield text[start:]
 
 
-def _describe_fence(info: str) -> str:
-    """Return the language of a fence and the label of its tab or file, without other options."""
-    language = next((word.strip("{}.,") for word in info.split() if word.strip("{}.,")), "")
-    labels = [found[0] for found in _FENCE_LABEL.finditer(info)]
-    return " ".join(("" if _FENCE_LABEL.match(info.strip()) else language, *labels)).strip()
-
-
-def _title_note(found: re.Match[str]) -> str:
-    """Return the title of a note or tab, else its kind: a box without a title is headed by it.
-
-    A title whose text follows in the same paragraph ends with a sign, so that it is no part of it.
-    """
-    title = found[2] or found[1].capitalize()
-    has_text = bool(found.string[found.end() :].strip())
-    return f"{title}:" if title and has_text and title[-1].isalnum() else title
-
-
-def _title_of(content: str) -> str:
-    """Return the title of a note whose text does not follow in the same paragraph, else nothing."""
-    found = _NOTE.match(content)
-    return _title_note(found) if found is not None and found.end() == len(content.rstrip()) else ""
-
-
-def _put_title(title: str, blocks: Iterator[Block]) -> Iterator[Block]:
-    """Put the title of a note or tab before its text, or above its code, list or table."""
-    first = next(blocks, None)
-    lead = f"{title}:" if title and title[-1].isalnum() else title
-    if first is None or first.kind is BlockKind.HEADING:
-        lead = title
-    if title and first is not None and first.kind is BlockKind.TEXT:
-        first = replace(first, text=f"{lead} {first.text}")
-    elif title:
-        yield Block(BlockKind.TEXT, lead)
-    if first is not None:
-        yield first
-    yield from blocks
-
-
-_ALT_OPTION = re.compile(r"^[ \t]*:alt:[ \t]{1,20}([^\n]{1,500})$", re.MULTILINE)
-
-
-def _figure(address: str, options: re.Match[str] | None, body: str) -> Picture:
-    """Return the picture of a directive; its caption is its first paragraph, else its `alt`."""
-    alt = _ALT_OPTION.search(options[0]) if options is not None else None
-    caption = one_line(body.strip().partition("\n\n")[0])
-    return Picture(caption or (alt[1].strip() if alt is not None else ""), address)
-
-
-_CAPTION_OPTION = re.compile(r"^[ \t]*:caption:[ \t]{1,20}([^\"\n]{1,200})$", re.MULTILINE)
-
-
-def _add_caption(info: str, options: str) -> str:
-    """Return what stands behind a fence: its language, and the caption that its options state."""
-    caption = _CAPTION_OPTION.search(options)
-    return info if caption is None else f'{info} title="{caption[1].strip()}"'
-
-
-def _code(info: str, content: str) -> Block:
-    return make_code(content.rstrip("\n"), info)
-
-
-_IMAGE = re.compile(r"!\[([^\[\]]{0,500})\](?:\([^()\n]{0,2000}\)|\[[^\[\]]{0,200}\])")
-_LINK = re.compile(
-    r"\[([^\[\]]{1,500})\](?:\((?:[^()\n]|\([^()\n]{0,200}\)){0,2000}\)|\[[^\[\]]{0,200}\])"
-)
-_WEB_LINK = re.compile(
-    r"(?<!!)\[([^\[\]]{1,200})\]\(<?(https?://[^\s<>()]{1,500}(?:\([^\s<>()]{0,100}\))?[^\s<>()]{0,200})"
-)
-_AUTOLINK = re.compile(r"<((?:https?|mailto):[^<>\s]{1,2000})>")
-_TAG = re.compile(r"</?[A-Za-z][\w.:-]{0,60}(?:\s[^<>]{0,2000})?/?>|<!--[^<>]{0,2000}-->")
-_STRONG = re.compile(r"(\*\*|__)(?=\S)([^*_\n]{1,2000})(?<=\S)\1")
-_EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,2000})(?<=[^\s*])\*(?![\w*])")
-_UNDERSCORED = re.compile(r"(?<!\w)_(?=[^\s_])([^_\n]{1,2000})(?<=[^\s_])_(?!\w)")
-_ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+.!|<>~-])")
-_TICKS = re.compile(r"`+")
-_FENCED_NOTE = re.compile(r"^[^\S\n]*(?:/{3,4}|:{3,4}|!{3}|\?{3}\+?)[ \t]*", re.MULTILINE)
-# Roles and targets as documentation generators write them in Markdown; a code span follows a role.
-_CODE_MARK = "\x1a"
-_PICTURE_START, _PICTURE_END = "\x0e", "\x0f"
-_ROLE = re.compile(rf"\{{([A-Za-z][\w:.-]{{0,40}})\}}(?={_CODE_MARK}(\d{{1,9}}){_CODE_MARK})")
-_MARKED_CODE = re.compile(rf"{_CODE_MARK}(\d{{1,9}}){_CODE_MARK}")
-_REFERENCE_ROLES = frozenset({"ref", "doc", "term", "numref", "any"})
-_REFERENCE_TARGET = re.compile(r"\s{0,3}<[^<>\n]{1,300}>\Z")
-_TARGET = re.compile(r"^\([\w.:-]{1,100}\)=[ \t]*$", re.MULTILINE)
+_STATED_ANCHOR = re.compile(r"\{:?[ \t]*#([\w:.-]+)(?:[ \t][^{}]{0,200})?\}[ \t]*\Z")
 _ATTRIBUTE = r"(?:[#.][\w:.-]{1,60}|[\w-]{1,30}=(?:\"[^\"\n]{0,100}\"|[\w%.-]{1,60}))"
 _ATTRIBUTES = re.compile(
     rf"[ \t]?\{{:?[ \t]{{0,3}}{_ATTRIBUTE}(?:[ \t]{{1,3}}{_ATTRIBUTE}){{0,9}}[ \t]{{0,3}}\}}"
 )
 _ICON = re.compile(r":(?:material|octicons|fontawesome|simple)-[\w-]{1,60}:[ \t]?")
 _FOOTNOTE_MARK = re.compile(r"\[\^[^\[\]\s]{1,60}\]")
-_SPACE = re.compile(r"[ \t]{2,}")
-
-
-def plain(text: str) -> str:
-    """Return the text without markup; code spans keep their backticks and every character."""
-    marked, spans = _mark_code(text.replace(_CODE_MARK, ""))
-    marked = _TARGET.sub("", _FENCED_NOTE.sub("", marked))
-    for role in _ROLE.finditer(marked):
-        if role[1] in _REFERENCE_ROLES:
-            number = int(role[2])
-            spans[number] = _REFERENCE_TARGET.sub("", spans[number].strip("`"))
-    marked = _FOOTNOTE_MARK.sub("", _ICON.sub("", _ROLE.sub("", marked)))
-    marked = _ATTRIBUTES.sub("", marked)
-    marked = _TAG.sub(" ", _AUTOLINK.sub(r"\1", _IMAGE.sub(_mark_picture, marked)))
-    marked = _SPACE.sub(" ", _without_marks(_LINK.sub(r"\1", marked))).strip()
-    marked = marked.replace(_PICTURE_START, "![").replace(_PICTURE_END, "]")
-    return _MARKED_CODE.sub(lambda found: spans[int(found[1])], marked)
-
-
-def _mark_picture(found: re.Match[str]) -> str:
-    """Return the text that stands for a picture, marked: it is a name and no sentence."""
-    name = " ".join(found[1].split())
-    return f"{_PICTURE_START}{name}{_PICTURE_END}" if name else ""
-
-
-_SHOWN = re.compile(
-    r"!\[([^\[\]]{0,500})\]\([ \t]{0,3}(?:<([^<>\n]{1,500})>|([^\s()<>]{1,500}))[^()\n]{0,500}\)"
+_ROLE = re.compile(r"\{([A-Za-z][\w:.-]{0,40})\}\Z")
+_REFERENCE_ROLES = frozenset({"ref", "doc", "term", "numref", "any"})
+_REFERENCE_TARGET = re.compile(r"\s{0,3}<[^<>\n]{1,300}>\Z")
+_DIRECTIVE = re.compile(r"\{([\w:.+-]{1,40})\}(.*)\Z", re.DOTALL)
+_OPTION_LINES = re.compile(r"\A(?:[ \t]*:[\w-]+:[^\n]*\n|[ \t]*\n)+")
+_OPTION = re.compile(r"^[ \t]*:(alt|caption):[ \t]{1,20}([^\"\n]{1,500})$", re.MULTILINE)
+_LISTINGS = frozenset({"code-block", "code", "code-cell", "sourcecode", "doctest", "testcode"})
+_FIGURES = frozenset({"figure", "image"})
+_LEFT_OUT = frozenset({"toctree", "eval-rst", "raw", "include", "literalinclude"})
+_FENCE_LABEL = re.compile(
+    r"(?<![\w-])(?:tab|title|label|caption|filename)=(?:\"[^\"\n]{1,200}\"|'[^'\n]{1,200}')"
+    r"|(?<!\S)\[[^\[\]\n]{1,80}\](?!\S)"
 )
 
 
-def find_pictures(text: str) -> list[Picture]:
-    """Return the pictures of a text with their names, without those of code."""
-    marked = _mark_code(text.replace(_CODE_MARK, ""))[0] if "![" in text else ""
-    return [Picture(one_line(found[1]), found[2] or found[3]) for found in _SHOWN.finditer(marked)]
+class _Writer(RendererHTML):
+    """Writes tokens as HTML; the name of a method is the type of its token."""
+
+    def heading_open(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env
+    ) -> str:
+        for last in (tokens[idx + 1].children or [])[-1:]:
+            place = max(0, last.content.rfind("{"))
+            if (stated := _STATED_ANCHOR.match(last.content, place)) is not None:
+                tokens[idx].attrSet("id", stated[1])
+                last.content = last.content[:place]
+        return self.renderToken(tokens, idx, options, env)
+
+    def text(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env) -> str:
+        content = tokens[idx].content
+        if _find_role(tokens, idx):
+            content = content[: content.rindex("{")]
+        for pattern in (_FOOTNOTE_MARK, _ICON, _ATTRIBUTES):
+            content = pattern.sub("", content)
+        return escape(content)
+
+    def code_inline(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env
+    ) -> str:
+        content = tokens[idx].content
+        if idx and _find_role(tokens, idx - 1) in _REFERENCE_ROLES:
+            return escape(_REFERENCE_TARGET.sub("", content))
+        return f"<code>{escape(content)}</code>"
+
+    def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env) -> str:
+        """Write a picture, and the text that stands for it, marked: it is no sentence."""
+        token = tokens[idx]
+        name = escape(" ".join(self.renderInlineAsText(token.children, options, env).split()))
+        source = escape(str(token.attrs["src"]))
+        return f'{f"![{name}]" if name else ""}<img src="{source}" alt="{name}">'
+
+    def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env) -> str:
+        info, content = tokens[idx].info.strip(), tokens[idx].content
+        directive = _DIRECTIVE.match(info)
+        if directive is None or env.get("depth", 0) >= _DEEPEST_DIRECTIVE:
+            return _write_code(_describe_fence(info), content)
+        return _write_directive(directive[1], directive[2].strip(), content, env)
+
+    def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env) -> str:
+        return _write_code("", tokens[idx].content)
+
+    def html_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env) -> str:
+        return _close_tags(tokens[idx].content, env)
+
+    def html_inline(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env
+    ) -> str:
+        return _close_tags(tokens[idx].content, env)
 
 
-def find_web_links(text: str) -> list[tuple[str, str]]:
-    """Return the label of each link to the web, without markup, and its address."""
-    marked, _ = _mark_code(text.replace(_CODE_MARK, ""))
-    found = ((one_line(link[1]), link[2]) for link in _WEB_LINK.finditer(marked))
-    return [(label, address) for label, address in found if label and label != address]
+def _find_role(tokens: Sequence[Token], idx: int) -> str:
+    """Return the role that ends a text before code, such as `{ref}`, or an empty text."""
+    is_before_code = idx + 1 < len(tokens) and tokens[idx + 1].type == "code_inline"
+    text = tokens[idx].content[-50:] if is_before_code and tokens[idx].type == "text" else ""
+    found = _ROLE.search(text)
+    return "" if found is None else found[1]
 
 
-def _mark_code(text: str) -> tuple[str, list[str]]:
-    """Return the text with a mark for each code span, and the spans with their backticks.
-
-    A span ends at the next run of equally many backticks (CommonMark 0.31, 6.1).
-    """
-    runs = list(_TICKS.finditer(text))
-    next_equal: dict[int, int] = {}
-    ends: list[int | None] = [None] * len(runs)
-    for index in range(len(runs) - 1, -1, -1):
-        length = len(runs[index][0])
-        ends[index] = next_equal.get(length)
-        next_equal[length] = index
-    parts: list[str] = []
-    spans: list[str] = []
-    at = index = 0
-    while index < len(runs):
-        end = ends[index]
-        if end is None or _is_escaped(text, runs[index].start()):
-            index += 1
-            continue
-        start, stop = runs[index].start(), runs[end].end()
-        parts += [text[at:start], f"{_CODE_MARK}{len(spans)}{_CODE_MARK}"]
-        spans.append(text[start:stop].replace("\n", " "))
-        at, index = stop, end + 1
-    return "".join([*parts, text[at:]]), spans
+def _write_code(info: str, content: str) -> str:
+    return f'<pre data-info="{escape(info)}">\n{escape(content)}</pre>\n'
 
 
-def _is_escaped(text: str, at: int) -> bool:
-    first = at
-    while first and text[first - 1] == "\\":
-        first -= 1
-    return (at - first) % 2 == 1
+def _describe_fence(info: str) -> str:
+    """Return the language of a fence and the label of its tab or file, without other options."""
+    language = next((word.strip("{}.,") for word in info.split() if word.strip("{}.,")), "")
+    labels = [found[0] for found in _FENCE_LABEL.finditer(info)]
+    return " ".join(("" if _FENCE_LABEL.match(info) else language, *labels)).strip()
 
 
-def one_line(text: str) -> str:
-    """Return the plain text with soft line breaks joined."""
-    return " ".join(line.strip() for line in plain(text).split("\n") if line.strip())
+def _write_directive(name: str, argument: str, content: str, env: _Env) -> str:
+    """Write a fence that is a box, a tab or the like, as documentation generators have them."""
+    found = _OPTION_LINES.match(content)
+    body = content if found is None else content[found.end() :]
+    options = dict(_OPTION.findall("" if found is None else found[0]))
+    if name in _LEFT_OUT:
+        return ""
+    if name in _LISTINGS:
+        caption = options.get("caption")
+        return _write_code(f'{argument} title="{caption.strip()}"' if caption else argument, body)
+    inside = {**env, "depth": env.get("depth", 0) + 1}
+    if name in _FIGURES:
+        alt = escape(options.get("alt", "").strip())
+        caption = _write_html(body, inside)
+        figure = f'<figure><img src="{escape(argument)}" alt="{alt}">'
+        return f"{figure}<figcaption>{caption}</figcaption></figure>\n" if caption else figure
+    return _write_html(f"{argument}\n\n{body}", inside)
 
 
-def _without_marks(text: str) -> str:
-    for pattern, replacement in (
-        (_STRONG, r"\2"),
-        (_EMPHASIS, r"\1"),
-        (_UNDERSCORED, r"\1"),
-        (_ESCAPE, r"\1"),
-    ):
-        text = pattern.sub(replacement, text)
-    return html.unescape(text)
+_COMPONENT = re.compile(r"<[A-Z]\w{0,60}(?:\s[^<>]{0,2000})?/>")
+_UNSHOWN = re.compile(
+    r"<(audio|canvas|datalist|dialog|iframe|math|noembed|noframes|noscript|object|plaintext|script|"
+    r"select|style|svg|template|textarea|title|video|xmp)\b",
+    re.IGNORECASE,
+)
+
+
+def _close_tags(markup: str, env: _Env) -> str:
+    """Return HTML in which nothing that is not closed hides what follows in the page."""
+
+    def escape_open(found: re.Match[str]) -> str:
+        end = f"</{found[1].lower()}"
+        closed: dict[str, bool] = env.setdefault("closed", {})
+        if end not in closed:
+            closed[end] = end in env["page"]
+        return found[0] if closed[end] else f"&lt;{found[1]}"
+
+    markup = _COMPONENT.sub(" ", _UNSHOWN.sub(escape_open, markup))
+    return f"{markup}-->" if markup.rfind("<!--") > markup.rfind("-->") else markup
 
 
 _FENCE = re.compile(r"[ \t>]{0,40}(`{3,}|~{3,})")
 _CONTAINER = re.compile(
-    r"[ \t]{0,40}:{3,}[ \t]{0,9}(?:\{?([\w:.+-]{1,60})\}?)?(?:[ \t]{0,9}\[([^\[\]]{1,200})\]|"
-    r"[ \t]{1,9}(.{1,300}))?\Z"
+    r"(?P<indent>[ \t]{0,40})(?::{3,}|/{3,4})[ \t]{0,9}(?:\{?(?P<name>[\w:.+-]{1,60})\}?)?"
+    r"(?:[ \t]{0,9}\[(?P<label>[^\[\]]{1,200})\]|[ \t]{1,9}(?:\|[ \t]{0,9})?(?P<title>.{1,300}))?\Z"
 )
 _CONTENTS = re.compile(
     r"[ \t]{0,3}(?:\[TOC\]|\[\[_?TOC_?\]\]|\[\[toc\]\])[ \t]{0,9}\Z", re.IGNORECASE
 )
+_TARGET = re.compile(r"\([\w.:-]{1,100}\)=[ \t]*\Z")
 _SHORTCODE = re.compile(r"\{\{[<%][^{}]{0,500}[>%]\}\}|\{%[^{}%]{0,500}%\}")
+_JSX_STYLE = re.compile(r"\bstyle=\{\{([^{}\n]{0,500})\}\}")
 _FOOTNOTE = re.compile(r"[ \t]{0,3}\[\^[^\[\]]{1,60}\]:[ \t]{1,9}")
 _ABBREVIATION = re.compile(r"[ \t]{0,3}\*\[([^\[\]]{1,60})\]:[ \t]{1,9}")
 _NUMBER = re.compile(r"[\d ]{1,9}\Z")
 
 
-def remove_site_marks(text: str) -> str:
-    """Return Markdown without the marks; titles of containers stay as text."""
-    return "\n".join(_clean_lines(unfold_tabs(text.split("\n"))))
+_NOTE = re.compile(
+    r"[ \t]{0,80}(?:!!!|\?\?\?\+?|===[!+]?)[ \t]{0,9}([\w-]{0,40})[\w \t-]{0,60}"
+    r"(?:\"(.{0,300})\")?[ \t]{0,9}\Z"
+)
+_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]")
+
+
+@dataclass(slots=True)
+class _Note:
+    """An open note: the indent of its mark, as read and as written, and that of its text."""
+
+    read: int
+    written: str
+    inside: int | None = None
+
+
+def _unfold_notes(lines: Sequence[str]) -> Iterator[str]:
+    """Yield lines in which a note or a tab is a definition: its title, and what it holds."""
+    notes: list[_Note] = []
+    fence: str | None = None
+    is_in_list = False
+    for line in lines:
+        indent = _count_indent(line)
+        while notes and line.strip() and indent <= notes[-1].read:
+            yield from _end_note(notes.pop(), fence)
+            fence = None
+        if notes and line.strip() and notes[-1].inside is None:
+            notes[-1].inside = indent
+        shift = sum(note.inside - note.read for note in notes if note.inside is not None)
+        line = _dedent(line, shift)
+        mark = _FENCE.match(line)
+        title = _find_note(line) if fence is None and mark is None else ""
+        if title and (is_in_list or indent - shift < 4):
+            notes.append(_Note(indent, line[: indent - shift]))
+            title = _make_parser().renderInline(title, {"page": ""})
+            yield from ("", f"{notes[-1].written}<dl><dt>{title}</dt><dd>", "")
+            continue
+        fence = follow_fence(fence, mark[1]) if mark is not None else fence
+        if fence is None and line.strip():
+            is_in_list = _ITEM.match(line) is not None or (is_in_list and line[0] in " \t")
+        yield line
+    for note in reversed(notes):
+        yield from _end_note(note, fence)
+        fence = None
+
+
+def _end_note(note: _Note, fence: str | None) -> tuple[str, ...]:
+    """Return the lines that end a note, and code in it that nothing has ended."""
+    return (f"{note.written}{fence or ''}", f"{note.written}</dd></dl>", "")
+
+
+def _find_note(line: str) -> str:
+    """Return the title of the note or tab that a line begins, else its kind, else nothing."""
+    found = _NOTE.match(line)
+    return "" if found is None else found[2] or found[1].capitalize()
+
+
+def _count_indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 _TAB = re.compile(r"[ \t]{0,80}<(/?)(Tabs|TabItem|Tab)(?:\s([^<>\n]{0,500}))?(?<!/)>[ \t]{0,80}\Z")
@@ -460,7 +333,7 @@ def unfold_tabs(lines: Sequence[str]) -> list[str]:
         tabs = _find_tabs(line) if fence is None and "<" in line else []
         if not tabs:
             if margins and margins[-1] is None and line.strip():
-                margins[-1] = len(line) - len(line.lstrip())
+                margins[-1] = _count_indent(line)
             kept.append(_dedent(line, margins[-1] or 0) if margins else line)
             mark = _FENCE.match(line)
             fence = follow_fence(fence, mark[1]) if mark is not None else fence
@@ -487,10 +360,10 @@ def _find_tab_label(attributes: str) -> str:
 
 
 def _dedent(line: str, margin: int) -> str:
-    return line[min(margin, len(line) - len(line.lstrip())) :]
+    return line[min(margin, _count_indent(line)) :]
 
 
-def _clean_lines(lines: list[str]) -> Iterator[str]:
+def _clean_lines(lines: Iterable[str]) -> Iterator[str]:
     fence: str | None = None
     is_generated = False
     for line in lines:
@@ -504,19 +377,19 @@ def _clean_lines(lines: list[str]) -> Iterator[str]:
         if is_generated and line[:1] in (" ", "\t"):
             continue
         container = _CONTAINER.match(line.rstrip())
-        name = container[1] or "" if container is not None else ""
-        is_generated = "." in name and container is not None and not (container[2] or container[3])
         if container is not None:
+            titled = container["label"] or container["title"]
+            is_generated = "." in (container["name"] or "") and not titled
             yield from _write_container(container)
-        elif _CONTENTS.match(line) is None:
+        elif _CONTENTS.match(line) is None and _TARGET.match(line) is None:
             yield _clean_line(line)
 
 
 def _write_container(found: re.Match[str]) -> Iterator[str]:
-    title = found[2] or found[3] or _name_box(found[1] or "")
+    title = found["label"] or found["title"] or _name_box(found["name"] or "")
     yield ""
     if title and _NUMBER.match(title) is None:
-        yield title.strip()
+        yield f"{found['indent']}{title.strip()}"
         yield ""
 
 
@@ -531,8 +404,13 @@ def _name_box(name: str) -> str:
 
 def _clean_line(line: str) -> str:
     if "{" in line and "`" not in line:
-        line = _SHORTCODE.sub("", line)
+        line = _JSX_STYLE.sub(_quote_style, _SHORTCODE.sub("", line))
     return _ABBREVIATION.sub(r"\1: ", _FOOTNOTE.sub("", line, count=1), count=1)
+
+
+def _quote_style(found: re.Match[str]) -> str:
+    declarations = found[1].replace('"', "")
+    return f'style="{{{declarations}}}"'
 
 
 def follow_fence(fence: str | None, mark: str) -> str | None:

@@ -55,17 +55,19 @@ def index_fields(shard: edge.EdgeShard, fields: Sequence[str]) -> None:
 def _configuration(dimensions: int) -> edge.EdgeConfig:
     """Return the settings of a new index: vectors and texts stay on disk, small copies in memory.
 
-    The eight-bit copies of vectors find candidates, whose scores are then exact.
+    The eight-bit copies of vectors find candidates, whose scores then come from the vectors of 16
+    bits a number: pages of their file are in memory as often as searches look at them.
     """
     small = edge.ScalarQuantizationConfig(edge.ScalarType.Int8, quantile=0.99)
     dense = edge.EdgeVectorParams(
         size=dimensions,
         distance=edge.Distance.Cosine,
         memory=edge.Memory.Cold,
+        datatype=edge.VectorStorageDatatype.Float16,
         quantization_config=small,
     )
     return edge.EdgeConfig(
-        vectors=dict.fromkeys(layout.DENSE, dense),
+        vectors={layout.SEMANTIC: dense},
         sparse_vectors=_sparse_vectors(layout.SPARSE),
         payload_memory=edge.Memory.Cold,
         optimizers=_limit_segments(dimensions),

@@ -69,7 +69,7 @@ def make_vectors(point: Point) -> Any:
         for name, text in point.sparse.items()
     }
     if point.dense is not None:
-        vectors[point.using] = list(point.dense)
+        vectors[layout.SEMANTIC] = list(point.dense)
     return vectors
 
 
@@ -79,5 +79,4 @@ def read_point(record: edge.Record) -> Point:
     if not vectors:
         return Point(read_id(record.id), record.payload or {})
     sparse = {name: read_sparse(vectors[name]) for name in layout.SPARSE if name in vectors}
-    using = next((name for name in layout.DENSE if name in vectors), layout.SEMANTIC)
-    return Point(read_id(record.id), record.payload or {}, vectors.get(using), using, sparse)
+    return Point(read_id(record.id), record.payload or {}, vectors.get(layout.SEMANTIC), sparse)

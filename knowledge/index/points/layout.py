@@ -17,18 +17,15 @@ from knowledge.index.queries import PointId, SparseText
 FORMAT = 2
 """The version of this layout, part of every point's id; a program reads only its format."""
 SEMANTIC = "semantic"
-CENTRE = "centre"
-DENSE = (SEMANTIC, CENTRE)
-"""The vectors: of a chunk its text; of a document the direction of the mean of its chunks."""
+"""The vector of a chunk's text."""
 KEYWORDS = "keywords"
 NAMES = "names"
 SUMMARY = "summary"
 LABELS = "labels"
 GROUPS = "groups"
 """The field with the groups that may read a document; empty or absent: everybody."""
-NAME = "location_name"
-"""The field with the name of the file, from which ids of documents are made."""
-KEEPS_NAME = "keeps_name"
+PATH = "path"
+"""The field with the file of a document whose source is another label."""
 CHOSEN = "groups_chosen"
 """The field of a document whose groups the owner chose; those of its source do not count."""
 MENTIONED = "mentioned"
@@ -80,7 +77,7 @@ POPULATIONS = {
 """The points that have a sparse vector, by a value of their payload."""
 LISTED = (
     "document", "title", "source", "root", "language", "chunks", "hash", "kind_of_page", "url",
-    GROUPS, VERSION, NAME, KEEPS_NAME, CHOSEN,
+    GROUPS, VERSION, PATH, CHOSEN,
 )  # fmt: skip
 """The fields of a document's point that a list needs."""
 
@@ -90,12 +87,11 @@ _SLUG = re.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A point in the form that both engines use; `using` names its dense vector."""
+    """A point in the form that both engines use; `dense` is the vector `SEMANTIC`."""
 
     id: PointId
     payload: dict[str, Any]
     dense: Sequence[float] | None = None
-    using: str = SEMANTIC
     sparse: Mapping[str, SparseText] = field(default_factory=dict)
 
 

@@ -12,10 +12,9 @@ from knowledge.index.points.layout import (
     ADDRESSES,
     CHOSEN,
     GROUPS,
-    KEEPS_NAME,
     KEYWORDS,
     LABELS,
-    NAME,
+    PATH,
     PICTURES,
     SUMMARY,
     VERSION,
@@ -91,9 +90,8 @@ def read_written(point: Point, chunks: Sequence[Point]) -> WrittenDocument | Non
 
 
 def read_stored(point: Point) -> StoredPoint:
-    """Return a point with its vectors as arrays."""
-    dense = {} if point.dense is None else {point.using: np.asarray(point.dense, np.float32)}
-    return StoredPoint(point.payload, dense, point.sparse)
+    """Return a point with its sparse vectors."""
+    return StoredPoint(point.payload, point.sparse)
 
 
 def list_document(point: Point) -> ListedDocument:
@@ -111,8 +109,7 @@ def list_document(point: Point) -> ListedDocument:
         url=payload.get("url"),
         groups=tuple(payload.get(GROUPS, ())),
         stated_version=payload.get(VERSION, ""),
-        location_name=payload.get(NAME, ""),
-        keeps_name=payload.get(KEEPS_NAME, False),
+        path=payload.get(PATH, ""),
         groups_chosen=payload.get(CHOSEN, False),
     )
 

@@ -17,16 +17,14 @@ from knowledge.index.points.chunk_names import encode_names, list_defined, list_
 from knowledge.index.points.layout import (
     ADDRESSES,
     CALLED,
-    CENTRE,
     CHOSEN,
     GROUPS,
-    KEEPS_NAME,
     KEYWORDS,
     LABELS,
     MENTIONED,
-    NAME,
     NAMES,
     PARENT,
+    PATH,
     PICTURES,
     REFERENCES,
     SUMMARY,
@@ -72,7 +70,7 @@ class PointEncoder:
         ]
         found = [chunk.sparse[KEYWORDS].terms for chunk in chunks]
         known = np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.uint32)
-        return chunks, self._document_point(document, vectors, version, root, known)
+        return chunks, self._document_point(document, version, root, known)
 
     def _chunk_point(
         self,
@@ -104,7 +102,6 @@ class PointEncoder:
     def _document_point(
         self,
         document: Document,
-        vectors: Sequence[Sequence[float]],
         version: str,
         root: str,
         known: Terms,
@@ -123,8 +120,7 @@ class PointEncoder:
         payload = _document_payload(document, version, root, words)
         if len(added):
             payload[TAGS].append(make_tag("labelled", "yes"))
-        centre = np.asarray(vectors, dtype=np.float32).mean(axis=0).tolist() if vectors else None
-        return Point(document_identity(document.id), payload, centre, CENTRE, sparse)
+        return Point(document_identity(document.id), payload, sparse=sparse)
 
 
 def encode_picture(document: Document, picture: PictureFile, version: str) -> Point:
@@ -250,9 +246,8 @@ def _document_payload(
         "letters": "".join(sorted({letter for word in words for letter in word if letter > "~"})),
         "title_key": title,
         "kind_of_page": document.kind,
-        NAME: document.location_name,
         CALLED: list_called_names(document.title),
-        **({KEEPS_NAME: True} if document.keeps_name else {}),
+        **({PATH: document.path} if document.path else {}),
         **({CHOSEN: True} if document.groups_chosen else {}),
         **_place(document),
     }

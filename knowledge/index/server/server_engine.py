@@ -306,11 +306,14 @@ class ServerEngine:
             modifier=models.Modifier.IDF, index=models.SparseIndexParams(on_disk=True)
         )
         dense = models.VectorParams(
-            size=self._dimensions, distance=models.Distance.COSINE, on_disk=True
+            size=self._dimensions,
+            distance=models.Distance.COSINE,
+            on_disk=True,
+            datatype=models.Datatype.FLOAT16,
         )
         return await self._client.create_collection(
             self._collection,
-            vectors_config=dict.fromkeys(layout.DENSE, dense),
+            vectors_config={layout.SEMANTIC: dense},
             sparse_vectors_config=dict.fromkeys(layout.SPARSE, sparse),
             on_disk_payload=True,
             quantization_config=models.ScalarQuantization(
@@ -388,12 +391,11 @@ def _make_vectors(point: Point) -> dict[str, Any]:
         for name, text in point.sparse.items()
     }
     if point.dense is not None:
-        vectors[point.using] = list(point.dense)
+        vectors[layout.SEMANTIC] = list(point.dense)
     return vectors
 
 
 def _read_point(record: models.Record) -> Point:
     vectors: Any = record.vector or {}
     sparse = {name: read_sparse(vectors[name]) for name in layout.SPARSE if name in vectors}
-    using = next((name for name in layout.DENSE if name in vectors), layout.SEMANTIC)
-    return Point(read_id(record.id), record.payload or {}, vectors.get(using), using, sparse)
+    return Point(read_id(record.id), record.payload or {}, vectors.get(layout.SEMANTIC), sparse)

@@ -138,6 +138,40 @@ async def test_a_refusal_for_missing_context_names_the_question_and_the_nearest_
     )
 
 
+async def test_a_question_is_quoted_in_the_words_of_the_person() -> None:
+    asked = Reads(
+        clarification_reason=Reason.INSUFFICIENT_CONTEXT,
+        canonical_question="How loud is the pager?",
+        text="Wie laut ist der Pager?",
+        language="de",
+    )
+
+    typed = await word_question(asked)
+    chosen = await word_question(
+        asked.model_copy(update={"text": "2", "context_type": "clarification"})
+    )
+
+    assert "Wie laut ist der Pager?" in typed.response
+    assert "How loud is the pager?" in chosen.response
+
+
+async def test_where_nobody_may_be_asked_back_the_places_of_the_question_are_named() -> None:
+    options = tuple(ClarificationOption(label=one, crumbs=("Guide", one)) for one in ("A1", "B2"))
+
+    found = await word_question(
+        Reads(
+            clarification_reason=Reason.INSUFFICIENT_CONTEXT,
+            canonical_question="limits?",
+            clarification_options=options,
+        )
+    )
+
+    assert [(one.kind, one.label) for one in found.suggested_actions] == [
+        ("source", "A1"), ("source", "B2"),
+    ]  # fmt: skip
+    assert found.response.endswith("- A1\n- B2")
+
+
 @pytest.mark.parametrize("stage", ["guardrails", "search"])
 async def test_what_only_the_search_has_seen_is_not_called_unanswered_or_foreign(
     stage: str,
@@ -345,6 +379,14 @@ def test_an_honest_question_passes(text: str) -> None:
 )
 def test_what_leads_instructs_or_asks_for_more_is_turned_down(text: str, fault: str) -> None:
     assert fault in find_fault(text, INPUTS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Which identity or contract is it?", "Welches Kreditlimit?", "どのエラーコードですか\uff1f"],
+)
+def test_a_word_that_begins_like_a_secret_may_be_used(text: str) -> None:
+    assert find_fault(text, INPUTS) == ""
 
 
 def test_a_secret_that_the_question_is_about_may_be_named() -> None:

@@ -53,8 +53,15 @@ def make_hit(page: str, *headings: str) -> Hit:
 class Library:
     """A searcher with three pages, or the findings and the error that a test gives."""
 
-    def __init__(self, *, documents: int = 3, error: Exception | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        documents: int = 3,
+        error: Exception | None = None,
+        uncompared: tuple[str, ...] = (),
+    ) -> None:
         self._documents = documents
+        self._uncompared = uncompared
         self._error = error
         self.requests: list[SearchRequest] = []
 
@@ -68,8 +75,8 @@ class Library:
             quality="good",
             answerability=0.9,
             coverage=0.9,
-            ambiguity=0.0,
             documents=self._documents,
+            uncompared=self._uncompared,
         )
 
 
@@ -287,6 +294,20 @@ async def test_a_search_that_fails_costs_only_the_nearest_pages() -> None:
     away = Library(error=IndexUnavailable("the index cannot be opened"))
 
     writes, model = await read_turn("How do I pay?", make_found(""), library=away)
+
+    assert find_inputs(model).nearest == ()
+    assert writes.understanding is not None
+
+
+async def test_pages_whose_meaning_was_not_compared_are_not_called_the_nearest() -> None:
+    foreign = Library(uncompared=("en",))
+
+    writes, model = await read_turn(
+        "\u041a\u0430\u043a \u043f\u043b\u0430\u0442\u0438\u0442\u044c?",
+        make_found("How do I pay?"),
+        language="ru",
+        library=foreign,
+    )
 
     assert find_inputs(model).nearest == ()
     assert writes.understanding is not None

@@ -161,7 +161,6 @@ class WordSearcher:
             quality="good",
             answerability=0.9,
             coverage=1.0,
-            ambiguity=0.0,
             fallbacks=(CALIBRATION,),
         )
 

@@ -64,7 +64,6 @@ class Covering:
             "quality": "good",
             "answerability": 0.9,
             "coverage": self._coverage,
-            "ambiguity": 0.0,
         }
         return Findings(**(given | self._findings))
 

@@ -79,3 +79,13 @@ def test_numbers_are_read_in_digits_and_in_words() -> None:
 
 def test_a_text_of_numbers_alone_takes_no_time() -> None:
     assert len(list_measures("9,999,999 days " * 20_000)) <= 40
+
+
+def test_a_number_about_something_else_is_left_out_where_one_shares_a_word_with_the_rule() -> None:
+    rule = "Incidents are reported within 48 hours."
+    document = "The provider reports incidents within 14 days. Invoices are due within 30 days."
+
+    assert compare_measures(rule, document) == (
+        'document "provider reports incidents within 14 days" > '
+        'rule "Incidents are reported within 48 hours"',
+    )

@@ -13,6 +13,7 @@ from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import Wrote
 from envelope.run import OUTSIDE, Run
 from envelope.sources import AnswerDraft, SourceReference, SourceUsed, WrittenAnswer
+from envelope.tool_loop import AnswerAssessment, KeptAnswer
 from llm.errors import (
     BudgetExhausted,
     ChainExhausted,
@@ -362,6 +363,17 @@ async def test_an_answer_that_was_judged_before_is_not_replaced_by_passages() ->
     assert (writes.response, writes.answered_by) == ("", "")
 
 
+async def test_passages_of_tools_say_which_documents_were_not_compared() -> None:
+    clear = reads().model_copy(update={"document_languages": ("ru",), "search_quality": "good"})
+    given = clear.model_dump(exclude={"search_quality"})
+
+    searched = await respond(MissingModel(), Reads.model_validate(clear.model_dump()))
+    by_tools = await respond(MissingModel(), Reads.model_validate(given))
+
+    assert "not_compared" not in searched.response
+    assert "<not_compared in en>" in by_tools.response
+
+
 async def test_passages_that_only_come_close_are_called_so() -> None:
     writes = await respond(MissingModel(), reads().model_copy(update={"search_quality": "poor"}))
 
@@ -480,6 +492,26 @@ async def test_after_a_complaint_the_model_sees_its_whole_answer_under_todays_nu
     assert isinstance(inputs, RespondInputs)
     assert inputs.earlier == "Rules are free. Sent monthly. [3]"
     assert "because: no source says so" in inputs.analysis
+
+
+async def test_in_a_further_round_the_model_sees_its_answer_and_what_that_lacked() -> None:
+    earlier = SourceUsed(number=1, chunk_id="page#3", title="Rules")
+    lacks = AnswerAssessment(
+        completeness=4, accuracy=9, clarity=9, specificity=9, quality=7.8, is_enough=False,
+        missing=("the fee",), round=1, assessed_by="m",
+    )  # fmt: skip
+    kept = KeptAnswer(
+        response="<assumption in en> bulk\n\nSent monthly. [1]", sources_used=(earlier,),
+        source_references=(), search_context="", quality=4,
+    )  # fmt: skip
+    changes = {"assessment": lacks, "kept_answer": kept, "assumption": "bulk"}
+    model = ScriptedModel([make_output("Up to 8. [1]")])
+
+    await respond(model, reads().model_copy(update=changes))
+
+    inputs = model.calls[0].inputs
+    assert isinstance(inputs, RespondInputs)
+    assert (inputs.earlier, inputs.analysis) == ("Sent monthly. [3]", "It lacks: the fee.")
 
 
 async def test_an_address_that_the_person_typed_stays_as_code_with_every_path_on_its_host() -> None:

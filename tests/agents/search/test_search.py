@@ -56,7 +56,6 @@ def findings(
         quality=quality,
         answerability=answerability,
         coverage=coverage,
-        ambiguity=0.1,
         places=places,
         total=60 if hits else 0,
     )
@@ -157,32 +156,6 @@ async def test_without_a_model_any_other_question_is_not_asked_back(
 
     assert not writes.needs_clarification
     assert writes.search_quality == "poor"
-
-
-@pytest.mark.parametrize(
-    ("question", "quality", "places", "reason"),
-    [
-        ("How do I set it up?", "excellent", ALIKE, ClarificationReason.AMBIGUOUS_QUERY),
-        ("It does not work. What now?", "poor", (), ClarificationReason.MISSING_DETAILS),
-        ("It does not work. What now?", "good", (), None),
-        ("How do I set up a rule so that it works?", "poor", ALIKE, None),
-    ],
-    ids=["two pages", "no page", "a page", "long"],
-)
-async def test_without_a_model_an_it_that_points_at_nothing_is_asked_about(
-    question: str,
-    quality: Quality,
-    places: tuple[CandidatePlace, ...],
-    reason: ClarificationReason | None,
-) -> None:
-    found = findings(hit("a"), quality=quality, places=places)
-    pointing = replace(found, features={"pointing_at_nothing": 1.0})
-
-    writes = await search_with(
-        Finding(pointing), Reads(canonical_question=question), uses_model=False
-    )
-
-    assert writes.clarification_reason is reason
 
 
 async def test_with_a_model_weak_findings_go_to_the_writer() -> None:
@@ -298,6 +271,16 @@ async def test_a_further_attempt_adds_what_the_terms_found_first_and_moves_nothi
         ("d#0", (30, 35)),
     ]
     assert [part.rank for one in writes.search_results for part in one.found] == [0, 1, 2]
+
+
+async def test_a_further_attempt_adds_a_dozen_sources_and_counts_the_others() -> None:
+    many = findings(*(hit(f"h{number}", score=float(number)) for number in range(30)))
+
+    writes = await search_with(Finding(many), second_attempt())
+
+    assert len(writes.search_results) == 1 + 12
+    assert writes.search_results[1].chunk_id == "h29#0"
+    assert writes.search_stats.left_out == 2 * 30 - 12
 
 
 @pytest.mark.parametrize(

@@ -57,9 +57,9 @@ async def test_words_of_the_person_may_be_repeated() -> None:
     assert (await ask(field, "How do I set the password policy?")).needs_input != ()
 
 
-async def test_a_worker_that_asks_for_a_secret_is_given_up() -> None:
+async def test_a_worker_that_asks_for_a_secret_is_told_once_and_then_given_up() -> None:
     use = ToolUse(call_id="q", name="ask_user", arguments={"question": "What is your password?"})
-    model = PartlyScriptedModel(work_on_task=[ModelMessage(calls=(use,))])
+    model = PartlyScriptedModel(work_on_task=[ModelMessage(calls=(use,))] * 2)
     task = {"worker": make_worker("a").model_dump(mode="json")}
 
     async def list_documents(_groups: Sequence[str]) -> Sequence[ListedDocument]:
@@ -70,6 +70,8 @@ async def test_a_worker_that_asks_for_a_secret_is_given_up() -> None:
 
     assert isinstance(outcome, GaveUp)
     assert "it asks for a secret" in outcome.reason
+    again = model.find_asked("work_on_task")[1]
+    assert "it asks for a secret" in again.messages[-1].text
 
 
 PLAN = RequiredInfoField(

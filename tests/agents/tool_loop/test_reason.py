@@ -21,6 +21,7 @@ from llm.port import ModelMessage, ToolChoice, ToolConversation, ToolUse
 from tests.support.scripted_model import ScriptedModel
 from tools.calls import ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog, combine_tools
+from tools.passages import describe_documents
 
 QUESTION = "What is the fee, and what happens after a breach?"
 ASSESSED = AnswerAssessment(
@@ -65,6 +66,19 @@ async def list_documents(_groups: Sequence[str]) -> Sequence[ListedDocument]:
             kind="law or regulation", stated_version="2025",
         )
     ]  # fmt: skip
+
+
+def test_documents_whose_titles_share_rare_words_with_the_question_are_named_first() -> None:
+    documents = [
+        ListedDocument(id=f"d{number}", title=title, source="", root="", language="en", chunks=1)
+        for number, title in enumerate(("Rules of a club", "Rules of a port", "The port of Alfa"))
+    ]
+
+    lines = describe_documents(documents, "Which rules hold in Alfa?", most=2)
+
+    assert lines == (
+        "d2: The port of Alfa (en)", "d0: Rules of a club (en)", "... and 1 further documents"
+    )  # fmt: skip
 
 
 def make_agent(

@@ -1,4 +1,4 @@
-"""The suite `multistep` on small folders of its three kinds."""
+"""The suite `multistep` on small folders of its kinds."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -42,7 +42,7 @@ async def test_a_chain_of_passages_is_found_by_the_loop_within_the_same_number(
 
 
 def test_a_folder_of_another_kind_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnknownFormatError, match=r"expected tasks\.jsonl"):
+    with pytest.raises(UnknownFormatError, match=r"expected questions\.jsonl"):
         load_multistep(tmp_path)
 
 
@@ -52,19 +52,3 @@ def test_a_line_without_its_text_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(UnknownFormatError, match="expected a text under 'question'"):
         load_multistep(tmp_path)
-
-
-def test_two_versions_and_tasks_of_a_desk_are_read(tmp_path: Path) -> None:
-    versions, desk = tmp_path / "versions", tmp_path / "desk"
-    versions.mkdir()
-    desk.mkdir()
-    unit = {"unit_id": "AC-1", "title": "Policy", "version": "r4", "text": ""}
-    write(versions, "units.jsonl", [unit, {**unit, "version": "r5", "text": "new"}])
-    asked = {"qid": "q", "kind": "moved", "question": "?", "gold_new": ["AC-1"]}
-    write(versions, "questions.jsonl", [asked])
-    write(desk, "docs.jsonl", [{"doc_id": "d", "title": "D", "text": "t"}])
-    write(desk, "tasks.jsonl", [{"task_id": "1", "scenario": "s", "gold_docs": ["d"]}])
-
-    assert load_multistep(versions).versions == ("r4", "r5")
-    assert load_multistep(versions).tasks[0].gold == {"AC-1"}
-    assert load_multistep(desk).tasks[0].gold == {"d"}

@@ -82,6 +82,17 @@ def test_an_ingestion_keeps_the_schedule_of_its_source(data: Path) -> None:
     assert (source.schedule, source.read_at > 0) == ("0 6 * * *", True)
 
 
+def test_a_website_with_a_schedule_keeps_the_limits_of_its_crawl(data: Path) -> None:
+    registry = open_source_registry(settings_of(data))
+    crawled = parse_source("https://docs.example.com/guide/", pages=5)
+    registry.record([crawled], IngestionResult())
+
+    registry.add(parse_source("https://docs.example.com/guide/"), "0 6 * * *")
+
+    [kept] = registry.list_own()
+    assert (kept.spec.pages, kept.schedule) == (5, "0 6 * * *")
+
+
 def test_a_source_is_due_by_its_schedule_else_by_the_interval_of_the_process() -> None:
     noon = 1_767_268_800.0
     daily = RegisteredSource(

@@ -27,8 +27,8 @@ from gateway.console.operation_pages import (
 )
 from gateway.console.routes import ConsolePart
 from gateway.console.source_pages import SourcePages
-from gateway.http.app import PrometheusHttpMeter
-from gateway.port import CatalogEntry, CatalogMove, CatalogSelection, CatalogUpload
+from gateway.http.context import HttpMeter
+from gateway.port import CatalogEntry, CatalogSelection, CatalogUpload
 from gateway.sources import NewSource, SourceState
 from tests.support.console import (
     DESK,
@@ -119,9 +119,6 @@ class FakeDesk:
             raise ValueError(f"{wanted.source} may not be added over HTTP")
         self.done.append(("add", assistant, wanted.source, wanted.schedule))
         return replace(SOURCE, place=wanted.source, schedule=wanted.schedule)
-
-    async def move(self, tenant: str, assistant: str, old: str, new: str) -> CatalogMove:
-        raise NotImplementedError
 
     async def write(self, tenant: str, assistant: str, name: str, data: bytes) -> CatalogUpload:
         raise NotImplementedError
@@ -346,7 +343,7 @@ async def test_failed_sources_and_dead_letters_are_concerns(
 
 
 async def test_requests_that_were_turned_away_are_a_concern_of_who_owns_the_desk() -> None:
-    meter = PrometheusHttpMeter()
+    meter = HttpMeter()
     find = find_turned_away(meter)
     owner = ConsoleUser(OPERATOR, {DESK: Role.OWNER}, "t", owns_all=True)
     assert await find(owner) == []

@@ -41,23 +41,6 @@ async def test_documents_are_listed_in_pages_shown_and_removed(
     assert (by_pattern.status_code, by_pattern.json()) == (200, {"removed": 2})
 
 
-async def test_a_move_names_what_moved_and_what_did_not(http_server: HttpServerFixture) -> None:
-    http_server.catalog.put("acme", "docs", "a")
-    client = await http_server.secret(scopes=OPERATOR)
-    stranger = await http_server.secret("other", scopes=OPERATOR)
-
-    moved = await client.post(f"{DOCUMENTS}/move", json={"from": "a", "to": "hr/a.md"})
-    refused = await client.post(f"{DOCUMENTS}/move", json={"from": "a", "to": "../a.md"})
-    foreign = await stranger.post(f"{DOCUMENTS}/move", json={"from": "a", "to": "b.md"})
-
-    assert moved.json() == {
-        "moved": 1, "removed": 0, "failed": [{"source": "b.md", "reason": "found none"}],
-    }  # fmt: skip
-    assert code_of(refused) == (400, "invalid_request")
-    assert code_of(foreign) == (404, "not_found")
-    assert http_server.catalog.kept["acme", "docs"]["a"].source == "hr/a.md"
-
-
 async def test_nobody_removes_documents_of_another_tenant_or_assistant(
     http_server: HttpServerFixture,
 ) -> None:
@@ -93,7 +76,6 @@ async def test_no_other_scope_opens_the_documents(
             ("DELETE", "?pattern=*"),
             ("GET", "/a"),
             ("DELETE", "/a"),
-            ("POST", "/move"),
         ):
             answer = await client.request(method, f"{DOCUMENTS}{path}")
             assert code_of(answer) == (403, "missing_scope")

@@ -5,6 +5,11 @@ from typing import Any
 import openai
 import pytest
 
+from broker.values import JournalEntry
+from citations.marking import remove_marks
+from envelope.question import Question
+from gateway.answer import answer_of
+from gateway.events import DraftFollower
 from gateway.http.context import Release
 from tests.gateway.erasing.canary import make_canary
 from tests.support.drafting import FIRST, SECOND, DraftedAnswer
@@ -78,6 +83,41 @@ async def test_what_the_judge_rejects_is_retracted_before_the_answer(
     assert retracted["sentences"] == ["Rules are tried by priority."]
     assert names.index("retracted") < names.index("text")
     assert len({event.id for event in seen}) == len(seen)
+
+
+@pytest.mark.parametrize(
+    ("target", "is_quoted", "taken_back"),
+    [("quality", False, []), ("reason", False, [WHOLE]), ("reason", True, [])],
+    ids=["judged next", "more is looked for", "passages of the documents"],
+)
+def test_a_draft_is_taken_back_when_more_is_looked_for_unless_it_quotes_the_documents(
+    target: str, is_quoted: bool, taken_back: list[str]
+) -> None:
+    question = Question(tenant="acme", assistant="docs", conversation_id="c1", message_id="m1")
+    follower = DraftFollower(question, shows=lambda reply, _: answer_of(reply, words=str.join))
+    steps: list[tuple[str, dict[str, Any]]] = [
+        (
+            "draft",
+            {
+                "draft": "a",
+                "text": WHOLE,
+                "language": "en",
+                "sources": [],
+                "is_quoted": is_quoted,
+            },
+        ),
+        ("routed", {"stage": "response", "target": "assess", "event": "completed"}),
+        ("routed", {"stage": "assess", "target": target, "event": "completed"}),
+    ]
+
+    seen = [
+        event
+        for number, (kind, fields) in enumerate(steps)
+        for event in follower.read(JournalEntry(kind, fields, f"{number}-0"))
+    ]
+
+    found: list[Any] = [event.data["sentences"] for event in seen if event.name == "retracted"]
+    assert [" ".join(one) for one in found] == [remove_marks(one) for one in taken_back]
 
 
 async def test_a_client_that_comes_back_gets_the_whole_draft_and_every_retraction(

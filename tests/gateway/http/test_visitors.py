@@ -264,9 +264,9 @@ async def test_an_attack_leaves_few_keys_in_redis(harness: WorkerHarness) -> Non
         keys = [key async for key in harness.client.scan_iter("rd:rate:*")]
         visits = [key async for key in harness.client.scan_iter("rd:*:visit")]
 
-    most = SITE_FACTOR * (FEW.openings_per_minute + FEW.failures_per_minute)
+    most = SITE_FACTOR * (FEW.questions_per_minute + FEW.failures_per_minute)
     # A minute's, and what was free again meanwhile.
-    assert len(visits) <= 2 * SITE_FACTOR * FEW.openings_per_minute
+    assert len(visits) <= 2 * SITE_FACTOR * FEW.questions_per_minute
     assert len(keys) <= 4 * most
 
 
@@ -280,11 +280,11 @@ async def test_addresses_of_one_line_are_one_visitor(
     async with shop(harness) as http_server:
         client = http_server.client(await http_server.public(), Origin=WEBSITE)
         opened = []
-        for address in ["2001:db8:1:2::1"] * FEW.openings_per_minute + [second]:
+        for address in ["2001:db8:1:2::1"] * FEW.questions_per_minute + [second]:
             client.headers["X-Forwarded-For"] = address
             opened.append((await client.post("/v1/conversations")).status_code)
 
-    assert opened == [201] * FEW.openings_per_minute + [status]
+    assert opened == [201] * FEW.questions_per_minute + [status]
 
 
 async def test_two_servers_count_a_visitor_together(any_harness: WorkerHarness) -> None:
@@ -299,7 +299,7 @@ async def test_two_servers_count_a_visitor_together(any_harness: WorkerHarness) 
                 for server in (one, other) * 4
             ]
 
-    assert opened == [201] * 5 + [429] * 3
+    assert opened == [201] * 4 + [429] * 4
 
 
 async def test_a_proxy_that_is_not_trusted_is_named_once(

@@ -16,8 +16,6 @@ FEW = VisitorLimits(
     requests_per_minute=20,
     questions_per_minute=4,
     questions_per_day=10,
-    openings_per_minute=5,
-    openings_per_day=50,
     failures_per_minute=6,
 )
 

@@ -58,7 +58,7 @@ async def test_people_of_other_organisations_get_nothing_in_shared_channels(
 
 
 @pytest.mark.parametrize(
-    "audience", [SlackAudience(teams=frozenset({OTHER})), SlackAudience(external=True)]
+    "audience", [SlackAudience(teams=frozenset({OTHER})), SlackAudience(teams=frozenset({"*"}))]
 )
 async def test_other_organisations_are_answered_where_a_setting_says_so(
     harness: WorkerHarness, api: SlackApi, audience: SlackAudience

@@ -8,7 +8,7 @@ import pytest
 from envelope.question import Question
 from gateway.slack.app import SENT
 from gateway.slack.audience import SlackAudience
-from notifications.handover import Case, SlackChannelReceiver
+from notifications.handover import Case, SlackReceiver
 from tests.support.chat_harness import TEXTS
 from tests.support.fake_handover import TICKET, FakeHandOver
 from tests.support.fake_slack import TOKEN, Said, SlackApi
@@ -47,7 +47,7 @@ async def desk(
 
 async def hand_over(api: SlackApi, channel: str = CHANNEL) -> str:
     """Post a conversation as the desk does; return the thread."""
-    await SlackChannelReceiver(TOKEN, channel, api.url).send(CASE)
+    await SlackReceiver(TOKEN, channel, api.url).send(CASE)
     return next(reversed(api.posts))
 
 

@@ -89,3 +89,24 @@ async def test_a_draft_that_is_rejected_whole_is_struck_out_until_the_next_answe
     [answer] = await shown.has_answers(1)
 
     assert "Rules are tried by priority." in answer
+
+
+async def test_rows_that_are_written_again_are_not_struck_out_below_the_answer(
+    http_server: HttpServerFixture, come: Come
+) -> None:
+    rows = "| Plan | Price |\n|---|---|\n| Team [1] | 20 EUR [1] |"
+    rejected, second = (
+        DraftedAnswer(http_server.harness, sentences=(FIRST, f"Prices:\n\n{rows}"))
+        for _ in range(2)
+    )
+    rejected.script_rejection()
+    second.script()
+    for event in (rejected.first, rejected.whole, second.first, second.whole):
+        event.set()
+    shown = await (await come()).opens()
+
+    await shown.asks("How do I add a rule?")
+    [answer] = await shown.has_answers(1)
+
+    assert "20 EUR" in answer
+    assert await shown.part(".retracted").count() == 0

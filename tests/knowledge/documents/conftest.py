@@ -37,8 +37,7 @@ class MemoryIndex:
                 chunks=len(document.chunks),
                 content_hash=document.content_hash,
                 groups=document.groups,
-                location_name=document.location_name,
-                keeps_name=document.keeps_name,
+                path=document.path,
             )
             for identity, document in self.documents.items()
         ]

@@ -396,3 +396,16 @@ async def test_progress_is_reported_in_plain_lines(desk: Desk) -> None:
     assert desk.lines[-1].startswith(
         "150 added, 0 changed, 0 unchanged, 0 removed, 0 failed, 0 skipped; 150"
     )
+
+
+async def test_a_new_rule_of_access_is_written_without_a_new_embedding(desk: Desk) -> None:
+    desk.write("a.md", "# A\n\nOne.\n")
+    await desk.ingest()
+    desk.embedder.batches.clear()
+    desk.index.keeps_vectors = True
+    desk.write("refdesk.toml", '[[documents]]\npath = "*"\ngroups = ["hr"]\n')
+
+    result = await desk.ingest()
+
+    assert (result.changed, desk.index.documents["docs/a"].groups) == (1, ("hr",))
+    assert not any(desk.embedder.batches)

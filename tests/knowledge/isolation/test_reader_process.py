@@ -45,8 +45,24 @@ def test_a_document_that_takes_too_long_is_given_up_and_the_next_is_read(
 ) -> None:
     with pytest.raises(TooSlowError, match="took longer than 1 s to read"):
         prepare(hasty, "endless.rst", ENDLESS)
+    assert hasty.seconds_used == 1
 
     assert prepare(hasty, "next.md", b"# Next\n\nText.\n").page.title == "Next"
+
+
+@pytest.mark.slow
+def test_the_time_in_which_a_reader_waits_for_the_machine_is_none_of_its_document(
+    reader: ReaderProcess,
+) -> None:
+    prepare(reader, "first.md", b"# First\n\nText.\n")
+    os.kill(reader.process_id, signal.SIGSTOP)
+    going_on = threading.Timer(1, os.kill, (reader.process_id, signal.SIGCONT))
+    going_on.start()
+
+    assert prepare(reader, "next.md", b"# Next\n\nText.\n").page.title == "Next"
+
+    going_on.join()
+    assert reader.seconds_used < 0.9
 
 
 @pytest.mark.slow

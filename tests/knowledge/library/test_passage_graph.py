@@ -65,7 +65,7 @@ async def forget_edges(engine: Engine, documents: Sequence[Document]) -> None:
     names = (layout.MENTIONED, layout.LINKS, layout.CALLED, layout.CONNECTED)
     kept = [
         layout.Point(point.id, {k: v for k, v in point.payload.items() if k not in names},
-                     point.dense, point.using, point.sparse)
+                     point.dense, point.sparse)
         for one in documents
         for kind in ("chunk", "document")
         for point in await engine.scroll({"kind": kind, "document": one.id}, vectors=True)

@@ -47,7 +47,7 @@ def reranker() -> FakeReranker:
 
 
 def find_answered(_features: object) -> Assessment:
-    return Assessment(answerability=0.9, coverage=0.9, ambiguity=0.0)
+    return Assessment(answerability=0.9, coverage=0.9)
 
 
 async def search(index: Index, reranker: FakeReranker | None, **more: object) -> Findings:
@@ -110,7 +110,7 @@ async def test_a_search_that_answers_nothing_is_not_reranked(
     index: Index, reranker: FakeReranker
 ) -> None:
     def find_nothing(_features: object) -> Assessment:
-        return Assessment(answerability=0.1, coverage=0.1, ambiguity=0.0)
+        return Assessment(answerability=0.1, coverage=0.1)
 
     await search(index, reranker, reranked=False)
     searcher = LevelSearcher(index, WordEmbedder(), assess=find_nothing, reranker=reranker)

@@ -30,7 +30,7 @@ async def test_a_rare_word_finds_its_page_among_many_of_the_same_subject(
     many = [f"routing of messages, part {at}" for at in range(2 * MOST_CHUNKS)]
     await put(index, document("handbook", *many), document("rare", "routing by zeppelin"))
 
-    assert (await search(index, "messages routing zeppelin", embedder))[0] == "rare"
+    assert (await search(index, "routing zeppelin", embedder))[0] == "rare"
 
 
 async def test_a_page_is_shown_in_the_language_of_the_question(
@@ -72,9 +72,9 @@ async def test_a_changed_document_is_found_by_the_next_search(
     await put(index, document("p7", "all about the zeppelin", content_hash="2"))
     after = await searcher.search(SearchRequest(question="zeppelin"))
 
-    assert before.features["known"] == 0
+    assert before.features["bm"] == 0
     assert after.hits[0].page == "p7"
-    assert after.features["known"] == 1
+    assert after.features["bm"] > 0
 
 
 async def test_chunks_of_a_version_that_is_being_written_are_left_out(
@@ -125,4 +125,4 @@ async def test_a_second_search_of_a_question_reuses_the_first_until_a_change(
 
     assert (asked_before, len(embedder.asked)) == (1, 2)
     assert (len(few.hits), many.context[0].best.page) == (1, "one")
-    assert after.features["known"] == 0
+    assert after.features["bm"] == 0

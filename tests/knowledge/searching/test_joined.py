@@ -30,7 +30,6 @@ def make_findings(*sections: ContextSection, **parts: Any) -> Findings:
         "quality": "good",
         "answerability": 0.5,
         "coverage": 0.5,
-        "ambiguity": 0.0,
         "context": sections,
     }
     return Findings(**(given | parts))

@@ -14,7 +14,6 @@ def make_findings(documents: int | None, *languages: str) -> Findings:
         quality="poor",
         answerability=0.0,
         coverage=0.0,
-        ambiguity=0.0,
         documents=documents,
         languages=languages,
         uncompared=tuple(one for one in languages if one != "de"),

@@ -246,14 +246,14 @@ async def test_quality_is_the_assessment_against_the_threshold(
 
     def assess(features: Mapping[str, float]) -> Assessment:
         seen.append(features)
-        return Assessment(answerability, 0.5, 0.25)
+        return Assessment(answerability, 0.5)
 
     await put(fake_documents, *LIBRARY)
     searcher = LevelSearcher(fake_documents, embedder, threshold=0.4, assess=assess)
     findings = await ask(searcher, "route")
 
     assert findings.quality == quality
-    assert (findings.coverage, findings.ambiguity) == (0.5, 0.25)
+    assert findings.coverage == 0.5
     assert seen == [findings.features]
 
 

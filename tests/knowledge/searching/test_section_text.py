@@ -11,18 +11,10 @@ TABLE = (
     f"{HEADER}\n| Italy | 6 |\n| Spain | 7 |",
     f"{HEADER}\n| Poland | 8 |",
 )
-EXAMPLE = (
-    "Attach it so.\n\nFile (YAML):\n\n```yaml\nrouters: a\n```"
-    "\n\nFile (TOML):\n\n```toml\n[routers]\na = 1\n```"
-    "\n\nCLI:\n\n```bash\n--routers=a\n```",
-    "Then reload.",
-)
 
 
-def write(
-    texts: tuple[str, ...], *given: int, asked: str = "", goes_on: bool = False
-) -> SectionText:
-    return write_section(texts, set(given), set(asked.split()), goes_on=goes_on)
+def write(texts: tuple[str, ...], *given: int, goes_on: bool = False) -> SectionText:
+    return write_section(texts, set(given), goes_on=goes_on)
 
 
 def test_a_whole_section_has_no_mark() -> None:
@@ -64,50 +56,20 @@ def test_a_part_of_a_table_says_how_many_of_its_rows_it_has(
     assert written.count(HEADER) == 1
 
 
-@pytest.mark.parametrize(
-    ("asked", "kept", "left_out"),
-    [
-        ("how do i attach it", "routers: a", "TOML), CLI"),
-        ("attach it in toml", "[routers]", "YAML), CLI"),
-        ("with the cli please", "--routers=a", "YAML), File (TOML)"),
-    ],
-)
-def test_of_the_variants_of_an_example_the_one_that_the_question_names_is_given(
-    asked: str, kept: str, left_out: str
-) -> None:
-    written = write(EXAMPLE, 0, 1, asked=asked)
-
-    assert written.text.count("```") == 2
-    assert kept in written.text
-    assert f"{left_out} left out: " in written.text
-    assert written.text.startswith("Attach it so.\n\n")
-    assert written.text.endswith("Then reload.")
-
-
-def test_every_variant_that_the_question_names_is_given_with_its_label() -> None:
-    written = write(EXAMPLE, 0, asked="yaml or cli")
-
-    assert "File (YAML):\n\n```yaml\nrouters: a\n```" in written.text
-    assert "CLI:\n\n```bash\n--routers=a\n```" in written.text
-    assert "[routers]" not in written.text
-
-
 def test_spans_show_where_each_given_chunk_stands() -> None:
     written = write(PROSE, 0, 2)
-    after_example = write(EXAMPLE, 0, 1)
 
     assert {at: written.text[slice(*span)] for at, span in written.spans.items()} == {
         0: PROSE[0],
         2: PROSE[2],
     }
-    assert after_example.text[slice(*after_example.spans[1])] == EXAMPLE[1]
 
 
 def test_the_address_of_a_link_follows_its_label_outside_of_code() -> None:
     texts = ("```bash\nsee Qdrant docs\n```\n\nRead the Qdrant docs first.", "Then reload.")
     links = [("Qdrant docs", "https://qdrant.example/docs"), ("missing", "https://no.example")]
 
-    written = write_section(texts, {0, 1}, (), links, goes_on=False)
+    written = write_section(texts, {0, 1}, links, goes_on=False)
 
     assert written.text == (
         "```bash\nsee Qdrant docs\n```\n\n"

@@ -40,6 +40,19 @@ def test_documents_are_listed_by_id_file_folder_and_pattern(run: Run, folder: Pa
     assert f"file: {folder / 'hr' / 'leave.md'}" in shown.out
 
 
+def test_a_record_is_shown_and_removed_by_its_file(run: Run, folder: Path) -> None:
+    record = {"id": "pay-1", "source": "https://docs.example/pay", "content": "Paid monthly."}
+    (folder / "records.json").write_text(json.dumps([record]))
+    run("ingest", str(folder))
+
+    shown = run("documents", "show", "pay-1")
+    removed = run("documents", "remove", str(folder / "records.json"))
+
+    assert f"file: {folder / 'records.json'}\n" in shown.out
+    assert "url: https://docs.example/pay\n" in shown.out
+    assert "removed pay-1" in removed.out
+
+
 def test_a_folder_that_was_deleted_can_be_cleared(run: Run, folder: Path) -> None:
     shutil.rmtree(folder)
 
@@ -83,31 +96,3 @@ def test_a_folder_takes_over_the_folder_in_it_that_was_ingested_before(
     run("ingest", str(folder))
 
     assert list_ids(run) == ["handbook/billing", "handbook/hr/leave", "handbook/hr/sick"]
-
-
-def test_a_renamed_source_keeps_its_documents_and_its_refresh(
-    run: Run, folder: Path, elsewhere: Path
-) -> None:
-    folder.rename(elsewhere / "manual")
-
-    moved = run("documents", "move", "handbook", "manual")
-
-    assert moved.status == 0, moved.err
-    assert "moved 3 documents from handbook to manual" in moved.out
-    assert list_ids(run) == ["handbook/billing", "handbook/hr/leave", "handbook/hr/sick"]
-    registered = json.loads((elsewhere / "data" / "sources.json").read_text())["sources"]
-    assert [source["spec"]["place"] for source in registered] == [str(elsewhere / "manual")]
-    assert "3 unchanged" in run("ingest", "manual").out
-
-
-def test_a_page_that_is_not_where_it_was_moved_to_stays(run: Run, folder: Path) -> None:
-    failed = run("documents", "move", str(folder / "billing.md"), str(folder / "bills.md"))
-    unknown = run("documents", "move", "nobody", "somebody")
-    nameless = run("documents", "move", "handbook")
-    twice = run("documents", "move", "handbook", "handbook")
-
-    assert (failed.status, unknown.status, nameless.status, twice.status) == (6, 3, 1, 1)
-    assert "not moved: bills.md: there is no file at the new place" in failed.out
-    assert "documents move OLD NEW" in nameless.err
-    assert "two different places" in twice.err
-    assert len(list_ids(run)) == 3

@@ -43,7 +43,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Website]:
 def test_a_crawled_website_is_answered_from_with_links_to_its_pages(
     run: Run, site: Website
 ) -> None:
-    crawled = run("crawl", f"{site.url}/docs/")
+    crawled = run("ingest", f"{site.url}/docs/")
     answered = run("ask", "How many days do refunds take?", "--json")
 
     assert "documents: 4 added; " in crawled.out
@@ -54,7 +54,7 @@ def test_a_crawled_website_is_answered_from_with_links_to_its_pages(
 
 
 def test_a_second_run_reads_what_changed_and_removes_what_is_gone(run: Run, site: Website) -> None:
-    run("crawl", f"{site.url}/docs/")
+    run("ingest", f"{site.url}/docs/")
     site.pages["/docs/billing/refunds"] = make_html("Refunds", "Refunds take ten days.")
     site.pages["/docs/setup"] = WebPage(status=404)
     site.pages["/docs/billing/"] = WebPage(status=500)
@@ -69,10 +69,10 @@ def test_a_second_run_reads_what_changed_and_removes_what_is_gone(run: Run, site
 
 
 def test_a_website_that_is_away_loses_nothing(run: Run, site: Website) -> None:
-    run("crawl", f"{site.url}/docs/")
+    run("ingest", f"{site.url}/docs/")
     site.pages = {"/robots.txt": WebPage(status=503)}
 
-    again = run("crawl", f"{site.url}/docs/", "--json")
+    again = run("ingest", f"{site.url}/docs/", "--json")
 
     assert again.status == 6
     assert again.json["unchanged"] == 4
@@ -81,7 +81,7 @@ def test_a_website_that_is_away_loses_nothing(run: Run, site: Website) -> None:
 
 
 def test_documents_of_a_website_are_listed_and_removed_by_address(run: Run, site: Website) -> None:
-    run("crawl", f"{site.url}/docs/")
+    run("ingest", f"{site.url}/docs/")
 
     listed = run("documents", "list", f"{site.url}/docs/billing", "--json")
     removed = run("documents", "remove", f"{site.url}/docs/")
@@ -93,9 +93,9 @@ def test_documents_of_a_website_are_listed_and_removed_by_address(run: Run, site
     assert "removed 4 documents" in removed.out
 
 
-def test_a_wrong_address_or_limit_is_said(run: Run) -> None:
-    assert "expected a web address such as" in one_line(run("crawl", "docs/guide"))
-    assert run("crawl", "https://docs.test/", "--pages", "many").status == 2
+def test_a_wrong_limit_or_one_for_no_website_is_said(run: Run) -> None:
+    assert "are for websites" in one_line(run("ingest", "docs/guide", "--pages", "3"))
+    assert run("ingest", "https://docs.test/", "--pages", "many").status == 2
 
 
 def test_a_revision_is_ingested_again_when_it_changes(run: Run, elsewhere: Path) -> None:

@@ -58,12 +58,16 @@ def serving(server: ModelServer) -> Iterator[str]:
         loop.close()
 
 
+def at_address(name: str, url: str) -> str:
+    return json.dumps({name: {"base_url": url}})
+
+
 def test_a_model_that_answers_is_described_with_what_it_reads(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serving(OllamaServer(32_768)) as url:
         monkeypatch.setenv("GEN_MODEL", "qwen3@ollama")
-        monkeypatch.setenv("OLLAMA_BASE_URL", f"{url}/v1")
+        monkeypatch.setenv("COMPATIBLE_SERVERS", at_address("ollama", f"{url}/v1"))
         result = run("models")
 
     assert result.status == 0, result.err
@@ -79,7 +83,7 @@ def test_a_model_that_reads_less_than_a_prompt_holds_is_a_fault_with_its_remedy(
 ) -> None:
     with serving(OllamaServer(4096)) as url:
         monkeypatch.setenv("GEN_MODEL", "qwen3@ollama")
-        monkeypatch.setenv("OLLAMA_BASE_URL", f"{url}/v1")
+        monkeypatch.setenv("COMPATIBLE_SERVERS", at_address("ollama", f"{url}/v1"))
         result = run("models", "--json")
         shown = run("models")
 
@@ -93,7 +97,7 @@ def test_a_server_that_is_not_there_is_named_with_its_address(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GEN_MODEL", "qwen3@llamacpp")
-    monkeypatch.setenv("LLAMACPP_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("COMPATIBLE_SERVERS", at_address("llamacpp", "http://127.0.0.1:9/v1"))
 
     result = run("models")
 

@@ -8,6 +8,7 @@ from broker.values import JournalEntry
 from deploy.cli.commands.replay import make_fork
 from deploy.errors import CommandError
 from tests.support.command_line import Run
+from tests.support.flow_path import main_path
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
@@ -51,7 +52,8 @@ def test_a_replay_from_a_step_uses_what_the_steps_before_it_found(
         for entry in asked("trace", both["replay"]["message_id"], "--json").json
         if entry["kind"] == "agent_run"
     ]
-    assert ran == ["augmentation", "response", "quality"]
+    path = main_path()
+    assert ran == path[path.index("augmentation") :]
 
 
 def test_a_step_that_the_question_did_not_pass_is_named_with_those_that_it_passed(

@@ -84,6 +84,32 @@ MARKDOWN = {
     "a fence of classes": ("```{.python .numberLines}\nx\n```\n", ["```python\nx\n```"]),
     "labels of tabs": (TABS, DEBIAN),
     "labels of tabs on one line": (TABS_ON_A_LINE, ["Debian", "Run apt.", "Fedora", "Run dnf."]),
+    "links by reference and emphasis beside other scripts": (
+        "See [the guide][g] and *path*\u3067.\n\n[g]: https://a.example/g\n",
+        ["See the guide and path\u3067."],
+    ),
+    "elements of html are blocks of their own": (
+        "<h2>Prices</h2>\n<table><tr><th>A<th>B<tr><td><code>x</code><td>2</table>\n\n**More**\n",
+        ["Prices", "| A | B |\n|---|---|\n| `x` | 2 |", "More"],
+    ),
+    "a note in a list is a part of its item": (
+        '1. Open it.\n\n    !!! note "Mind `x`"\n        Slowly.\n\n2. Close it.\n',
+        ["1. Open it.", "   Mind `x`", "   Slowly.", "2. Close it."],
+    ),
+    "code that nothing ends, ends with its note": (
+        "!!! tip\n    ```\n    x\n\nAfter.\n", ["Tip", "```\nx\n```", "After."],
+    ),
+    "a note in code is code": (
+        "- a\n\nAs:\n\n    !!! note\n        x\n\n```\n- b\n!!! note\n    y\n```\n",
+        ["- a", "As:", "```\n!!! note\n    x\n```", "```\n- b\n!!! note\n    y\n```"],
+    ),
+    "boxes between slashes": (
+        "1. One\n\n    /// note | Details\n\n    Text.\n\n    ///\n",
+        ["1. One", "   Details", "   Text."],
+    ),
+    "the name of an element that is not closed hides nothing": (
+        "Fill <textarea> and <select>.\n\nAfter.\n", ["Fill <textarea> and <select>.", "After."],
+    ),
 }  # fmt: skip
 MDX = {
     "labels of tabs": (TABS, DEBIAN),

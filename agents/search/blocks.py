@@ -1,0 +1,150 @@
+"""Divides a text into its blocks: paragraphs, lists, tables and code, with their places in it."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from citations.claims import sentences
+
+_FENCE = re.compile(r"[ \t]{0,24}(`{3,}|~{3,})")
+_ITEM = re.compile(r"[ \t]{0,24}(?:[-*+\u2022]|(\d{1,3})[.)])[ \t]")
+
+
+class BlockKind(Enum):
+    """What a block is."""
+
+    PROSE = auto()
+    LIST = auto()
+    CODE = auto()
+    TABLE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class TextBlock:
+    """A paragraph, list, table or code block: its place in the text of a source."""
+
+    kind: BlockKind
+    start: int
+    end: int
+
+    def overlap(self, spans: Iterable[tuple[int, int]]) -> int:
+        """Return how many of its characters lie in these spans."""
+        return sum(max(0, min(self.end, end) - max(self.start, start)) for start, end in spans)
+
+
+def split_blocks(text: str) -> list[TextBlock]:
+    """Return the blocks of a text in order."""
+    lines = text.split("\n")
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+    blocks: list[TextBlock] = []
+    at = 0
+    while at < len(lines):
+        if not lines[at].strip():
+            at += 1
+            continue
+        kind, end = _measure_block(lines, at)
+        blocks.append(TextBlock(kind, starts[at], starts[end] - 1))
+        at = end
+    return _join_steps(text, blocks)
+
+
+def _measure_block(lines: Sequence[str], at: int) -> tuple[BlockKind, int]:
+    line = lines[at]
+    if (fence := _FENCE.match(line)) is not None:
+        return BlockKind.CODE, _find_fence_end(lines, at, fence[1])
+    if _is_row(line):
+        return BlockKind.TABLE, _count_while(lines, at, _is_row)
+    if _ITEM.match(line):
+        return BlockKind.LIST, _count_while(lines, at, lambda one: not _begins_other(one))
+    return BlockKind.PROSE, _count_while(
+        lines, at, lambda one: not (_begins_other(one) or _ITEM.match(one))
+    )
+
+
+def _find_fence_end(lines: Sequence[str], at: int, fence: str) -> int:
+    for end in range(at + 1, len(lines)):
+        bare = lines[end].strip()
+        if bare.startswith(fence) and not bare.strip(fence[0]):
+            return end + 1
+    return len(lines)
+
+
+def _count_while(lines: Sequence[str], at: int, belongs: Callable[[str], object]) -> int:
+    end = at + 1
+    while end < len(lines) and lines[end].strip() and belongs(lines[end]):
+        end += 1
+    return end
+
+
+def _begins_other(line: str) -> bool:
+    return _FENCE.match(line) is not None or _is_row(line)
+
+
+def _is_row(line: str) -> bool:
+    return line.lstrip().startswith("|")
+
+
+def _join_steps(text: str, blocks: Sequence[TextBlock]) -> list[TextBlock]:
+    """Return the blocks; lists that continue each other's numbers are one, with code between."""
+    joined: list[TextBlock] = []
+    for block in blocks:
+        number = _first_number(text, block)
+        before = next((n for n in range(len(joined) - 1, -1, -1) if _holds(joined[n])), None)
+        is_next = (
+            before is not None
+            and number > 1
+            and len(joined) - before <= 2
+            and _last_number(text, joined[before]) == number - 1
+        )
+        if is_next and before is not None:
+            block = TextBlock(BlockKind.LIST, joined[before].start, block.end)
+            del joined[before:]
+        joined.append(block)
+    return joined
+
+
+def _holds(block: TextBlock) -> bool:
+    return block.kind is BlockKind.LIST
+
+
+def _first_number(text: str, block: TextBlock) -> int:
+    return next(_numbers(text, block), 0) if block.kind is BlockKind.LIST else 0
+
+
+def _last_number(text: str, block: TextBlock) -> int:
+    return max(_numbers(text, block), default=0)
+
+
+def _numbers(text: str, block: TextBlock) -> Iterator[int]:
+    for line in text[block.start : block.end].split("\n"):
+        found = None if line[:1].isspace() else _ITEM.match(line)
+        if found is not None and found[1]:
+            yield int(found[1])
+
+
+def place_sentences(paragraph: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each sentence."""
+    at = 0
+    for sentence in sentences(paragraph):
+        start = paragraph.find(sentence, at)
+        if start < 0:
+            continue
+        at = start + len(sentence)
+        yield start, at
+
+
+def place_items(text: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each outermost item of a list, with what hangs under it."""
+    start: int | None = None
+    at = 0
+    for line in text.split("\n"):
+        if not line[:1].isspace() and _ITEM.match(line):
+            if start is not None:
+                yield start, at - 1
+            start = at
+        at += len(line) + 1
+    if start is not None:
+        yield start, at - 1

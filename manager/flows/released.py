@@ -1,0 +1,204 @@
+"""Keeps the flows of the last release: an open message ends by the rows with which it began.
+
+`python -m deploy.generate.flows` writes them into `released.json` when a release is made. A flow
+whose rows have changed since then is a new version, and both are served until the next release. A
+released row keeps its target; events that only the changed flow knows end as its rows say.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from functools import lru_cache
+from importlib import import_module
+from importlib.resources import files
+from typing import Any
+
+from envelope.conversation import ClarificationReason
+from envelope.role import Role
+from manager import classify
+from manager.flow import (
+    GATHER_EVENTS,
+    RESUME_EVENTS,
+    Counter,
+    Ending,
+    Final,
+    Flow,
+    Join,
+    Next,
+    PauseFor,
+    Return,
+    Row,
+    Scatter,
+    Stage,
+    StageEvent,
+    Target,
+    make_gather_stage,
+    make_resume_stage,
+)
+
+Table = dict[str, Any]
+"""A flow as JSON: its version, its stages by name, its rows, and the limit of its hops."""
+
+
+def make_flow(name: str, rows: Iterable[Row], *, most_hops: int | None = None) -> Flow:
+    """Return a flow in its version: the released one if it has the same rows, else the next."""
+    return number_flow(Flow(name, 1, rows, most_hops=most_hops), read_released())
+
+
+def number_flow(flow: Flow, released: Mapping[str, Table]) -> Flow:
+    """Return the flow with its version; see `make_flow`."""
+    if (table := released.get(flow.name)) is not None:
+        flow.version = table["version"]
+        flow.version += describe_flow(flow) != table
+    return flow
+
+
+def restore_flows(flows: Iterable[Flow], released: Mapping[str, Table]) -> dict[str, Flow]:
+    """Return the released version of each of these flows that has changed, by its identifier."""
+    restored = [
+        _restore(flow, released[flow.name])
+        for flow in flows
+        if flow.name in released and flow.version != released[flow.name]["version"]
+    ]
+    return {flow.identifier: flow for flow in restored}
+
+
+@lru_cache(1)
+def read_released() -> dict[str, Table]:
+    """Return the flows of the last release, by name."""
+    tables: dict[str, Table] = json.loads(
+        files("manager.flows").joinpath("released.json").read_bytes()
+    )
+    return tables
+
+
+def describe_flow(flow: Flow) -> Table:
+    """Return a flow as JSON."""
+    return {
+        "version": flow.version,
+        "most_hops": flow.most_hops,
+        "stages": {
+            stage.name: [stage.role.value, _name_kind(stage)] for stage in flow.stages.values()
+        },
+        "rows": [
+            [
+                row.after.name,
+                row.did.value,
+                _describe(row.go_to),
+                None if row.counts is None else row.counts.value,
+                None if row.at_limit is None else _describe(row.at_limit),
+                None if row.reason is None else row.reason.value,
+                row.is_fallback,
+            ]
+            for row in flow.rows
+        ],
+    }
+
+
+def _name_kind(stage: Stage) -> str:
+    """Return how the event of a stage is found: by a function of `classify`, or by the manager."""
+    if stage.events >= GATHER_EVENTS:
+        return "gather"
+    return "resume" if stage.events >= RESUME_EVENTS else stage.classify.__name__
+
+
+def _describe(target: Target) -> object:
+    match target:
+        case Stage():
+            return target.name
+        case Final():
+            return {"final": target.ending.name}
+        case Scatter():
+            return {
+                "scatter": target.branch.name,
+                "gather": target.gather.name,
+                "plan": f"{target.plan.__module__}.{target.plan.__name__}",
+                "join": asdict(target.join),
+                "handed_over": list(target.handed_over),
+                "watch": None if target.watch is None else target.watch.name,
+            }
+        case Return():
+            return {
+                "return": list(target.attributes),
+                "notes_failure": target.notes_failure,
+                "is_good": target.is_good,
+            }
+        case PauseFor():
+            return {"pause": target.kind, "resume": target.resume.name}
+        case Next():
+            return {
+                "next": [stage.name for stage in target.stages],
+                "done": _describe(target.done),
+            }
+
+
+def _restore(now: Flow, table: Table) -> Flow:
+    """Return a released flow, with rows of the present one for the events that it did not know."""
+    stages = dict(now.stages)
+    for name, (role, kind) in table["stages"].items():
+        if name not in stages:
+            events = frozenset(StageEvent(row[1]) for row in table["rows"] if row[0] == name)
+            stages[name] = _make_stage(name, Role(role), kind, events)
+    rows = [
+        Row(
+            stages[after],
+            StageEvent(did),
+            _read_target(go_to, stages),
+            None if counts is None else Counter(counts),
+            None if at_limit is None else _read_target(at_limit, stages),
+            None if reason is None else ClarificationReason(reason),
+            is_fallback,
+        )
+        for after, did, go_to, counts, at_limit, reason, is_fallback in table["rows"]
+        if StageEvent(did) in stages[after].events
+    ]
+    rows += _list_further(rows, now)
+    return Flow(now.name, table["version"], rows, most_hops=table["most_hops"])
+
+
+def _list_further(rows: list[Row], now: Flow) -> list[Row]:
+    """Return the rows of the present flow for events of these stages, and of those they reach."""
+    known, further = {(row.after, row.did) for row in rows}, list[Row]()
+    stages = set(Flow(now.name, now.version, rows).stages.values())
+    while fresh := [
+        row for row in now.rows if row.after in stages and (row.after, row.did) not in known
+    ]:
+        further += fresh
+        known |= {(row.after, row.did) for row in fresh}
+        stages |= set(Flow(now.name, now.version, fresh).stages.values())
+    return further
+
+
+def _make_stage(name: str, role: Role, kind: str, events: frozenset[StageEvent]) -> Stage:
+    if kind == "gather":
+        return make_gather_stage(name, may_ask=StageEvent.NEEDS_INPUT in events)
+    if kind == "resume":
+        return make_resume_stage(name)
+    return Stage(name, role, events, getattr(classify, kind))
+
+
+def _read_target(value: Any, stages: Mapping[str, Stage]) -> Target:
+    match value:
+        case str():
+            return stages[value]
+        case {"final": ending}:
+            return Final(Ending[ending])
+        case {"scatter": branch, "gather": gather, "plan": plan, "watch": watch}:
+            module, _, function = plan.rpartition(".")
+            return Scatter(
+                stages[branch],
+                stages[gather],
+                getattr(import_module(module), function),
+                Join(**value["join"]),
+                tuple(value["handed_over"]),
+                None if watch is None else stages[watch],
+            )
+        case {"return": attributes, "notes_failure": notes_failure, "is_good": is_good}:
+            return Return(tuple(attributes), notes_failure, is_good)
+        case {"pause": kind, "resume": resume}:
+            return PauseFor(kind, stages[resume])
+        case {"next": names, "done": done}:
+            last = _read_target(done, stages)
+            if isinstance(last, Stage | Return):
+                return Next(tuple(stages[name] for name in names), last)
+    raise ValueError(f"expected the target of a released row, found {value!r}")
