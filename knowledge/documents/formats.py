@@ -26,7 +26,7 @@ Reader = Callable[[bytes, str], Page]
 _READERS: Mapping[str, str] = {
     ".md": "markup.markdown",
     ".markdown": "markup.markdown",
-    ".mdx": "markup.mdx",
+    ".mdx": "markup.markdown",
     ".rst": "markup.restructuredtext",
     ".adoc": "markup.asciidoc",
     ".asciidoc": "markup.asciidoc",

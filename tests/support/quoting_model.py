@@ -46,7 +46,9 @@ class QuotingModel:
 
     name = "quoting"
 
-    async def ask(self, task: Any, inputs: Any, run: Run = OUTSIDE, **options: Any) -> Any:
+    async def ask(
+        self, task: Any, inputs: Any, run: Run = OUTSIDE, **options: Any
+    ) -> ModelAnswer[Any]:
         if task.name not in _ANSWERS:
             raise NoModel(f"expected a model for {task.name!r}, found none")
         output: Any = _ANSWERS[task.name](inputs)

@@ -83,7 +83,9 @@ class ScriptedModel:
         )
         self._in_order: deque[Scripted] = deque() if isinstance(script, Mapping) else deque(script)
 
-    async def ask(self, task: Any, inputs: Any, run: Run = OUTSIDE, **options: Any) -> Any:
+    async def ask(
+        self, task: Any, inputs: Any, run: Run = OUTSIDE, **options: Any
+    ) -> ModelAnswer[Any]:
         self.calls.append(RecordedPrompt(task.name, inputs, options.get("skip", 0)))
         try:
             output = _check_type(task, await self._play(inputs, self._next(task.name)))

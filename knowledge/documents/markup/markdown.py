@@ -1,8 +1,9 @@
-"""Reads Markdown: markdown-it writes HTML, which the reader of HTML reads.
+"""Reads Markdown and MDX: markdown-it writes HTML, which the reader of HTML reads.
 
 Read are CommonMark, tables, and what generators of documentation add: notes and tabs (`!!! note`,
 `=== "Tab"`, `<TabItem>`), containers (`:::tip Title`, `/// note`), directives and roles of MyST,
-attributes (`{ #id .class }`), tables of contents, footnotes, abbreviations and shortcodes.
+attributes (`{ #id .class }`), tables of contents, footnotes, abbreviations and shortcodes. Imports
+and exports of MDX are left out, and captions of its components are text; nothing is run.
 """
 
 import re
@@ -64,7 +65,7 @@ def _read(markdown: str) -> Fragment:
 
 
 def _write_html(markdown: str, env: _Env) -> str:
-    lines = _unfold_notes(unfold_tabs(markdown.split("\n")))
+    lines = _unfold_notes(_unfold_tabs(_remove_modules(markdown.split("\n"))))
     return str(_make_parser().render("\n".join(_clean_lines(lines)), env))
 
 
@@ -258,6 +259,39 @@ _ABBREVIATION = re.compile(r"[ \t]{0,3}\*\[([^\[\]]{1,60})\]:[ \t]{1,9}")
 _NUMBER = re.compile(r"[\d ]{1,9}\Z")
 
 
+_MODULE = re.compile(
+    r"import\s(?:['\"]|[\w*${},\s]{1,200}\sfrom\s{0,9}['\"]|\{\s{0,9}\Z)"
+    r"|export\s(?:(?:const|let|var)\s[\w${},:<>\s\[\]]{1,200}=|(?:async\s)?function[\s*]{1,3}\w{0,60}\("
+    r"|default\s(?:function|class|async|[({]|[\w.]{1,60}(?:\(|;?\s{0,9}\Z)))"
+)
+
+
+def _remove_modules(lines: Sequence[str]) -> Iterator[str]:
+    """Yield lines without the imports, exports and comments (`{/* ... */}`) of MDX."""
+    last = max((at for at, line in enumerate(lines) if "*/}" in line), default=-1)
+    fence: str | None = None
+    is_module = is_comment = False
+    for at, line in enumerate(lines):
+        mark = None if is_comment else _FENCE.match(line)
+        fence = _follow_fence(fence, mark[1]) if mark is not None else fence
+        if fence is None and ("{/*" in line or is_comment) and at <= last:
+            line, is_comment = _cut_comments(line, is_comment=is_comment)
+        elif fence is None and (is_module or _MODULE.match(line)):
+            is_module = bool(line.strip()) and not line.rstrip().endswith((";", "'", '"'))
+            continue
+        yield line
+
+
+def _cut_comments(line: str, *, is_comment: bool) -> tuple[str, bool]:
+    """Return a line without comments, and whether it ends in one."""
+    kept = ""
+    while line:
+        text, border, line = line.partition("*/}" if is_comment else "{/*")
+        kept += "" if is_comment else text
+        is_comment = is_comment != bool(border)
+    return kept, is_comment
+
+
 _NOTE = re.compile(
     r"[ \t]{0,80}(?:!!!|\?\?\?\+?|===[!+]?)[ \t]{0,9}([\w-]{0,40})[\w \t-]{0,60}"
     r"(?:\"(.{0,300})\")?[ \t]{0,9}\Z"
@@ -274,7 +308,7 @@ class _Note:
     inside: int | None = None
 
 
-def _unfold_notes(lines: Sequence[str]) -> Iterator[str]:
+def _unfold_notes(lines: Iterable[str]) -> Iterator[str]:
     """Yield lines in which a note or a tab is a definition: its title, and what it holds."""
     notes: list[_Note] = []
     fence: str | None = None
@@ -295,7 +329,7 @@ def _unfold_notes(lines: Sequence[str]) -> Iterator[str]:
             title = _make_parser().renderInline(title, {"page": ""})
             yield from ("", f"{notes[-1].written}<dl><dt>{title}</dt><dd>", "")
             continue
-        fence = follow_fence(fence, mark[1]) if mark is not None else fence
+        fence = _follow_fence(fence, mark[1]) if mark is not None else fence
         if fence is None and line.strip():
             is_in_list = _ITEM.match(line) is not None or (is_in_list and line[0] in " \t")
         yield line
@@ -324,7 +358,7 @@ _LONGEST_LINE_OF_TABS = 2000
 _TAB_LABEL = re.compile(r"(?<![\w-])(label|title|value)=(?:\"([^\"\n]{1,200})\"|'([^'\n]{1,200})')")
 
 
-def unfold_tabs(lines: Sequence[str]) -> list[str]:
+def _unfold_tabs(lines: Iterable[str]) -> list[str]:
     """Return lines in which the label of each tab stands above what it holds, not indented."""
     kept: list[str] = []
     margins: list[int | None] = []
@@ -336,7 +370,7 @@ def unfold_tabs(lines: Sequence[str]) -> list[str]:
                 margins[-1] = _count_indent(line)
             kept.append(_dedent(line, margins[-1] or 0) if margins else line)
             mark = _FENCE.match(line)
-            fence = follow_fence(fence, mark[1]) if mark is not None else fence
+            fence = _follow_fence(fence, mark[1]) if mark is not None else fence
             continue
         for tab in tabs:
             if tab[1]:
@@ -363,13 +397,18 @@ def _dedent(line: str, margin: int) -> str:
     return line[min(margin, _count_indent(line)) :]
 
 
+_COMPONENT_LINE = re.compile(r"\s*</?[A-Z][\w.]*(?:\s[^<>]{0,2000})?/?>\s*\Z")
+_EXPRESSION = re.compile(r"\s[\w-]{1,60}=\{[^{}]{0,500}\}")
+_CAPTION = re.compile(r"\b(?:title|label|summary|caption)=(?:\"([^\"]{1,200})\"|'([^']{1,200})')")
+
+
 def _clean_lines(lines: Iterable[str]) -> Iterator[str]:
     fence: str | None = None
     is_generated = False
     for line in lines:
         mark = _FENCE.match(line)
         if mark is not None:
-            fence = follow_fence(fence, mark[1])
+            fence = _follow_fence(fence, mark[1])
         if fence is not None or mark is not None:
             is_generated = False
             yield line
@@ -381,8 +420,16 @@ def _clean_lines(lines: Iterable[str]) -> Iterator[str]:
             titled = container["label"] or container["title"]
             is_generated = "." in (container["name"] or "") and not titled
             yield from _write_container(container)
+        elif _COMPONENT_LINE.match(line):
+            yield from _write_component(line)
         elif _CONTENTS.match(line) is None and _TARGET.match(line) is None:
             yield _clean_line(line)
+
+
+def _write_component(line: str) -> tuple[str, ...]:
+    """Return a tag of a component as a block of its own, and its caption as text."""
+    captions = " ".join(first or second for first, second in _CAPTION.findall(line))
+    return ("", _EXPRESSION.sub("", line).strip(), "", captions, "")
 
 
 def _write_container(found: re.Match[str]) -> Iterator[str]:
@@ -413,7 +460,7 @@ def _quote_style(found: re.Match[str]) -> str:
     return f'style="{{{declarations}}}"'
 
 
-def follow_fence(fence: str | None, mark: str) -> str | None:
+def _follow_fence(fence: str | None, mark: str) -> str | None:
     """Return the fence of code that is open after a mark of one, or None."""
     if fence is None:
         return mark

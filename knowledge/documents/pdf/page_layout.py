@@ -188,7 +188,7 @@ def _divides(segments: Sequence[Segment], at: float) -> bool:
 
 
 def _parts(segments: Sequence[Segment], at: float, page: PageText) -> bool:
-    """Return whether prose is on one side, and on the other something else that is no table's cell.
+    """Return whether the sides, of which neither or one alone is prose, are no cells of a table.
 
     Cells of a row share a baseline or the rules between the rows. A column that holds a table
     has lines between those of the other column, and rules that end before it.
@@ -199,7 +199,9 @@ def _parts(segments: Sequence[Segment], at: float, page: PageText) -> bool:
     right = [one for one in segments if one.left >= at]
     if _is_prose(left):
         return _is_independent(right, left)
-    return _is_prose(right) and _is_independent(left, right)
+    if _is_prose(right):
+        return _is_independent(left, right)
+    return _is_independent(left, right) and _is_independent(right, left)
 
 
 def _is_independent(side: Sequence[Segment], prose: Sequence[Segment]) -> bool:

@@ -106,6 +106,26 @@ def two_columns() -> bytes:
     return file.getvalue()
 
 
+def make_columns_of_short_lines() -> bytes:
+    """Return a leaflet with steps on the left and settings on the right, no prose in either."""
+    file = io.BytesIO()
+    template = BaseDocTemplate(file, pagesize=A4)
+    frames = [Frame(50, 50, 240, 750, id="left"), Frame(305, 50, 240, 750, id="right")]
+    template.addPageTemplates([PageTemplate(frames=frames)])
+    steps = [f"{number}. Open valve V-{number}." for number in range(1, 10)]
+    settings = [f"Pump {number}: {number + 4} bar" for number in range(10)]
+    low = ParagraphStyle("low", parent=PLAIN, leading=14, spaceBefore=11)
+    template.build(
+        [
+            Paragraph("Start up", STYLES["Heading2"]),
+            *(Paragraph(step, PLAIN) for step in (*steps, "Close the cover before the start.")),
+            FrameBreak(),
+            *(Paragraph(one, low) for one in (*settings, "Pumps are checked every month.")),
+        ]
+    )
+    return file.getvalue()
+
+
 def make_columns_of_prose_and_table() -> bytes:
     """Return a leaflet: prose and steps in the left column, a ruled table in the right one."""
     file = io.BytesIO()

@@ -6,7 +6,7 @@ from knowledge.documents import front_matter, plain_text
 from knowledge.documents.decoding import MAX_BYTES, decode
 from knowledge.documents.errors import NotTextError, ReadingError, TooLargeError
 from knowledge.documents.formats import Reader
-from knowledge.documents.markup import html, markdown, mdx
+from knowledge.documents.markup import html, markdown
 
 
 def test_a_byte_order_mark_is_no_text() -> None:
@@ -76,7 +76,7 @@ def test_front_matter_without_an_end_is_text() -> None:
 
 @given(st.text(alphabet="ab \n#*_`[](){}<>!|-+>~:/'\"&;\\=.1", max_size=300))
 def test_any_markup_is_read_or_reported(text: str) -> None:
-    for reader in (markdown.read, mdx.read, html.read, plain_text.read):
+    for reader in (markdown.read, html.read, plain_text.read):
         assert reader(text.encode(), "a").source == "a"
 
 
@@ -92,7 +92,7 @@ def test_any_bytes_are_read_or_reported(data: bytes) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("reader", [markdown.read, mdx.read, html.read, plain_text.read])
+@pytest.mark.parametrize("reader", [markdown.read, html.read, plain_text.read])
 @pytest.mark.parametrize("piece", ["word ", "[x](", "*a **b ", "<a ", "`", "> ", "{/*"])
 def test_a_line_of_a_million_characters_is_read(reader: Reader, piece: str) -> None:
     page = reader((piece * (1_100_000 // len(piece))).encode(), "a")

@@ -99,6 +99,13 @@ def test_columns_are_read_one_after_the_other() -> None:
     assert bees.count("keep the hive warm in winter.") == 22
 
 
+def test_columns_of_short_lines_are_no_rows_of_a_table() -> None:
+    page = read(layouts.make_columns_of_short_lines())
+
+    assert not [block for block in page.blocks if block.kind is BlockKind.TABLE]
+    assert page.content.index("9. Open valve V-9.") < page.content.index("Pump 0: 4 bar")
+
+
 def test_a_cell_of_two_lines_is_one_cell() -> None:
     page = read(layouts.plain_table())
 

@@ -103,6 +103,12 @@ MARKDOWN = {
         "- a\n\nAs:\n\n    !!! note\n        x\n\n```\n- b\n!!! note\n    y\n```\n",
         ["- a", "As:", "```\n!!! note\n    x\n```", "```\n- b\n!!! note\n    y\n```"],
     ),
+    "imports and comments of mdx go, sentences and code stay": (
+        "import A from './a.mdx'\n\nimport the file and\nexport it from there.\n\n"
+        "Text {/* no\nmore */} here.\n\n```jsx\n{/* kept */}\n```\n\nAn open {/* one.\n",
+        ["import the file and export it from there.", "Text here.", "```jsx\n{/* kept */}\n```",
+         "An open {/* one."],
+    ),
     "boxes between slashes": (
         "1. One\n\n    /// note | Details\n\n    Text.\n\n    ///\n",
         ["1. One", "   Details", "   Text."],
