@@ -90,7 +90,7 @@ async def test_without_a_model_code_is_shown_in_its_lines_and_what_is_missing_is
 ) -> None:
     async with open_app(way="swarm") as harness:
         reply = await harness.driver().say(
-            "Compare Python, JavaScript and Rust for webhook signatures in a table"
+            "Compare webhook signatures in Python, JavaScript and Rust"
         )
 
     assert "**Python: " in reply["text"]
