@@ -24,6 +24,7 @@ log = structlog.get_logger("telemetry")
 AT_ONCE = 50
 BLOCK_SECONDS = 5.0
 PAUSE_SECONDS = 1.0
+END_SECONDS = 0.5
 LONGEST_DELAY_SECONDS = 3600.0
 """Messages that ended longer ago are not measured: the measurement was off at that time."""
 
@@ -79,18 +80,29 @@ class QuestionObserver:
         self._sinks = sinks
         self._wanted = wanted
         self._now = now
+        self._is_ending = False
 
     async def run(self) -> None:
-        """Observe until cancelled."""
+        """Observe until cancelled, or `end`."""
         await self._wanted.wait()
         own = asyncio.current_task()
         # As in `records.recorder`: fakeredis may lose a cancellation.
-        while own is None or not own.cancelling():
+        while not (self._is_ending or (own is not None and own.cancelling())):
             try:
                 await self.observe_next(block_seconds=BLOCK_SECONDS)
             except BrokerUnavailableError as error:
                 log.warning("telemetry_delayed", error=str(error), retry_seconds=PAUSE_SECONDS)
                 await asyncio.sleep(PAUSE_SECONDS)
+
+    async def end(self, running: "asyncio.Task[None]") -> None:
+        """End `run` after the messages that it is being given.
+
+        A read that is cancelled while Redis answers it leaves them to nobody until a lease ends.
+        """
+        self._is_ending = True
+        if self._wanted.is_set():
+            await asyncio.wait([running], timeout=END_SECONDS)
+        running.cancel()
 
     async def drain(self) -> None:
         """Measure what has ended until now."""

@@ -13,6 +13,7 @@ import structlog
 
 from broker.embedded_redis import answers, find_server
 from llm.vendors.wire import forbid_real_requests
+from tests import produced
 
 START_SECONDS = 30
 NO_AUTHORITY = Path(__file__).parent / "support" / "no_authority.pem"
@@ -20,6 +21,10 @@ NO_AUTHORITY = Path(__file__).parent / "support" / "no_authority.pem"
 # Each client reads the authorities that it trusts, a hundred times longer than this one, which has
 # certified nobody. A test that meets a real server, such as an index of packages, removes it.
 os.environ["SSL_CERT_FILE"] = str(NO_AUTHORITY)
+
+if produced.VARIABLE in os.environ:
+    os.environ["PYTHONPATH"] = str(produced.PATH)
+    produced.record(Path(os.environ[produced.VARIABLE]))
 
 
 def pytest_collection_finish() -> None:

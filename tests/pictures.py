@@ -20,18 +20,16 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from fakeredis import FakeServer
 from PIL import Image
 from playwright.async_api import Browser, Page
 
 from agents.review.report_layout import lay_out
 from agents.review.report_rendering import render_html
-from broker.embedded_redis import Endpoint
 from config.settings import Settings
 from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.ingestion_run import run_ingestion
-from deploy.assembly.knowledge import Knowledge, make_embedder, make_searcher, open_index
+from deploy.assembly.knowledge import make_embedder
 from deploy.assembly.recording import FILE, recording
 from deploy.assembly.runtime import ROLES, connect_runtime, run_workers
 from gateway.connections.server import listening, serving
@@ -48,8 +46,9 @@ from tests.deploy.test_conversations import (
     make_understanding,
 )
 from tests.deploy.test_played_review import ENGLISH, review
-from tests.support.app_harness import DOMAIN, TOPIC, refdesk, settings_of
+from tests.support.app_harness import DOMAIN, TOPIC, open_knowledge_with, refdesk, settings_of
 from tests.support.browser import chromium
+from tests.support.empty_redis import play_redis
 from tests.support.folder_copy import copy_folder
 from tests.support.model_server import ModelServer, Received, Response, running_server
 from tests.support.waiting import wait_until
@@ -132,13 +131,11 @@ def make_records(now: float) -> Iterator[Record]:
 @asynccontextmanager
 async def serve(settings: Settings, embedder: Embedder) -> AsyncIterator[tuple[str, str]]:
     """Serve a whole desk; provide its address, and a link that opens the console once."""
-    endpoint = Endpoint(url="", durable=False, played=FakeServer())
+    endpoint = play_redis()
     listener = listening("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     async with AsyncExitStack() as stack:
-        index = await open_index(settings, embedder)
-        stack.push_async_callback(index.close)
-        knowledge = Knowledge(index, embedder, make_searcher(settings, index, embedder))
+        knowledge = await stack.enter_async_context(open_knowledge_with(settings, embedder))
         runtime = await stack.enter_async_context(connect_runtime(settings, endpoint=endpoint))
         runtime = replace(runtime, knowledge=knowledge)
         await stack.enter_async_context(run_workers(runtime, ROLES, knowledge))

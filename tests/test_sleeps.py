@@ -18,7 +18,7 @@ EXCEPTIONS = {
     "tests/faults/test_redis_away.py": "a partition lasts this long",
     "tests/faults/day_of_a_desk.py": "Redis stands still for this long",
     "tests/faults/test_redis_half_open.py": "a server hangs for this long",
-    "tests/gateway/http/resuming_client.py": "a client waits before it connects again",
+    "tests/gateway/http/test_restarts.py": "a client waits before it connects again",
     "tests/support/model_server.py": "a vendor pauses between two events",
 }
 """Modules that sleep because the duration is the fault or the load. None of them waits so."""

@@ -265,12 +265,17 @@ class SearchAgent(Agent[Reads, Writes]):
         """Return `writes`; where the search ends the question, with the reason and the places."""
         reason = _find_reason_to_stop(reads, findings)
         message = MATCHES_NOTHING
+        if (
+            self._uses_model
+            and findings.hits
+            and reason is ClarificationReason.INSUFFICIENT_CONTEXT
+        ):
+            # The writer reads what was found, and says itself if it does not answer the question.
+            reason = None
         if reason is None and not self._uses_model:
             reason, message = _find_unclear(reads, findings)
         if reason is None:
-            # The writer gets what was found and states what is missing.
-            is_enough = self._uses_model and writes.search_quality == "poor"
-            return writes.model_copy(update={"search_quality": "good"}) if is_enough else writes
+            return writes
         places = (
             ClarificationOption(label=place.label, crumbs=place.crumbs) for place in findings.places
         )

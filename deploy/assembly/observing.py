@@ -84,7 +84,7 @@ async def _measuring(
         try:
             yield
         finally:
-            running.cancel()
+            await observer.end(running)
     with suppress(BrokerUnavailableError, TimeoutError):
         # A command that asked one question ends before the next check.
         async with asyncio.timeout(DRAIN_SECONDS):

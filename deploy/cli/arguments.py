@@ -35,3 +35,10 @@ def read_groups(given: Sequence[str]) -> tuple[str, ...]:
 def format_sentence(purpose: str) -> str:
     """Return a purpose, such as `list all keys`, as a sentence."""
     return f"{purpose[:1].upper()}{purpose[1:]}."
+
+
+def add_action(
+    actions: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, purpose: str
+) -> argparse.ArgumentParser:
+    """Add an action of a command, and return its parser."""
+    return actions.add_parser(name, help=purpose, description=format_sentence(purpose))

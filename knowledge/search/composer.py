@@ -6,7 +6,7 @@ order, as long as there is room:
 1. the sections of the best chunks, whole, up to a quarter of the context each; of a longer section,
    the part around the chunk;
 2. the chunks further down, with the neighbours that fit, from as many pages as possible;
-3. the rest of the sections that are begun, then the other sections of the best pages.
+3. the rest of the sections that are begun.
 
 A changelog that is not the best page comes after all others. Each section is one text, in the order
 of its document, the best document first; cuts are marked.
@@ -35,8 +35,6 @@ WHOLE_SECTIONS = 3
 """The number of sections that are given whole before the chunks further down."""
 WHOLE_SHARE = 4
 """A section is whole up to this part of the context."""
-WHOLE_PAGES = 5
-"""The best pages, whose other sections fill what is left."""
 LOSS = 0.3
 """A further chunk of a page loses less against other pages than among the hits: an answer needs
 what stands around, and ranks fall fast."""
@@ -44,7 +42,6 @@ PASSAGE_TOKENS = 110
 """The size of any further part: about one chunk."""
 _MARK_TOKENS = 14
 _READ_OF_SECTION = 20
-_READ_OF_PAGE = 60
 _MOST_CHUNKS = 1 << 32
 """More than a document has chunks."""
 
@@ -91,10 +88,6 @@ class _Documents:
         begin = self._numbers[chunk.document_id] * _MOST_CHUNKS
         first, last = begin + chunk.first, begin + chunk.last
         return _Candidate(begin + chunk.ordinal, ranked.score, first, last)
-
-    def count_chunks(self, document: int) -> int:
-        """Return the number of chunks of a document."""
-        return self._documents[document].chunks
 
     def is_excluded(self, chunk: int) -> bool:
         """Return whether a chunk is left out."""
@@ -144,12 +137,13 @@ async def compose(
     chosen = [
         documents.number(one) for one in _choose_candidates(pages, asked.tokens // PASSAGE_TOKENS)
     ]
-    wanted = {one for one in _list_wanted(documents, chosen) if not documents.is_excluded(one)}
+    near = {chunk for one in chosen for chunk in _list_near(one, _READ_OF_SECTION)}
+    wanted = {one for one in near if not documents.is_excluded(one)}
     points = {one: documents.find_point(one) for one in sorted(wanted)}
     texts = await read(list(points.values()))
     passages = {chunk: texts[point] for chunk, point in points.items() if point in texts}
     sections = list(_split_sections(passages))
-    ends = {near for one in chosen for near in _list_ends(one)} - wanted
+    ends = {end for one in chosen for end in _list_ends(one)} - wanted
     unread = {one for one in ends if not documents.is_excluded(one)}
     for section in sections:
         section.goes_on = not unread.isdisjoint((section.first - 1, section.last + 1))
@@ -164,21 +158,6 @@ def _choose_candidates(pages: Sequence[RankedPage], most: int) -> list[RankedChu
     heads = list_candidates([replace(one, chunks=one.chunks[:1]) for one in pages], MOST_PAGES)
     present = {one.chunk.point for one in best}
     return best + [one for one in heads if one.chunk.point not in present]
-
-
-def _list_wanted(documents: _Documents, chosen: Sequence[_Candidate]) -> set[int]:
-    """Return the chunks to read: the best pages, and the sections of the others."""
-    wanted: set[int] = set()
-    whole: set[int] = set()
-    for one in chosen:
-        wanted.update(_list_near(one, _READ_OF_SECTION))
-        document = one.chunk // _MOST_CHUNKS
-        if document not in whole and len(whole) < WHOLE_PAGES:
-            whole.add(document)
-            begin = document * _MOST_CHUNKS
-            last = min(begin + documents.count_chunks(document), one.chunk + _READ_OF_PAGE + 1)
-            wanted.update(range(max(begin, one.chunk - _READ_OF_PAGE), last))
-    return wanted
 
 
 def _list_near(one: _Candidate, reach: int) -> range:
@@ -294,23 +273,13 @@ class _Composer:
         self._give(section, {chunk}, candidate)
 
     def _fill(self, ranked: Sequence[_Candidate]) -> None:
-        """Complete the sections that are begun, then add the others of the best pages."""
+        """Complete the sections that are begun, each as far as it is not too long."""
         for one in ranked:
             section = self._section_of[one.chunk]
-            if section.given:
-                self._give_whole(section, one)
-        pages = list(dict.fromkeys(one.chunk // _MOST_CHUNKS for one in ranked))[:WHOLE_PAGES]
-        for page in pages:
-            for section in self._sections:
-                if section.first // _MOST_CHUNKS == page:
-                    self._give_whole(
-                        section, _Candidate(section.first, 0.0, section.first, section.last)
-                    )
-
-    def _give_whole(self, section: _Section, candidate: _Candidate) -> None:
-        whole = set(section.chunks)
-        if self._estimate(section, whole) - section.tokens <= self._tokens // WHOLE_SHARE:
-            self._give(section, whole, candidate)
+            whole = set(section.chunks)
+            more = self._estimate(section, whole) - section.tokens
+            if section.given and more <= self._tokens // WHOLE_SHARE:
+                self._give(section, whole, one)
 
     def _give(self, section: _Section, chunks: set[int], candidate: _Candidate) -> bool:
         """Give chunks of a section in addition to those that it has; return whether they fit."""

@@ -6,16 +6,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakeredis import FakeServer
 
 from broker.embedded_redis import Endpoint
+from broker.transport.connect import connect
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge, make_embedder, make_searcher, open_index
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
 from llm.port import Model
-from tests.support.app_harness import EXAMPLES, AppHarness, run_app, settings_of
-from tests.support.empty_redis import PLAYED_REDIS
+from tests.support.app_harness import (
+    EXAMPLES,
+    AppHarness,
+    open_knowledge_with,
+    run_app,
+    settings_of,
+)
+from tests.support.empty_redis import PLAYED_REDIS, play_redis
+from tests.support.folder_copy import copy_folder
 from tests.support.model_server import ModelServer, running_server
 from tests.support.restricted_documents import HIDDEN, PAGES, ingest_pages
 from tests.support.shared_folder import provide_folder
@@ -73,30 +80,38 @@ def unrestricted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def own_library(library: Path, tmp_path: Path) -> Path:
+    """A data folder of the test's own, with the example documents."""
+    copy_folder(library / "index", tmp_path / "index")
+    return tmp_path
+
+
+@pytest.fixture
+async def client(redis_url: str) -> AsyncIterator[Any]:
+    """An empty Redis, a real one."""
+    made: Any = connect(redis_url)
+    await made.flushall()
+    yield made
+    await made.aclose()
+
+
+@pytest.fixture
 async def knowledge(library: Path, embedder: Embedder) -> AsyncIterator[Knowledge]:
     """The example documents, open."""
-    settings = settings_of(library)
-    index = await open_index(settings, embedder)
-    yield Knowledge(index, embedder, make_searcher(settings, index, embedder))
-    await index.close()
+    async with open_knowledge_with(settings_of(library), embedder) as found:
+        yield found
 
 
 @pytest.fixture(params=PLAYED_REDIS)
 async def endpoint(request: pytest.FixtureRequest) -> Endpoint:
     """An empty Redis: played in the process, and a real one."""
     if request.param == "played":
-        return Endpoint(url="", durable=False, played=FakeServer())
+        return play_redis()
     made = Endpoint(url=request.getfixturevalue("redis_url"), durable=True)
     client = made.client()
     await client.flushall()
     await client.aclose()
     return made
-
-
-@pytest.fixture
-def played_endpoint() -> Endpoint:
-    """An empty Redis, played in the process."""
-    return Endpoint(url="", durable=False, played=FakeServer())
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.knowledge import open_knowledge
 from deploy.assembly.runtime import ROLES, connect_runtime
 from envelope.run import OUTSIDE, Run
-from llm.port import I, ModelAnswer, ModelStep, O, Task, TextListener, ToolConversation
+from llm.port import ModelStep, ToolConversation
 from llm.stored_model import StoredModel, digest
 from memory.model_calls import RedisCallStore
 from tests.support.app_harness import settings_of
@@ -43,17 +43,9 @@ class CountingModel:
         self._finished = 0
         self._judging = ReviewingModel()
 
-    async def ask(
-        self,
-        task: Task[I, O],
-        inputs: I,
-        run: Run = OUTSIDE,
-        *,
-        skip: int = 0,
-        listener: TextListener | None = None,
-    ) -> ModelAnswer[O]:
+    async def ask(self, task: Any, inputs: Any, run: Run = OUTSIDE, **options: Any) -> Any:
         await self._wait_to_be_killed(task.name)
-        answer = await self._judging.ask(task, inputs, skip=skip)
+        answer = await self._judging.ask(task, inputs, **options)
         await self._count(task.name, inputs, run)
         return answer
 

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from knowledge.embedding import Embedder
@@ -17,12 +16,10 @@ from tests.support.model_server import ModelServer
 
 pytestmark = pytest.mark.slow
 WEBHOOK = "How do I create a webhook?"
-API_KEY = "How do I create an API key?"
 ERROR = "What is error 4029?"
 FURTHER = ("What is a sender ID?", "How do I rent a number?")
 SEVERAL = "webhook, error 4029, sender ID, number: how?"
 NEW_WEBHOOK = make_draft("Open Developers > Webhooks and choose New webhook. [1][2][3]")
-NEW_KEY = make_draft("Open Developers > API keys and choose New key. [1][2][3]")
 FOUR = make_understanding(SEVERAL, context_type="new_topic", questions=[WEBHOOK, ERROR, *FURTHER])
 
 
@@ -35,45 +32,6 @@ async def desk(
     settings = settings_of(own, **asks_for_essence(server))
     async with open_http_desk(settings, embedder) as opened:
         yield opened
-
-
-async def play(http: httpx.AsyncClient, conversation: str, *turns: str) -> list[dict[str, Any]]:
-    """Send the turns of one conversation, and return the answers."""
-    path = f"/v1/conversations/{conversation}/messages"
-    answers = [await http.post(path, json={"text": turn}) for turn in turns]
-    assert [answer.status_code for answer in answers] == [200] * len(turns)
-    return [answer.json() for answer in answers]
-
-
-async def test_acts_are_answered_in_a_conversation_and_read_again_with_it(
-    desk: HttpDesk, server: ModelServer
-) -> None:
-    server.will_send(
-        make_understanding("-", context_type="new_topic", act="greeting"),
-        make_understanding(WEBHOOK, context_type="new_topic"),
-        NEW_WEBHOOK,
-        make_understanding("-", act="thanks"),
-        make_understanding("-", act="rephrase", style="shorter"),
-        NEW_WEBHOOK,
-        make_understanding("-", act="rephrase", answer_language="de"),
-        make_draft("Öffnen Sie Developers > Webhooks und wählen Sie New webhook. [1][2][3]"),
-        make_understanding(API_KEY, act="correction"),
-        NEW_KEY,
-    )
-    turns = (
-        "Hello!", WEBHOOK, "Thanks!", "shorter, please", "in German, please",
-        "no, I meant an API key",
-    )  # fmt: skip
-    hello, answer, thanks, short, german, meant = await play(desk.http, "c1", *turns)
-
-    assert {one["outcome"] for one in (hello, answer, thanks, short, german, meant)} == {"answered"}
-    assert (thanks["sources"], hello["sources"]) == ([], [])
-    assert short["question"] == german["question"] == answer["question"] == WEBHOOK
-    assert german["language"] == "de"
-    assert meant["question"] == API_KEY
-    read = (await desk.http.get("/v1/conversations/c1")).json()["messages"]
-    assert [message["text"] for message in read] == list(turns)
-    assert [message["answer"]["text"] for message in read][3] == short["text"]
 
 
 async def test_acts_work_where_the_client_keeps_the_conversation(

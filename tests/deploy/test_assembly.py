@@ -12,7 +12,7 @@ from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import find_notes, open_knowledge
 from deploy.assembly.runtime import INGESTION, connect_broker, open_desk
 from gateway.desk import Message
-from knowledge.answerability import ENGLISH_NOTE, UNCALIBRATED_NOTE
+from knowledge.answerability import UNCALIBRATED_NOTE
 from knowledge.embedding import DEFAULT
 from knowledge.index.calibration import Calibration
 from knowledge.ingestion_report import PlainReport
@@ -53,20 +53,6 @@ async def test_an_embedding_model_that_is_not_calibrated_is_named_at_the_start_a
     )
     source = f"EMBEDDING_MODEL={embedding}, documents in en"
     assert notes == ([(source, UNCALIBRATED_NOTE)] if is_named else [])
-
-
-async def test_documents_that_the_shipped_model_cannot_compare_name_the_setting(
-    tmp_path: Path,
-) -> None:
-    settings = settings_of(tmp_path / "data")
-    async with open_knowledge(settings) as knowledge:
-        vector = [1.0] + [0.0] * (knowledge.embedder.dimensions - 1)
-        german = document("page", "Text", language="de")
-        await knowledge.index.put(german, [vector], "root")
-        notes = await find_notes(knowledge.index)
-
-    assert notes == ((f"EMBEDDING_MODEL={DEFAULT}, documents in de", ENGLISH_NOTE),)
-    assert "Set EMBEDDING_MODEL=multilingual" in ENGLISH_NOTE
 
 
 @pytest.mark.redis

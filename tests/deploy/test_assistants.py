@@ -4,9 +4,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from fakeredis import FakeAsyncRedis, FakeServer
+from fakeredis import FakeAsyncRedis
 
-from broker.embedded_redis import Endpoint
 from config.errors import PromptError
 from config.settings import Settings
 from config.way_settings import FOLDER as PROFILES
@@ -14,7 +13,6 @@ from config.way_settings import find_own_prompts
 from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.assistant_prompts import (
     PromptFolders,
-    ReloadablePrompts,
     load_overriding_prompts,
 )
 from deploy.assembly.ingestion_run import run_ingestion
@@ -28,6 +26,7 @@ from knowledge.ingestion_report import PlainReport
 from llm.tasks.question import ClarifyInputs, ScopeInputs
 from llm.tasks.review import ComplianceInputs
 from tests.support.app_harness import settings_of
+from tests.support.empty_redis import play_redis
 
 QUESTION = "How do I reset a password?"
 
@@ -61,9 +60,8 @@ async def test_an_assistant_answers_from_its_own_documents_alone(tmp_path: Path)
         own = settings.model_copy(update={"tenant": tenant, "assistant": assistant})
         assert (await run_ingestion(own, [folder], quiet)).added == 1
 
-    endpoint = Endpoint(url="", durable=False, played=FakeServer())
     async with (
-        connect_runtime(settings, endpoint=endpoint) as post,
+        connect_runtime(settings, endpoint=play_redis()) as post,
         open_knowledge(settings) as knowledge,
         run_workers(post, ROLES, knowledge),
     ):
@@ -143,16 +141,6 @@ def test_the_file_of_every_specialist_names_the_prompt_of_the_product() -> None:
     assert named.render("compliance", REVIEWED) == product.render("compliance", REVIEWED)
 
 
-def test_an_injected_prompt_is_used_without_a_file(tmp_path: Path) -> None:
-    prompts = ReloadablePrompts()
-
-    prompts.inject_prompts({"scope": OWN})
-
-    assert prompts.render("scope", ASKED).system == "You greet like a pirate."
-    with pytest.raises(PromptError, match="lawyer"):
-        prompts.inject_prompts({"lawyer": OWN})
-
-
 def test_a_file_of_no_specialist_is_refused_by_its_name(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "team", "lawyer.toml", 'name = "lawyer"\n')
 
@@ -172,8 +160,12 @@ def test_prompts_injected_into_a_process_replace_those_of_every_folder_also_late
 
     for prompts in (first, later):
         assert prompts.render("scope", ASKED).system == "You greet like a pirate."
-    with pytest.raises(PromptError, match="line '---'"):
-        folders.inject_prompts({"scope": "Only one part."})
+    for name, text, message in (
+        ("scope", "Only one part.", "line '---'"),
+        ("lawyer", OWN, "lawyer"),
+    ):
+        with pytest.raises(PromptError, match=message):
+            folders.inject_prompts({name: text})
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,6 @@ from tests.support.app_harness import (
     run_app,
     settings_of,
 )
-from tests.support.folder_copy import copy_folder
 
 pytestmark = pytest.mark.slow
 
@@ -181,13 +180,6 @@ def one_line(ended: "subprocess.CompletedProcess[str]") -> str:
     return line
 
 
-@pytest.fixture
-def own_library(library: Path, tmp_path: Path) -> Path:
-    """A data folder of the test's own, with the example documents."""
-    copy_folder(library / "index", tmp_path / "index")
-    return tmp_path
-
-
 @pytest.mark.redis
 @pytest.mark.parametrize(
     ("given", "message"),
@@ -204,45 +196,6 @@ def test_the_command_turns_away_what_is_no_text_in_one_line(
     ended = refdesk(own_library, "ask", given=given, redis_url=redis_url)
 
     assert message in one_line(ended)
-
-
-@pytest.mark.redis
-def test_an_index_of_another_embedding_model_serves_and_is_named(
-    own_library: Path, redis_url: str
-) -> None:
-    model = "text-embedding-3-small@openai"
-    away = f"http://127.0.0.1:{find_closed_port()}/v1"
-    vendor: dict[str, Any] = {
-        "embedding_model": model,
-        "openai_api_key": "none",
-        "openai_base_url": away,
-    }
-    ended = refdesk(own_library, "ask", CLEAR, redis_url=redis_url, **vendor)
-
-    assert ended.returncode == 0, ended.stderr
-    (logged,) = [json.loads(line) for line in ended.stderr.splitlines() if line[:1] == "{"]
-    assert logged["event"] == "index_of_another_model_serves"
-    assert (logged["serving"], logged["wanted"]) == ("all-MiniLM-L6-v2", model)
-
-
-@pytest.mark.redis
-def test_a_qdrant_that_is_away_at_the_start_is_reported_in_one_line(
-    tmp_path: Path, redis_url: str
-) -> None:
-    url = f"http://127.0.0.1:{find_closed_port()}"
-
-    ended = refdesk(tmp_path, "ask", CLEAR, redis_url=redis_url, qdrant_url=url)
-
-    assert url in one_line(ended)
-
-
-@pytest.mark.parametrize("words", [("ask", CLEAR), ("status",), ("worker", "--role", "lang")])
-def test_a_redis_that_is_away_at_the_start_is_reported_in_one_line(
-    tmp_path: Path, words: tuple[str, ...]
-) -> None:
-    ended = refdesk(tmp_path, *words, redis_url=f"redis://127.0.0.1:{find_closed_port()}")
-
-    assert "Redis does not answer" in one_line(ended)
 
 
 # What goes away

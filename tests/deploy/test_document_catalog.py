@@ -1,21 +1,19 @@
 """The documents of a real index over HTTP, by the process that owns it and by another one."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import pytest
-from fakeredis import FakeServer
 from structlog.testing import capture_logs
 
-from broker.embedded_redis import Endpoint
 from deploy.assembly.gateways.document_catalog import IndexedDocuments, OwnedCatalog
 from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.ingestion import SOURCES, ask_owner
-from deploy.assembly.knowledge import Knowledge, make_embedder, make_searcher, open_index
+from deploy.assembly.knowledge import make_embedder
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime, run_workers
 from deploy.cli.printing import list_operator_notes
 from gateway.port import CatalogSelection
@@ -25,13 +23,13 @@ from knowledge.index.embedded import EdgeEngine
 from knowledge.index.points import layout
 from knowledge.source_registry import FetchedSource, parse_source
 from tests.knowledge.searching.test_index_contract import write_earlier_manifest
-from tests.support.app_harness import settings_of
+from tests.support.app_harness import open_knowledge_with, settings_of
 from tests.support.embedders import UniformEmbedder, Vectors
+from tests.support.empty_redis import play_redis
 from tests.support.restricted_documents import HIDDEN, PAGES, ingest_pages
 
+OpenClient = Callable[[Runtime], AbstractAsyncContextManager[httpx.AsyncClient]]
 DOCUMENTS = "/v1/documents"
-
-
 ALL = ["docs/bonus", "docs/falcon", "docs/leave", "docs/rooms", "docs/travel"]
 
 
@@ -53,12 +51,11 @@ class HeldEmbedder(UniformEmbedder):
 async def owner(tmp_path: Path, embedder: Embedder) -> AsyncIterator[Runtime]:
     """A process that owns an index with pages of all and of groups; it serves nothing yet."""
     settings = settings_of(await ingest_pages(tmp_path, {**PAGES, **HIDDEN}))
-    index = await open_index(settings, embedder)
-    knowledge = Knowledge(index, embedder, make_searcher(settings, index, embedder))
-    endpoint = Endpoint(url="", durable=False, played=FakeServer())
-    async with connect_runtime(settings, endpoint=endpoint) as runtime:
+    async with (
+        open_knowledge_with(settings, embedder) as knowledge,
+        connect_runtime(settings, endpoint=play_redis()) as runtime,
+    ):
         yield replace(runtime, knowledge=knowledge)
-    await index.close()
 
 
 @asynccontextmanager
@@ -106,13 +103,11 @@ async def check_documents(client: httpx.AsyncClient, folder: Path) -> None:
     assert await list_ids(client) == ["docs/travel"]
 
 
-async def test_the_owner_of_the_index_serves_its_documents(owner: Runtime, tmp_path: Path) -> None:
-    async with open_client(owner) as client:
-        await check_documents(client, tmp_path / "docs")
-
-
-async def test_another_process_has_the_owner_do_it(owner: Runtime, tmp_path: Path) -> None:
-    async with open_other_process(owner) as client:
+@pytest.mark.parametrize("opening", [open_client, open_other_process])
+async def test_the_owner_of_the_index_serves_its_documents_and_another_process_has_it_do_so(
+    owner: Runtime, tmp_path: Path, opening: OpenClient
+) -> None:
+    async with opening(owner) as client:
         await check_documents(client, tmp_path / "docs")
 
 

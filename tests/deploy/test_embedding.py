@@ -50,29 +50,23 @@ async def embed_both(server: ModelServer, model: str, **chosen: Any) -> tuple[st
     return embedder.forms, [request.body["input"] for request in server.received]
 
 
-async def test_a_known_model_gets_its_prefixes_on_any_server() -> None:
+@pytest.mark.parametrize(
+    ("model", "prefix", "received", "forms"),
+    [
+        ("intfloat/multilingual-e5-small", None, ["query: ", "passage: "], "'query: ' and "),
+        ("mine", "ask: ", ["ask: ", ""], "'ask: ' and "),
+        ("e5-small", "", ["", ""], ""),
+    ],
+)
+async def test_the_prefixes_of_the_settings_replace_those_of_a_known_model(
+    model: str, prefix: str | None, received: list[str], forms: str
+) -> None:
+    chosen = {"embedding_question_prefix": prefix, "embedding_document_prefix": ""}
     async with running_server() as server:
-        forms, received = await embed_both(server, "intfloat/multilingual-e5-small")
+        named, sent = await embed_both(server, model, **({} if prefix is None else chosen))
 
-    assert received == [["query: text"], ["passage: text"]]
-    assert forms == "'query: ' and 'passage: '"
-
-
-async def test_settings_name_the_prefixes_of_an_unknown_model() -> None:
-    prefixes = {"embedding_question_prefix": "ask: ", "embedding_document_prefix": ""}
-    async with running_server() as server:
-        _, received = await embed_both(server, "mine", **prefixes)
-
-    assert received == [["ask: text"], ["text"]]
-
-
-async def test_an_empty_prefix_of_the_settings_replaces_that_of_the_table() -> None:
-    prefixes = {"embedding_question_prefix": "", "embedding_document_prefix": ""}
-    async with running_server() as server:
-        forms, received = await embed_both(server, "e5-small", **prefixes)
-
-    assert received == [["text"], ["text"]]
-    assert forms == ""
+    assert sent == [[f"{one}text"] for one in received]
+    assert named.startswith(forms) if forms else named == ""
 
 
 def test_the_shipped_model_has_one_length() -> None:

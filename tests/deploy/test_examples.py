@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from fakeredis import FakeServer
 
-from broker.embedded_redis import Endpoint
 from config.settings import Settings
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import open_knowledge
@@ -23,6 +21,7 @@ from tests.support.app_harness import (
     say_plainly,
     settings_of,
 )
+from tests.support.empty_redis import play_redis
 
 pytestmark = pytest.mark.slow
 
@@ -174,9 +173,8 @@ async def ingested(tmp_path: Path) -> Settings:
 async def test_each_example_domain_is_answered_in_and_declined_out_of_by_settings_alone(
     ingested: Settings,
 ) -> None:
-    endpoint = Endpoint(url="", durable=False, played=FakeServer())
     async with (
-        connect_runtime(ingested, endpoint=endpoint) as runtime,
+        connect_runtime(ingested, endpoint=play_redis()) as runtime,
         open_knowledge(ingested) as knowledge,
         run_workers(runtime, ROLES, knowledge),
     ):

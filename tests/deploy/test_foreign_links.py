@@ -1,12 +1,12 @@
 """The whole desk, with a model that obeys an instruction in a document: nobody is led astray."""
 
 import json
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 from envelope.run import OUTSIDE, Run
-from llm.port import I, ModelAnswer, O, Task, TextListener
 from llm.tasks.question import ClarifyOutput, ScopeInputs, ScopeOutput
 from llm.tasks.search import JudgeInputs, JudgeOutput, RespondOutput, Verdict
 from tests.citations.shapes import FOREIGN, SHAPES, Shape, leads_elsewhere
@@ -23,15 +23,7 @@ class Obedient(PartlyScriptedModel):
 
     shape: Shape = SHAPES[0]
 
-    async def ask(
-        self,
-        task: Task[I, O],
-        inputs: I,
-        run: Run = OUTSIDE,
-        *,
-        skip: int = 0,
-        listener: TextListener | None = None,
-    ) -> ModelAnswer[O]:
+    async def ask(self, task: Any, inputs: Any, run: Run = OUTSIDE, **options: Any) -> Any:
         scripted: BaseModel | None = {
             "respond": RespondOutput(status="answered", answer=self.shape.text, confidence=0.9),
             "clarify": ClarifyOutput(text=f"{self.shape.text} Which one?"),
@@ -54,8 +46,8 @@ class Obedient(PartlyScriptedModel):
         if isinstance(inputs, ScopeInputs) and FOREIGN in inputs.question:
             scripted = ScopeOutput(verdict="outside", confidence=0.9, analysis=self.shape.text)
         if scripted is None:
-            return await super().ask(task, inputs, skip=skip)
-        return await ScriptedModel([scripted]).ask(task, inputs, skip=skip)
+            return await super().ask(task, inputs, **options)
+        return await ScriptedModel([scripted]).ask(task, inputs, **options)
 
 
 @pytest.mark.timeout(180)

@@ -1,31 +1,28 @@
 """The example of a regulation in two versions: the client's questions, with and without a model."""
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fakeredis import FakeServer
 
-from broker.embedded_redis import Endpoint
 from config.settings import Settings
-from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from knowledge.embedding import Embedder
 from llm.port import Model, ModelMessage, ToolUse
 from llm.tasks.search import RespondOutput
 from tests.deploy.conftest import ingest_example
 from tests.deploy.test_tool_way import DONE, cite_first, list_tools, score
 from tests.support.app_harness import (
-    AppHarness,
     Fields,
     PartlyScriptedModel,
     judge_all,
+    open_knowledge_with,
     refdesk,
     run_app,
     settings_of,
 )
+from tests.support.empty_redis import play_redis
 from tests.support.shared_folder import provide_folder
 
 pytestmark = pytest.mark.slow
@@ -54,15 +51,9 @@ def make_settings(regulation: Path, **changes: object) -> Settings:
 @pytest.fixture
 async def open_regulation(regulation: Path, embedder: Embedder) -> AsyncIterator[Any]:
     settings = make_settings(regulation)
-    index = await open_index(settings, embedder)
-    known = Knowledge(index, embedder, make_searcher(settings, index, embedder))
-    endpoint = Endpoint(url="", durable=False, played=FakeServer())
-
-    def open_app(model: Model | None = None) -> AbstractAsyncContextManager[AppHarness]:
-        return run_app(settings, endpoint, known, model)
-
-    yield open_app
-    await index.close()
+    endpoint = play_redis()
+    async with open_knowledge_with(settings, embedder) as known:
+        yield lambda model=None: run_app(settings, endpoint, known, model)
 
 
 async def ask(open_regulation: Any, text: str, model: Model | None = None) -> Fields:

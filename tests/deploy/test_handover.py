@@ -11,12 +11,9 @@ from typing import Any
 
 import httpx
 import pytest
-from fakeredis import FakeServer
 
-from broker.embedded_redis import Endpoint
 from deploy.assembly.gateways.handover import StoredHandOver, list_receivers, make_mail_replies
 from deploy.assembly.gateways.http_gateway import open_http_app
-from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime, desk, run_workers
 from deploy.errors import CommandError
 from envelope.question import Question
@@ -29,7 +26,8 @@ from knowledge.embedding import Embedder
 from memory.chat_state import RedisPushMemory
 from notifications.handover import LINK_SECONDS, Tickets
 from notifications.mail_replies import MailboxError
-from tests.support.app_harness import settings_of
+from tests.support.app_harness import open_knowledge_with, settings_of
+from tests.support.empty_redis import play_redis
 from tests.support.mail_server import MailServer, run_mail_server
 from tests.support.mailbox_server import PASSWORD, USER, MailboxServer, run_mailbox_server
 from tests.support.waiting import wait_until
@@ -58,15 +56,12 @@ async def open_runtime(
         public_url="http://desk.test",
         **more,
     )
-    index = await open_index(settings, embedder)
-    knowledge = Knowledge(index, embedder, make_searcher(settings, index, embedder))
-    endpoint = Endpoint(url="", durable=False, played=FakeServer())
     async with (
-        connect_runtime(settings, endpoint=endpoint) as runtime,
+        open_knowledge_with(settings, embedder) as knowledge,
+        connect_runtime(settings, endpoint=play_redis()) as runtime,
         run_workers(runtime, ROLES, knowledge),
     ):
         yield replace(runtime, knowledge=knowledge)
-    await index.close()
 
 
 @pytest.fixture

@@ -3,24 +3,28 @@
 import asyncio
 import multiprocessing
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fakeredis import FakeServer
 
 from agents.review.review_report import ReviewReport, decode_report
 from broker.embedded_redis import Endpoint
 from broker.keys import record_of
-from broker.transport.connect import connect
-from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from deploy.assembly.runtime import connect_runtime, desk
 from knowledge.embedding import Embedder
 from memory.work_store import RedisWorkStore
 from tests.deploy import review_worker
-from tests.support.app_harness import ConversationDriver, Fields, run_app, settings_of
+from tests.support.app_harness import (
+    ConversationDriver,
+    Fields,
+    open_knowledge_with,
+    run_app,
+    settings_of,
+)
+from tests.support.empty_redis import play_redis
 from tests.support.long_law import ARTICLES, ingest_long_law
 from tests.support.reviewing_model import ReviewingModel
 from tests.support.waiting import wait_until
@@ -74,15 +78,15 @@ async def test_every_article_of_a_long_law_becomes_a_requirement_with_one_verdic
     long_law: Path, embedder: Embedder, endpoint: Endpoint
 ) -> None:
     settings = settings_of(long_law, way="specialists")
-    index = await open_index(settings, embedder)
-    knowledge = Knowledge(index, embedder, make_searcher(settings, index, embedder))
 
-    async with run_app(settings, endpoint, knowledge, ReviewingModel()) as harness:
+    async with (
+        open_knowledge_with(settings, embedder) as knowledge,
+        run_app(settings, endpoint, knowledge, ReviewingModel()) as harness,
+    ):
         driver = harness.driver()
         reply = await driver.say(ASKED)
         journal = await driver.journal(reply)
         await check_review(driver, reply)
-    await index.close()
 
     calls = Counter(entry.fields["task"] for entry in journal if entry.kind == "model_call")
     assert calls["compliance"] == ARTICLES // REQUIREMENTS_OF_A_PART + CLAUSE_CALLS
@@ -94,18 +98,17 @@ async def test_a_long_report_is_stored_and_the_reply_says_where(
     long_law: Path, embedder: Embedder
 ) -> None:
     settings = settings_of(long_law, way="specialists")
-    index = await open_index(settings, embedder)
-    knowledge = Knowledge(index, embedder, make_searcher(settings, index, embedder))
-    played = Endpoint(url="", durable=False, played=FakeServer())
 
-    async with run_app(settings, played, knowledge, ReviewingModel()) as harness:
+    async with (
+        open_knowledge_with(settings, embedder) as knowledge,
+        run_app(settings, play_redis(), knowledge, ReviewingModel()) as harness,
+    ):
         driver = harness.driver()
         reply = await driver.say(f"Write a report: {ASKED}")
         store = RedisWorkStore(harness.client, shards=1, record_of=record_of(1))
         question = harness.desk.question(driver.message("-", reply["message_id"]))
         stored = await store.get(question, reply["review_report"]["reference"])
         await check_review(driver, reply)
-    await index.close()
 
     assert reply["review_report"]["report"] is None
     assert stored is not None
@@ -113,15 +116,6 @@ async def test_a_long_report_is_stored_and_the_reply_says_where(
     report = decode_report(stored)
     assert isinstance(report, ReviewReport)
     assert len(report.requirements) == ARTICLES
-
-
-@pytest.fixture
-async def client(redis_url: str) -> AsyncIterator[Any]:
-    """An empty Redis."""
-    made: Any = connect(redis_url)
-    await made.flushall()
-    yield made
-    await made.aclose()
 
 
 @contextmanager

@@ -12,14 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakeredis import FakeServer
 
 from agents.review.report_layout import lay_out
 from agents.review.review_report import ReviewReport, decode_report
-from broker.embedded_redis import Endpoint
 from deploy.assembly.gateways.report_rendering import make_report_reader
 from deploy.assembly.ingestion_run import run_ingestion
-from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from gateway.desk import JobOrder
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
@@ -36,7 +33,14 @@ from llm.tasks.review import (
     RequirementExtractorInputs,
     RequirementExtractorOutput,
 )
-from tests.support.app_harness import Fields, PartlyScriptedModel, run_app, settings_of
+from tests.support.app_harness import (
+    Fields,
+    PartlyScriptedModel,
+    open_knowledge_with,
+    run_app,
+    settings_of,
+)
+from tests.support.empty_redis import play_redis
 from tests.support.reviewing_model import synthesize, write
 
 pytestmark = pytest.mark.slow
@@ -144,8 +148,6 @@ async def review(played: PlayedReview, folder: Path, embedder: Embedder) -> Revi
     settings = settings_of(folder, way="specialists", domain_scope=played.scope)
     pages = [played.folder / "law.md", played.folder / played.contract]
     await run_ingestion(settings, pages, PlainReport(lambda _line: None))
-    index = await open_index(settings, embedder)
-    knowledge = Knowledge(index, embedder, make_searcher(settings, index, embedder))
     tasks = (
         CLASSIFIER, COMPLIANCE, GAP_SYNTHESIZER, REPORT_GENERATOR, REQUIREMENT_EXTRACTOR,
         RISK_VERIFIER,
@@ -153,8 +155,10 @@ async def review(played: PlayedReview, folder: Path, embedder: Embedder) -> Revi
     recorded = played.read_json("outputs.json")
     script = {task.name: [replay(task, recorded)] * 9 for task in tasks}
     model = PartlyScriptedModel(**script, synthesis=[write(synthesize)])
-    redis = Endpoint(url="", durable=False, played=FakeServer())
-    async with run_app(settings, redis, knowledge, model) as harness:
+    async with (
+        open_knowledge_with(settings, embedder) as knowledge,
+        run_app(settings, play_redis(), knowledge, model) as harness,
+    ):
         ids = {one.title: one.id for one in await knowledge.library.list_documents()}
         law = ids.pop(played.law)
         order = JobOrder(
@@ -165,7 +169,6 @@ async def review(played: PlayedReview, folder: Path, embedder: Embedder) -> Revi
         read = make_report_reader(settings, harness.client)
         reference = reply["review_report"]["reference"]
         report = decode_report(await read(harness.desk.question(asked), reference) or b"")
-    await index.close()
     assert isinstance(report, ReviewReport)
     return Reviewed(reply, report)
 

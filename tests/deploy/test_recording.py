@@ -2,19 +2,17 @@
 
 from pathlib import Path
 
-from fakeredis import FakeServer
-
-from broker.embedded_redis import Endpoint
 from deploy.assembly.recording import connect_records, record_waiting
 from deploy.assembly.runtime import connect_runtime, desk, run_workers
 from gateway.desk import Message
 from records.store import Selection
 from tests.support.app_harness import settings_of
+from tests.support.empty_redis import play_redis
 
 
 async def test_what_ended_without_a_recorder_is_recorded_once(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
-    endpoint = Endpoint(url="", durable=False, played=FakeServer())
+    endpoint = play_redis()
     store = connect_records(settings)
     store.prepare()
     async with (

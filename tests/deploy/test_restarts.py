@@ -5,7 +5,7 @@ import json
 import multiprocessing
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from broker.embedded_redis import answers
-from broker.transport.connect import connect
 from deploy.assembly.assistant_prompts import TASK_OF_ROLE
 from deploy.assembly.runtime import KNOWING, ROLES, connect_runtime, desk
 from memory.key_names import conversation_keys
@@ -29,7 +28,6 @@ from tests.support.app_harness import (
     settings_of,
 )
 from tests.support.flow_path import main_path
-from tests.support.folder_copy import copy_folder
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.usefixtures("redis_url")]
@@ -69,15 +67,6 @@ def working(
     finally:
         process.kill()
         process.join()
-
-
-@pytest.fixture
-async def client(redis_url: str) -> AsyncIterator[Any]:
-    """An empty Redis."""
-    made: Any = connect(redis_url)
-    await made.flushall()
-    yield made
-    await made.aclose()
 
 
 @pytest.mark.timeout(180)
@@ -227,13 +216,6 @@ async def until_stopped(data: Path) -> None:
         return not runs(keeper) and not answers(path)
 
     await wait_until(has_stopped)
-
-
-@pytest.fixture
-def own_library(library: Path, tmp_path: Path) -> Path:
-    """A data folder of the test's own, with the example documents."""
-    copy_folder(library / "index", tmp_path / "index")
-    return tmp_path
 
 
 async def test_a_question_back_survives_a_restart_of_everything(own_library: Path) -> None:

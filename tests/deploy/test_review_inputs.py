@@ -8,14 +8,14 @@ import pytest
 from pydantic import JsonValue
 
 from agents.named_documents import TitledDocument, find_scope
-from broker.embedded_redis import Endpoint
 from deploy.assembly.ingestion_run import run_ingestion
-from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
+from deploy.assembly.knowledge import Knowledge
 from gateway.desk import JobOrder
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
 from llm.port import Model
-from tests.support.app_harness import EXAMPLES, Fields, run_app, settings_of
+from tests.support.app_harness import EXAMPLES, Fields, open_knowledge_with, run_app, settings_of
+from tests.support.empty_redis import play_redis
 from tests.support.reviewing_model import ReviewingModel
 
 pytestmark = pytest.mark.slow
@@ -36,7 +36,7 @@ The processor may sell register data to third parties.
 
 
 @pytest.fixture
-def ask(tmp_path: Path, played_endpoint: Endpoint, embedder: Embedder) -> Ask:
+def ask(tmp_path: Path, embedder: Embedder) -> Ask:
     """Asks a desk over these pages, and returns the last reply."""
 
     async def ask_desk(
@@ -53,16 +53,16 @@ def ask(tmp_path: Path, played_endpoint: Endpoint, embedder: Embedder) -> Ask:
             domain_scope="data protection in contracts",
         )
         await run_ingestion(settings, [source], PlainReport(lambda _line: None))
-        index = await open_index(settings, embedder)
-        knowledge = Knowledge(index, embedder, make_searcher(settings, index, embedder))
-        async with run_app(settings, played_endpoint, knowledge, model) as harness:
+        async with (
+            open_knowledge_with(settings, embedder) as knowledge,
+            run_app(settings, play_redis(), knowledge, model) as harness,
+        ):
             driver, reply = harness.driver(), Fields()
             for question in questions:
                 message = driver.message(question)
                 if model is None:  # nobody reads the question: the request names the documents
                     message = replace(message, order=await name_documents(knowledge, question))
                 reply = dict(await harness.desk.ask(message))
-        await index.close()
         return reply
 
     return ask_desk

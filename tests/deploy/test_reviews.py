@@ -311,47 +311,6 @@ def remove_links(value: object) -> object:
     return [remove_links(one) for one in value] if isinstance(value, list) else value
 
 
-async def test_a_conversation_asks_about_the_document_that_it_was_given(
-    open_app: OpenReviewApp,
-) -> None:
-    async with open_app(ReviewingModel()) as app:
-        client = await app.client()
-        base = "/v1/conversations/c-9"
-        await client.post(f"{base}/documents", params={"name": "brandt.md"}, content=FAULTY)
-
-        reply = await client.post(
-            f"{base}/messages",
-            json={
-                "text": "Does the contract between Harbour Registry and Brandt Datacentre comply "
-                "with the Register Data Protection Act of Nordmark?",
-                "way": "specialists",
-            },
-        )
-
-        answer = reply.json()
-        assert answer["outcome"] == "answered", answer
-        assert "3 are violated" in answer["text"]
-
-
-async def test_another_server_goes_on_where_the_first_one_ended(open_app: OpenReviewApp) -> None:
-    async with open_app() as first:
-        client = await first.client()
-        started = await client.post(REVIEWS, content=FAULTY, **UPLOAD)
-        path = f"{REVIEWS}/{started.json()['id']}"
-        token = client.headers["Authorization"]
-        seen = await events(client, "GET", f"{path}/events")
-
-    async with open_app() as second:
-        again = httpx.AsyncClient(base_url=second.url, headers={"Authorization": token})
-        async with again:
-            rest = await events(
-                again, "GET", f"{path}/events", headers={"Last-Event-ID": seen[3].id}
-            )
-
-    assert [one.id for one in rest] == [one.id for one in seen[4:]]
-    assert rest[-1].data["outcome"] == "answered"
-
-
 async def test_a_document_of_a_conversation_is_reviewed_as_a_job_and_forgotten_with_it(
     open_app: OpenReviewApp, endpoint: Endpoint
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from broker.embedded_redis import Endpoint
 from config.texts import load_texts
+from deploy.assembly.agent_factory import MODEL_RESERVE_SECONDS
 from deploy.assembly.ingestion import ingest_here
 from deploy.assembly.knowledge import open_knowledge
 from knowledge.ingestion_report import PlainReport
@@ -188,6 +189,21 @@ async def test_a_question_whose_scope_no_model_judges_is_searched_for_and_nobody
 
     assert answered["outcome"] == "answered"
     assert guarded["model_error"].startswith("ScriptError")
+
+
+# Time
+
+
+async def test_a_question_without_an_answer_at_its_time_limit_says_that_it_took_too_long(
+    open_app: OpenApp,
+) -> None:
+    seconds = MODEL_RESERVE_SECONDS + 0.001
+    async with open_app(deadline_seconds=seconds, agent_timeout_seconds=5.0) as harness:
+        reply = await harness.driver().say("Wie konfiguriere ich Regeln für das Routing von SMS?")
+
+    assert (reply["outcome"], reply["termination_reason"]) == ("failed", "total_time_limit")
+    assert reply["text"].startswith("Entschuldigung, das hat zu lange gedauert")
+    assert reply["message_id"] in reply["text"]
 
 
 # Quality

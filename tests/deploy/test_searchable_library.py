@@ -9,17 +9,15 @@ from typing import Any
 
 import httpx
 import pytest
-from fakeredis import FakeServer
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from broker.embedded_redis import Endpoint
 from deploy.assembly.gateways.http_gateway import open_http_app
-from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from deploy.assembly.runtime import Runtime, connect_runtime, run_workers
 from gateway.api_keys import StoredKeys, make_key
 from knowledge.embedding import Embedder
-from tests.support.app_harness import command, environment, settings_of
+from tests.support.app_harness import command, environment, open_knowledge_with, settings_of
+from tests.support.empty_redis import play_redis
 from tests.support.restricted_documents import AMOUNT, SITE
 
 BONUS = {"query": "bonus of a manager"}
@@ -29,12 +27,11 @@ BONUS = {"query": "bonus of a manager"}
 async def owner(restricted: Path, embedder: Embedder) -> AsyncIterator[Runtime]:
     """A process that owns an index with pages of all and of groups."""
     settings = settings_of(restricted)
-    index = await open_index(settings, embedder)
-    knowledge = Knowledge(index, embedder, make_searcher(settings, index, embedder))
-    endpoint = Endpoint(url="", durable=False, played=FakeServer())
-    async with connect_runtime(settings, endpoint=endpoint) as runtime:
+    async with (
+        open_knowledge_with(settings, embedder) as knowledge,
+        connect_runtime(settings, endpoint=play_redis()) as runtime,
+    ):
         yield replace(runtime, knowledge=knowledge)
-    await index.close()
 
 
 @asynccontextmanager

@@ -90,20 +90,6 @@ async def test_without_a_model_every_unit_of_the_law_is_shown_and_nothing_is_jud
     assert asked.isdisjoint(SpecialistName)
 
 
-async def test_without_a_model_a_question_that_names_a_contract_and_a_law_is_a_review(
-    open_reviews: OpenReviews,
-) -> None:
-    async with open_reviews() as harness:
-        reply = await harness.driver().say(FAULTY)
-        other = await harness.driver().say("How long is a record of disclosures kept?")
-
-    assert (reply["outcome"], reply["way"]) == ("answered", "specialists")
-    assert reply["text"].startswith("No model is in use")
-    assert len(reply["verdicts"]["undecided"]) == reply["verdicts"]["requirements"] == 9
-    assert (reply["answered_by"], reply["quality_score"]) == ("search", None)
-    assert "verdicts" not in other, "it names no documents"
-
-
 async def test_without_a_model_other_ways_say_how_a_review_is_asked_for(
     open_reviews: OpenReviews,
 ) -> None:

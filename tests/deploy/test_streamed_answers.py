@@ -193,29 +193,20 @@ async def test_a_question_outside_of_the_scope_has_no_draft(
     assert server.received == []
 
 
-async def test_a_channel_that_shows_no_drafts_costs_none(
-    open_app: OpenApp, server: ModelServer
+@pytest.mark.parametrize(
+    ("settings", "shows_drafts"), [({}, False), ({"release": "approved"}, True)]
+)
+async def test_a_channel_without_drafts_and_an_approved_release_show_and_cost_none(
+    open_app: OpenApp, server: ModelServer, settings: dict[str, str], shows_drafts: bool
 ) -> None:
     server.will_send(make_stream(f"{FIRST} [1] {SECOND} [1]"), make_judgement())
 
-    async with open_app(**asks_the_server(server)) as harness:
-        asked = StreamedQuestion(harness, shows_drafts=False)
-        await asked.follow()
-
-    assert "draft" not in [entry.kind for entry in asked.entries]
-    assert "stream" not in server.received[0].body
-
-
-async def test_approved_release_shows_nothing_before_the_judge(
-    open_app: OpenApp, server: ModelServer
-) -> None:
-    server.will_send(make_stream(f"{FIRST} [1] {SECOND} [1]"), make_judgement())
-
-    async with open_app(**asks_the_server(server), release="approved") as harness:
-        asked = StreamedQuestion(harness)
+    async with open_app(**asks_the_server(server), **settings) as harness:
+        asked = StreamedQuestion(harness, shows_drafts=shows_drafts)
         await asked.follow()
 
     assert asked.events == []
+    assert "draft" not in [entry.kind for entry in asked.entries]
     assert "stream" not in server.received[0].body
 
 

@@ -198,25 +198,6 @@ async def test_workers_of_a_model_run_their_own_tools_and_one_answer_is_written(
     model.script.assert_complete()
 
 
-async def test_a_plan_that_cannot_run_is_planned_again_with_its_problems(open_app: OpenApp) -> None:
-    cycle = [
-        RETRIES.model_copy(update={"depends_on": (1,)}),
-        ERRORS.model_copy(update={"depends_on": (0,)}),
-    ]
-    model = PartlyScriptedModel(
-        plan_swarm=[decide(*cycle), decide(RETRIES, ERRORS)],
-        work_on_task=BY_SEARCH,
-        synthesize_findings=[cite("up to 8 times")],
-    )
-
-    async with open_app(model, way="swarm") as harness:
-        reply = await harness.driver().say(SIMPLE)
-
-    [problem] = model.find_asked("plan_swarm")[1].problems
-    assert "cycle" in problem
-    assert (reply["outcome"], reply["way"]) == ("answered", "swarm")
-
-
 async def test_a_planner_that_fails_leaves_the_question_to_one_search(open_app: OpenApp) -> None:
     model = PartlyScriptedModel(plan_swarm=[ModelUnavailable("away")])
 

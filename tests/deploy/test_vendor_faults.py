@@ -43,28 +43,16 @@ async def test_a_vendor_that_always_fails_is_asked_twice_and_the_search_answers_
     server.will_send(*[VENDOR.failure(status)] * 40)
 
     async with open_app(**settings_for(server)) as app:
-        reply = await app.driver().say(QUESTION)
-
-    assert (reply["outcome"], reply["answered_by"]) == ("answered", "search")
-    assert reply["fallback_reason"] == ("too_busy" if status == 429 else "unavailable")
-    assert len(server.received) == 2
-
-
-async def test_a_vendor_that_fails_is_in_the_journal_and_is_not_asked_again(
-    server: ModelServer, open_app: OpenApp
-) -> None:
-    server.will_send(*[VENDOR.failure(500)] * 40)
-
-    async with open_app(**settings_for(server)) as app:
         talk = app.driver()
         reply = await talk.say(QUESTION)
         journal = await talk.journal(reply)
 
-    assert (reply["outcome"], reply["fallback_reason"]) == ("answered", "unavailable")
+    assert (reply["outcome"], reply["answered_by"]) == ("answered", "search")
+    assert reply["fallback_reason"] == ("too_busy" if status == 429 else "unavailable")
     assert len(server.received) == 2
     errors = [str(entry.fields.get("error")) for entry in journal if entry.kind == "model_call"]
     assert errors
-    assert all("status 500" in error for error in errors)
+    assert all(str(status) in error for error in errors)
     runs = [entry.fields["role"] for entry in journal if entry.kind == "agent_run"]
     assert len(runs) == len(set(runs))  # no agent runs again for the error of a model
 

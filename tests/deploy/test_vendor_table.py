@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakeredis import FakeServer
 
-from broker.embedded_redis import Endpoint
 from deploy.assembly.ingestion_run import run_ingestion
-from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
-from tests.support.app_harness import run_app, settings_of
+from tests.support.app_harness import open_knowledge_with, run_app, settings_of
+from tests.support.empty_redis import play_redis
 
 pytestmark = pytest.mark.slow
 
@@ -24,13 +22,11 @@ VENDORS: list[str] = list(json.loads((FOLDER / "expected.json").read_text("utf-8
 async def ask(folder: Path, embedder: Embedder, question: str) -> Any:
     settings = settings_of(folder, way="swarm", domain_scope="vendors of archive storage")
     await run_ingestion(settings, sorted(FOLDER.glob("*.md")), PlainReport(lambda _line: None))
-    index = await open_index(settings, embedder)
-    knowledge = Knowledge(index, embedder, make_searcher(settings, index, embedder))
-    redis = Endpoint(url="", durable=False, played=FakeServer())
-    async with run_app(settings, redis, knowledge) as harness:
-        reply = await harness.driver().say(question)
-    await index.close()
-    return reply
+    async with (
+        open_knowledge_with(settings, embedder) as knowledge,
+        run_app(settings, play_redis(), knowledge) as harness,
+    ):
+        return await harness.driver().say(question)
 
 
 def test_each_vendor_of_the_question_has_a_row_with_a_passage_of_its_own_page(

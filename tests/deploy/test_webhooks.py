@@ -2,9 +2,6 @@
 
 from pathlib import Path
 
-from fakeredis import FakeServer
-
-from broker.embedded_redis import Endpoint
 from deploy.assembly.runtime import connect_runtime
 from deploy.assembly.source_refresh import refresh_source
 from deploy.assembly.webhooks import announce_gaps
@@ -13,6 +10,7 @@ from memory.webhook_queue import RedisWebhookQueue
 from records.store import connect_store
 from tests.records.test_gaps import ask, make_finder
 from tests.support.app_harness import settings_of
+from tests.support.empty_redis import play_redis
 
 ENDPOINT = {
     "url": "https://hooks.acme.test",
@@ -26,7 +24,7 @@ async def test_a_gap_is_told_once_from_its_third_question_on(tmp_path: Path) -> 
     name = ("acme", "desk")
     question = "leave for invoices"
     settings = settings_of(tmp_path / "data", webhooks={"crm": ENDPOINT})
-    endpoint = Endpoint(url="", durable=False, played=FakeServer())
+    endpoint = play_redis()
     finder = make_finder(store)
     async with connect_runtime(settings, endpoint=endpoint) as runtime:
         client = endpoint.client()
@@ -54,7 +52,7 @@ async def test_a_gap_is_told_once_from_its_third_question_on(tmp_path: Path) -> 
 
 async def test_a_source_that_cannot_be_read_again_is_told_once_a_day(tmp_path: Path) -> None:
     settings = settings_of(tmp_path / "data", webhooks={"crm": ENDPOINT})
-    endpoint = Endpoint(url="", durable=False, played=FakeServer())
+    endpoint = play_redis()
     spec = SourceSpec(place="sftp://ada@127.0.0.1:9/docs")
     source = RegisteredSource(
         tenant=settings.tenant, assistant=settings.assistant, spec=spec, read_at=0.0

@@ -10,6 +10,7 @@ from tests.faults.deployment import Deployment
 from tests.faults.fault_injector import PHASES
 from tests.faults.labels import ROOT, Plan
 from tests.faults.ledger import read_notes
+from tests.faults.load import KINDS
 from tests.faults.rounds import Round, hold_round
 from tests.faults.worker_main import BRANCHING_ROLES
 
@@ -92,7 +93,9 @@ ELSEWHERE = {
 async def discover(harness: Deployment, seed: int) -> dict[str, bool]:
     """Return each label, and whether it is ever the innermost of its chain."""
     hiring = {"discovers": True, "slots": 2}
-    busy = Round(questions=70, kills=4, pauses=1, cuts=30, workers=3, hiring=hiring)
+    # A message that erases what its person chose is rare elsewhere.
+    kinds = {**KINDS, "forget": 10}
+    busy = Round(questions=70, kills=4, pauses=1, cuts=30, workers=3, kinds=kinds, hiring=hiring)
     await hold_round(harness, busy, seed, labels=())
     pausing = {**hiring, "pausing": True, "roles": BRANCHING_ROLES}
     waits = Round(questions=12, kills=0, workers=2, poison=False, kinds={"ask": 1}, hiring=pausing)

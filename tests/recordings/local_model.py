@@ -11,15 +11,13 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from fakeredis import FakeServer
-
-from broker.embedded_redis import Endpoint
 from broker.values import JournalEntry
 from deploy.assembly.knowledge import Knowledge
 from gateway.answer import Answer, answer_of
 from gateway.events import DraftFollower
 from tests.recordings.plain_way import DOCUMENTS, DOMAIN, Conversation, load_conversations
 from tests.support.app_harness import AppHarness, ConversationDriver, Fields, run_app, settings_of
+from tests.support.empty_redis import play_redis
 
 MODEL = "local@llamacpp"
 HEAD = "| turn | outcome | by | seconds | agents | faults |\n|---|---|---|---|---|---|"
@@ -71,8 +69,7 @@ async def ask_all(
     )
     for conversation in conversations:
         # Each has a desk of its own: a desk does not ask a model again soon that was too slow.
-        endpoint = Endpoint(url="", durable=False, played=FakeServer())
-        async with run_app(settings, endpoint, knowledge) as harness:
+        async with run_app(settings, play_redis(), knowledge) as harness:
             driver = harness.driver(expects_faults=True)
             told: list[str] = []
             for number, turn in enumerate(conversation.turns, start=1):

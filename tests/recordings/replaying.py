@@ -1,20 +1,18 @@
 """Plays recordings through a whole desk in this process, over the wire of a vendor."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
-from fakeredis import FakeServer
-
-from broker.embedded_redis import Endpoint
 from deploy.assembly.ingestion_run import run_ingestion
-from deploy.assembly.knowledge import Knowledge, make_embedder, make_searcher, open_index
+from deploy.assembly.knowledge import Knowledge, make_embedder
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
 from tests.recordings.plain_way import DOCUMENTS, DOMAIN, Conversation, Turn
-from tests.support.app_harness import AppHarness, Fields, run_app, settings_of
+from tests.support.app_harness import AppHarness, Fields, open_knowledge_with, run_app, settings_of
+from tests.support.empty_redis import play_redis
 from tests.support.model_server import running_server
 from tests.support.recorded_model import Prompt, RecordedModel
 
@@ -61,16 +59,12 @@ async def ingest_documents(data: Path) -> None:
     await run_ingestion(settings, DOCUMENTS, PlainReport(lambda _line: None))
 
 
-@asynccontextmanager
-async def open_documents(data: Path, embedder: Embedder | None = None) -> AsyncIterator[Knowledge]:
+def open_documents(
+    data: Path, embedder: Embedder | None = None
+) -> AbstractAsyncContextManager[Knowledge]:
     """Open a folder with the documents of the recordings."""
     settings = settings_of(data, **DOMAIN)
-    embedder = make_embedder(settings) if embedder is None else embedder
-    index = await open_index(settings, embedder)
-    try:
-        yield Knowledge(index, embedder, make_searcher(settings, index, embedder))
-    finally:
-        await index.close()
+    return open_knowledge_with(settings, embedder or make_embedder(settings))
 
 
 async def play(
@@ -93,8 +87,7 @@ async def play(
         async with running_server(RecordedModel(vendor)) as server:
             assert isinstance(server, RecordedModel)
             own = {**server.settings, **group[0].settings, **(changes or {})}
-            endpoint = Endpoint(url="", durable=False, played=FakeServer())
-            async with run_app(settings_of(data, **own), endpoint, knowledge) as harness:
+            async with run_app(settings_of(data, **own), play_redis(), knowledge) as harness:
                 for conversation in group:
                     async for turn in _play(conversation, harness, server, shows_drafts):
                         yield turn

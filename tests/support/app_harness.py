@@ -74,7 +74,8 @@ def command(*words: str) -> list[str]:
 def environment(data: Path, **settings: str) -> dict[str, str]:
     """The environment of such a process: the machine's variables, our code, these settings."""
     named = {name.upper(): value for name, value in settings.items()}
-    return {**os.environ, "PYTHONPATH": str(ROOT), "REFDESK_DATA": str(data), **named}
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path, "REFDESK_DATA": str(data), **named}
 
 
 def refdesk(

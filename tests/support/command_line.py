@@ -35,4 +35,5 @@ def one_line(result: CommandResult) -> str:
 
 def environment_of(data: Path) -> dict[str, str]:
     """The environment of a command that runs elsewhere, with this data folder."""
-    return {**os.environ, "PYTHONPATH": str(ROOT), "REFDESK_DATA": str(data)}
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path, "REFDESK_DATA": str(data)}

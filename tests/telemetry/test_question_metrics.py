@@ -82,6 +82,19 @@ async def test_nothing_is_read_before_somebody_asks_for_the_figures(watched: Wat
         running.cancel()
 
 
+async def test_a_process_that_ends_counts_the_question_that_it_is_being_given(
+    watched: Watched,
+) -> None:
+    observer = watched.observer()
+    watched.metrics.wanted.set()
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(observer.run())
+        await watched.end("m1", Outcome.ANSWERED)
+        await observer.end(running)
+
+    assert watched.count() == 1
+
+
 async def test_messages_from_the_time_before_the_measurement_are_not_counted(
     watched: Watched,
 ) -> None:

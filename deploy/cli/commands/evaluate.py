@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deploy.cli.arguments import format_sentence
+from deploy.cli.arguments import add_action
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
 
@@ -24,9 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk evaluate`."""
     suites = parser.add_subparsers(dest="suite", metavar="SUITE", required=True)
     for name in PURPOSES:
-        suite = suites.add_parser(
-            name, help=PURPOSES[name], description=format_sentence(PURPOSES[name])
-        )
+        suite = add_action(suites, name, PURPOSES[name])
         suite.add_argument(
             "--data", required=True, type=Path, metavar="FOLDER", help="the evaluation data"
         )

@@ -12,7 +12,7 @@ from pydantic import JsonValue, ValidationError
 from config.settings import Settings, load_settings
 from deploy.assembly.recording import keeps_records
 from deploy.assembly.runtime import Runtime, connect_runtime
-from deploy.cli.arguments import add_groups_argument, format_sentence, read_groups
+from deploy.cli.arguments import add_action, add_groups_argument, read_groups
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
 from gateway.api_keys import DEFAULT_SCOPES, Key, KeyHistory, Scope, StoredKeys, make_key, origin_in
@@ -27,7 +27,7 @@ SHOWN_ONCE = "It is shown only now; Redis stores only its hash."
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk keys`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    create = _add_action(actions, "create", "create a key and show it once")
+    create = add_action(actions, "create", "create a key and show it once")
     create.add_argument("--tenant", help="tenant of the key (default: the setting TENANT)")
     create.add_argument(
         "--assistant",
@@ -79,16 +79,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "shown once; separated by blanks or commas; repeatable",
     )
     create.add_argument("--note", default="", help="a note that `keys list` shows")
-    revoke = _add_action(actions, "revoke", "revoke a key immediately")
+    revoke = add_action(actions, "revoke", "revoke a key immediately")
     revoke.add_argument("id", help="id of the key, as `keys list` shows it")
-    for action in (create, _add_action(actions, "list", "list all keys"), revoke):
+    for action in (create, add_action(actions, "list", "list all keys"), revoke):
         action.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _add_action(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, purpose: str
-) -> argparse.ArgumentParser:
-    return actions.add_parser(name, help=purpose, description=format_sentence(purpose))
 
 
 def run(chosen: argparse.Namespace) -> int:

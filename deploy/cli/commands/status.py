@@ -14,7 +14,7 @@ from broker.values import RoleStatus
 from config.settings import Settings, load_settings
 from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime
-from deploy.cli.arguments import format_sentence
+from deploy.cli.arguments import add_action
 from deploy.cli.printing import WIDTH, print_line, say_json
 from deploy.errors import CommandError
 from envelope.json_values import read_list
@@ -208,21 +208,21 @@ LEARNED = "running workers follow within 15 seconds"
 def add_workers_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk workers`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    pause = _add_action(actions, "pause", "stop workers from taking further entries of some roles")
+    pause = add_action(actions, "pause", "stop workers from taking further entries of some roles")
     pause.add_argument("roles", nargs="+", choices=ROLES, metavar="ROLE", help=", ".join(ROLES))
-    resume = _add_action(actions, "resume", "let workers take entries of some roles again")
+    resume = add_action(actions, "resume", "let workers take entries of some roles again")
     resume.add_argument(
         "roles", nargs="*", metavar="ROLE", help="paused roles (default: all of them)"
     )
-    drain = _add_action(actions, "drain", "pause every role, and wait until nothing runs")
+    drain = add_action(actions, "drain", "pause every role, and wait until nothing runs")
     drain.add_argument(
         "--timeout", type=float, default=DRAIN_SECONDS, metavar="SECONDS", help="default 180"
     )
-    level = _add_action(actions, "level", "set the log level of running workers")
+    level = add_action(actions, "level", "set the log level of running workers")
     level.add_argument(
         "level", choices=(*LEVELS, DEFAULT_LEVEL), help=f"`{DEFAULT_LEVEL}`: that of LOG_LEVEL"
     )
-    _add_action(actions, "reload-prompts", "make running workers read their prompts again")
+    add_action(actions, "reload-prompts", "make running workers read their prompts again")
 
 
 def run_workers(chosen: argparse.Namespace) -> int:
@@ -303,9 +303,3 @@ async def _open_fleet() -> AsyncIterator[_Fleet]:
             yield _Fleet(RedisControls(client), RedisPresence(client), runtime.broker.admin)
         finally:
             await client.aclose()
-
-
-def _add_action(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, purpose: str
-) -> argparse.ArgumentParser:
-    return actions.add_parser(name, help=purpose, description=format_sentence(purpose))

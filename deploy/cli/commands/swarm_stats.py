@@ -14,7 +14,7 @@ from agents.swarm.learning import (
 )
 from config.settings import Settings, load_settings
 from deploy.assembly.runtime import connect_runtime
-from deploy.cli.arguments import format_sentence
+from deploy.cli.arguments import add_action
 from deploy.cli.printing import WIDTH, print_line, say_json
 from memory.learned_outcomes import RedisOutcomeLog
 
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_action(
     actions: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, purpose: str
 ) -> argparse.ArgumentParser:
-    parser = actions.add_parser(name, help=purpose, description=format_sentence(purpose))
+    parser = add_action(actions, name, purpose)
     parser.add_argument("--tenant", help="tenant (default: the setting TENANT)")
     parser.add_argument("--assistant", help="assistant (default: the setting ASSISTANT)")
     return parser

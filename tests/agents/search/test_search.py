@@ -158,22 +158,25 @@ async def test_without_a_model_any_other_question_is_not_asked_back(
     assert writes.search_quality == "poor"
 
 
-async def test_with_a_model_weak_findings_go_to_the_writer() -> None:
-    writes = await search_with(Finding(findings(hit("a"), quality="poor", answerability=0.1)))
+@pytest.mark.parametrize("coverage", [0.5, 0.0], ids=["weak", "like nothing"])
+async def test_with_a_model_whatever_is_found_goes_to_the_writer(coverage: float) -> None:
+    found = findings(hit("a"), quality="poor", answerability=0.1, coverage=coverage)
+
+    writes = await search_with(Finding(found))
 
     assert not writes.needs_clarification
-    assert writes.search_quality == "good"
+    assert writes.search_quality == "poor"
     assert writes.search_context
 
 
-@pytest.mark.parametrize("uses_model", [True, False])
 @pytest.mark.parametrize(
-    "found",
+    ("found", "uses_model"),
     [
-        findings(quality="poor", answerability=0.1),
-        findings(hit("a"), quality="poor", answerability=0.0, coverage=0.02, places=ALIKE),
+        (findings(quality="poor", answerability=0.1), True),
+        (findings(quality="poor", answerability=0.1), False),
+        (findings(hit("a"), quality="poor", answerability=0.0, coverage=0.02, places=ALIKE), False),
     ],
-    ids=["nothing", "another subject"],
+    ids=["nothing, with a model", "nothing", "another subject"],
 )
 async def test_a_question_about_which_nothing_was_found_is_declined_and_not_asked(
     found: Findings, uses_model: bool

@@ -1,14 +1,11 @@
 """Sources have a schedule and a state, which `refdesk sources` shows and changes."""
 
-import asyncio
-import json
 import time
 from pathlib import Path
 
 import pytest
 
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.runtime import connect_runtime
 from deploy.cli.main import main
 from knowledge.errors import SourceError
 from knowledge.ingestion_report import IngestionResult
@@ -18,8 +15,6 @@ from knowledge.source_registry import (
     locate_copy,
     parse_source,
 )
-from memory.webhook_queue import RedisWebhookQueue
-from tests.deploy.test_webhooks import ENDPOINT
 from tests.support.app_harness import settings_of
 
 
@@ -74,24 +69,6 @@ def test_an_address_with_credentials_of_the_machine_becomes_no_source(
 
     assert "found 169.254.169.254 at one where machines keep" in capsys.readouterr().err
     assert open_source_registry(settings_of(data)).list_own() == []
-
-
-@pytest.mark.redis
-def test_a_sync_that_fails_is_told_to_the_webhooks(
-    data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("WEBHOOKS", json.dumps({"crm": ENDPOINT}))
-    main(["sources", "add", "webdav://127.0.0.1:9/dav"])
-    main(["sources", "sync"])
-
-    async def read_told() -> list[str]:
-        async with connect_runtime(settings_of(data)) as runtime:
-            client = runtime.endpoint.client()
-            told = await RedisWebhookQueue(client).claim(count=5, lease_seconds=60)
-            await client.aclose()
-            return [f"{one.kind} {one.data['source']}" for one in told]
-
-    assert asyncio.run(read_told()) == ["source.failed webdav://127.0.0.1:9/dav"]
 
 
 def test_an_ingestion_keeps_the_schedule_of_its_source(data: Path) -> None:

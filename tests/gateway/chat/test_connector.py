@@ -26,6 +26,7 @@ from tests.support.chat_harness import (
     say,
     wait_until_acknowledged,
 )
+from tests.support.empty_redis import play_redis
 from tests.support.fake_channel import FakeChannel, make_incoming
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
@@ -255,8 +256,7 @@ async def test_a_push_channel_reports_whether_it_can_accept_messages(tmp_path: P
 
 
 async def test_nobody_is_answered_where_no_port_is_set(tmp_path: Path) -> None:
-    endpoint = Endpoint(url="", durable=False, played=FakeServer())
-    async with connect_runtime(settings_of(tmp_path), endpoint=endpoint) as post:
+    async with connect_runtime(settings_of(tmp_path), endpoint=play_redis()) as post:
         before = len(asyncio.all_tasks())
         async with serve_probes(post, CollectorRegistry()):
             assert len(asyncio.all_tasks()) == before

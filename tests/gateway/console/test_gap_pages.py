@@ -8,11 +8,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from fakeredis import FakeServer
 from fastapi import FastAPI
 from pydantic import JsonValue
 
-from broker.embedded_redis import Endpoint
 from broker.redis_broker import RedisBroker
 from broker.values import Delivery, Fields, Finish
 from envelope.envelope import decode
@@ -33,9 +31,9 @@ from tests.support.console import (
     make_console,
     open_records,
     owner_of,
-    post,
     send_form,
 )
+from tests.support.empty_redis import play_redis
 
 REFUSED = Record(
     tenant="acme",
@@ -95,7 +93,7 @@ def store(tmp_path: Path) -> Iterator[RecordStore]:
 
 @pytest.fixture
 async def desk(store: RecordStore) -> AsyncIterator[OwnersDesk]:
-    client = Endpoint(url="", durable=False, played=FakeServer()).client()
+    client = play_redis().client()
     broker = RedisBroker(client)
     await broker.prepare(ROLES)
     asking = Desk(
@@ -182,31 +180,6 @@ async def test_the_questions_of_a_gap_are_asked_again_together(desk: OwnersDesk)
     assert "are being asked again" in shown
     assert "Asked again" in shown
     assert "answered" in shown.split("Asked again")[1]
-
-
-@pytest.mark.parametrize("path", ["gap/state", "gap/again", "question/again"])
-async def test_a_form_without_the_token_of_the_session_changes_nothing(
-    desk: OwnersDesk, path: str
-) -> None:
-    fields = {"tenant": "acme", "assistant": "desk", "id": "x", "state": "done", "csrf": "0" * 64}
-
-    assert (await post(desk.owner, f"/console/{path}", fields)).status_code == 403
-
-
-@pytest.mark.parametrize(
-    ("path", "fields"),
-    [
-        ("gap/state", {"id": "x", "state": "done"}),
-        ("gap/again", {"id": "x"}),
-        ("question/again", {"conversation": "c1", "message": "m1"}),
-    ],
-)
-async def test_an_assistant_of_another_tenant_cannot_be_named(
-    desk: OwnersDesk, path: str, fields: dict[str, str]
-) -> None:
-    refused = await send_form(desk.owner, QUESTION, f"/console/{path}", tenant="other", **fields)
-
-    assert refused.status_code == 404
 
 
 @pytest.mark.parametrize("formula", ["=HYPERLINK(1)", "\t=1", " ＋1", "-1+1", "@SUM(1)"])

@@ -1,6 +1,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import openai
 import pytest
 from fakeredis import FakeAsyncRedis, FakeServer
 
@@ -46,3 +47,13 @@ async def http_server(harness: WorkerHarness) -> AsyncIterator[HttpServerFixture
     """An open server before a desk that works."""
     async with harness.open(), open_http_server(harness, documents=SHELF) as opened:
         yield opened
+
+
+@pytest.fixture
+async def desk(http_server: HttpServerFixture) -> AsyncIterator[openai.AsyncOpenAI]:
+    """The official client of OpenAI."""
+    token = await http_server.key()
+    async with openai.AsyncOpenAI(
+        base_url=f"{http_server.url}/v1", api_key=token, max_retries=0
+    ) as client:
+        yield client

@@ -1,6 +1,5 @@
 """OpenAI's own client at the desk, unchanged."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import openai
@@ -25,16 +24,6 @@ OPTIONS = [
     {"label": "Set up an account", "value": "Set up an account", "kind": "option"},
     {"label": "Cancel", "value": "Cancel", "kind": "exit"},
 ]
-
-
-@pytest.fixture
-async def desk(http_server: HttpServerFixture) -> AsyncIterator[openai.AsyncOpenAI]:
-    """The official client."""
-    token = await http_server.key()
-    async with openai.AsyncOpenAI(
-        base_url=f"{http_server.url}/v1", api_key=token, max_retries=0
-    ) as client:
-        yield client
 
 
 def asks_back(http_server: HttpServerFixture) -> None:

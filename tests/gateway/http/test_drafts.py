@@ -264,18 +264,14 @@ def content_of(chunks: list[Any]) -> str:
     return "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
 
 
-async def test_a_completion_shows_no_draft_unless_it_is_asked_for(harness: WorkerHarness) -> None:
-    chunks = await complete(harness, None, FIRST)
-
-    assert content_of(chunks) == FIRST
-
-
-async def test_a_completion_that_is_released_early_continues_what_it_showed(
-    harness: WorkerHarness,
+@pytest.mark.parametrize(
+    ("release", "approved"),
+    [(None, FIRST), ("checked", f"{WHOLE}\n\nThe documents do not say: the price")],
+)
+async def test_a_completion_shows_drafts_only_where_it_is_released_early_and_continues_them(
+    harness: WorkerHarness, release: Release | None, approved: str
 ) -> None:
-    chunks = await complete(harness, "checked", f"{WHOLE}\n\nThe documents do not say: the price")
-
-    assert content_of(chunks) == f"{WHOLE}\n\nThe documents do not say: the price"
+    assert content_of(await complete(harness, release, approved)) == approved
 
 
 @pytest.mark.parametrize("approved", [FIRST, "Something else. [1]"])

@@ -34,29 +34,22 @@ async def ask(server: HttpServerFixture, query: str = "", **writes: Any) -> dict
     return answer
 
 
-async def test_a_person_is_offered_after_a_refusal(server: HttpServerFixture) -> None:
-    answer = await ask(server, guardrails={"within_scope": False})
-
-    assert (answer["outcome"], answer["handover"]) == ("refused", "offered")
-
-
-async def test_a_person_is_offered_to_who_asks_for_one_as_the_model_understood_it(
-    server: HttpServerFixture,
+@pytest.mark.parametrize(
+    ("query", "writes", "outcome", "offer"),
+    [
+        ("", {}, "answered", "possible"),
+        ("", {"guardrails": {"within_scope": False}}, "refused", "offered"),
+        # Who asks for one, as the model understood it.
+        ("", {"essence": {"conversation_act": "person"}}, "answered", "offered"),
+        ("?assistant=api", {"guardrails": {"within_scope": False}}, "refused", None),
+    ],
+)
+async def test_a_person_is_offered_after_a_refusal_or_a_wish_where_there_is_somebody(
+    server: HttpServerFixture, query: str, writes: dict[str, Any], outcome: str, offer: str | None
 ) -> None:
-    answer = await ask(server, essence={"conversation_act": "person"})
+    answer = await ask(server, query, **writes)
 
-    assert (answer["outcome"], answer["text"]) == ("answered", "act_person/en")
-    assert answer["handover"] == "offered"
-
-
-async def test_a_person_is_possible_after_an_answer_and_not_where_there_is_nobody(
-    server: HttpServerFixture,
-) -> None:
-    answered = await ask(server)
-    elsewhere = await ask(server, "?assistant=api", guardrails={"within_scope": False})
-
-    assert answered["handover"] == "possible"
-    assert (elsewhere["outcome"], elsewhere.get("handover")) == ("refused", None)
+    assert (answer["outcome"], answer.get("handover")) == (outcome, offer)
 
 
 async def test_a_visitor_hands_over_their_own_conversation_within_their_limits(

@@ -220,16 +220,16 @@ async def test_who_may_ask_alone_follows_and_stops_no_message_of_another_key(
 ) -> None:
     owner, stranger = await http_server.secret(), await http_server.secret(scopes=ASK_ALONE)
     await owner.post(MESSAGES, json=SENT)
-    responses = [
-        await stranger.get(f"{MESSAGES}/m1/events"),
-        await stranger.post(f"{MESSAGES}/m1/cancel"),
-    ]
-    unknown = [
-        await stranger.get(f"{MESSAGES}/m9/events"),
-        await stranger.post(f"{MESSAGES}/m9/cancel"),
+    responses, unknown = [
+        [
+            await stranger.get(f"{MESSAGES}/{name}"),
+            await stranger.get(f"{MESSAGES}/{name}/events"),
+            await stranger.post(f"{MESSAGES}/{name}/cancel"),
+        ]
+        for name in ("m1", "m9")
     ]
 
-    assert [answer.status_code for answer in responses] == [404, 404]
+    assert [answer.status_code for answer in responses] == [404] * 3
     assert [plain(answer) for answer in responses] == [plain(answer) for answer in unknown]
 
 

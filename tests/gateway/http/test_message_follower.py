@@ -1,7 +1,5 @@
 """Messages as jobs: accepted at once, read later, by another way, with more time."""
 
-import pytest
-
 from broker.values import Fields
 from envelope.question import Question
 from envelope.role import Role
@@ -106,16 +104,6 @@ async def test_a_message_names_its_way_and_an_unknown_one_is_refused(
     assert known.json()["outcome"] == "answered"
     assert (unknown.status_code, unknown.json()["error"]["param"]) == (400, "way")
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "way_refused")
-
-
-@pytest.mark.parametrize("message_id", ["m9", "m1"])
-async def test_who_may_not_follow_a_message_does_not_read_it(
-    http_server: HttpServerFixture, message_id: str
-) -> None:
-    owner, other = await http_server.secret(), await http_server.secret(scopes=("ask",))
-    await owner.post(MESSAGES, json=SENT)
-
-    assert (await other.get(f"{MESSAGES}/{message_id}")).status_code == 404
 
 
 def test_the_calls_of_a_worker_are_no_parts_that_have_ended() -> None:

@@ -1,6 +1,5 @@
 """OpenAI's own client at the desk, with responses."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import openai
@@ -12,16 +11,6 @@ from tests.gateway.http.test_completions import OPTIONS, SOURCE, asks_back
 from tests.support.http_server import HttpServerFixture
 
 QUESTION = "How do I add a rule?"
-
-
-@pytest.fixture
-async def desk(http_server: HttpServerFixture) -> AsyncIterator[openai.AsyncOpenAI]:
-    """The official client."""
-    token = await http_server.key()
-    async with openai.AsyncOpenAI(
-        base_url=f"{http_server.url}/v1", api_key=token, max_retries=0
-    ) as client:
-        yield client
 
 
 async def test_the_official_client_gets_a_response_with_its_sources(

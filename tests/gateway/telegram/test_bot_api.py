@@ -6,8 +6,7 @@ from typing import Any
 from gateway.telegram.bot_api import RATES
 from gateway.telegram.channel import TYPING_SECONDS
 from memory.rate_limits import RedisTurns
-from tests.support.chat_harness import ANSWER, TEXTS, WITH_DRAFTS, WORKING
-from tests.support.drafting import DraftedAnswer
+from tests.support.chat_harness import ANSWER, WORKING
 from tests.support.fake_telegram import IN_A_GROUP, IN_A_ROW, IN_A_SECOND, BotApi, flood
 from tests.support.telegram_harness import TelegramHarness, telegram_desk, wait_until_settled
 from tests.support.waiting import wait_until
@@ -207,32 +206,3 @@ async def test_those_who_wait_in_a_group_see_one_sign_of_typing(
 
 def list_typing_calls(api: BotApi, chat: int) -> list[dict[str, Any]]:
     return [call for call in api.called("sendChatAction") if call["chat_id"] == str(chat)]
-
-
-NOTICE = TEXTS.text("push_draft", "en")
-
-
-def shows_draft(api: BotApi) -> bool:
-    """Whether a chat shows a draft now."""
-    return any(NOTICE in said.text for said in api.chats.values())
-
-
-async def test_a_draft_that_grows_fast_in_a_private_chat_meets_no_limit_of_telegram(
-    harness: WorkerHarness, api: BotApi
-) -> None:
-    drafted = DraftedAnswer(harness)
-    drafted.script_many(150)
-
-    async with harness.open(), telegram_desk(harness, api, policy=WITH_DRAFTS) as desk:
-        await desk.say("How?")
-        await wait_until(lambda: shows_draft(api))
-        drafted.first.set()
-        await drafted.went_on.wait()
-        drafted.whole.set()
-        await wait_until(lambda: desk.connector.tally.counts)
-        await wait_until_settled(harness, api)
-
-    (said,) = api.chats.values()
-    assert api.limited == []
-    assert "Open Routing and choose New rule. [1] Rules are tried by priority." in said.text
-    assert NOTICE not in said.text

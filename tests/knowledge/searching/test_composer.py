@@ -95,24 +95,6 @@ async def test_excluded_chunks_are_not_given_again(fake_documents: Index) -> Non
     assert "steps#2" in given
 
 
-async def test_a_context_is_filled_with_the_other_sections_of_the_best_page(
-    fake_documents: Index,
-) -> None:
-    guide = document(
-        "guide",
-        (("Add a rule",), "Adding a rule takes one step."),
-        (("Harbour",), " ".join(f"Ship {n} arrives." for n in range(30))),
-        (("Weather",), "Rain is rare."),
-    )
-
-    roomy = await compose(fake_documents, "How do I add a rule?", guide, *OTHERS)
-    tight = await compose(fake_documents, "How do I add a rule?", guide, *OTHERS, tokens=100)
-
-    own = [one.chunk_ids for one in roomy.context if one.best.document_id == "guide"]
-    assert own == [("guide#0",), ("guide#1",), ("guide#2",)]
-    assert "guide#1" not in {one for section in tight.context for one in section.chunk_ids}
-
-
 async def test_an_old_release_note_comes_after_the_page_that_says_how_it_is_now(
     fake_documents: Index,
 ) -> None:

@@ -68,17 +68,11 @@ def test_a_planted_false_citation_is_found(
     assert problem in found["citations"][0]["problems"][0]
 
 
-def test_a_file_that_does_not_exist_is_an_error(
+def test_a_file_that_is_missing_or_no_text_is_an_error(
     answer: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["audit", str(answer)]) == EXIT_ERROR
     assert "expected a Markdown file, found none" in capsys.readouterr().err
-
-
-def test_a_file_that_is_no_text_is_an_error(
-    answer: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
     answer.write_bytes(b"\xff\xfe\x00")
-
     assert main(["audit", str(answer)]) == EXIT_ERROR
     assert "expected text in UTF-8" in capsys.readouterr().err

@@ -66,8 +66,13 @@ def test_an_empty_question_is_refused_before_anything_starts(run: Run, elsewhere
     assert not (elsewhere / "data").exists()
 
 
-def test_asking_without_documents_says_how_to_read_some(run: Run) -> None:
-    assert "refdesk ingest PATH" in one_line(run("ask", CLEAR))
+def test_asking_without_documents_names_the_folder_and_how_to_read_some(
+    run: Run, elsewhere: Path
+) -> None:
+    said = one_line(run("ask", CLEAR))
+
+    assert f"there are no documents in {elsewhere / 'data'} yet" in said
+    assert "refdesk ingest PATH" in said
 
 
 @pytest.mark.parametrize(
@@ -233,12 +238,6 @@ def test_the_whole_reply_is_json_on_standard_output_alone(
     assert (reply["conversation_id"], reply["message_id"]) == ("cli/c-json", "m-json")
     assert {"number", "title", "heading_path", "anchor", "path", "url"} <= set(reply["sources"][0])
     assert all(json.loads(line)["event"] for line in result.err.splitlines())
-
-
-def test_a_message_asked_twice_under_one_id_is_answered_once(served: Run) -> None:
-    words = ("ask", CLEAR, "--conversation", "c-twice", "--message", "m-twice", "--json")
-
-    assert served(*words).json == served(*words).json
 
 
 def test_a_message_id_of_two_conversations_needs_the_conversation(served: Run) -> None:

@@ -96,10 +96,3 @@ def test_a_folder_takes_over_the_folder_in_it_that_was_ingested_before(
     run("ingest", str(folder))
 
     assert list_ids(run) == ["handbook/billing", "handbook/hr/leave", "handbook/hr/sick"]
-
-
-def test_an_empty_desk_names_its_data_folder(run: Run, elsewhere: Path) -> None:
-    result = run("ask", "What is this?")
-
-    assert result.status == 1
-    assert f"there are no documents in {elsewhere / 'data'} yet" in result.err

@@ -65,27 +65,6 @@ def test_others_hand_their_work_to_a_running_desk(
     assert (desk.returncode, rest, errors) == (0, "stopping: finishing running work\n", "")
 
 
-def test_documents_are_listed_and_removed_by_a_running_desk(
-    started: Callable[..., Any], served: Run, elsewhere: Path
-) -> None:
-    (elsewhere / "pages").mkdir()
-    (elsewhere / "pages" / "fax.md").write_text("# Fax bridge\n\nThe fax bridge listens on 77.\n")
-    desk = started("up")
-    assert desk.stdout.readline() == "working as every role; stop with Ctrl-C\n"
-
-    served("ingest", "pages")
-    listed = served("documents", "list", "pages/fax", "--json")
-    removed = served("documents", "remove", "pages/fax")
-    after = served("documents", "list", "pages/fax", "--json")
-    desk.send_signal(signal.SIGTERM)
-    _, errors = desk.communicate(timeout=30)
-
-    assert [document["id"] for document in listed.json["documents"]] == ["pages/fax"]
-    assert (removed.status, errors) == (0, "")
-    assert "removed 1 document" in removed.out
-    assert after.json["documents"] == []
-
-
 def test_the_status_shows_an_idle_worker_while_it_lives(
     started: Callable[..., Any], served: Run
 ) -> None:

@@ -249,19 +249,17 @@ def test_what_does_not_exist_is_one_line(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("report", "words"),
-    [("report.txt", "expected a report named"), ("none/report.md", "expected a folder")],
+    ("option", "value", "words"),
+    [
+        ("--report", "report.txt", "expected a report named"),
+        ("--report", "none/report.md", "expected a folder"),
+        ("--specialists", "lawyer", "found lawyer"),
+    ],
 )
-def test_a_wrong_report_file_is_refused_before_any_work(run: Run, report: str, words: str) -> None:
-    result = run("review", CLEAN, "--against", LAW, "--report", report)
-
-    assert words in one_line(result)
-
-
-def test_an_unknown_specialist_is_refused_before_any_work(run: Run) -> None:
-    result = run("review", CLEAN, "--against", LAW, "--specialists", "lawyer")
-
-    assert "found lawyer" in one_line(result)
+def test_a_wrong_report_file_or_specialist_is_refused_before_any_work(
+    run: Run, option: str, value: str, words: str
+) -> None:
+    assert words in one_line(run("review", CLEAN, "--against", LAW, option, value))
 
 
 def test_wrong_arguments_are_status_2(run: Run) -> None:
