@@ -72,15 +72,20 @@ def _write_html(markdown: str, env: _Env) -> str:
 _DEEPEST_LISTS = 40
 _DEEPEST_DIRECTIVE = 4
 _MOST_STEPS = 10_000_000
-_LONGEST_PART = 4000
+_LONGEST_PART = 2000
 _LONGEST_TAG = 32_000
+_LONGEST_PROSE = 100_000
+_DEEPEST_LABELS = 4
 
 
 @cache
-def _make_parser() -> MarkdownIt:
-    options = {"maxNesting": _DEEPEST_LISTS}
-    parser = MarkdownIt("commonmark", options, renderer_cls=_Writer)
-    parser.enable(["table", "strikethrough"])
+def _make_parser(*, with_emphasis: bool = True) -> MarkdownIt:
+    options = {"maxNesting": _DEEPEST_LISTS if with_emphasis else _DEEPEST_LABELS}
+    parser = MarkdownIt("commonmark", options, renderer_cls=_Writer).enable("table")
+    if with_emphasis:
+        parser.enable("strikethrough")
+    else:
+        parser.disable("emphasis")
     parser.core.ruler.at("inline", _parse_inline)
     return parser
 
@@ -88,9 +93,11 @@ def _make_parser() -> MarkdownIt:
 def _parse_inline(state: StateCore) -> None:
     """Parse the text of each block in parts: a bracket without an end is looked for in one part."""
     for token in state.tokens:
+        # A line of a megabyte is no prose: each star would be a token.
+        parser = _make_parser(with_emphasis=len(token.content) <= _LONGEST_PROSE)
         for part in _split(token.content) if token.type == "inline" else ():
             children: list[Token] = []
-            state.md.inline.parse(part, state.md, state.env, children)
+            parser.inline.parse(part, parser, state.env, children)
             token.children = [*(token.children or ()), *children]
 
 
