@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
-.PHONY: help install demo format lint types imports static test-fast test test-all coverage check lock audit wheel chart docs sbom bench patterns faults
+.PHONY: help install demo format lint types imports static test-fast test test-all coverage produced check lock audit wheel chart docs sbom bench patterns faults
 
 help:  ## print these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -60,6 +60,11 @@ coverage: install  ## the share of lines and branches that the tests of one proc
 	$(BIN)/coverage run -m pytest -q -m "not slow and not long"
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
+
+produced: install  ## the metrics, log events and error codes that no test produces
+	rm -rf dist/produced && mkdir -p dist/produced
+	-REFDESK_PRODUCED=$(CURDIR)/dist/produced $(PYTEST) -q -n 3
+	$(BIN)/python -m tests.produced dist/produced
 
 check: test  ## everything that must be green before a commit
 

@@ -103,9 +103,6 @@ class NotificationSettings(BaseModel):
     )
     imap_user: str = Field("", description="empty: the sender")
     imap_password: SecretStr | None = Field(None, description="password of `IMAP_USER`")
-    imap_folder: str = Field(
-        "INBOX", pattern=r'^[^"\\\x00-\x1f]{1,200}$', description="the folder that is read"
-    )
 
     @field_validator("handover_people")
     @classmethod

@@ -68,14 +68,10 @@ class Settings(
         1, ge=1, le=1024, description="number of streams of each role; fixed at the first start"
     )
     shard_quota: int = Field(
-        10_000, ge=1, description="maximum number of open questions of a shard"
-    )
-    queue_share: float = Field(
-        0.12,
-        ge=0,
-        le=10,
-        description="how long questions may wait for free workers under overload, as a share of "
-        "their processing time; further questions are refused. 0: no limit",
+        10_000,
+        ge=1,
+        description="maximum number of open questions of a shard; over HTTP, further ones wait for "
+        "up to 20 seconds, then they are refused",
     )
     lease_seconds: float = Field(
         15.0,

@@ -62,18 +62,17 @@ class MailReply:
 
 @dataclass(frozen=True, slots=True)
 class Mailbox:
-    """A folder on an IMAP server; `security` is `tls`, `starttls` or `none`."""
+    """The inbox of a user of an IMAP server; `security` is `tls`, `starttls` or `none`."""
 
     host: str
     port: int
     user: str
     password: str
     security: str = "tls"
-    folder: str = "INBOX"
     context: ssl.SSLContext | None = None
 
     def open(self) -> imaplib.IMAP4:
-        """Connect, sign in and open the folder; raises `MailboxError`."""
+        """Connect, sign in and open the inbox; raises `MailboxError`."""
         context = ssl.create_default_context() if self.context is None else self.context
         try:
             if self.security == "tls":
@@ -86,8 +85,7 @@ class Mailbox:
                 if self.security == "starttls":
                     client.starttls(context)
                 client.login(self.user, self.password)
-                # A folder in quotes may have spaces; the settings permit no quotes in it.
-                _expect(client.select(f'"{self.folder}"'))
+                _expect(client.select())
             except BaseException:
                 client.shutdown()
                 raise

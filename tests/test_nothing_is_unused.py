@@ -73,6 +73,15 @@ def test_every_setting_is_read() -> None:
     assert unread == set()
 
 
+def test_every_setting_is_once_on_the_page_of_what_was_seen() -> None:
+    page = (ROOT / "docs" / "measurements" / "settings.md").read_text()
+    named = re.findall(
+        r"`([A-Z0-9_]+)`", "\n".join(re.findall(r"^\| (`.+?`) \|", page, re.MULTILINE))
+    )
+
+    assert sorted(named) == sorted(name.upper() for name in Settings.model_fields)
+
+
 def list_metrics(tree: ast.Module) -> Iterator[str]:
     """The attributes of a module that hold a metric."""
     for node in ast.walk(tree):

@@ -463,7 +463,6 @@ def _broker(settings: Settings, endpoint: Endpoint) -> RedisBroker:
         ttl_seconds=settings.result_ttl_hours * HOUR_SECONDS,
         quota=settings.shard_quota,
         pace=AdmissionPolicy(
-            share=settings.queue_share,
             at_least=max(1, settings.smallest_role // settings.shards),
             lanes=(INGESTION,),
         ),

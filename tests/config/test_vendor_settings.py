@@ -33,7 +33,8 @@ def test_a_vendor_of_the_table_is_reached_by_its_settings(vendor: Vendor) -> Non
 
     chosen = settings(**named)
 
-    assert make_model(chosen, vendor).name == f"some@{vendor.name}"
+    # One that only reranks has no address but its own, which no test may ask.
+    assert not vendor.chats or make_model(chosen, vendor).name == f"some@{vendor.name}"
     assert chosen.vendor_access()[vendor.name].api_key == "sk-1"
     assert secrets_of(chosen) == {"sk-1"}
 

@@ -154,7 +154,6 @@ def make_mail_replies(settings: Settings, deliver: Deliver) -> MailReplies:
             settings.imap_user or sender,
             "" if password is None else password.get_secret_value(),
             settings.imap_security,
-            settings.imap_folder,
         ),
         deliver,
         address=sender.lower(),
