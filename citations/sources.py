@@ -3,6 +3,7 @@
 Places are worded for people who choose one of them; the nearest pages are offered.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from citations.addresses import addresses_of, is_on, page_of, web_hosts_of
@@ -121,10 +122,21 @@ MOST_PAGES = 4
 
 
 def list_nearest_pages(results: Sequence[SearchResult]) -> tuple[SuggestedAction, ...]:
-    """Return the first result of each page as a page to open, at most `MOST_PAGES`."""
+    """Return the first result of each page as a page to open, at most `MOST_PAGES`.
+
+    Pages with the same title are told apart by the crumb above it.
+    """
     nearest = {result.document_id: result for result in reversed(results)}
     first = [result for result in results if nearest[result.document_id] is result]
-    return tuple(_make_page(result) for result in first[:MOST_PAGES])
+    pages = [_make_page(result) for result in first[:MOST_PAGES]]
+    titles = Counter(page.label for page in pages)
+    return tuple(_name_crumb(page) if titles[page.label] > 1 else page for page in pages)
+
+
+def _name_crumb(page: SuggestedAction) -> SuggestedAction:
+    above = next((crumb for crumb in reversed(page.crumbs) if crumb != page.label), "")
+    label = f"{page.label} ({above})" if above else page.label
+    return page.model_copy(update={"label": label, "value": label})
 
 
 def list_labels(title: str, pages: Sequence[SuggestedAction]) -> str:

@@ -83,7 +83,7 @@ class AssessmentModels:
 
 BY_COSINES = AssessmentModels(
     answered=LogisticModel(-6.09, {"dense1": 9.31, "bm": 3.15}),
-    covered=LogisticModel(-10.76, {"dense1": 19.02, "bm": 7.28}),
+    covered=LogisticModel(-8.07, {"dense1": 14.27, "bm": 5.46}),
 )
 BY_WORDS = AssessmentModels(
     answered=LogisticModel(-5.70, {"bm": 5.04, "bmabs": 1.29}),

@@ -22,7 +22,7 @@ from manager.flow import RESUME_EVENTS, Counter, Ending, Flow, PauseFor, Scatter
 from manager.flows.stages import ESSENCE
 from manager.machine import Decision, End, read_counters, write_payload
 from manager.pauses import Pauses
-from memory.port import KeptPayload
+from memory.conversation import KeptPayload
 
 READ_CHARACTERS = 200
 """The journal entry of a decision omits longer values; the hop that wrote them recorded them."""

@@ -63,8 +63,7 @@ from manager.way_report import (
     list_completed,
     note_outcome,
 )
-from memory.conversation import RedisPeople
-from memory.port import Ended, Memory
+from memory.conversation import Ended, RedisMemory, RedisPeople
 
 MANAGER = Role.MANAGER.value
 # Every hop uses these: in Python 3.11 an enum member costs four times as much as a variable.
@@ -92,7 +91,7 @@ class Manager:
     def __init__(
         self,
         flows: Mapping[str, Flow],
-        memory: Memory,
+        memory: RedisMemory,
         texts: Texts,
         *,
         limits: Limits,

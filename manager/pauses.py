@@ -27,7 +27,7 @@ from manager.pause_replies import (
     read_typed,
     read_words,
 )
-from memory.port import KeptPayload, Memory
+from memory.conversation import KeptPayload, RedisMemory
 
 MOST_KEPT = 256_000
 """The most bytes of the payload that a pause keeps."""
@@ -73,7 +73,7 @@ class Pauses:
     """Begins pauses and resumes them; `flows` are those by which an open pause can go on."""
 
     def __init__(
-        self, flows: Mapping[str, Flow], memory: Memory, texts: Texts, *, limits: Limits
+        self, flows: Mapping[str, Flow], memory: RedisMemory, texts: Texts, *, limits: Limits
     ) -> None:
         self._flows = flows
         self._memory = memory

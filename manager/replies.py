@@ -23,7 +23,7 @@ from manager.flow import Ending
 from manager.machine import NO_BETTER, Decision, End, count_rounds
 from manager.pause_replies import PAUSE_ENDINGS, end_with_pause, find_new_pause, read_language
 from manager.way_report import describe_way, find_remaining, make_offer
-from memory.port import Ended
+from memory.conversation import Ended
 
 DEAD_LETTER = "dead_letter"
 """The termination reason of a question that no process could work on."""

@@ -28,7 +28,7 @@ from envelope.swarm import (
 )
 from envelope.texts import Texts
 from envelope.tool_loop import WayName
-from memory.port import Ended
+from memory.conversation import Ended
 
 _MOST_CALLS = 100
 _MOST_ROUNDS = 20

@@ -9,7 +9,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
 from redis.exceptions import NoScriptError, RedisError
@@ -35,7 +35,6 @@ from memory.key_names import (
 )
 from memory.learned_outcomes import log_outcome
 from memory.model_calls import await_answer
-from memory.port import Ended, Overflow, Remembered, SummaryLine
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -60,8 +59,67 @@ return payload
 """
 
 
+@dataclass(frozen=True, slots=True)
+class SummaryLine:
+    """The beginning of an earlier user turn; only people with all of its `groups` may read it."""
+
+    text: str
+    groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Overflow:
+    """The turns that leave the history, and the summary that they extend; both oldest first."""
+
+    turns: tuple[Turn, ...] = ()
+    summary: tuple[SummaryLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """The memory of a conversation; `kept` is the number of stored turns."""
+
+    history: tuple[Turn, ...] = ()
+    summary: tuple[SummaryLine, ...] = ()
+    kept: int = 0
+    preferences: Preferences = field(default_factory=Preferences)
+    pause: Pause | None = None
+    statistics: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPayload:
+    """The payload with which the reply to a pause continues, as JSON, kept as long as the pause."""
+
+    pause_id: str
+    payload: str
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The changes that the end of a message makes; None leaves a value unchanged.
+
+    `dropped` are the turns that leave the history. `brief`: the client stores the conversation, so
+    the changes expire after a day. `learned` is the outcome of a swarm as JSON; empty: none.
+    """
+
+    turns: tuple[Turn, ...] = ()
+    dropped: Overflow = Overflow()
+    preferences: Preferences | None = None
+    pause: Pause | None = None
+    close_pause: bool = False
+    statistics: dict[str, float] = field(default_factory=dict)
+    forget: str = ""
+    brief: bool = False
+    kept: KeptPayload | None = None
+    learned: str = ""
+
+
 class RedisMemory:
     """The memory of conversations; a read takes one round trip, a write none.
+
+    Reads happen when a message starts, writes only when one ends.
 
     The agents receive `window` turns. `keep` turns are stored; older user turns are shortened into
     the summary. All data expires `ttl_seconds` after the end of the last message, or after the time
@@ -85,12 +143,15 @@ class RedisMemory:
         self._ttl_of = ttl_of if ttl_of is not None else lambda _question: ttl_seconds
 
     async def recall(self, question: Question) -> Remembered:
+        """Return the memory of the message's conversation."""
         return self.parse_recall(await read(self._client, self.reads(question)))
 
     def reads(self, question: Question) -> MemoryRead:
+        """Return the read of `recall` as data: the broker may do it when a message starts."""
         return reading(conversation_keys(question, self._shards), window=self._window)
 
     def parse_recall(self, found: MemoryFound) -> Remembered:
+        """Return the result of `recall` from the values that were found for `reads`."""
         known = name_found(found)
         return Remembered(
             history=tuple(Turn.model_validate_json(turn) for turn in known.turns),
@@ -106,12 +167,17 @@ class RedisMemory:
         )
 
     async def claim_pause(self, question: Question, pause_id: str) -> bytes | None:
+        """Return the payload that a pause kept, for the first message that answers it.
+
+        A redelivery of that message receives it again. None: it expired, or another message had it.
+        """
         key = conversation_keys(question, self._shards).kept
         call = self._client.eval(CLAIM_PAUSE, 1, key, pause_id, question.message_id)
         found: bytes | None = await await_answer(call)
         return found
 
     async def overflowing(self, question: Question, *, kept: int, added: int) -> Overflow:
+        """Return the stored turns that leave the history if `added` turns follow `kept` ones."""
         surplus = kept + added - self._keep
         if surplus <= 0:
             return Overflow()
@@ -126,6 +192,7 @@ class RedisMemory:
         )
 
     def writes(self, question: Question, ended: Ended) -> tuple[MemoryWrite, ...]:
+        """Return the writes of the end of this message as data."""
         keys = conversation_keys(question, self._shards)
         if ended.forget == "all":
             return tuple(Delete(key=key) for key in keys.all)
@@ -304,7 +371,7 @@ MOST_PAUSES = 20
 
 
 class RedisPeople:
-    """See `memory.port.People`; a choice expires `ttl_of` after its last use, as conversations."""
+    """What people chose; a choice expires `ttl_of` after its last use, as conversations do."""
 
     def __init__(self, client: "Redis", ttl_of: Callable[[Question], int]) -> None:
         self._client = client

@@ -15,7 +15,7 @@ from envelope.role import Role
 from manager.flows import FLOWS
 from manager.machine import Limits
 from manager.manager import Manager
-from memory.port import Memory
+from memory.conversation import RedisMemory
 from worker.agent_handler import AgentHandler
 from worker.port import Handler, SilentMeter
 from worker.process import WorkerProcess, WorkerSpec
@@ -36,7 +36,7 @@ class NoTexts:
 def process(
     broker: Broker,
     own: Callable[[], RedisBroker],
-    memory: Memory,
+    memory: RedisMemory,
     agents: Sequence[Agent[Any, Any]],
     *,
     lease_seconds: float = 15.0,

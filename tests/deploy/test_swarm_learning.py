@@ -12,9 +12,8 @@ from envelope.question import Question
 from gateway.desk import Message
 from knowledge.embedding import Embedder
 from llm.tasks.swarm import PlannedWorker, PlanSwarmOutput
-from memory.conversation import RedisMemory
+from memory.conversation import Ended, RedisMemory
 from memory.learned_outcomes import RedisOutcomeLog
-from memory.port import Ended
 from tests.deploy.conftest import OpenApp
 from tests.deploy.test_swarm_way import BY_SEARCH, SIMPLE, cite, decide, work_by_search
 from tests.memory.test_conversation import apply_writes

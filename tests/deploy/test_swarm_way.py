@@ -89,7 +89,9 @@ async def test_without_a_model_code_is_shown_in_its_lines_and_what_is_missing_is
     open_app: OpenApp,
 ) -> None:
     async with open_app(way="swarm") as harness:
-        reply = await harness.driver().say("Compare Python, JavaScript and Rust in a table")
+        reply = await harness.driver().say(
+            "Compare webhook signatures in Python, JavaScript and Rust"
+        )
 
     assert "**Python: " in reply["text"]
     assert "```python\nimport hashlib\nimport hmac\n" in reply["text"]

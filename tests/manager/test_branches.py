@@ -19,7 +19,7 @@ from manager.flow import BranchItem, Join
 from manager.machine import Limits
 from manager.manager import Manager
 from manager.way_report import describe_way
-from memory.port import Overflow
+from memory.conversation import Overflow
 from tests.support.branching_flow import BRANCHING_FLOW, CALL, make_flow
 from tests.support.worker_harness import FixedTexts
 

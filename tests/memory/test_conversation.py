@@ -7,11 +7,18 @@ from broker.keys import record_of
 from envelope.conversation import ClarificationReason, Pause, Preferences, Turn
 from envelope.memory_access import Append, Delete, Increment, MemoryWrite, SetFields
 from envelope.question import Question
-from memory.conversation import QUESTION_CHARACTERS, SUMMARY_CHARACTERS, RedisMemory, RedisPeople
+from memory.conversation import (
+    QUESTION_CHARACTERS,
+    SUMMARY_CHARACTERS,
+    Ended,
+    KeptPayload,
+    RedisMemory,
+    RedisPeople,
+    SummaryLine,
+)
 from memory.errors import MemoryUnavailableError
 from memory.key_names import conversation_keys
 from memory.model_calls import MOST_SHARED, RedisCacheStore, RedisCallStore
-from memory.port import Ended, KeptPayload, SummaryLine
 
 END = 9
 QUESTION = Question(tenant="acme", assistant="docs", conversation_id="c/1:x", message_id="m")

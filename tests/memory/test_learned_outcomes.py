@@ -5,9 +5,8 @@ from typing import Any
 from agents.swarm.learning import QuestionKind, SwarmOutcome, advise, read_history, write_outcome
 from envelope.memory_access import Append
 from envelope.question import Question
-from memory.conversation import RedisMemory
+from memory.conversation import Ended, RedisMemory
 from memory.learned_outcomes import MOST_OUTCOMES, RedisOutcomeLog
-from memory.port import Ended
 from tests.memory.test_conversation import apply_writes
 
 

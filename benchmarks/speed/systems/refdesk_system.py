@@ -15,8 +15,7 @@ from envelope.memory_access import MemoryFound, MemoryRead
 from envelope.question import Question
 from envelope.role import Role
 from gateway.desk import Desk, Message
-from memory.conversation import RedisMemory
-from memory.port import Remembered
+from memory.conversation import RedisMemory, Remembered
 from worker.port import Handler, PrefetchesMemory
 from worker.process import collect_rarely
 

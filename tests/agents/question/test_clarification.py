@@ -155,6 +155,23 @@ async def test_a_question_is_quoted_in_the_words_of_the_person() -> None:
     assert "How loud is the pager?" in chosen.response
 
 
+async def test_near_pages_with_the_same_title_are_told_apart_by_what_is_above_them() -> None:
+    title = {"title": "Fees"}
+    pages = [
+        result(number, year).model_copy(update=title) for number, year in ((1, "2024"), (2, "2025"))
+    ]
+
+    found = await word_question(
+        Reads(
+            clarification_reason=Reason.INSUFFICIENT_CONTEXT,
+            canonical_question="limits?",
+            search_results=tuple(one.model_copy(update={"title": "Fees"}) for one in pages),
+        )
+    )
+
+    assert found.response.endswith("- Fees (2024)\n- Fees (2025)")
+
+
 async def test_where_nobody_may_be_asked_back_the_places_of_the_question_are_named() -> None:
     options = tuple(ClarificationOption(label=one, crumbs=("Guide", one)) for one in ("A1", "B2"))
 

@@ -62,6 +62,16 @@ async def test_a_misspelled_word_is_corrected_by_words_of_the_documents(
     assert findings.corrected == "which carrier"
 
 
+async def test_of_two_pages_that_fit_alike_the_one_with_further_chunks_that_fit_comes_first(
+    index: Index, embedder: WordEmbedder
+) -> None:
+    said = "a route needs a carrier"
+    await put(index, document("alone", said), document("more", said, "a route has a carrier"))
+    await put(index, *[document(f"p{at}", f"subject number {at}") for at in range(5)])
+
+    assert await search(index, "route and carrier", embedder) == ["more", "alone"]
+
+
 async def test_a_changed_document_is_found_by_the_next_search(
     index: Index, embedder: WordEmbedder
 ) -> None:
