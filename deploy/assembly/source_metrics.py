@@ -32,7 +32,8 @@ class SourceMetrics(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the gauges; none where no source was read."""
-        sources = self._registry.read().sources
+        # One that was only added has no time of a reading.
+        sources = [one for one in self._registry.read().sources if one.read_at]
         if not sources:
             return
         oldest = max(0.0, time.time() - min(one.read_at for one in sources))

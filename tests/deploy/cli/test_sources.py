@@ -4,8 +4,10 @@ import time
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from deploy.assembly.data_folder import open_source_registry
+from deploy.assembly.source_metrics import SourceMetrics
 from deploy.cli.main import main
 from knowledge.errors import SourceError
 from knowledge.ingestion_report import IngestionResult
@@ -91,6 +93,22 @@ def test_a_website_with_a_schedule_keeps_the_limits_of_its_crawl(data: Path) -> 
 
     [kept] = registry.list_own()
     assert (kept.spec.pages, kept.schedule) == (5, "0 6 * * *")
+
+
+def test_the_metrics_count_sources_that_were_read_and_what_failed(data: Path) -> None:
+    registry = open_source_registry(settings_of(data))
+    metrics = CollectorRegistry()
+    metrics.register(SourceMetrics(settings_of(data)))
+    registry.add(parse_source("https://docs.example.com/guide/"), "0 6 * * *")
+    before = metrics.get_sample_value("refdesk_sources")
+
+    registry.record([parse_source("https://docs.example.com/")], IngestionResult())
+    registry.record_error(parse_source("https://blog.example.com/"), SourceError("no answer"))
+
+    assert before is None
+    assert metrics.get_sample_value("refdesk_sources") == 2
+    assert metrics.get_sample_value("refdesk_source_failed_documents") == 1
+    assert 0 <= (metrics.get_sample_value("refdesk_source_oldest_seconds") or 0) < 60
 
 
 def test_a_source_is_due_by_its_schedule_else_by_the_interval_of_the_process() -> None:

@@ -202,6 +202,12 @@ async def test_a_hidden_law_is_as_unknown_as_one_that_does_not_exist(
     assert [one["id"] for one in allowed["against"]] == ["secret"]
 
 
+async def test_a_review_of_nothing_is_refused(client: httpx.AsyncClient) -> None:
+    reply = await client.post(REVIEWS, json={"against": ["laws/privacy"]})
+
+    assert (reply.status_code, reply.json()["error"]["code"]) == (400, "missing_document")
+
+
 async def test_a_form_is_refused_with_the_way_to_send_a_file(client: httpx.AsyncClient) -> None:
     reply = await client.post(REVIEWS, params=UPLOAD, files={"file": ("a.md", FAULTY)})
 
@@ -221,7 +227,7 @@ async def test_a_form_is_refused_with_the_way_to_send_a_file(client: httpx.Async
 async def test_a_wrong_request_names_the_field(
     client: httpx.AsyncClient, body: dict[str, Any], param: str | None
 ) -> None:
-    reply = await client.post(REVIEWS, json=body)
+    reply = await client.post(REVIEWS, json={"against": ["laws/privacy"]})
 
     assert reply.status_code == 400
     assert reply.json()["error"]["param"] == param
