@@ -33,7 +33,7 @@ class Query:
     weights: Floats
     phrases: tuple[Terms, ...]
     own: Terms
-    is_english: bool = True
+    language: str = ENGLISH
     vector: Floats | None = None
 
     def embed(self, wordings: "Wordings", vectors: Sequence[Sequence[float]]) -> "Query":
@@ -108,7 +108,7 @@ def make_query(wordings: Wordings, numbers: TermNumbers, is_known: Callable[[str
         weights=np.fromiter(weight.values(), dtype=np.float32, count=len(weight)),
         phrases=tuple(np.unique(phrase) for phrase in phrases if len(phrase)),
         own=own,
-        is_english=wordings.language == ENGLISH,
+        language=wordings.language,
     )
 
 

@@ -10,7 +10,9 @@
 
 A page has in each list of chunks the rank of its best one. Ranks forget how well the first one
 fits, so a name that is the question itself gets a bonus, and so does metadata that a source states
-about its page, for words that the page's own text does not have.
+about its page, for words that the page's own text does not have. For the same reason, keywords
+weigh as much as their best chunk covers of the question, by IDF, if the embedding model is
+calibrated and compares its language: where no word of substance occurs, meaning decides.
 
 All lists come from one batch of queries with what ranking needs; afterwards only the documents of
 the best pages are read, of which a version counts if the document's own point names it.
@@ -25,6 +27,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from knowledge.index.calibration import choose_language
 from knowledge.index.points import layout
 from knowledge.index.points.layout import chunk_identity, document_identity
 from knowledge.index.queries import (
@@ -36,7 +39,7 @@ from knowledge.index.queries import (
     VectorQuery,
 )
 from knowledge.search.corpus import CorpusView
-from knowledge.search.query import Query
+from knowledge.search.query import ENGLISH, Query
 
 KEYWORDS = "keywords"
 SEMANTIC = "semantic"
@@ -78,8 +81,8 @@ class Weights:
 
     `several` is that of pages by their three best chunks, `named` is the bonus of a chunk whose
     name is the question, `stated` of a page whose stated metadata alone has all words of the
-    question. Keywords count `foreign_keywords` times as much for a question that is not in English,
-    which the shipped model understands less.
+    question. Keywords count `foreign_keywords` times as much for a question that is not in English
+    and that no calibrated model compares: the shipped model understands it less.
     """
 
     keywords: float = 40.0
@@ -324,7 +327,7 @@ class Ranker:
         weights = self._weights
         total = fuse(
             (
-                (self._keywords_weight, (one.page for one in lists.keywords)),
+                (self._weigh_keywords(lists), (one.page for one in lists.keywords)),
                 (weights.semantic, (one.page for one in lists.semantic)),
                 (weights.several, _rank_by_several(lists.semantic)),
                 (weights.summary, lists.summary),
@@ -337,16 +340,30 @@ class Ranker:
             total[page] = total.get(page, 0.0) + weights.stated * share
         return total
 
-    @property
-    def _keywords_weight(self) -> float:
+    def _weigh_keywords(self, lists: Lists) -> float:
+        """Return the weight of the list by keywords.
+
+        A term that is once in a chunk of average length adds its IDF to the score of the chunk.
+        """
         weights = self._weights
-        return weights.keywords * (1.0 if self._query.is_english else weights.foreign_keywords)
+        if self._compares_meaning() and lists.keywords:
+            whole = min((sum(own.values()) for own in self._wordings), default=0.0)
+            return weights.keywords * min(1.0, lists.keywords[0].score / max(whole, 1e-9))
+        is_english = self._query.language == ENGLISH
+        return weights.keywords * (1.0 if is_english else weights.foreign_keywords)
+
+    def _compares_meaning(self) -> bool:
+        """Say whether the embedding model is known to compare the question with the documents."""
+        asked, view = self._query.language, self._view
+        known = view.calibrations.get(choose_language(asked, view.counts.languages))
+        is_known = known is not None and known.is_usable and known.compares(asked)
+        return is_known and self._query.vector is not None
 
     def _score_chunks(self, lists: Lists) -> dict[tuple[str, int], float]:
         """Return the scores by which the chunks of one page are ordered."""
         total = fuse(
             (
-                (self._keywords_weight, (one.key for one in lists.keywords)),
+                (self._weigh_keywords(lists), (one.key for one in lists.keywords)),
                 (self._weights.semantic, (one.key for one in lists.semantic)),
             )
         )

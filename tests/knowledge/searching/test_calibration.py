@@ -1,4 +1,5 @@
-from collections.abc import AsyncIterator
+import math
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,19 @@ QUESTIONS = ("Which messages overtake others?", "Recipe for lasagne with spinach
 
 
 LINE = Calibration(slope=10.0, offset=-9.0, separation=1.0, chunks=2)
+
+
+class MeaningEmbedder(WordEmbedder):
+    """Gives a text the direction of the one subject that it is about."""
+
+    _SUBJECTS = ("Attest", "Bescheinigung", *(f"Thema {at}" for at in range(8)), "Pause")
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        angles = [
+            max((0.1 * at for at, one in enumerate(self._SUBJECTS) if one in text), default=0.0)
+            for text in texts
+        ]
+        return [[math.cos(angle), math.sin(angle)] for angle in angles]
 
 
 @asynccontextmanager
@@ -182,3 +196,22 @@ def test_the_language_of_the_question_judges_if_documents_have_it(
     asked: str | None, languages: tuple[str, ...], chosen: str
 ) -> None:
     assert choose_language(asked, languages) == chosen
+
+
+async def test_a_question_whose_words_of_substance_occur_nowhere_is_ranked_by_meaning(
+    tmp_path: Path,
+) -> None:
+    texts = {
+        "krankheit": "Am vierten Tag ist die Bescheinigung vorzulegen.",
+        "pause": "Wann die Pause beginnt, sage ich morgens.",
+        **{f"thema{at}": f"Über Thema {at} steht alles." for at in range(8)},
+    }
+    documents = [document(name, text, language="de") for name, text in texts.items()]
+    asked = SearchRequest(question="Wann brauche ich ein Attest?", language="de")
+    async with fill(tmp_path, MeaningEmbedder(), *documents) as (index, searcher):
+        by_small_words = await searcher.search(asked)
+        await index.put_calibrations({"de": replace(LINE, compared=("de",))})
+        by_meaning = await searcher.search(asked)
+
+    assert by_small_words.hits[0].document_id == "pause"
+    assert by_meaning.hits[0].document_id == "krankheit"
