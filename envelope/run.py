@@ -31,8 +31,9 @@ class Run:
     """The question that an agent works on, and the limits of its calls.
 
     `attempt` counts the loops of the question (the payload's `attempt`), not the deliveries of the
-    envelope: a redelivered envelope runs as the first delivery did. `deadline` is a time of the
-    running event loop; `reserve_seconds` before it are for what follows a call, and
+    envelope: a redelivered envelope runs as the first delivery did. `deadline`, a time of the
+    running event loop, is when model calls end, so that the agent can still send something;
+    `reserve_seconds` before it are for models that may be asked later, and
     `may_retry` is False where another model can answer sooner than a repetition. `refusals` are the
     reservations of this run that a budget refused.
     """
@@ -66,15 +67,9 @@ class Run:
         self.equal_calls[content_hash] += 1
         return number
 
-    def leave(self, seconds: float) -> "Run":
-        """Return the run for calls that end this long before the deadline: what follows needs it.
-        It shares its counts with this one.
-        """
-        return replace(self, reserve_seconds=self.reserve_seconds + seconds)
-
     def restrict(self, *, reserve_seconds: float, may_retry: bool) -> "Run":
-        """Return the run for one model of several, of which others may be asked later."""
-        return replace(self.leave(reserve_seconds), may_retry=may_retry)
+        """Return the run for one model of several; it shares its counts with this one."""
+        return replace(self, reserve_seconds=reserve_seconds, may_retry=may_retry)
 
 
 OUTSIDE = Run()

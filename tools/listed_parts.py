@@ -19,7 +19,7 @@ _MOST_THINGS, _LONGEST_THING_WORDS = 12, 4
 _LISTED_LINE = re.compile(r"^[ \t]{0,8}(?:\d{1,3}[.)]|[-*•])[ \t]{1,4}(\S.{0,2000})$", re.MULTILINE)
 _ASKED = re.compile(r"[^?？؟\n]{1,2000}[?？؟]")
 _QUESTION_MARKS = ("?", "？", "؟")
-_SENTENCE = re.compile(r"[^.!?？؟\n]{1,2000}(?:[.!?？؟](?=\s|\Z)|[.!？؟]|\n|\Z)")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[。！？؟])|\n")
 _QUOTED = re.compile(r'"[^"\n]{20,1000}"|“[^”\n]{20,1000}”|„[^“\n]{20,1000}“|«[^»\n]{20,1000}»')
 _COMMA = re.compile(r"[,;]\s+")
 _AND = "and|or|und|oder|et|ou|y|o|e|и|та|і"
@@ -70,8 +70,9 @@ def find_items(question: str) -> ListedItems | None:
 def _leave_out_passages(message: str) -> str:
     """Return the sentences of a message that ask, if some do, without what they quote."""
     plain = _QUOTED.sub(" ", message)
-    asked = [one for one in _SENTENCE.findall(plain) if one.rstrip().endswith(_QUESTION_MARKS)]
-    return " ".join(one.strip() for one in asked) or plain
+    sentences = (one.strip() for one in _SENTENCE_END.split(plain))
+    asked = [one for one in sentences if one.endswith(_QUESTION_MARKS)]
+    return " ".join(asked) or plain
 
 
 def find_listed_names(question: str) -> tuple[str, ...]:

@@ -37,6 +37,9 @@ from worker.model_usage import add_model_usage, find_exhausted_budget
 MANAGER = Role.MANAGER.value
 RESERVE_SECONDS = 0.5
 """The part of a question's time that is left for returning the envelope."""
+SECONDS_TO_SEND = 1.0
+"""The time that an agent has after a model call that took too long, to send what it has; a tenth of
+a shorter limit."""
 LEAST_SECONDS = 0.01
 
 
@@ -167,7 +170,7 @@ class AgentHandler:
             self._name,
             attempt,
             envelope.branch,
-            deadline=asyncio.get_running_loop().time() + limit,
+            deadline=asyncio.get_running_loop().time() + limit - min(SECONDS_TO_SEND, limit / 10),
             drafts=None if self._open_drafts is None else self._open_drafts(delivery),
         )
         with self._recorded(run) as calls:

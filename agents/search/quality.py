@@ -53,8 +53,6 @@ where the writer named what is missing."""
 CONFIDENT = 0.5
 """Below this confidence of the writer an answer is in doubt."""
 _SURE_OF_LANGUAGE = 40
-_SECONDS_TO_SEND = 1.0
-"""The time that an answer needs to leave when its judge has taken too long."""
 
 Decision = Literal["approve", "research", "regenerate"]
 JudgeWhen = Literal["always", "doubt", "never"]
@@ -175,9 +173,7 @@ class QualityAgent(Agent[Reads, Writes]):
         if not self._has_doubt(reads, faults):
             return _Judgement(proved, None, "none: not asked", matches, was_asked=False)
         try:
-            # An answer that nobody had the time to judge is sent, and says so.
-            run = self.run.leave(_SECONDS_TO_SEND)
-            given = await self._model.ask(JUDGE, self._make_inputs(reads, answer, faults), run)
+            given = await self._model.ask(JUDGE, self._make_inputs(reads, answer, faults), self.run)
         except ModelError as error:
             problem = f"the judge failed: {type(error).__name__}: {error}"
             return _Judgement(withheld, None, "none: the judge failed", matches, problem=problem)

@@ -50,9 +50,8 @@ _MERE_REPLY = 3
 _SHORT_QUESTION = 5
 """Maximum number of words of a short question."""
 _ALIKE = 0.75
-_WORDS_ALIKE = 0.6
 """A short question is ambiguous if the second page has this share of the best page's score, and of
-the best score by keywords. Ranks alone do not show how well the second page fits.
+the best score by keywords: ranks alone do not show how well the second page fits.
 """
 _MOST_FURTHER = 12
 """The sources that one repeated search adds: a writer has to read them all."""
@@ -399,7 +398,7 @@ def _fit_alike(findings: Findings) -> bool:
         return False
     first, second = findings.places[:2]
     is_alike = first.score > 0 and second.score >= _ALIKE * first.score
-    return is_alike and second.word_fit >= _WORDS_ALIKE
+    return is_alike and second.word_fit >= _ALIKE
 
 
 def _already_used(reads: Reads) -> tuple[str, ...]:

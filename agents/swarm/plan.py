@@ -242,6 +242,7 @@ class PlanAgent(Agent[Reads, Writes]):
         return PlanSwarmInputs(
             question=reads.canonical_question,
             active_question=_find_active_question(reads),
+            language=reads.language,
             earlier_turns=tuple(one[:_LONGEST_TURN] for one in said[-_MOST_TURNS:]),
             domain_name=self._domain.name,
             domain_scope=self._domain.scope,

@@ -211,6 +211,7 @@ class ReasonAgent(Agent[Reads, Writes]):
         return self._prompt.model_copy(
             update={
                 "question": reads.canonical_question,
+                "language": reads.language,
                 "today": self._now().date().isoformat(),
                 "versions": tuple(await self._list_versions(reads.groups)),
                 "documents": describe_documents(

@@ -427,7 +427,6 @@ class SynthesisSource(BaseModel, frozen=True):
 class SynthesisInputs(SpecialistInputs):
     """The findings in the user's language, and the sources."""
 
-    language_name: str = Field(default="", description="of the answer, in English")
     findings: tuple[FindingText, ...] = ()
     sources: tuple[SynthesisSource, ...]
     notes: tuple[str, ...] = Field(

@@ -64,6 +64,7 @@ class PlanSwarmInputs(BaseModel, frozen=True):
     active_question: str = Field(
         default="", description="that the conversation is still about; empty: another topic begins"
     )
+    language: str = Field(default="", description="of the user, ISO 639-1; empty: unknown")
     domain_name: str = Field(default="", description="the desk's name, as settings have it")
     domain_scope: str = Field(default="", description="the subject of the documents")
     documents: tuple[str, ...] = Field(

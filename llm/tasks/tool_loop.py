@@ -48,7 +48,7 @@ class ReasonInputs(BaseModel, frozen=True):
     """The question, and what the plan may use."""
 
     question: str
-    language_name: str = Field(default="", description="of the user, in English")
+    language: str = Field(default="", description="of the user, ISO 639-1; empty: unknown")
     domain_name: str = Field(default="", description="the desk's name, as settings have it")
     domain_scope: str = Field(default="", description="the subject of the documents")
     today: str = Field(default="", description="the date in UTC, as 2026-01-31")

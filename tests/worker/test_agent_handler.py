@@ -13,6 +13,8 @@ from broker.values import Delivery, Forward, Retry, Settlement
 from envelope.envelope import ContractError, Envelope, decode
 from envelope.outcome import GaveUp, RetryAfter, Wrote
 from envelope.role import Role
+from llm.errors import ModelTimeout
+from llm.vendors.model_transport import RetryRules, Transport
 from tests.support.broker_harness import carrying
 from worker.agent_handler import AgentHandler, make_poison_notice
 from worker.errors import RunFailedError
@@ -92,6 +94,23 @@ async def test_an_agent_that_asks_for_more_time_than_is_left_gives_up_with_its_r
     assert too_late.hop is not None
     assert too_late.hop.status == "gave_up"
     assert too_late.hop.reason == "no time left: the index is being written"
+
+
+async def test_an_agent_whose_model_takes_all_the_time_that_is_left_can_still_send_something() -> (
+    None
+):
+    transport = Transport("slow", 60.0, RetryRules(attempts=1), limiter=None)
+
+    class Asking(FixedAgent):
+        async def work(self, reads: SearchReads) -> Any:
+            with pytest.raises(ModelTimeout):
+                await transport.within(self.run, lambda _seconds: asyncio.Event().wait())
+            return await super().work(reads)
+
+    handler = AgentHandler(Asking(Wrote(SearchWrites(search_quality="good"))), limit_seconds=5.0)
+    sent = read_envelope(await handler.handle(replace(DELIVERY, remaining_seconds=2.5), ENVELOPE))
+
+    assert sent.payload["search_quality"] == "good"
 
 
 async def test_a_question_for_an_assistant_of_another_process_says_which_setting_is_missing() -> (

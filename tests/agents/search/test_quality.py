@@ -1,19 +1,13 @@
-import asyncio
-from typing import Any
-
 import pytest
 
 from agents.search.quality import JudgeWhen, QualityAgent, Reads, Writes
 from citations.claims import parse_unsupported
 from envelope.conversation import ClarificationReason
 from envelope.outcome import Wrote
-from envelope.run import OUTSIDE, Run
 from envelope.sources import SourceReference, SourceUsed
-from llm.chain import ChainLink, FallbackChain
 from llm.errors import UnreadableOutput
 from llm.port import Model
 from llm.tasks.search import JudgeInputs, JudgeOutput, Verdict
-from llm.vendors.model_transport import RetryRules, Transport
 from tests.support.scripted_model import ScriptedModel
 
 CHUNKS = (
@@ -349,25 +343,6 @@ async def test_passages_of_the_search_go_out_and_nobody_judges_them() -> None:
 
     assert (writes.quality_decision, writes.quality_score) == ("approve", None)
     assert "response" not in writes.model_fields_set
-
-
-async def test_an_answer_whose_judge_takes_all_the_time_that_is_left_is_sent_unjudged() -> None:
-    transport = Transport("slow", 60.0, RetryRules(attempts=1), limiter=None)
-
-    class SlowJudge(ScriptedModel):
-        async def ask(self, task: Any, inputs: Any, run: Run = OUTSIDE, **options: Any) -> Any:
-            return await transport.within(run, lambda _seconds: asyncio.Event().wait())
-
-    chain = FallbackChain([ChainLink(SlowJudge([]))])
-    agent = QualityAgent(model=chain, texts=Frame())
-    deadline = asyncio.get_running_loop().time() + 1.05
-
-    async with asyncio.timeout_at(deadline):
-        outcome = await agent.in_run(Run(deadline=deadline)).work(reads(GOOD))
-
-    assert isinstance(outcome, Wrote)
-    assert outcome.writes.quality_decision == "approve"
-    assert outcome.writes.response == f"{GOOD}\n\n<not_judged in en>"
 
 
 async def test_the_judge_decides_whether_what_the_writer_misses_is_searched_for() -> None:

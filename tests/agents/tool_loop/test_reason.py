@@ -311,17 +311,19 @@ async def test_without_a_model_each_question_that_is_listed_is_searched_for_once
     assert second.tool_calls == ()
 
 
-async def test_a_planner_knows_the_documents_and_their_versions(catalog: ToolCatalog) -> None:
+async def test_a_planner_knows_the_documents_their_versions_and_the_language_of_the_person(
+    catalog: ToolCatalog,
+) -> None:
     model = ScriptedModel([ModelMessage(calls=(use("search", query="fee"),))])
 
-    await plan(make_agent(catalog, model))
+    await plan(make_agent(catalog, model), language="de")
 
     asked = model.calls[0].inputs
     assert isinstance(asked, ToolConversation)
     assert asked.prompt is not None
     prompt = asked.prompt.model_dump()
     assert prompt["documents"] == ("act: The Act (law or regulation, version 2025, en)",)
-    assert prompt["versions"] == ("2024", "2025")
+    assert (prompt["versions"], prompt["language"]) == (("2024", "2025"), "de")
 
 
 @pytest.mark.parametrize(
