@@ -47,7 +47,7 @@ _REPEATED = "repeated_search"
 """The fallback that is counted when a repeated search fails."""
 _OPTIONS = 5
 _MERE_REPLY = 3
-_SHORT_QUESTION = 5
+_SHORT_QUESTION = 6
 """Maximum number of words of a short question."""
 _ALIKE = 0.75
 """A short question is ambiguous if the second page has this share of the best page's score, and of

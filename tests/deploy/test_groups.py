@@ -330,8 +330,10 @@ async def test_a_model_that_asks_for_a_hidden_page_searches_only_what_the_person
 
         reply = await ask(driver, "Und wie hoch ist er?")
 
-        given = server.take_prompts().replace(server.question, "")
-        assert find_hidden(given.replace(server.draft, "")) == []
+        # What the model itself wrote is shown to its judge.
+        own = (server.question, server.draft.removesuffix(" [1]"))
+        given = server.take_prompts()
+        assert find_hidden(given.replace(own[0], "").replace(own[1], "")) == []
         assert find_cited(reply) <= {"docs/leave", "docs/travel", "docs/rooms"}
 
 

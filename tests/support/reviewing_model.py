@@ -219,6 +219,7 @@ def synthesize(inputs: SynthesisInputs) -> SynthesisOutput:
     for one in inputs.findings:
         cited = "".join(f"\\cite{{{name}}}" for name in one.sources)
         lines.append(f"- {one.text} {cited}")
+    lines += [f"- {one} \\cite{{review}}" for one in inputs.notes]
     return SynthesisOutput(answer="\n".join(lines))
 
 

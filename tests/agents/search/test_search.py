@@ -138,7 +138,7 @@ async def test_without_a_model_a_short_question_that_fits_two_pages_alike_is_ask
 @pytest.mark.parametrize(
     ("reads", "places"),
     [
-        (Reads(canonical_question="How do I add a rule?"), ALIKE),
+        (Reads(canonical_question="How do I add a routing rule?"), ALIKE),
         (Reads(canonical_question="How do I add one?", assumption="Routing"), ALIKE),
         (Reads(canonical_question="And price?", related_history=("What is a rule?",)), ALIKE),
         (Reads(canonical_question="Add rule"), (place("Rules", 9.0), place("Routing", 6.7))),

@@ -227,7 +227,7 @@ async def test_a_form_is_refused_with_the_way_to_send_a_file(client: httpx.Async
 async def test_a_wrong_request_names_the_field(
     client: httpx.AsyncClient, body: dict[str, Any], param: str | None
 ) -> None:
-    reply = await client.post(REVIEWS, json={"against": ["laws/privacy"]})
+    reply = await client.post(REVIEWS, json=body)
 
     assert reply.status_code == 400
     assert reply.json()["error"]["param"] == param

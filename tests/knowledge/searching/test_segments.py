@@ -13,7 +13,7 @@ from knowledge.index.points.layout import Point, chunk_identity
 from knowledge.index.qdrant import Identity
 
 DIMENSIONS = 1536
-POINTS = 2048
+POINTS = 4096
 """Enough of such vectors for a graph."""
 
 pytestmark = pytest.mark.slow
