@@ -19,6 +19,7 @@ from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SearchResult
 from envelope.texts import Texts, join_sentences
+from knowledge.port import MATCHES_NOTHING
 from llm.errors import ModelError
 from llm.port import Model, find_model
 from llm.tasks.question import CLARIFY, ClarifyInputs, ContextType
@@ -249,7 +250,9 @@ def _choose_text(reason: ClarificationReason, reads: Reads) -> str:
     if _offers_answered(reads):
         return "ask_verified"
     if reason is _Reason.INSUFFICIENT_CONTEXT and reads.asking_stage in _UNREAD:
-        return "decline_unmatched"
+        # Where the rounds are over, it was the question that was unclear.
+        is_unmatched = reads.clarification_message in ("", MATCHES_NOTHING)
+        return "decline_unmatched" if is_unmatched else "decline_unclear"
     if reason is not _Reason.MISSING_DETAILS or reads.unknown_documents is None:
         return _WORDING[reason][1]
     return "ask_unknown_document" if reads.unknown_documents else "ask_document"

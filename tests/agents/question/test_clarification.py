@@ -209,6 +209,22 @@ async def test_what_only_the_search_has_seen_is_not_called_unanswered_or_foreign
     )
 
 
+@pytest.mark.parametrize("stage", ["guardrails", "search"])
+async def test_an_unclear_question_that_is_asked_back_no_more_is_not_called_unmatched(
+    stage: str,
+) -> None:
+    unclear = Reads(
+        clarification_reason=Reason.INSUFFICIENT_CONTEXT,
+        clarification_message="It does not say what is to be created.",
+        canonical_question="How do I create one?",
+        asking_stage=stage,
+    )
+
+    found = await word_question(unclear)
+
+    assert found.response == TEXTS.text("decline_unclear", "en")
+
+
 @pytest.mark.parametrize("language", TEXTS.languages)
 def test_what_was_not_found_is_said_of_the_passages_and_not_of_the_documents(language: str) -> None:
     said = TEXTS.text("decline_missing", language, topic=DOMAIN, question="How loud?")
