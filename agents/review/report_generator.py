@@ -10,7 +10,7 @@ from pydantic_core import from_json
 from agents.agent import AgentRole, ProgressStep
 from agents.review.audit import CitationAudit
 from agents.review.passages import DocumentUnits, cut_document, name_documents
-from agents.review.report_layout import load_texts
+from agents.review.report_layout import name_review
 from agents.review.requirements import Extraction, TextPlace
 from agents.review.review_report import ReportInputs, compose_report, encode_report
 from agents.review.specialist import LoopTurns, SpecialistAgent, SpecialistReads, Toolbox
@@ -172,9 +172,8 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
         if reads.citation_audit is not None and reads.citation_audit.reference:
             audit = await load(reads.citation_audit.reference, CitationAudit)
         document = name_documents([one.title for one in found.documents])
-        title = load_texts(reads.language)["title"]
         return ReportInputs(
-            title=title.format(document=document, law=checklist.target_law),
+            title=name_review(document, checklist.target_law, reads.language),
             law=checklist.target_law,
             document=document,
             documents=found.documents,

@@ -65,6 +65,11 @@ def load_texts(language: str) -> Mapping[str, str]:
     return {**tables["en"], **tables.get(language, {})}
 
 
+def name_review(document: str, law: str, language: str) -> str:
+    """Return the title of a review and of its report."""
+    return load_texts(language)["title"].format(document=document, law=law)
+
+
 class _Layout:
     def __init__(self, report: ReviewReport) -> None:
         self._report = report

@@ -18,6 +18,7 @@ from agents.review.findings import (
     list_errors,
 )
 from agents.review.passages import DocumentUnits, cut_document, name_documents
+from agents.review.report_layout import name_review
 from agents.review.requirements import Extraction
 from agents.review.specialist import GivenOutput, NoOutput, SpecialistAgent
 from agents.review.verdicts import CollectedGaps, RankedRisks, ReviewResult, SynthesizedGap
@@ -401,9 +402,11 @@ def _find_source(name: str, documents: Sequence[WholeDocument], text: str = "") 
 
 def _make_review_source(texts: Iterable[str], reads: Reads) -> _QuotedSource:
     """Return the review as the source of counts, statuses and notes, titled as its report."""
-    law = "" if reads.checklist is None else reads.checklist.target_law
-    title = law if reads.review_report is None else reads.review_report.title
-    citation = CitedPassage(chunk_id=REVIEW, document_id=REVIEW, title=title or _REVIEW_TITLE)
+    title = _REVIEW_TITLE
+    if reads.checklist is not None and reads.extracted is not None:
+        document = name_documents([one.title for one in reads.extracted.documents])
+        title = name_review(document, reads.checklist.target_law, reads.reply_language)
+    citation = CitedPassage(chunk_id=REVIEW, document_id=REVIEW, title=title)
     return _QuotedSource(citation, "\n".join(texts))
 
 

@@ -160,6 +160,9 @@ async def test_a_question_in_czech_gets_its_findings_in_czech(ask: Ask) -> None:
     assert (found["outcome"], found["language"]) == ("answered", "cs")
     assert found["text"].startswith("Není použit žádný model")
     assert "Poznámka: otázka nejmenuje zákon ani pravidlo" in judged["text"]
+    # What the review counts is never shown as the words of the law.
+    [counts] = [one for one in judged["sources"] if one["chunk_id"].startswith("tool:")]
+    assert counts["title"] == "Smlouva Halvorsen: kontrola podle Zákon o ochraně registrů"
     assert judged["verdicts"]["violations"] == 1
     assert "Článek 2 Prodej je porušen: zákon říká" in judged["text"]
 
