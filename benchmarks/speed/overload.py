@@ -416,7 +416,7 @@ async def _work(url: str, wanted: Overload) -> None:
     collect_rarely()
     stop = asyncio.Event()
     async with stop_on_signals(stop), make_process(url, wanted).running():
-        await connect(url).set(READY, 1)
+        await connect(url).rpush(READY, 1)
         await stop.wait()
 
 
@@ -434,10 +434,9 @@ async def run_worker(url: str, wanted: Overload) -> AsyncIterator[int]:
     client = connect(url)
     await asyncio.to_thread(process.start)
     try:
-        while not await client.get(READY):
+        while not await client.blpop([READY], timeout=1):
             if not process.is_alive():
                 raise SystemExit(f"expected a worker that works, found exit {process.exitcode}")
-            await asyncio.sleep(0.01)
         yield process.pid or 0
     finally:
         await client.aclose()
