@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from deploy.cli.printing import WIDTH, columns
+from cli.evaluation.measures import AnswerMeasure, list_cited_places
+from cli.evaluation.summaries import Figures, MeasuredVariant, summarize
+from cli.printing import WIDTH, columns
 from deploy.errors import CommandError
-from deploy.evaluation.measures import AnswerMeasure, list_cited_places
-from deploy.evaluation.summaries import Figures, MeasuredVariant, summarize
 from envelope.encoding import remove_hidden_characters
 from gateway.answer import safe_reply
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from deploy.cli.arguments import format_sentence
+from cli.arguments import format_sentence
 from gateway.chat_channels import CHAT_CHANNELS
 from knowledge.isolation.process_memory import hide_memory
 
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _load(verb: str) -> ModuleType:
-    return importlib.import_module(f"deploy.cli.commands.{MODULES.get(verb, verb)}")
+    return importlib.import_module(f"cli.commands.{MODULES.get(verb, verb)}")
 
 
 def _find_function(module: ModuleType, name: str, verb: str) -> Callable[..., Any]:

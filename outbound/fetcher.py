@@ -13,15 +13,40 @@ from typing import Self
 
 import httpx2
 
-from knowledge.crawling.crawl_values import CrawlError, CrawlLimits, FetchError, normalise
-from knowledge.crawling.resolution import GuardedResolver
-from knowledge.crawling.website_mirror import MirroredPage
+from outbound.addresses import normalise
+from outbound.errors import FetchError, RedirectRefusedError
+from outbound.resolution import GuardedResolver
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _BUSY = frozenset({429, 503})
 _PIECE = 65_536
 _LONGEST_HEADER = 2000
 _ACCEPT = "text/html,application/xhtml+xml,text/markdown,text/plain,application/pdf,*/*;q=0.5"
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """The limits of the requests to one website.
+
+    `delay` are the seconds between two requests; `seconds_per_page` limit one request with its
+    body.
+    """
+
+    bytes_per_page: int = 20_000_000
+    bytes_in_all: int = 1_000_000_000
+    seconds_per_page: float = 30.0
+    delay: float = 0.5
+    longest_wait: float = 60.0
+    """The longest wait that a server may ask for, by `Retry-After` or `Crawl-delay`."""
+    attempts: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Validators:
+    """What a server sent with a page, by which it tells whether the page has changed since."""
+
+    etag: str = ""
+    last_modified: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +77,7 @@ class Fetcher:
 
     def __init__(
         self,
-        limits: CrawlLimits,
+        limits: FetchLimits,
         resolver: GuardedResolver,
         user_agent: str,
         headers: Mapping[str, str] | None = None,
@@ -220,19 +245,15 @@ MOST_REDIRECTS = 5
 
 Allow = Callable[[str], bool]
 """Returns whether an address may be opened."""
-FindKnown = Callable[[str], MirroredPage | None]
-"""Returns what the last crawl knows of an address."""
-
-
-class RedirectRefusedError(CrawlError):
-    """A redirect leads to an address that may not be opened, or was opened before."""
+FindValidators = Callable[[str], Validators]
+"""Returns the validators of an address that was fetched before; empty ones for any other."""
 
 
 async def follow(
     fetcher: Fetcher,
     url: str,
     allow: Allow,
-    find_known: FindKnown = lambda _url: None,
+    find_validators: FindValidators = lambda _url: Validators(),
     *,
     most_bytes: int | None = None,
 ) -> WebResponse:
@@ -242,11 +263,11 @@ async def follow(
     """
     trail = [url]
     while len(trail) <= MOST_REDIRECTS + 1:
-        known = find_known(trail[-1])
+        known = find_validators(trail[-1])
         answer = await fetcher.get(
             trail[-1],
-            etag=known.etag if known is not None else "",
-            last_modified=known.last_modified if known is not None else "",
+            etag=known.etag,
+            last_modified=known.last_modified,
             most_bytes=most_bytes,
         )
         if answer.status not in REDIRECTS:

@@ -10,7 +10,7 @@ import ipaddress
 import socket
 from collections.abc import Awaitable, Callable
 
-from knowledge.crawling.crawl_values import AddressRefusedError, FetchError
+from outbound.errors import AddressRefusedError, FetchError
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Awaitable[list[str]]]

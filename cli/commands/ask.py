@@ -23,13 +23,10 @@ from pydantic import JsonValue
 
 from broker.values import Fields
 from citations.links import clean_text
-from config.settings import Settings, load_settings
-from config.texts import load_texts
-from deploy.assembly.runtime import open_desk
-from deploy.cli.arguments import add_groups_argument, read_groups
-from deploy.cli.main import EXIT_STATUSES
-from deploy.cli.model_in_use import say_models_once
-from deploy.cli.printing import (
+from cli.arguments import add_groups_argument, read_groups
+from cli.main import EXIT_STATUSES
+from cli.model_in_use import say_models_once
+from cli.printing import (
     ERASE_LINE,
     WIDTH,
     choices,
@@ -41,6 +38,9 @@ from deploy.cli.printing import (
     wrap,
     write_lines,
 )
+from config.settings import Settings, load_settings
+from config.texts import load_texts
+from deploy.assembly.runtime import open_desk
 from deploy.errors import CommandError
 from deploy.generate.pods import find_step
 from envelope.json_values import read_list, read_objects

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deploy.cli.arguments import add_groups_argument, read_groups
-from deploy.cli.printing import print_line, say_json, wrap
+from cli.arguments import add_groups_argument, read_groups
+from cli.printing import print_line, say_json, wrap
 from deploy.errors import CommandError
 
 if TYPE_CHECKING:

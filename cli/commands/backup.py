@@ -5,9 +5,9 @@ import asyncio
 from dataclasses import asdict
 from pathlib import Path
 
+from cli.backup_file import read_backup, write_backup
+from cli.printing import print_line, say_json
 from config.settings import load_settings
-from deploy.cli.backup_file import read_backup, write_backup
-from deploy.cli.printing import print_line, say_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

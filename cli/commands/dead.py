@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from broker.values import DeadLetter
+from cli.printing import print_line, say_json
 from config.settings import load_settings
 from deploy.assembly.runtime import connect_runtime, dead_letters
-from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
 from envelope.envelope import DecodeError, decode
 

@@ -5,17 +5,17 @@ import asyncio
 from pathlib import Path
 from uuid import uuid4
 
+from cli.commands.ingest import report_on_terminal, result_lines
+from cli.commands.trace import trace_lines
+from cli.printing import WIDTH, print_line, print_reply
 from config.settings import Settings, load_settings
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.runtime import open_desk
-from deploy.cli.commands.ingest import report_on_terminal, result_lines
-from deploy.cli.commands.trace import trace_lines
-from deploy.cli.printing import WIDTH, print_line, print_reply
 from deploy.errors import CommandError
 from envelope.question import Question
 from gateway.desk import Desk, Message
 
-EXAMPLES = Path(__file__).parents[3] / "examples" / "sms_platform"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "sms_platform"
 QUESTIONS = (
     ("a clear one", "How do I configure SMS routing rules?"),
     ("a vague one", "How do I create one?"),

@@ -13,14 +13,14 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any, Literal
 
+from cli.commands.status import describe_controls, describe_server, find_notes
+from cli.model_in_use import NO_MODEL, describe_models
+from cli.printing import WIDTH, print_line, say_json
 from config.env_file import describe_env_file, find_env_file
 from config.settings import Settings, load_settings
 from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.recording import connect_records, keeps_records
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime
-from deploy.cli.commands.status import describe_controls, describe_server, find_notes
-from deploy.cli.model_in_use import NO_MODEL, describe_models
-from deploy.cli.printing import WIDTH, print_line, say_json
 from deploy.errors import CommandError
 from deploy.logging_setup import HIDDEN, secrets_of
 from memory.presence import RedisControls, RedisPresence
@@ -254,7 +254,7 @@ async def _check_embedding(settings: Settings) -> Sequence[Finding]:
 
 
 async def _check_models(settings: Settings) -> Sequence[Finding]:
-    from deploy.cli.commands.models import check_models
+    from cli.commands.models import check_models
 
     if not settings.uses_model:
         return [Finding("models", "off", NO_MODEL)]

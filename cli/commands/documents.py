@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from broker.values import Fields
+from cli.printing import print_line, say_json
 from config.settings import Settings, load_settings
 from deploy.assembly.data_folder import open_source_registry
-from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
 from envelope.json_values import read_objects
 

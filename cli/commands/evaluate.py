@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deploy.cli.arguments import add_action
-from deploy.cli.printing import print_line, say_json
+from cli.arguments import add_action
+from cli.printing import print_line, say_json
 from deploy.errors import CommandError
 
 if TYPE_CHECKING:
+    from cli.evaluation.desk_run import Variant
     from config.settings import Settings
-    from deploy.evaluation.desk_run import Variant
 
 PURPOSES = {
     "retrieval": "measure whether searches find the right pages",
@@ -75,11 +75,11 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _run_answers(chosen: argparse.Namespace) -> int:
+    from cli.comparison_page import check_page_path, make_page, make_table_lines
+    from cli.evaluation.answers import AnswersPlan, find_documents, run_answers
+    from cli.evaluation.golden import load_golden_cases, select_cases
+    from cli.evaluation.summaries import describe_measure, summarize
     from config.settings import load_settings
-    from deploy.cli.comparison_page import check_page_path, make_page, make_table_lines
-    from deploy.evaluation.answers import AnswersPlan, find_documents, run_answers
-    from deploy.evaluation.golden import load_golden_cases, select_cases
-    from deploy.evaluation.summaries import describe_measure, summarize
 
     settings = load_settings()
     plan = AnswersPlan(
@@ -107,14 +107,14 @@ def _run_answers(chosen: argparse.Namespace) -> int:
 
 
 async def _measure_retrieval(data: Path) -> object:
-    from deploy.evaluation.retrieval import evaluate
+    from cli.evaluation.retrieval import evaluate
 
     return await evaluate(data)
 
 
 def _make_variants(chosen: argparse.Namespace, settings: "Settings") -> "tuple[Variant, ...]":
     """Return each model with the product's prompts and with each folder of prompts."""
-    from deploy.evaluation.desk_run import Variant
+    from cli.evaluation.desk_run import Variant
 
     models: list[str | None] = [*dict.fromkeys(chosen.model or ())] or [None]
     folders: list[Path] = [*dict.fromkeys(chosen.prompts or ())]

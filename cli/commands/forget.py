@@ -6,10 +6,10 @@ from dataclasses import asdict
 from functools import partial
 
 from broker.values import Erased
+from cli.printing import print_line, say_json
 from config.settings import Settings, load_settings
 from deploy.assembly.recording import connect_records, make_conversations
 from deploy.assembly.runtime import Runtime, connect_runtime
-from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
 from envelope.envelope import EnvelopeError
 from envelope.question import CHANNEL_MARK, HTTP, Question, qualify_conversation

@@ -5,10 +5,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from cli.printing import print_line
 from config.settings import Settings, load_settings
 from deploy.assembly.recording import connect_records, finding_gaps, keeps_records, record_waiting
 from deploy.assembly.runtime import connect_runtime
-from deploy.cli.printing import print_line
 from deploy.errors import CommandError
 
 if TYPE_CHECKING:

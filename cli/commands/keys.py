@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue, ValidationError
 
+from cli.arguments import add_action, add_groups_argument, read_groups
+from cli.printing import print_line, say_json
 from config.settings import Settings, load_settings
 from deploy.assembly.recording import keeps_records
 from deploy.assembly.runtime import Runtime, connect_runtime
-from deploy.cli.arguments import add_action, add_groups_argument, read_groups
-from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
 from gateway.api_keys import DEFAULT_SCOPES, Key, KeyHistory, Scope, StoredKeys, make_key, origin_in
 from memory.console_state import RedisConsoleSessions

@@ -9,12 +9,12 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from cli.arguments import add_groups_argument, read_groups
+from cli.commands.serve import answering
 from config.settings import Settings, load_settings
 from deploy.assembly.gateways.document_catalog import OwnedLibrary
 from deploy.assembly.gateways.http_gateway import MCP, STORES, make_channel
 from deploy.assembly.runtime import Runtime, desks
-from deploy.cli.arguments import add_groups_argument, read_groups
-from deploy.cli.commands.serve import answering
 from deploy.errors import CommandError
 from gateway.api_keys import StoredKeys
 from gateway.http.access import AllowedHosts

@@ -9,9 +9,9 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from agents.roster import AGENTS
+from cli.printing import WIDTH, print_line, say_json, wrap
 from config.settings import Settings, load_settings
 from deploy.assembly.models import make_registry
-from deploy.cli.printing import WIDTH, print_line, say_json, wrap
 from llm.errors import ModelError
 from llm.port import Usage
 from llm.prices import cost_usd

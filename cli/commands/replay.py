@@ -10,11 +10,11 @@ from pydantic import JsonValue
 
 from broker.journal_reader import RecentMessage, Transcripts
 from broker.values import JournalEntry
+from cli.arguments import add_groups_argument, read_groups
+from cli.commands.trace import choose_question
+from cli.printing import print_line, say_json, wrap
 from config.settings import load_settings
 from deploy.assembly.runtime import Runtime, desk, run_desk
-from deploy.cli.arguments import add_groups_argument, read_groups
-from deploy.cli.commands.trace import choose_question
-from deploy.cli.printing import print_line, say_json, wrap
 from deploy.errors import CommandError
 from envelope.conversation import Turn
 from envelope.payload import MERGE_RULES, merge_writes

@@ -14,12 +14,12 @@ from pydantic import JsonValue
 
 from broker.values import Fields, JournalEntry
 from citations.links import plain_line
+from cli.arguments import add_groups_argument, read_groups
+from cli.commands.trace import list_agent_costs
+from cli.main import EXIT_STATUSES
+from cli.printing import ERASE_LINE, WIDTH, columns, print_line, reply_lines, say_json
 from config.settings import Settings, load_settings
 from config.texts import load_texts
-from deploy.cli.arguments import add_groups_argument, read_groups
-from deploy.cli.commands.trace import list_agent_costs
-from deploy.cli.main import EXIT_STATUSES
-from deploy.cli.printing import ERASE_LINE, WIDTH, columns, print_line, reply_lines, say_json
 from deploy.errors import CommandError
 from envelope.json_values import read_list
 from envelope.specialists import SpecialistName

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
+from cli.model_in_use import describe_models
+from cli.printing import print_line
 from config.settings import Settings, load_settings
 from deploy.assembly.assistant_prompts import TASK_OF_ROLE
 from deploy.assembly.gateways.listening import limits_of, serve_probes
@@ -22,8 +24,6 @@ from deploy.assembly.runtime import (
     run_maintenance,
 )
 from deploy.assembly.webhooks import sending_webhooks
-from deploy.cli.model_in_use import describe_models
-from deploy.cli.printing import print_line
 from worker.process import collect_rarely
 from worker.shutdown import stop_on_signals
 
@@ -125,7 +125,7 @@ async def answering(
 
 
 async def _startup_lines(runtime: Runtime, host: str, port: int, *, reason: str) -> list[str]:
-    from deploy.cli.commands.status import describe_server
+    from cli.commands.status import describe_server
     from gateway.api_keys import KeyHistory, StoredKeys
 
     shown = f"[{host}]" if ":" in host else host

@@ -6,12 +6,12 @@ import sys
 from contextlib import AsyncExitStack
 from urllib.parse import urlsplit
 
+from cli.commands.serve import answering
+from cli.printing import print_line, say_json
 from config.settings import Settings, load_settings
 from deploy.assembly.gateways.listening import add_place, require_secret, serve_app
 from deploy.assembly.observing import needs_meter
 from deploy.assembly.runtime import make_meter
-from deploy.cli.commands.serve import answering
-from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
 from worker.process import collect_rarely
 from worker.shutdown import stop_on_signals

@@ -12,10 +12,10 @@ from agents.swarm.learning import (
     describe_memory,
     read_history,
 )
+from cli.arguments import add_action
+from cli.printing import WIDTH, print_line, say_json
 from config.settings import Settings, load_settings
 from deploy.assembly.runtime import connect_runtime
-from deploy.cli.arguments import add_action
-from deploy.cli.printing import WIDTH, print_line, say_json
 from memory.learned_outcomes import RedisOutcomeLog
 
 _CHOICE_WIDTH = 30

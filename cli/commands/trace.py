@@ -14,9 +14,9 @@ from pydantic import JsonValue
 from broker.journal_events import JOURNAL_SCHEMA_VERSION, read_schema_version
 from broker.maintenance.erasure import FORGOTTEN
 from broker.values import Fields, JournalEntry
+from cli.printing import WIDTH, print_line, say_json
 from config.settings import load_settings
 from deploy.assembly.runtime import connect_broker
-from deploy.cli.printing import WIDTH, print_line, say_json
 from deploy.errors import CommandError
 from envelope.json_values import read_objects
 from envelope.question import Question, names_conversation

@@ -4,9 +4,9 @@ import argparse
 import asyncio
 from datetime import UTC, datetime
 
+from cli.printing import print_line, say_json
 from config.settings import Settings, load_settings
 from deploy.assembly.runtime import connect_runtime
-from deploy.cli.printing import print_line, say_json
 from memory.webhook_queue import RedisWebhookQueue
 
 ACTIONS = {

@@ -5,11 +5,11 @@ import asyncio
 import sys
 from contextlib import AsyncExitStack
 
+from cli.printing import print_line
 from config.settings import Settings, load_settings
 from deploy.assembly.assistant_prompts import TASK_OF_ROLE
 from deploy.assembly.models import check_keys
 from deploy.assembly.runtime import ROLES, working
-from deploy.cli.printing import print_line
 from deploy.errors import CommandError
 from worker.process import collect_rarely
 from worker.shutdown import stop_on_signals

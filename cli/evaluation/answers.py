@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cli.evaluation.desk_run import Progress, Variant, VariantRun, open_documents, run_variant
+from cli.evaluation.golden import GoldenCase
+from cli.evaluation.measures import measure_answer
+from cli.evaluation.summaries import MeasuredVariant
 from config.settings import Settings
 from deploy.assembly.assistant_prompts import TASK_OF_ROLE, load_overriding_prompts
 from deploy.assembly.models import make_registry
-from deploy.evaluation.desk_run import Progress, Variant, VariantRun, open_documents, run_variant
-from deploy.evaluation.golden import GoldenCase
-from deploy.evaluation.measures import measure_answer
-from deploy.evaluation.summaries import MeasuredVariant
 from llm.port import Model
 
 DOCUMENTS = "documents"

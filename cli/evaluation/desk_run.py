@@ -18,6 +18,7 @@ from pathlib import Path
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from broker.values import Fields, JournalEntry
+from cli.evaluation.golden import GoldenCase
 from config.settings import Settings
 from deploy.assembly.assistant_prompts import load_overriding_prompts
 from deploy.assembly.ingestion_run import run_ingestion
@@ -31,7 +32,6 @@ from deploy.assembly.runtime import (
     run_workers,
 )
 from deploy.errors import CommandError
-from deploy.evaluation.golden import GoldenCase
 from envelope.json_values import read_objects, read_whole
 from envelope.sources import SourceReference
 from gateway.desk import Desk, Message

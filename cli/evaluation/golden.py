@@ -21,7 +21,7 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass
 
-from deploy.evaluation.questions import UnknownFormatError
+from cli.evaluation.questions import UnknownFormatError
 from envelope.conversation import ClarificationReason
 from gateway.errors import GatewayError
 from gateway.text import clean_text

@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from broker.values import Fields
-from deploy.evaluation.desk_run import AskedCase
-from deploy.evaluation.golden import Expectation, GoldenCase, Statement
-from deploy.evaluation.judging import (
+from cli.evaluation.desk_run import AskedCase
+from cli.evaluation.golden import Expectation, GoldenCase, Statement
+from cli.evaluation.judging import (
     ClaimOpinion,
     JudgedAnswer,
     JudgedClaim,
     JudgedQuestion,
     judge_answer,
 )
-from deploy.evaluation.sentences import CoveredSentence, says, split_covered
+from cli.evaluation.sentences import CoveredSentence, says, split_covered
 from envelope.json_values import read_objects
 from envelope.texts import primary_of
 from llm.port import Model, ModelCall, record_calls

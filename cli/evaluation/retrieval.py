@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cli.evaluation.questions import GoldQuestion, corpus_of, questions_of
 from config.settings import load_settings
 from deploy.assembly.knowledge import make_reranker
-from deploy.evaluation.questions import GoldQuestion, corpus_of, questions_of
 from envelope.run import OUTSIDE, Run
 from knowledge.embedding import Embedder, local_embedder
 from knowledge.index.embedded import open_embedded

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from citations.claims import Unit, UnitKind, citations, split_units, without_citations
+from cli.evaluation.golden import Statement
 from config.errors import TextsError
 from config.texts import FixedTexts, load_texts
-from deploy.evaluation.golden import Statement
 
 _LED = (UnitKind.ITEM, UnitKind.TABLE, UnitKind.CODE)
 _BARE_WORDS = 2

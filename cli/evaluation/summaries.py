@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any
 
-from deploy.evaluation.judging import describe_calls
-from deploy.evaluation.measures import AnswerMeasure, list_cited_places
+from cli.evaluation.judging import describe_calls
+from cli.evaluation.measures import AnswerMeasure, list_cited_places
 from gateway.answer import safe_reply
 
 Figures = dict[str, Any]

@@ -14,11 +14,11 @@ import pytest
 from pydantic import SecretStr
 
 from broker.embedded_redis import Endpoint
+from cli.backup_file import FORMAT, read_backup, write_backup
+from cli.commands.serve import answering
 from config.settings import Settings
 from deploy.assembly.recording import connect_records
 from deploy.assembly.runtime import desk
-from deploy.cli.backup_file import FORMAT, read_backup, write_backup
-from deploy.cli.commands.serve import answering
 from deploy.errors import CommandError
 from gateway.desk import Message
 from records.store import Selection

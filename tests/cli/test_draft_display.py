@@ -6,10 +6,10 @@ from contextlib import redirect_stdout
 import pytest
 
 from broker.values import Fields, JournalEntry
-from deploy.cli.commands.ask import STRUCK, DraftDisplay
-from deploy.cli.commands.ingest import BarReport
-from deploy.cli.commands.review import ReviewProgress
-from deploy.cli.printing import ERASE_LINE, columns
+from cli.commands.ask import STRUCK, DraftDisplay
+from cli.commands.ingest import BarReport
+from cli.commands.review import ReviewProgress
+from cli.printing import ERASE_LINE, columns
 from gateway.events import Event
 
 

@@ -10,8 +10,8 @@ import pytest
 from pydantic import JsonValue
 
 from agents.agent import ProgressStep
+from cli.printing import print_line, print_reply, reply_lines, say_json, wrap
 from config.texts import load_texts
-from deploy.cli.printing import print_line, print_reply, reply_lines, say_json, wrap
 from deploy.generate.pods import find_step, list_steps
 from tests.citations.shapes import IDS, SHAPES, SOURCE, Shape, leads_elsewhere
 

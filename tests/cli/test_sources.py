@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
+from cli.main import main
 from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.source_metrics import SourceMetrics
-from deploy.cli.main import main
 from knowledge.errors import SourceError
 from knowledge.ingestion_report import IngestionResult
 from knowledge.source_registry import (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from knowledge.embedding import Embedder
-from tests.deploy.test_conversations import asks_for_essence, make_draft, make_understanding
+from tests.desk.test_conversations import asks_for_essence, make_draft, make_understanding
 from tests.support.app_harness import settings_of
 from tests.support.folder_copy import copy_folder
 from tests.support.http_desk import HttpDesk, open_http_desk

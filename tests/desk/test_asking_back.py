@@ -13,7 +13,7 @@ from envelope.conversation import ClarificationOption, ClarificationReason, Paus
 from envelope.outcome import Wrote
 from llm.tasks.question import ClarifyOutput, EssenceOutput, ScopeOutput, UnderstandOutput
 from llm.tasks.search import RespondOutput
-from tests.deploy.conftest import OpenApp
+from tests.desk.conftest import OpenApp
 from tests.support.app_harness import (
     AppHarness,
     ConversationDriver,

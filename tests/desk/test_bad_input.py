@@ -24,7 +24,7 @@ from knowledge.embedding import Embedder
 from knowledge.index.qdrant import Identity
 from knowledge.index.server.server_engine import open_client
 from knowledge.ingestion_report import PlainReport
-from tests.deploy.conftest import OpenApp
+from tests.desk.conftest import OpenApp
 from tests.support.app_harness import (
     EXAMPLES,
     AppHarness,

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tests.deploy.conftest import OpenApp
-from tests.deploy.test_answers_on_the_wire import (
+from tests.desk.conftest import OpenApp
+from tests.desk.test_answers_on_the_wire import (
     VENDOR,
     asks_the_server,
     make_draft,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.deploy.conftest import OpenApp
+from tests.desk.conftest import OpenApp
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.model_server import ModelServer, Response
 

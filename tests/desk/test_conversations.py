@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.deploy.conftest import OpenApp
-from tests.deploy.test_asking_back import make_model
+from tests.desk.conftest import OpenApp
+from tests.desk.test_asking_back import make_model
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.app_harness import AppHarness, ConversationDriver, keys, options
 from tests.support.model_server import ModelServer, Response, running_server

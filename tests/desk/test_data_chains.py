@@ -4,7 +4,7 @@ import pytest
 
 from llm.tasks.question import EssenceOutput, TranslateOutput
 from llm.tasks.search import RespondOutput
-from tests.deploy.conftest import OpenApp
+from tests.desk.conftest import OpenApp
 from tests.support.app_harness import Fields, PartlyScriptedModel
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ from deploy.assembly.runtime import ROLES, connect_runtime, desks, run_workers
 from gateway.desk import Message
 from knowledge.ingestion_report import PlainReport
 from llm.tasks.question import TranslateOutput
-from tests.deploy.conftest import OpenApp
+from tests.desk.conftest import OpenApp
 from tests.support.app_harness import (
     EXAMPLES,
     Fields,

@@ -10,7 +10,7 @@ from envelope.run import OUTSIDE, Run
 from llm.tasks.question import ClarifyOutput, ScopeInputs, ScopeOutput
 from llm.tasks.search import JudgeInputs, JudgeOutput, RespondOutput, Verdict
 from tests.citations.shapes import FOREIGN, SHAPES, Shape, leads_elsewhere
-from tests.deploy.conftest import OpenApp
+from tests.desk.conftest import OpenApp
 from tests.support.app_harness import PartlyScriptedModel
 from tests.support.scripted_model import ScriptedModel
 

@@ -11,8 +11,8 @@ from config.settings import Settings
 from knowledge.embedding import Embedder
 from llm.port import Model, ModelMessage, ToolUse
 from llm.tasks.search import RespondOutput
-from tests.deploy.conftest import ingest_example
-from tests.deploy.test_tool_way import DONE, cite_first, list_tools, score
+from tests.desk.conftest import ingest_example
+from tests.desk.test_tool_way import DONE, cite_first, list_tools, score
 from tests.support.app_harness import (
     Fields,
     PartlyScriptedModel,

@@ -10,8 +10,8 @@ import pytest
 
 from broker.transport.connect import connect
 from deploy.assembly.runtime import ROLES, connect_runtime, desk
-from tests.deploy.test_answers_on_the_wire import FIRST, asks_the_server, make_judgement
-from tests.deploy.test_streamed_answers import SECOND, StreamedQuestion, make_stream
+from tests.desk.test_answers_on_the_wire import FIRST, asks_the_server, make_judgement
+from tests.desk.test_streamed_answers import SECOND, StreamedQuestion, make_stream
 from tests.support.app_harness import AppHarness, command, environment, settings_of
 from tests.support.model_server import ModelServer
 from tests.support.waiting import wait_until

@@ -16,7 +16,7 @@ from broker.keys import record_of
 from deploy.assembly.runtime import connect_runtime, desk
 from knowledge.embedding import Embedder
 from memory.work_store import RedisWorkStore
-from tests.deploy import review_worker
+from tests.desk import review_worker
 from tests.support.app_harness import (
     ConversationDriver,
     Fields,
@@ -136,7 +136,7 @@ async def test_ten_killed_workers_lose_no_article_and_pay_no_call_twice(
     long_law: Path, client: Any, redis_url: str
 ) -> None:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.deploy.review_worker"])
+    context.set_forkserver_preload(["tests.desk.review_worker"])
     settings = settings_of(long_law, redis_url=redis_url, way="specialists", deadline_seconds=280.0)
 
     async with connect_runtime(settings) as post:

@@ -9,8 +9,8 @@ import pytest
 from deploy.assembly.recording import record_waiting
 from gateway.chat.people import digest_person
 from knowledge.embedding import Embedder
-from tests.deploy.test_acts_over_http import NEW_WEBHOOK, WEBHOOK
-from tests.deploy.test_conversations import asks_for_essence, make_draft, make_understanding
+from tests.desk.test_acts_over_http import NEW_WEBHOOK, WEBHOOK
+from tests.desk.test_conversations import asks_for_essence, make_draft, make_understanding
 from tests.gateway.erasing.canary import values_with
 from tests.support.app_harness import settings_of
 from tests.support.folder_copy import copy_folder

@@ -16,8 +16,8 @@ from broker.embedded_redis import answers
 from deploy.assembly.assistant_prompts import TASK_OF_ROLE
 from deploy.assembly.runtime import KNOWING, ROLES, connect_runtime, desk
 from memory.key_names import conversation_keys
-from tests.deploy import killable_worker
-from tests.deploy.conftest import OpenApp
+from tests.desk import killable_worker
+from tests.desk.conftest import OpenApp
 from tests.support.app_harness import (
     AppHarness,
     ConversationDriver,
@@ -51,7 +51,7 @@ CREWS = {
 def workers() -> Any:
     """Starts processes that have everything imported already."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.deploy.killable_worker"])
+    context.set_forkserver_preload(["tests.desk.killable_worker"])
     return context
 
 

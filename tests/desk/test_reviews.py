@@ -23,7 +23,7 @@ from gateway.connections.server import listening, serving
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
 from llm.port import Model
-from tests.deploy.test_groups import remove_volatile
+from tests.desk.test_groups import remove_volatile
 from tests.support.app_harness import settings_of
 from tests.support.http_server import PATIENCE_SECONDS, events
 from tests.support.review_server import FAULTY, LAW

@@ -14,7 +14,7 @@ from deploy.assembly.knowledge import open_knowledge
 from knowledge.ingestion_report import PlainReport
 from llm.tasks.question import TranslateOutput
 from llm.tasks.search import JudgeInputs, JudgeOutput, RespondOutput, Verdict
-from tests.deploy.conftest import OpenApp
+from tests.desk.conftest import OpenApp
 from tests.support.app_harness import TOPIC, PartlyScriptedModel, run_app, say_plainly, settings_of
 from tests.support.flow_path import main_path
 

@@ -13,8 +13,8 @@ from llm.port import ModelMessage, ToolUse
 from llm.tasks.review import ComplianceOutput, FurtherWork, SynthesisOutput
 from llm.tasks.search import HydeExpansionOutput, JudgeOutput, Verdict
 from llm.tasks.tool_loop import TriageOutput
-from tests.deploy.conftest import OpenReviews
-from tests.deploy.test_specialists_way import FAULTY, count
+from tests.desk.conftest import OpenReviews
+from tests.desk.test_specialists_way import FAULTY, count
 from tests.support.app_harness import Fields
 from tests.support.reviewing_model import ReviewingModel, compare, list_requirements
 from tests.support.ticket_server import run_ticket_server, write_document

@@ -11,13 +11,13 @@ import pytest
 from pydantic import JsonValue
 
 from agents.review.review_report import ReviewReport
+from cli.commands.trace import trace_lines
+from cli.printing import list_operator_notes
 from config.settings import Settings
-from deploy.cli.commands.trace import trace_lines
-from deploy.cli.printing import list_operator_notes
 from envelope.specialists import SpecialistName
 from gateway.desk import JobOrder
 from manager.flows import NEWEST
-from tests.deploy.conftest import OpenReviews
+from tests.desk.conftest import OpenReviews
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.app_harness import EXAMPLES, Fields, options
 from tests.support.model_server import ModelServer, Received, Response, running_server

@@ -9,8 +9,8 @@ import pytest
 from broker.values import JournalEntry
 from gateway.answer import answer_of
 from gateway.events import DraftFollower, Event
-from tests.deploy.conftest import OpenApp
-from tests.deploy.test_answers_on_the_wire import (
+from tests.desk.conftest import OpenApp
+from tests.desk.test_answers_on_the_wire import (
     FIRST,
     QUESTION,
     VENDOR,

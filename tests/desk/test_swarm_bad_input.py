@@ -7,8 +7,8 @@ import pytest
 from llm.errors import RateLimited
 from llm.port import ModelMessage
 from llm.tasks.swarm import PlannedWorker
-from tests.deploy.conftest import OpenApp
-from tests.deploy.test_swarm_way import (
+from tests.desk.conftest import OpenApp
+from tests.desk.test_swarm_way import (
     ANSWER,
     BY_SEARCH,
     ERRORS,

@@ -14,8 +14,8 @@ from knowledge.embedding import Embedder
 from llm.tasks.swarm import PlannedWorker, PlanSwarmOutput
 from memory.conversation import Ended, RedisMemory
 from memory.learned_outcomes import RedisOutcomeLog
-from tests.deploy.conftest import OpenApp
-from tests.deploy.test_swarm_way import BY_SEARCH, SIMPLE, cite, decide, work_by_search
+from tests.desk.conftest import OpenApp
+from tests.desk.test_swarm_way import BY_SEARCH, SIMPLE, cite, decide, work_by_search
 from tests.memory.test_conversation import apply_writes
 from tests.support.app_harness import AppHarness, PartlyScriptedModel, settings_of
 from tests.support.folder_copy import copy_folder

@@ -17,8 +17,8 @@ from llm.tasks.swarm import (
     TableCell,
 )
 from llm.tasks.tool_loop import TriageOutput
-from tests.deploy.conftest import OpenApp
-from tests.deploy.test_tool_way import list_requests, write_tools
+from tests.desk.conftest import OpenApp
+from tests.desk.test_tool_way import list_requests, write_tools
 from tests.support.app_harness import Fields, PartlyScriptedModel, judge_all
 from tests.support.ticket_server import run_ticket_server
 

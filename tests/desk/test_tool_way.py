@@ -9,7 +9,7 @@ from llm.errors import ModelUnavailable
 from llm.port import ModelMessage, ToolUse
 from llm.tasks.search import RespondOutput
 from llm.tasks.tool_loop import AssessOutput, TriageOutput
-from tests.deploy.conftest import OpenApp
+from tests.desk.conftest import OpenApp
 from tests.support.app_harness import Fields, PartlyScriptedModel, judge_all
 from tests.support.ticket_server import TicketServer, run_ticket_server, write_document
 

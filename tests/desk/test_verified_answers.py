@@ -7,7 +7,7 @@ from llm.errors import ModelUnavailable
 from llm.tasks.question import MatchVerifiedOutput, ScopeOutput
 from memory.console_state import RedisVerifiedAnswers
 from records.verified_finder import put_answers
-from tests.deploy.conftest import OpenApp
+from tests.desk.conftest import OpenApp
 from tests.support.app_harness import AppHarness, PartlyScriptedModel, options
 
 pytestmark = pytest.mark.slow

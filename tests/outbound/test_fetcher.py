@@ -1,19 +1,25 @@
 import gzip
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
 
-from knowledge.crawling.crawl_values import AddressRefusedError, FetchError
-from knowledge.crawling.fetcher import Fetcher, WebResponse, find_wait
-from knowledge.crawling.resolution import GuardedResolver
-from tests.knowledge.crawling.conftest import QUICK
-from tests.support.website import WebPage, Website
+from outbound.errors import AddressRefusedError, FetchError
+from outbound.fetcher import Fetcher, FetchLimits, WebResponse, find_wait
+from outbound.resolution import GuardedResolver
+from tests.support.website import WebPage, Website, serve_website
 
 Get = Callable[..., Awaitable[WebResponse]]
+QUICK = FetchLimits(delay=0.0, seconds_per_page=5.0)
+
+
+@pytest.fixture
+def site() -> Iterator[Website]:
+    with serve_website() as serving:
+        yield serving
 
 
 @pytest.fixture

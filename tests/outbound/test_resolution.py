@@ -2,8 +2,8 @@
 
 import pytest
 
-from knowledge.crawling.crawl_values import AddressRefusedError, FetchError
-from knowledge.crawling.resolution import GuardedResolver, is_ordinary, is_public
+from outbound.errors import AddressRefusedError, FetchError
+from outbound.resolution import GuardedResolver, is_ordinary, is_public
 
 PRIVATE = (
     "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from broker.embedded_redis import find_server
-from deploy.cli.main import main
+from cli.main import main
 from tests.support.app_harness import DOMAIN
 from tests.support.command_line import CommandResult, Run
 

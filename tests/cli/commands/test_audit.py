@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.cli.commands.audit import EXIT_WRONG_CITATIONS
-from deploy.cli.main import EXIT_ERROR, main
+from cli.commands.audit import EXIT_WRONG_CITATIONS
+from cli.main import EXIT_ERROR, main
 from tests.support.folder_copy import copy_folder
 
 GOOD = """Delivery reports are kept for 90 days, message texts for 30 days. [1]

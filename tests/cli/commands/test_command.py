@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from cli.commands import ask
+from cli.main import VERBS
 from deploy.assembly.runtime import ROLES
-from deploy.cli.commands import ask
-from deploy.cli.main import VERBS
 from envelope.role import Role
 from tests.llm.test_key_check import VendorServer, vendor
 from tests.support.app_harness import refdesk
@@ -121,7 +121,7 @@ def test_a_data_folder_that_cannot_be_made_is_one_line(
 def test_an_error_that_nobody_foresaw_is_one_line_and_its_place_a_debug_log(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import deploy.cli.commands.status as verb
+    import cli.commands.status as verb
 
     def broken(_chosen: object) -> int:
         raise ExceptionGroup("tasks", [ZeroDivisionError("no shards")])

@@ -9,9 +9,9 @@ import pytest
 from broker.keys import question_keys
 from broker.redis_broker import RedisBroker
 from broker.values import Bury, DeadLetter
+from cli.commands.dead import find_branch
 from config.settings import load_settings
 from deploy.assembly.runtime import connect_broker, connect_runtime
-from deploy.cli.commands.dead import find_branch
 from envelope.role import Role
 from gateway.dead_letters import DeadLetters
 from gateway.desk import Desk, Message

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from deploy.cli.commands.doctor import EXIT_FAULTS, Finding, hide_secrets
-from deploy.cli.model_in_use import NO_MODEL, say_models_once
-from deploy.cli.printing import WIDTH
+from cli.commands.doctor import EXIT_FAULTS, Finding, hide_secrets
+from cli.model_in_use import NO_MODEL, say_models_once
+from cli.printing import WIDTH
 from tests.support.app_harness import settings_of
 from tests.support.command_line import Run
 

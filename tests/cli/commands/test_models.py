@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from deploy.cli.commands.models import EXIT_FAULTS
+from cli.commands.models import EXIT_FAULTS
 from tests.support.command_line import Run
 from tests.support.model_server import ModelServer, Received, Response, running_server
 

@@ -30,7 +30,7 @@ def started(elsewhere: Path, library: Path, served: Run) -> Iterator[Callable[..
 
     def start(*words: str) -> "subprocess.Popen[str]":
         process = subprocess.Popen(
-            [sys.executable, "-m", "deploy.cli.main", *words],
+            [sys.executable, "-m", "cli.main", *words],
             cwd=elsewhere,
             env=environment_of(library),
             stdin=subprocess.PIPE,

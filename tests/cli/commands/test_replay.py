@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from broker.values import JournalEntry
-from deploy.cli.commands.replay import make_fork
+from cli.commands.replay import make_fork
 from deploy.errors import CommandError
 from tests.support.command_line import Run
 from tests.support.flow_path import main_path

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from cli.commands.review import EXIT_FINDINGS
 from deploy.assembly.gateways.review_documents import MOST_FOUND
-from deploy.cli.commands.review import EXIT_FINDINGS
 from knowledge.library.attachment_reading import MOST_CHARACTERS
 from tests.knowledge.documents import layouts
 from tests.support.app_harness import EXAMPLES

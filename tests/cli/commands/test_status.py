@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from broker.embedded_redis import find_server, server_version
+from cli.commands.status import NOBODY, worker_lines
+from cli.printing import WIDTH
 from deploy.assembly.runtime import INGESTION, ROLES
-from deploy.cli.commands.status import NOBODY, worker_lines
-from deploy.cli.printing import WIDTH
 from knowledge.answerability import ENGLISH_NOTE
 from memory.presence import LivingWorker
 from tests.support.command_line import ROOT, Run

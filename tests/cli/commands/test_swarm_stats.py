@@ -12,8 +12,8 @@ from agents.swarm.learning import (
     read_history,
     write_outcome,
 )
-from deploy.cli.commands.swarm_stats import format_stats
-from deploy.cli.main import main
+from cli.commands.swarm_stats import format_stats
+from cli.main import main
 from memory.learned_outcomes import LoggedOutcome
 
 

@@ -4,8 +4,8 @@ from pydantic import JsonValue
 
 from broker.journal_events import JOURNAL_SCHEMA_VERSION
 from broker.values import Fields, JournalEntry
-from deploy.cli.commands.trace import list_error_lines, list_trajectory_lines, trace_lines
-from deploy.cli.printing import WIDTH
+from cli.commands.trace import list_error_lines, list_trajectory_lines, trace_lines
+from cli.printing import WIDTH
 from envelope.specialists import ErrorSeverity, SpecialistError
 from tests.gateway.test_trajectory import JOURNAL
 from tests.support.broker_harness import question

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
+from cli.evaluation.answers import AnswersPlan, run_answers
+from cli.evaluation.desk_run import Variant
+from cli.evaluation.golden import GoldenCase
+from cli.evaluation.summaries import MeasuredVariant, summarize
+from cli.main import main
+from cli.printing import WIDTH, columns
 from config.settings import Settings
 from deploy.assembly.knowledge import open_knowledge
-from deploy.cli.main import main
-from deploy.cli.printing import WIDTH, columns
 from deploy.errors import CommandError
-from deploy.evaluation.answers import AnswersPlan, run_answers
-from deploy.evaluation.desk_run import Variant
-from deploy.evaluation.golden import GoldenCase
-from deploy.evaluation.summaries import MeasuredVariant, summarize
 from llm.tasks.search import JudgeOutput, RespondOutput
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.app_harness import settings_of

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.evaluation.golden import GoldenCase, load_golden_cases, select_cases
-from deploy.evaluation.questions import UnknownFormatError
+from cli.evaluation.golden import GoldenCase, load_golden_cases, select_cases
+from cli.evaluation.questions import UnknownFormatError
 from tests.support.app_harness import EXAMPLES
 
 FASTAPI = Path(__file__).with_name("fastapi_golden.toml")
