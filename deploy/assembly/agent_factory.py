@@ -18,6 +18,8 @@ from broker.values import Delivery
 from config.settings import Settings
 from config.texts import FixedTexts, load_texts
 from deploy.assembly.languages import CorpusLanguages, language_of, make_detector
+from deploy.assembly.model_choice import find_context_tokens
+from deploy.assembly.role_slots import concurrency_of, instances_of
 from deploy.assembly.tool_access import (
     NO_ACCESS,
     ToolAccess,
@@ -92,6 +94,10 @@ class AgentFactory:
     @property
     def uses_model(self) -> bool:
         return self.settings.uses_model
+
+    @property
+    def context_tokens(self) -> int:
+        return find_context_tokens(self.settings)
 
     @property
     def searcher(self) -> "Searcher":
@@ -293,7 +299,9 @@ async def make_worker_specs(
         drafts=drafts,
     )
     specs = [
-        WorkerSpec(pipeline.make(role), settings.concurrency_of(role), settings.instances_of(role))
+        WorkerSpec(
+            pipeline.make(role), concurrency_of(settings, role), instances_of(settings, role)
+        )
         for role in roles
     ]
     if knowledge is not None:

@@ -12,6 +12,7 @@ from broker.keys import record_of
 from config.model_settings import ModelLimit
 from config.settings import Settings
 from deploy.assembly.assistant_prompts import load_overriding_prompts
+from deploy.assembly.model_choice import find_context_tokens, list_answering_models, vendor_access
 from envelope.run import OUTSIDE, Run
 from knowledge.embedding_forms import TextForms
 from knowledge.errors import EmbeddingFailed, RerankingFailed
@@ -70,7 +71,7 @@ def make_registry(
         prompts = load_overriding_prompts(settings.prompts_folder, settings.specialists_folder)
     return Registry(
         prompts=prompts,
-        access=settings.vendor_access(),
+        access=vendor_access(settings),
         timeout_seconds=settings.model_timeout_seconds,
         first_token_seconds=settings.model_timeout_seconds / 2,
         patience_seconds=settings.model_patience_seconds,
@@ -96,7 +97,7 @@ async def check_keys(settings: Settings, tasks: Sequence[str]) -> None:
     """Ask the vendors of these tasks' models whether they accept the keys; raises `MissingKey`."""
     from llm.vendors.catalogue import check_key
 
-    access = settings.vendor_access()
+    access = vendor_access(settings)
     vendors = vendors_by_name(access)
     async with asyncio.TaskGroup() as checks:
         for name in sorted(providers_of(map(settings.model_of, tasks), vendors)):
@@ -111,10 +112,10 @@ async def note_windows(settings: Settings) -> Settings:
     """
     from llm.vendors.context_window import find_window
 
-    access = settings.vendor_access()
+    access = vendor_access(settings)
     vendors = vendors_by_name(access)
     limits = dict(settings.model_limits)
-    for name in settings.list_answering_models():
+    for name in list_answering_models(settings):
         vendor = vendors[name.provider]
         is_own = vendor.is_local or vendor.is_configured or access[name.provider].base_url
         limit = limits.get(str(name), ModelLimit())
@@ -124,7 +125,7 @@ async def note_windows(settings: Settings) -> Settings:
         if window is None:
             continue
         limits[str(name)] = limit.model_copy(update={"context_window": window.tokens})
-        if window.tokens < 2 * settings.context_tokens:
+        if window.tokens < 2 * find_context_tokens(settings):
             log.warning(
                 "model_reads_little",
                 model=str(name),

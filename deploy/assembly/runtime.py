@@ -20,12 +20,13 @@ from broker.ports import Broker, Eraser
 from broker.producer import AdmissionPolicy
 from broker.redis_broker import RedisBroker
 from config.errors import PromptError
-from config.settings import INSTANCES, Settings
+from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.assistant_prompts import PromptFolders
 from deploy.assembly.data_folder import protect_data_folder
 from deploy.assembly.observing import needs_meter, observing
+from deploy.assembly.role_slots import INSTANCES, count_smallest_role
 from deploy.errors import CommandError
 from deploy.logging_setup import configure_logging, secrets_of
 from envelope.role import Role
@@ -463,7 +464,7 @@ def _broker(settings: Settings, endpoint: Endpoint) -> RedisBroker:
         ttl_seconds=settings.result_ttl_hours * HOUR_SECONDS,
         quota=settings.shard_quota,
         pace=AdmissionPolicy(
-            at_least=max(1, settings.smallest_role // settings.shards),
+            at_least=max(1, count_smallest_role(settings) // settings.shards),
             lanes=(INGESTION,),
         ),
         make_notice=make_poison_notice,
