@@ -3,8 +3,8 @@
 import sys
 
 from config.settings import Settings
-from deploy.assembly.data_folder import protect_data_folder
 from deploy.assembly.model_choice import list_answering_models
+from knowledge.data_folder import protect_data_folder
 
 NO_MODEL = (
     "no model is in use, so answers are the passages that the search finds; to use one, set "

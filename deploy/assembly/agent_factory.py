@@ -17,7 +17,7 @@ from broker.ports import DraftWriter
 from broker.values import Delivery
 from config.settings import Settings
 from config.texts import FixedTexts, load_texts
-from deploy.assembly.languages import CorpusLanguages, language_of, make_detector
+from deploy.assembly.languages import language_of, make_detector, read_corpus_languages
 from deploy.assembly.model_choice import find_context_tokens
 from deploy.assembly.role_slots import concurrency_of, instances_of
 from deploy.assembly.tool_access import (
@@ -364,7 +364,7 @@ def _make_factories(
             known,
             models[one.prompts_folder, one.specialists_folder],
             detector,
-            CorpusLanguages(one, known, stack).read,
+            read_corpus_languages(one, known, stack).read,
             shows_drafts and one.release != "approved",
             findings,
             early_embedding,

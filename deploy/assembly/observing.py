@@ -11,6 +11,7 @@ from structlog.typing import EventDict, WrappedLogger
 from broker.errors import BrokerUnavailableError
 from broker.ports import Broker
 from config.settings import Settings
+from deploy.assembly.source_registry import open_source_registry
 from deploy.errors import CommandError
 from deploy.logging_setup import forwarding, processing
 from envelope.question import Question
@@ -49,9 +50,9 @@ async def observing(
             yield
             return
         if registry is not None:
-            from deploy.assembly.source_metrics import SourceMetrics
+            from knowledge.source_metrics import SourceMetrics
 
-            registry.register(SourceMetrics(settings))
+            registry.register(SourceMetrics(open_source_registry(settings)))
         async with _measuring(broker, sender, registry):
             if sender is not None:
                 stack.enter_context(processing(add_trace_id))

@@ -24,7 +24,6 @@ from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.assistant_prompts import PromptFolders
-from deploy.assembly.data_folder import protect_data_folder
 from deploy.assembly.observing import needs_meter, observing
 from deploy.assembly.role_slots import INSTANCES, count_smallest_role
 from deploy.errors import CommandError
@@ -32,6 +31,7 @@ from deploy.logging_setup import configure_logging, secrets_of
 from envelope.role import Role
 from gateway.dead_letters import DeadLetters
 from gateway.desk import Desk
+from knowledge.data_folder import protect_data_folder
 from knowledge.errors import IndexOwned
 from llm.port import Model
 from manager.flows import NEWEST

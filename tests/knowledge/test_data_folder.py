@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.assembly.data_folder import protect_data_folder
 from gateway.api_keys import KeyHistory
+from knowledge.data_folder import protect_data_folder
 from tests.support.app_harness import refdesk
 
 PAGE = "# Reset a password\n\nChoose Forgotten in the portal.\n"

@@ -1,15 +1,9 @@
-"""Restricts the data folder to its owner, and opens the list of sources in it."""
+"""Restricts the data folder to its owner."""
 
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import structlog
-
-from config.settings import Settings
-
-if TYPE_CHECKING:
-    from knowledge.source_registry import SourceRegistry
 
 log = structlog.get_logger("deploy")
 
@@ -34,11 +28,3 @@ def protect_data_folder(folder: Path) -> None:
         log.warning("data_folder_permissions_insecure", **found, error=str(error))
     else:
         log.warning("data_folder_permissions_fixed", **found)
-
-
-def open_source_registry(settings: Settings) -> "SourceRegistry":
-    """Return the list of the sources of an assistant."""
-    # Imported here: most commands read no sources.
-    from knowledge.source_registry import SourceRegistry
-
-    return SourceRegistry(settings.refdesk_data, settings.tenant, settings.assistant)
