@@ -16,7 +16,7 @@ percent-encoded: no id can reach into another key.
 | rd:{n}:notices           | stream | close, announce       | outcome, ended | capped, ttl        |
 | rd:{n}:alarms            | stream | submit, settle, close | alarm          | capped, ttl        |
 | rd:{n}:duty              | hash   | sweep, due            | sweep, due     | ttl                |
-| rd:{n}:pulse             | -      | nobody                | heartbeat, write fault | never exists |
+| rd:{n}:pulse             | -      | nobody                | heartbeat, admin | never exists     |
 | rd:{n}:dead              | stream | settle, discard       | dead_letters   | capped, ttl        |
 | rd:{n}:letters           | hash   | settle, discard       | dead_letters   | capped, ttl        |
 | rd:{n}:files             | hash   | forget, sweep         | sweep          | ttl                |

@@ -14,7 +14,6 @@ from tests.support.worker_harness import WorkerHarness
 from worker import metrics as depths
 from worker.metrics import Depths
 
-
 DOWN = {"refdesk_broker_up": 0.0, "refdesk_accepting": 0.0}
 
 
