@@ -26,12 +26,12 @@ from playwright.async_api import Browser, Page
 from agents.review.report_layout import lay_out
 from agents.review.report_rendering import render_html
 from config.settings import Settings
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import make_embedder
 from deploy.assembly.recording import FILE, recording
 from deploy.assembly.runtime import ROLES, connect_runtime, run_workers
-from deploy.assembly.source_registry import open_source_registry
 from gateway.connections.server import listening, serving
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import IngestionResult, PlainReport

@@ -18,9 +18,9 @@ from cli.model_in_use import NO_MODEL, describe_models
 from cli.printing import WIDTH, print_line, say_json
 from config.env_file import describe_env_file, find_env_file
 from config.settings import Settings, load_settings
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.recording import connect_records, keeps_records
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime
-from deploy.assembly.source_registry import open_source_registry
 from deploy.errors import CommandError
 from deploy.logging_setup import HIDDEN, secrets_of
 from memory.presence import RedisControls, RedisPresence

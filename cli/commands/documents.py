@@ -10,7 +10,7 @@ from typing import Any
 from broker.values import Fields
 from cli.printing import print_line, say_json
 from config.settings import Settings, load_settings
-from deploy.assembly.source_registry import open_source_registry
+from deploy.assembly.data_folder import open_source_registry
 from deploy.errors import CommandError
 from envelope.json_values import read_objects
 

@@ -14,11 +14,11 @@ from broker.errors import BrokerError
 from citations.links import clean_text
 from cli.printing import ERASE_LINE, WIDTH, print_line, say_json
 from config.settings import Settings, load_settings
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.ingestion import RESULT
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.runtime import connect_runtime
 from deploy.assembly.source_refresh import find_failure
-from deploy.assembly.source_registry import open_source_registry
 from deploy.assembly.webhooks import announce_failed_source
 from deploy.errors import EXIT_SOME_FAILED, CommandError
 from knowledge.documents.formats import SUFFIXES

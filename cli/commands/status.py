@@ -14,8 +14,8 @@ from broker.values import RoleStatus
 from cli.arguments import add_action
 from cli.printing import WIDTH, print_line, say_json
 from config.settings import Settings, load_settings
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime
-from deploy.assembly.source_registry import open_source_registry
 from deploy.errors import CommandError
 from envelope.json_values import read_list
 from knowledge.errors import IndexOwned, KnowledgeError

@@ -153,6 +153,7 @@ class AgentFactory:
             partial(self.verified.get, settings.tenant, settings.assistant),
             lambda: knowledge.embedder,
             unrelated or find_foreign_questions("en"),
+            knowledge.library.find_readable,
         )
 
     @property

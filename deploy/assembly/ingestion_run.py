@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.indexed_documents import OwnerRequest, act_on_documents
 from deploy.assembly.ingestion import ask_owner, fetch, ingest_alone, ingest_by_owner
 from deploy.assembly.knowledge import (
@@ -24,7 +25,6 @@ from deploy.assembly.knowledge import (
     open_replacement,
 )
 from deploy.assembly.runtime import connect_runtime, ready_to_take_over
-from deploy.assembly.source_registry import open_source_registry
 from deploy.errors import CommandError
 from knowledge.embedding_forms import VectorIdentity
 from knowledge.errors import IndexOwned

@@ -11,9 +11,9 @@ import structlog
 
 from broker.errors import BrokerError
 from config.settings import Settings
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.ingestion import fetch, ingest_by_owner
 from deploy.assembly.runtime import Runtime
-from deploy.assembly.source_registry import open_source_registry
 from deploy.assembly.webhooks import announce_failed_source
 from deploy.errors import CommandError
 from knowledge.errors import KnowledgeError, SourceError

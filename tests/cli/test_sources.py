@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from cli.main import main
-from deploy.assembly.source_registry import open_source_registry
+from deploy.assembly.data_folder import open_source_registry
 from knowledge.errors import SourceError
 from knowledge.ingestion_report import IngestionResult
 from knowledge.source_metrics import SourceMetrics

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
-from deploy.assembly.source_registry import open_source_registry
+from deploy.assembly.data_folder import open_source_registry
 from gateway.chat.delivery import push_metrics
 from gateway.chat.ports import Tally
 from gateway.http.context import HttpMeter
@@ -65,7 +65,7 @@ def list_shown_metrics() -> dict[str, set[str]]:
         if not sample.name.endswith("_created")
     }
     depths = {metric: {"role"} for metric, _ in SHOWN.values()}
-    return {**found, **depths, "refdesk_broker_up": set()}
+    return {**found, **depths, "refdesk_broker_up": set(), "refdesk_accepting": set()}
 
 
 def test_every_metric_of_a_worker_is_in_the_list_of_these_tests() -> None:

@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from config.settings import Settings
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.indexed_documents import OwnerRequest, act_on_documents
 from deploy.assembly.ingestion import ask_owner
 from deploy.assembly.ingestion_run import (
@@ -25,7 +26,6 @@ from deploy.assembly.knowledge import (
     open_replacement,
 )
 from deploy.assembly.runtime import desk, run_desk
-from deploy.assembly.source_registry import open_source_registry
 from deploy.errors import CommandError
 from gateway.desk import Message
 from knowledge.embedding import DEFAULT

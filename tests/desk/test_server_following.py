@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from config.settings import Settings
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.ingestion_run import find_replacement_notes, run_ingestion
 from deploy.assembly.knowledge import (
     Knowledge,
@@ -18,7 +19,6 @@ from deploy.assembly.knowledge import (
     open_knowledge,
     open_replacement,
 )
-from deploy.assembly.source_registry import open_source_registry
 from gateway.connections.server import listening, serving
 from knowledge.embedding import MULTILINGUAL
 from knowledge.embedding_forms import VectorIdentity

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from config.settings import Settings
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.runtime import Runtime, run_desk
 from deploy.assembly.source_refresh import refresh
-from deploy.assembly.source_registry import open_source_registry
 from knowledge.ingestion_report import IngestionResult, PlainReport
 from knowledge.source_registry import (
     RegisteredSource,

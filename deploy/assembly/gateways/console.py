@@ -16,11 +16,11 @@ from pydantic import SecretStr
 from broker.values import DeadLetter
 from config.env_file import find_env_file, read_names
 from config.settings import Settings
+from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.gateways.document_catalog import OwnedCatalog, Uploads
 from deploy.assembly.recording import finding_gaps
 from deploy.assembly.runtime import Runtime, dead_letters, desks
 from deploy.assembly.source_refresh import refresh_source
-from deploy.assembly.source_registry import open_source_registry
 from deploy.errors import CommandError
 from deploy.logging_setup import secrets_of
 from envelope.question import CONSOLE
