@@ -218,8 +218,8 @@ async def _client(runtime: Runtime) -> AsyncIterator[Any]:
 
 
 async def _check_index(settings: Settings) -> Sequence[Finding]:
-    from deploy.assembly.indexed_documents import OwnerRequest
     from deploy.assembly.ingestion_run import request_documents
+    from knowledge.owner_requests import OwnerRequest
 
     began = time.monotonic()
     listed = await request_documents(settings, OwnerRequest(action="list", limit=1))

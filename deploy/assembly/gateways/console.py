@@ -17,7 +17,7 @@ from broker.values import DeadLetter
 from config.env_file import find_env_file, read_names
 from config.settings import Settings
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.gateways.document_catalog import OwnedCatalog, Uploads
+from deploy.assembly.gateways.documents import make_uploads
 from deploy.assembly.recording import finding_gaps
 from deploy.assembly.runtime import Runtime, dead_letters, desks
 from deploy.assembly.source_refresh import refresh_source
@@ -36,6 +36,7 @@ from gateway.console.pages import PATH
 from gateway.console.routes import ConsolePart
 from gateway.console.source_pages import SourcePages
 from gateway.console.verified_pages import VerifiedPages, find_in_answers
+from gateway.documents.catalog import OwnedCatalog
 from gateway.errors import GatewayError
 from gateway.signing_keys import check_address
 from gateway.sources import NewSource, SourceState
@@ -134,7 +135,7 @@ class ConsoleOperations:
         kept = "".join(one if one.isalnum() or one in " ._-" else "_" for one in plain).lstrip(". ")
         if len(kept) > _LONGEST_NAME or Path(kept).suffix.lower() not in SUFFIXES:
             raise ValueError(f"Expected a document ({' '.join(sorted(SUFFIXES))}), found {name!r}.")
-        uploads = Uploads(settings)
+        uploads = make_uploads(settings)
         await asyncio.to_thread(uploads.keep, kept, data)
         if (assistant, str(uploads.folder)) not in self._running:
             self._begin(assistant, SourceSpec(place=str(uploads.folder)))

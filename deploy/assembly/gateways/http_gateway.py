@@ -15,7 +15,7 @@ from agents.review.cost_estimate import estimate_cost
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.gateways.console import make_gate, make_provider, open_parts
-from deploy.assembly.gateways.document_catalog import OwnedCatalog, OwnedLibrary, documents_of
+from deploy.assembly.gateways.documents import documents_of, make_catalog, make_library
 from deploy.assembly.gateways.handover import make_handover, reading_mail_replies
 from deploy.assembly.gateways.report_rendering import StoredReports, make_report_reader
 from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
@@ -144,7 +144,7 @@ async def open_http_app(
         channel = await make_channel(
             runtime, client, keys, meter, keyless=keyless, has_reader=documents is not None
         )
-        library = OwnedLibrary(runtime)
+        library = make_library(runtime)
         others, stores = [widget_router()], STORES
         reports = StoredReports(make_report_reader(settings, client))
         if documents is not None:
@@ -157,7 +157,7 @@ async def open_http_app(
                     unavailable=stores,
                 )
             )
-        catalog = OwnedCatalog(settings, runtime.broker, opened)
+        catalog = make_catalog(settings, runtime.broker, opened)
         others.append(Catalog(channel, catalog).router())
         gate = make_gate(settings, client)
         people = PersonalData(
