@@ -168,5 +168,12 @@ def _show_findings(found: Findings) -> LibraryFindings:
 
 
 def _show_hit(hit: Hit) -> LibraryPassage:
-    names = set(LibraryPassage.model_fields)
-    return LibraryPassage.model_validate({name: getattr(hit, name) for name in names})
+    stated = {name: value for name, value in hit.place.list_fields().items() if value is not None}
+    return LibraryPassage(
+        chunk_id=hit.chunk_id,
+        document_id=hit.document_id,
+        text=hit.text,
+        score=hit.score,
+        levels=hit.levels,
+        **stated,
+    )

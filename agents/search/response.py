@@ -446,7 +446,7 @@ def _collect_texts(reads: Reads) -> SourceTexts:
                         one.chunk_id.removeprefix(TOOL_SOURCE),
                         *one.crumbs,
                         *one.heading_path,
-                        " > ".join(dict.fromkeys((*one.crumbs, *one.heading_path))),
+                        one.trail,
                         one.path or "",
                         one.url or "",
                     ),
@@ -470,11 +470,10 @@ def _list_typed(reads: Reads) -> tuple[str, ...]:
 
 def _source(reads: Reads, reference: SourceReference) -> PromptSource:
     start, end = reference.span
-    path = dict.fromkeys((*reference.crumbs, *reference.heading_path))
     return PromptSource(
         number=reference.number,
         chunk_id=reference.chunk_id,
-        place=_with_version(" > ".join(path) or reference.title, reference.version),
+        place=_with_version(reference.trail, reference.version),
         language=reference.language,
         version=reference.version or "",
         text=reads.search_context[start:end],

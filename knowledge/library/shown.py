@@ -2,18 +2,15 @@
 
 from pydantic import BaseModel
 
+from envelope.place import Place
 
-class LibraryPassage(BaseModel, frozen=True):
+
+class LibraryPassage(Place, frozen=True):
     """A passage that a search found, with its place; `score` orders the passages of one search."""
 
     chunk_id: str
     document_id: str
-    title: str
     text: str
-    crumbs: tuple[str, ...] = ()
-    heading_path: tuple[str, ...] = ()
-    anchor: str | None = None
-    url: str | None = None
     path: str = ""
     language: str = ""
     version: str = ""

@@ -17,6 +17,7 @@ of its document, the best document first; cuts are marked.
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from envelope.place import Place
 from knowledge.document import Chunk
 from knowledge.index.page_kind import PageKind
 from knowledge.index.points.layout import chunk_identity
@@ -381,16 +382,18 @@ def make_hit(passage: Passage, score: float, levels: tuple[str, ...]) -> Hit:
         chunk_id=passage.chunk.chunk_id,
         document_id=passage.document_id,
         page=passage.page,
-        title=passage.title,
+        place=Place(
+            title=passage.title,
+            crumbs=passage.crumbs,
+            heading_path=passage.chunk.heading_path,
+            anchor=passage.chunk.anchor,
+            url=passage.url,
+            path=passage.source,
+            language=passage.language,
+            version=passage.stated_version or None,
+        ),
         text=passage.chunk.text,
-        crumbs=passage.crumbs,
-        heading_path=passage.chunk.heading_path,
-        anchor=passage.chunk.anchor,
-        url=passage.url,
-        path=passage.source,
-        language=passage.language,
         score=round(score, 6),
         levels=levels,
-        version=passage.stated_version,
         pictures=passage.chunk.pictures,
     )

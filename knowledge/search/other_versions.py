@@ -54,7 +54,7 @@ async def _read_passages(index: ReadableIndex, document_id: str) -> list[Passage
 
 def _find_section(section: ContextSection, passages: Sequence[Passage]) -> list[Passage]:
     """Return the passages of the section that corresponds: by its headings, then by its words."""
-    wanted = _name_section(section.best.heading_path, section.best.version)
+    wanted = _name_section(section.best.place.heading_path, section.best.place.version or "")
     own = _words(section.text)
     likeness = {
         passage.chunk.ordinal: _compare(own, _words(passage.chunk.text)) for passage in passages

@@ -76,7 +76,7 @@ async def search(settings: Settings) -> tuple[str, list[str], tuple[str, ...]]:
     """Return the forms with which a search embeds, the titles that it finds, its fallbacks."""
     async with open_knowledge(settings) as knowledge:
         found = await knowledge.searcher.search(QUESTION)
-        titles = list(dict.fromkeys(hit.title for hit in found.hits))
+        titles = list(dict.fromkeys(hit.place.title for hit in found.hits))
         return knowledge.embedder.forms, titles[:1], found.fallbacks
 
 
@@ -193,7 +193,7 @@ async def test_a_process_with_the_earlier_index_answers_from_it_until_it_ends(
         assert running.is_replaced()
         assert folders.remove_replaced() != []
         found = await running.searcher.search(QUESTION)
-        assert [hit.title for hit in found.hits] == ["Fax bridge"]
+        assert [hit.place.title for hit in found.hits] == ["Fax bridge"]
 
     async with open_knowledge(second):
         assert list_folders(second) == [name]
