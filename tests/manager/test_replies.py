@@ -12,6 +12,7 @@ from manager import replies
 from manager.flow import Ending
 from manager.machine import Decision, End
 from manager.replies import COURTESIES, act_text
+from manager.state import State
 from tests.support.worker_harness import FixedTexts
 
 Payload = dict[str, JsonValue]
@@ -44,12 +45,12 @@ def make_result(number: int) -> Payload:
 
 def test_the_better_scored_answer_is_kept() -> None:
     worse, better = (
-        replies.best_answer(make_judged_payload(0.5, best_answer=BEST)),
+        replies.best_answer(State(make_judged_payload(0.5, best_answer=BEST))),
         make_judged_payload(0.7, best_answer=BEST),
     )
 
     assert worse == BEST
-    assert (replies.best_answer(better) or {})["text"] == "new"
+    assert (replies.best_answer(State(better)) or {})["text"] == "new"
 
 
 def test_an_approved_best_answer_goes_out_as_it_is_and_is_not_replaced_by_a_doubtful_one() -> None:
@@ -57,10 +58,10 @@ def test_an_approved_best_answer_goes_out_as_it_is_and_is_not_replaced_by_a_doub
     approved = make_judged_payload(0.8) | {"validation_result": validation}
     end, decision = End(Ending.BEST, Outcome.ANSWERED), Decision("row", (), {}, None)
 
-    best = replies.best_answer(approved, 0.7)
-    later = replies.best_answer(make_judged_payload(0.9, best_answer=best), 0.7)
+    best = replies.best_answer(State(approved), 0.7)
+    later = replies.best_answer(State(make_judged_payload(0.9, best_answer=best)), 0.7)
     reply = replies.end_reply(envelope(best_answer=later), decision, end, FixedTexts())
-    below = replies.best_answer(approved, 0.85)
+    below = replies.best_answer(State(approved), 0.85)
     noted = replies.end_reply(envelope(best_answer=below), decision, end, FixedTexts())
 
     assert (reply["text"], "is_approved" in reply) == ("new", False)
@@ -68,8 +69,11 @@ def test_an_approved_best_answer_goes_out_as_it_is_and_is_not_replaced_by_a_doub
 
 
 def test_an_ungrounded_answer_never_becomes_the_best() -> None:
-    assert replies.best_answer(make_judged_payload(0.99, grounded=False)) is None
-    assert replies.best_answer(make_judged_payload(0.99, grounded=False, best_answer=BEST)) == BEST
+    assert replies.best_answer(State(make_judged_payload(0.99, grounded=False))) is None
+    assert (
+        replies.best_answer(State(make_judged_payload(0.99, grounded=False, best_answer=BEST)))
+        == BEST
+    )
 
 
 def test_the_last_resort_is_the_best_answer_so_far() -> None:
@@ -269,7 +273,7 @@ DOMAIN = "Bluebird SMS"
 def find_text(act: ConversationAct, language: str = "en", reason: str | None = None) -> str:
     last = {"speaker": "assistant", "text": "Sorry.", "reason": reason}
     payload = {"conversation_act": act.value, "history": [last] if reason else []}
-    return act_text(payload, TEXTS, language, DOMAIN)  # type: ignore[arg-type] # plain JSON
+    return act_text(State(payload), TEXTS, language, DOMAIN)
 
 
 @pytest.mark.parametrize("language", TEXTS.languages)
