@@ -10,9 +10,8 @@ import structlog
 from pydantic import JsonValue
 
 from agents.roster import SPECS
-from broker.journal_events import JournalEvent
 from broker.keys import stream_key
-from broker.values import WATCH, BranchSend, Fields, FrameSend, ReturnResult
+from broker.values import WATCH, BranchSend, Fields, FrameSend
 from envelope.conversation import Turn
 from envelope.encoding import brief
 from envelope.envelope import Envelope
@@ -155,10 +154,9 @@ def describe_plan(
     return {**described, "completed": done} if done else described
 
 
-def note_refused(envelope: Envelope, refused: Sequence[ScatteredBranch]) -> Envelope:
-    """Return the envelope with branches none of which can begin."""
-    state = State(envelope.payload)
-    return envelope.replace(payload=state.changed(branches=[*state.branches, *refused]).json)
+def note_refused(state: State, refused: Sequence[ScatteredBranch]) -> State:
+    """Return the state with branches none of which can begin."""
+    return state.changed(branches=[*state.branches, *refused])
 
 
 def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, StageEvent]:
@@ -238,17 +236,11 @@ def _name_watch(envelope: Envelope) -> str:
     return f"{envelope.branch}/{WATCH}" if envelope.branch else WATCH
 
 
-def make_return(
-    envelope: Envelope,
-    flow: Flow,
-    action: Return,
-    event: StageEvent,
-    reason: str,
-    journal: Sequence[JournalEvent],
-    *,
-    is_late: bool,
-) -> ReturnResult:
-    """Return the settlement that ends a branch with its result; `reason`: why it ended early.
+def make_result(
+    envelope: Envelope, action: Return, event: StageEvent, reason: str, *, is_late: bool
+) -> tuple[Fields, bool]:
+    """Return the result with which a branch ends, and whether it is a success; `reason`: why the
+    branch ended early.
 
     A branch that ends without a result when its time is over (`is_late`) is missing.
     """
@@ -273,8 +265,7 @@ def make_return(
         result["attempts"] = retries + 1
     result |= state.copy(*_COUNTED)
     limited = limit_result(result, envelope.branch)
-    noted = note_shortened(limited, envelope.branch)
-    return ReturnResult(noted, is_good, list_join_roles(flow), journal)
+    return note_shortened(limited, envelope.branch), is_good
 
 
 def describe_failed_work(envelope: Envelope, reason: str) -> Fields:

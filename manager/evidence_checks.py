@@ -35,7 +35,6 @@ from envelope.evidence import (
 from envelope.role import Role
 from envelope.sources import TOOL_SOURCE
 from envelope.verified import OWNERS_PAGE
-from manager.flow import Stage, StageEvent
 from manager.state import BranchResult, State
 
 OnFault = Callable[[str], None]
@@ -298,15 +297,6 @@ def note_join(state: State, branch: str, joined: Mapping[str, str]) -> State:
     if not joined or State.evidence_log not in state:
         return state
     return state.added(evidence_log=[record_join(state.stage, branch, joined)])
-
-
-def is_checked(stage: Stage, target: str, branch: str) -> bool:
-    """Return whether the records are checked before this target: at the end, and where branches
-    join.
-
-    The end checks joins of the trunk too; the payload of a branch ends with the branch.
-    """
-    return target == "final" or (branch != "" and StageEvent.GATHERED in stage.events)
 
 
 def list_faults(state: State, branch: str = "") -> list[Fields]:

@@ -22,7 +22,7 @@ from manager.branches import (
     select_branches,
     select_next_branches,
 )
-from manager.evidence_checks import is_checked, list_faults
+from manager.evidence_checks import list_faults
 from manager.flow import RESUME_EVENTS, Counter, Ending, Flow, PauseFor, Scatter, Stage, StageEvent
 from manager.flows.stages import ESSENCE
 from manager.machine import Decision, End
@@ -41,12 +41,13 @@ log = structlog.get_logger("manager")
 class HopDecision:
     """The decision for one hop; `journal` has the events before it.
 
-    `faults` are those of the work so far; they are looked for when the decision is journaled.
+    `state` is that of the payload of `envelope`.
+    `faults` are those of the work so far; they are looked for at the end and where branches join.
     """
 
     delivery: Delivery
     envelope: Envelope
-    flow: Flow
+    state: State
     stage: Stage
     did: StageEvent
     decision: Decision
@@ -58,30 +59,33 @@ class HopDecision:
     """The flow in which a reply to a clarification continues, if its own message began in another.
     """
 
+    def change(self, state: State) -> None:
+        """Replace the state, and the payload of the envelope."""
+        self.state, self.envelope = state, self.envelope.replace(payload=state.json)
+
     def choose_branches(self, scatter: Scatter, decide: Decide) -> None:
         """Choose the branches that begin now: those that waited, or those of the plan.
 
         If none can begin, continue at the gathering stage as if every branch had failed.
         """
-        state = State(self.envelope.payload)
-        is_wave = self.did is StageEvent.MORE
-        self.chosen = (
-            select_next_branches(state) if is_wave else select_branches(scatter.plan(state))
-        )
+        if self.did is StageEvent.MORE:
+            self.chosen = select_next_branches(self.state)
+        else:
+            self.chosen = select_branches(scatter.plan(self.state))
         if not self.chosen.begin:
-            self.envelope = note_refused(self.envelope, self.chosen.refused)
+            self.change(note_refused(self.state, self.chosen.refused))
             self.stage, self.did = scatter.gather, StageEvent.FAILED
             self.decision = decide(self.stage, self.did)
 
     def begin_pause(self, action: PauseFor, pauses: Pauses, now: float, decide: Decide) -> None:
         """Begin the pause of the decision; if that is impossible, continue as if it was denied."""
         opened = pauses.begin(self.envelope, action, now)
-        self.envelope, self.kept = opened.envelope, opened.kept
+        self.change(State(opened.envelope.payload))
+        self.kept = opened.kept
         if opened.problem:
             self.stage, self.did = action.resume, StageEvent.DENIED
             self.decision = decide(self.stage, self.did)
-            state = State(self.envelope.payload).changed(termination_reason=opened.problem)
-            self.envelope = self.envelope.replace(payload=state.json)
+            self.change(self.state.changed(termination_reason=opened.problem))
         else:
             end = End(Ending.PAUSE, Outcome.CLARIFICATION)
             self.decision = replace(self.decision, actions=(end,))
@@ -89,8 +93,10 @@ class HopDecision:
     def encode_events(self, target: str, more: Fields | None = None) -> Sequence[JournalEvent]:
         """Return the journal of the settlement that leads to `target`."""
         branch = self.envelope.branch
-        if is_checked(self.stage, target, branch):
-            self.faults = list_faults(State(self.envelope.payload), branch)
+        # The end checks joins of the trunk too; the payload of a branch ends with the branch.
+        joins = branch != "" and StageEvent.GATHERED in self.stage.events
+        if target == "final" or joins:
+            self.faults = list_faults(self.state, branch)
         return (*self.journal, self._encode_routing(target, more))
 
     def _encode_routing(self, target: str, more: Fields | None) -> EncodedEvent:
@@ -100,7 +106,7 @@ class HopDecision:
             "row": decision.row,
             "stage": self.stage.name,
             "event": str(self.did),
-            "result": State(self.envelope.payload).copy_short(wrote, READ_CHARACTERS),
+            "result": self.state.copy_short(wrote, READ_CHARACTERS),
             "target": target,
             "counters": dict(decision.counters),
         }

@@ -45,7 +45,7 @@ from manager.flows.stages import (
 from manager.hop_decision import HopDecision, record_progress
 from manager.machine import Context, Decision, End, Limits, Send, decide
 from manager.pauses import Pauses, is_hidden_clarification, join_messages, take_shown
-from manager.state import Changes, State
+from manager.state import BranchResult, Changes, State
 from manager.way_report import (
     add_offer,
     add_open_parts,
@@ -116,52 +116,52 @@ class ManagerAgent:
         journal: Sequence[JournalEvent] = (),
     ) -> Settlement:
         """Return the settlement; its journal has the events of `journal` before the decision."""
-        flow, stage = self._find_stage(envelope)
+        state = State(envelope.payload)
+        flow, stage = self._find_stage(envelope, state)
         if stage is START:
             envelope = await self._begin(delivery, envelope)
-            flow, stage = self._find_stage(envelope)
+            state = State(envelope.payload)
+            flow, stage = self._find_stage(envelope, state)
         elif stage is SHOWN:
             envelope = take_shown(envelope, delivery.merged)
-        began = envelope.flow
-        envelope, did = self._classify(envelope, stage)
-        envelope = record_progress(
-            envelope, stage, did, self._flows, quality_threshold=self._quality_threshold
-        )
-        if envelope.flow != began:
+            state = State(envelope.payload)
+        began = envelope
+        envelope, did = self._judge(envelope, state, stage)
+        if envelope is not began:
+            state = State(envelope.payload)
             flow = find_flow(self._flows, envelope.flow)
-        state = State(envelope.payload)
-        context = _make_context(envelope, state, stage, did, remaining_seconds)
         counters = state.counters
+        context = _make_context(envelope, state, stage, did, remaining_seconds)
 
         def take(stage: Stage, did: StageEvent) -> Decision:
             return decide(flow, stage, did, counters, self._limits, context)
 
-        hop = HopDecision(delivery, envelope, flow, stage, did, take(stage, did), journal)
-        hop.resumed_flow = "" if envelope.flow == began else envelope.flow
+        hop = HopDecision(delivery, envelope, state, stage, did, take(stage, did), journal)
+        hop.resumed_flow = "" if envelope.flow == began.flow else envelope.flow
         if isinstance(pause := hop.decision.actions[0], PauseFor):
             hop.begin_pause(pause, self._pauses, time.time(), take)
         if isinstance(scatter := hop.decision.actions[0], Scatter):
             hop.choose_branches(scatter, take)
-        return await self._settle(hop, remaining_seconds)
+        return await self._settle(hop, flow, remaining_seconds)
 
-    def _find_stage(self, envelope: Envelope) -> tuple[Flow, Stage]:
+    def _find_stage(self, envelope: Envelope, state: State) -> tuple[Flow, Stage]:
         flow = find_flow(self._flows, envelope.flow)
-        return flow, flow.stage(State(envelope.payload).stage or START.name)
+        return flow, flow.stage(state.stage or START.name)
 
-    def _classify(self, envelope: Envelope, stage: Stage) -> tuple[Envelope, StageEvent]:
-        """Return the event of the hop, and the envelope with the results of gathered branches."""
+    def _judge(self, envelope: Envelope, state: State, stage: Stage) -> tuple[Envelope, StageEvent]:
+        """Return the event of the hop, and the envelope with what it means for the question: the
+        results of its branches, the best answer so far, the round of a clarification.
+        """
+        threshold = self._quality_threshold
         if envelope.gathered is not None:
             may_ask = StageEvent.NEEDS_INPUT in stage.events
-            return branches.gather_results(envelope, may_ask=may_ask)
-        did = classify_result(
-            stage,
-            envelope.hop,
-            State(envelope.payload),
-            quality_threshold=self._quality_threshold,
-        )
-        return envelope, did
+            envelope, did = branches.gather_results(envelope, may_ask=may_ask)
+        else:
+            did = classify_result(stage, envelope.hop, state, quality_threshold=threshold)
+        recorded = record_progress(envelope, stage, did, self._flows, quality_threshold=threshold)
+        return recorded, did
 
-    async def _settle(self, hop: HopDecision, remaining_seconds: float) -> Settlement:
+    async def _settle(self, hop: HopDecision, flow: Flow, remaining_seconds: float) -> Settlement:
         self._on_routed(hop.stage.name, str(hop.did))
         match hop.decision.actions[0]:
             case Send() as send:
@@ -169,9 +169,9 @@ class ManagerAgent:
             case End() as end:
                 return await self._finish(hop, end)
             case Return() as returned:
-                return self._return(hop, returned, remaining_seconds)
+                return self._return(hop, flow, returned, remaining_seconds)
             case Scatter() as scatter:
-                return self._scatter(hop, scatter, remaining_seconds)
+                return self._scatter(hop, flow, scatter, remaining_seconds)
             case PauseFor() as pause:
                 raise FlowError(f"expected a pause that has begun, found {pause.resume}")
 
@@ -230,15 +230,13 @@ class ManagerAgent:
             await self._people.note_pause(question, person)
 
     def _scatter(
-        self, hop: HopDecision, scatter: Scatter, remaining_seconds: float
+        self, hop: HopDecision, flow: Flow, scatter: Scatter, remaining_seconds: float
     ) -> ScatterBranches:
-        decision, state = hop.decision, State(hop.envelope.payload)
-        counted = hop.envelope.replace(
-            payload=state.changed(counters=decision.counters, attempt=decision.attempt).json
-        )
+        decision, completed = hop.decision, list_completed(hop.state)
+        hop.change(hop.state.changed(counters=decision.counters, attempt=decision.attempt))
         is_wave = hop.did is StageEvent.MORE
         parent, join, sends = branches.make_branches(
-            counted, hop.flow, scatter, hop.chosen, shard=hop.delivery.shard, is_wave=is_wave
+            hop.envelope, flow, scatter, hop.chosen, shard=hop.delivery.shard, is_wave=is_wave
         )
         return ScatterBranches(
             join,
@@ -248,28 +246,25 @@ class ManagerAgent:
             at_once=self._limits.find_at_once(scatter),
             seconds=min(scatter.join.seconds, scatter.join.share * max(0.0, remaining_seconds)),
             journal=hop.encode_events(
-                scatter.gather.name,
-                branches.describe_plan(sends, hop.chosen, list_completed(state)),
+                scatter.gather.name, branches.describe_plan(sends, hop.chosen, completed)
             ),
-            watch=branches.make_watch(counted, scatter, hop.delivery.shard),
+            watch=branches.make_watch(hop.envelope, scatter, hop.delivery.shard),
         )
 
-    def _return(self, hop: HopDecision, action: Return, remaining_seconds: float) -> ReturnResult:
-        reason = hop.decision.termination_reason
+    def _return(
+        self, hop: HopDecision, flow: Flow, action: Return, remaining_seconds: float
+    ) -> ReturnResult:
         is_late = remaining_seconds <= self._limits.deadline_reserve_seconds
-        return branches.make_return(
-            hop.envelope,
-            hop.flow,
-            action,
-            hop.did,
-            reason,
-            hop.encode_events("return"),
-            is_late=is_late,
+        reason = hop.decision.termination_reason
+        result, is_good = branches.make_result(
+            hop.envelope, action, hop.did, reason, is_late=is_late
         )
+        journal = hop.encode_events("return", BranchResult(result).copy(BranchResult.left_out))
+        return ReturnResult(result, is_good, branches.list_join_roles(flow), journal)
 
     def _forward(self, hop: HopDecision, send: Send) -> Forward:
         delivery, envelope, decision = hop.delivery, hop.envelope, hop.decision
-        role, state = send.stage.role.value, State(envelope.payload)
+        role, state = send.stage.role.value, hop.state
         changes: Changes = {
             "stage": send.stage.name,
             "counters": decision.counters,
@@ -286,8 +281,9 @@ class ManagerAgent:
             changes["termination_reason"] = decision.termination_reason
             changes["message_reference"] = envelope.message_id
             changes["asking_stage"] = state.stage
+        sent = state.changed(**changes)
         target = envelope.replace(
-            payload=state.changed(**changes).json,
+            payload=sent.json,
             hop=None,
             gathered=None,
             retries=0,
@@ -295,25 +291,27 @@ class ManagerAgent:
             target_role=role,
             target_list=stream_key(role, delivery.shard),
         )
-        resort = self._last_resort(state, target)
+        resort, changes_if_dead = self._make_last_resort(state, sent, target)
         return Forward(
             sends=(BrokerSend(role, decoded=target),),
             journal=hop.encode_events(send.stage.name),
             last_resort=resort,
-            dead_letter_changes=(
-                {} if resort is None else replies.dead_letter_changes(target, self._texts)
-            ),
+            dead_letter_changes=changes_if_dead,
         )
 
-    def _last_resort(self, before: State, target: Envelope) -> Fields | None:
+    def _make_last_resort(
+        self, before: State, sent: State, target: Envelope
+    ) -> tuple[Fields | None, Fields]:
         """Return a new last resort only after stages that may change its content."""
         if target.branch or before.stage not in _CHANGES_LAST_RESORT:
-            return None
-        return add_planned_tasks(replies.last_resort(target, self._texts), State(target.payload))
+            return None, {}
+        resort, changes_if_dead = replies.make_last_resort(target, self._texts)
+        if State.swarm_plan in sent:
+            resort = add_planned_tasks(resort, sent)
+        return resort, changes_if_dead
 
     async def _finish(self, hop: HopDecision, end: End) -> Finish:
-        delivery, envelope, decision = hop.delivery, hop.envelope, hop.decision
-        state = State(envelope.payload)
+        delivery, envelope, decision, state = hop.delivery, hop.envelope, hop.decision, hop.state
         events = hop.encode_events("final")
         if state.termination_reason and decision.termination_reason == "":
             decision = replace(decision, termination_reason=state.termination_reason)

@@ -12,7 +12,7 @@ from pydantic import JsonValue, TypeAdapter
 from citations.links import plain_line
 from envelope.conversation import InputField, Pause, PauseQuestion, PauseReply, SuggestedAction
 from envelope.outcome import Outcome
-from envelope.texts import Texts, choose_texts_language
+from envelope.texts import Texts
 from manager.flow import Ending
 from manager.state import Json, State
 
@@ -39,11 +39,6 @@ def end_with_pause(ending: Ending, state: State, texts: Texts, language: str) ->
         return {"outcome": Outcome.REFUSED.value, "text": over}
     reply = _REPLY.validate_python(best)
     return {**reply, "outcome": Outcome.ANSWERED.value, "text": f"{over}\n\n{reply.get('text')}"}
-
-
-def read_language(state: State) -> str:
-    """Return the language of the texts around the answer, empty if it was not detected."""
-    return choose_texts_language(state.language, state.texts_language)
 
 
 def make_pause_reply(pause: Pause, texts: Texts, language: str) -> Json:

@@ -21,7 +21,6 @@ from manager.pause_replies import (
     ReadReply,
     ReplyLabels,
     Unanswered,
-    read_language,
     read_typed,
     read_words,
 )
@@ -124,7 +123,7 @@ class Pauses:
             expires=now + self._seconds,
             resume_stage=action.resume.name,
             flow=envelope.flow,
-            language=read_language(state),
+            language=state.reply_language,
             people=state.people,
             tasks=tuple(
                 title[:_LONGEST_TASK] for title in list_open(one.json for one in list_tasks(state))

@@ -1,5 +1,7 @@
 """Builds the final reply of a message, its last resort, and the changes of the memory."""
 
+from collections.abc import Sequence
+
 from pydantic import JsonValue
 
 from citations.sources import MOST_PAGES, list_labels, list_nearest_pages
@@ -8,6 +10,7 @@ from envelope.conversation import (
     ConversationAct,
     Pause,
     Preferences,
+    SuggestedAction,
     Turn,
 )
 from envelope.envelope import Envelope
@@ -17,11 +20,12 @@ from envelope.texts import Texts, primary_of
 from envelope.verified import VERIFIED
 from manager.flow import Counter, Ending
 from manager.machine import NO_BETTER, Decision, End
-from manager.pause_replies import PAUSE_ENDINGS, end_with_pause, read_language
+from manager.pause_replies import PAUSE_ENDINGS, end_with_pause
 from manager.state import BestAnswer, Json, State
 from manager.way_report import describe_way, make_offer
 from memory.conversation import Ended
 
+DEADLINE = "deadline"
 DEAD_LETTER = "dead_letter"
 """The termination reason of a question that no process could work on."""
 BUDGETS = (
@@ -32,7 +36,7 @@ BUDGETS = (
     "budget_tenant_usd",
 )
 """The termination reasons of exhausted budgets."""
-_OUT_OF_TIME = ("deadline", "total_time_limit")
+_OUT_OF_TIME = (DEADLINE, "total_time_limit")
 _OUT_OF_ATTEMPTS = (
     "process_count_limit",
     "research_limit",
@@ -91,11 +95,10 @@ def end_reply(
 ) -> Reply:
     """Return the final reply; the best answer replaces an answer that was not approved."""
     state = State(envelope.payload)
-    language = language_of(state)
-    reason = decision.termination_reason
+    language, reason = language_of(state), decision.termination_reason
     match end.ending:
         case Ending.BEST:
-            reply = _end_with_best(envelope, state, reason, texts)
+            reply = _end_with_best(envelope, state, texts, language, reason)
         case Ending.ACT:
             reply = {"outcome": "answered", "text": act_text(state, texts, language, topic)}
             if state.conversation_act is ConversationAct.PERSON:
@@ -105,34 +108,31 @@ def end_reply(
         case ending if ending in PAUSE_ENDINGS:
             reply = end_with_pause(ending, state, texts, language)
         case _:
-            reply = _with_limit(_own_words(state, decision, end, texts), state, decision, texts)
-    return _with_system(reply, envelope, state, reason)
+            reply = _own_words(state, decision, end, texts, language)
+            reply = _with_limit(reply, state, texts, language, reason)
+    return _with_system(reply, envelope, state, language, reason)
 
 
-def last_resort(
-    envelope: Envelope, texts: Texts, termination_reason: str = "deadline"
-) -> Reply | None:
-    """Return the reply for the case that no process ends the question: the best answer so far, or
-    an apology.
+def make_last_resort(envelope: Envelope, texts: Texts) -> tuple[Reply | None, Reply]:
+    """Return the reply for the case that no process ends the question before its deadline, and the
+    fields in which the reply of a dead letter differs from it.
 
-    Both name the true reason: the deadline, or a fault if the question is a dead letter. Returns
-    None while the language of the user is unknown: the gateway's text then applies, in the language
-    of the request.
+    Both are the best answer so far, or an apology, and name the true reason. There is none while
+    the language of the user is unknown: the gateway's text then applies, in the language of the
+    request.
     """
     state = State(envelope.payload)
-    if state.best_answer is None and _find_language(state) is None:
-        return None
-    reply = _end_with_best(envelope, state, termination_reason, texts)
-    return _with_system(reply, envelope, state, termination_reason)
-
-
-def dead_letter_changes(envelope: Envelope, texts: Texts) -> Reply:
-    """Return the fields in which the reply of a dead letter differs from that of the deadline."""
-    state = State(envelope.payload)
-    if state.best_answer is None and _find_language(state) is None:
-        return {}
-    reply = _end_with_best(envelope, state, DEAD_LETTER, texts)
-    return {"text": reply["text"], "termination_reason": DEAD_LETTER}
+    language = _find_language(state)
+    if language is None and state.best_answer is None:
+        return None, {}
+    language = language or "en"
+    nearest = _list_nearest_pages(state) if state.best_answer is None else ()
+    late, dead = (
+        _end_with_best(envelope, state, texts, language, reason, nearest)
+        for reason in (DEADLINE, DEAD_LETTER)
+    )
+    changes: Reply = {"text": dead["text"], "termination_reason": DEAD_LETTER}
+    return _with_system(late, envelope, state, language, DEADLINE), changes
 
 
 def name_best_answer_text(termination_reason: str) -> str:
@@ -264,13 +264,13 @@ def new_pause(envelope: Envelope, reply: Reply) -> Pause:
     )
 
 
-def _own_words(state: State, decision: Decision, end: End, texts: Texts) -> Reply:
+def _own_words(state: State, decision: Decision, end: End, texts: Texts, language: str) -> Reply:
     outcome = end.outcome if end.outcome is not None else Outcome.FAILED
     if end.ending is Ending.ANSWER:
         return _answer(state)
     if end.ending is Ending.FIXED:
         key = name_fixed_text(decision.reason)
-        return {"outcome": outcome.value, "text": texts.text(key, language_of(state))}
+        return {"outcome": outcome.value, "text": texts.text(key, language)}
     return {
         "outcome": outcome.value,
         "text": state.response,
@@ -306,53 +306,71 @@ def _describe_author(state: State) -> Reply:
 
 
 def _end_with_best(
-    envelope: Envelope, state: State, termination_reason: str, texts: Texts
+    envelope: Envelope,
+    state: State,
+    texts: Texts,
+    language: str,
+    termination_reason: str,
+    nearest: Sequence[SuggestedAction] | None = None,
 ) -> Reply:
     """Return the best answer, below the reason for which the work ended before its approval; an
-    apology if there is none.
+    apology if there is none. It lists the `nearest` pages that the search found.
     """
     best = state.best_answer
     if best is None:
-        return _apology(envelope, state, texts, termination_reason)
+        pages = _list_nearest_pages(state) if nearest is None else nearest
+        return _apologise(envelope.message_id, texts, language, termination_reason, pages)
     if best.is_approved:
         return {**best.json, "outcome": Outcome.ANSWERED.value}
-    note = texts.text(name_best_answer_text(termination_reason), language_of(state))
+    note = texts.text(name_best_answer_text(termination_reason), language)
     return {**best.json, "outcome": Outcome.ANSWERED.value, "text": f"{note}\n\n{best.text}"}
 
 
-def _with_limit(reply: Reply, state: State, decision: Decision, texts: Texts) -> Reply:
+def _with_limit(
+    reply: Reply, state: State, texts: Texts, language: str, termination_reason: str
+) -> Reply:
     """Return a refusal at a limit below the limit that ended the work on the question.
 
     Where `MAX_CLARIFICATION_ROUNDS` is 0, nobody was asked back, and no sentence says so.
     """
-    key = _REFUSALS.get(decision.termination_reason)
+    key = _REFUSALS.get(termination_reason)
     was_asked = key != "rounds_reached" or state.counters.get(Counter.ROUND, 0) > 0
     if key is None or not was_asked or reply["outcome"] != Outcome.REFUSED.value:
         return reply
-    return {**reply, "text": f"{texts.text(key, language_of(state))}\n\n{reply['text']}"}
+    return {**reply, "text": f"{texts.text(key, language)}\n\n{reply['text']}"}
 
 
-def _apology(envelope: Envelope, state: State, texts: Texts, termination_reason: str) -> Reply:
+def _list_nearest_pages(state: State) -> Sequence[SuggestedAction]:
+    return tuple(list_nearest_pages(state.list_nearest_results(MOST_PAGES)))
+
+
+def _apologise(
+    message_id: str,
+    texts: Texts,
+    language: str,
+    termination_reason: str,
+    pages: Sequence[SuggestedAction],
+) -> Reply:
     """Return an apology with the id by which the operator finds the question again.
 
     It lists the pages that the search had found: they may hold the answer.
     """
-    language = language_of(state)
     if termination_reason == TOPIC_CHANGE:
         text = texts.text(TOPIC_CHANGE, language)
         return {"outcome": Outcome.SUPERSEDED.value, "text": text}
-    reference = texts.text("reference", language, reference=envelope.message_id)
+    reference = texts.text("reference", language, reference=message_id)
     text = f"{texts.text(name_apology(termination_reason), language)}\n\n{reference}"
-    pages = list_nearest_pages(state.list_nearest_results(MOST_PAGES))
     if pages:
         text = f"{text}\n\n{list_labels(texts.text('nearest_pages', language), pages)}"
     actions: JsonValue = [page.model_dump(mode="json", exclude_none=True) for page in pages]
     return {"outcome": Outcome.FAILED.value, "text": text, "suggested_actions": actions}
 
 
-def _with_system(reply: Reply, envelope: Envelope, state: State, termination_reason: str) -> Reply:
+def _with_system(
+    reply: Reply, envelope: Envelope, state: State, language: str, termination_reason: str
+) -> Reply:
     return {
-        "language": language_of(state),
+        "language": language,
         "sources": [],
         "suggested_actions": [],
         **{name: value for name, value in reply.items() if name != _IS_APPROVED},
@@ -381,7 +399,7 @@ def language_of(state: State) -> str:
 
 def _find_language(state: State) -> str | None:
     chosen = state.remember_preferences
-    language = read_language(state) if chosen is None else chosen.language
+    language = state.reply_language if chosen is None else chosen.language
     if language:
         return language
     preferences = state.preferences
@@ -422,7 +440,7 @@ def _make_preferences(state: State) -> Preferences | None:
     if (chosen := state.remember_preferences) is not None:
         return chosen
     before = state.preferences or Preferences()
-    language = read_language(state)
+    language = state.reply_language
     is_sure = state.confidence >= LANGUAGE_CONFIDENCE
     if before.explicit or not is_sure or not language or language == before.language:
         return None

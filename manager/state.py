@@ -32,6 +32,7 @@ from envelope.evidence import EvidenceRecord, digest_payload, read_record
 from envelope.payload import ATTRIBUTES, MERGE_RULES, merge_writes
 from envelope.sources import SearchResult
 from envelope.swarm import LedgerStep, PlanStep
+from envelope.texts import choose_texts_language
 from envelope.tool_loop import LoopEnd
 
 log = structlog.get_logger("manager")
@@ -665,8 +666,7 @@ class State(JsonObject):
 
     def added(self, **additions: Unpack[Additions]) -> "State":
         """Return the state with these items added, by the merge rules of the catalogue."""
-        items: Any = {name: [*added] for name, added in additions.items()}
-        return self.merged(items)
+        return self.merged(dict[str, Any](additions))
 
     def merged(self, writes: Payload) -> "State":
         """Return the state with the writes of a branch, by the merge rules of the catalogue."""
@@ -690,6 +690,11 @@ class State(JsonObject):
         """Return the state without these attributes."""
         left_out = frozenset(attribute.name for attribute in attributes)
         return State({name: value for name, value in self.json.items() if name not in left_out})
+
+    @property
+    def reply_language(self) -> str:
+        """The language of the texts around the answer, empty if it was not detected."""
+        return choose_texts_language(self.language, self.texts_language)
 
     @property
     def offered_actions(self) -> tuple[SuggestedAction, ...]:
@@ -758,6 +763,7 @@ _ENCODERS: Mapping[str, Callable[[Any], JsonValue]] = {
 
 def _encode(changes: Changes) -> Json:
     encoded: dict[str, Any] = dict(changes)
-    for name in _ENCODERS.keys() & encoded.keys():
-        encoded[name] = _ENCODERS[name](encoded[name])
+    if not _ENCODERS.keys().isdisjoint(encoded):
+        for name in _ENCODERS.keys() & encoded.keys():
+            encoded[name] = _ENCODERS[name](encoded[name])
     return encoded

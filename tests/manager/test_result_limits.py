@@ -1,5 +1,7 @@
 """What a branch returns when it is large: whole texts, and the passages that there is room for."""
 
+from typing import Any
+
 from pydantic import JsonValue
 
 from envelope.encoding import to_json
@@ -27,23 +29,22 @@ def test_a_result_within_the_limits_is_returned_as_it_is() -> None:
 
 def test_a_requested_page_is_returned_whole_beside_many_passages() -> None:
     page = "".join(f"POST /v1/orders/{number} returns 201. " for number in range(300))
-    read = {"text": page, "quoted": make_passages(60)}
+    read: Json = {"text": page, "quoted": make_passages(60)}
 
-    limited = limit_result(make_result(multi_tool_results={"r1": read}))
+    limited: Any = limit_result(make_result(multi_tool_results={"r1": read}))
 
-    assert limited["writes"]["multi_tool_results"]["r1"]["text"] == page  # type: ignore[index,call-overload]
+    assert limited["writes"]["multi_tool_results"]["r1"]["text"] == page
 
 
 def test_the_last_passages_are_dropped_and_counted() -> None:
     report = "The limit is 40 requests. " * 300
     output: JsonValue = {"text": report, "passages": make_passages(60)}
 
-    limited = limit_result(make_result(worker_outputs={"w0": output}))
+    limited: Any = limit_result(make_result(worker_outputs={"w0": output}))
 
-    kept = limited["writes"]["worker_outputs"]["w0"]  # type: ignore[index,call-overload]
-    passages = kept["passages"]  # type: ignore[index,call-overload]
-    assert isinstance(passages, list)
-    assert kept["text"] == report  # type: ignore[index,call-overload]
+    kept = limited["writes"]["worker_outputs"]["w0"]
+    passages = kept["passages"]
+    assert kept["text"] == report
     assert passages == make_passages(60)[: len(passages)]
     assert LARGEST_PASSAGES - 2_100 < measure(passages) <= LARGEST_PASSAGES
     assert limited["left_out"] == {"passages": 60 - len(passages)}
@@ -52,21 +53,20 @@ def test_the_last_passages_are_dropped_and_counted() -> None:
 def test_the_largest_list_of_passages_gives_way_first() -> None:
     results: Json = {"r1": {"quoted": make_passages(3)}, "r2": {"quoted": make_passages(60)}}
 
-    limited = limit_result(make_result(multi_tool_results=results))
+    limited: Any = limit_result(make_result(multi_tool_results=results))
 
-    kept = limited["writes"]["multi_tool_results"]  # type: ignore[index,call-overload]
-    assert len(kept["r1"]["quoted"]) == 3  # type: ignore[index,call-overload]
+    kept = limited["writes"]["multi_tool_results"]
+    assert len(kept["r1"]["quoted"]) == 3
 
 
 def test_logs_use_up_no_room_of_texts_and_passages() -> None:
     records: list[JsonValue] = [{"read": "d" * 1_000} for _ in range(200)]
     writes: Json = {"response": "r" * 60_000, "passages": make_passages(20)}
 
-    limited = limit_result({**make_result(**writes), "evidence_log": records})
+    limited: Any = limit_result({**make_result(**writes), "evidence_log": records})
 
     kept = limited["evidence_log"]
     assert limited["writes"] == writes
-    assert isinstance(kept, list)
     assert LARGEST_LOGS - 1_100 < measure(kept) <= LARGEST_LOGS
     assert limited["left_out"] == {"records": 200 - len(kept)}
 
@@ -79,15 +79,17 @@ def test_a_typed_copy_of_a_text_is_dropped_before_a_result_fails() -> None:
         }
     )
 
-    limited = limit_result(result)
+    limited: Any = limit_result(result)
 
-    results = limited["writes"]["multi_tool_results"]  # type: ignore[index,call-overload]
-    assert results["r3"] == {"text": "t" * 12_000, "data": None}  # type: ignore[index,call-overload]
+    results = limited["writes"]["multi_tool_results"]
+    assert results["r3"] == {"text": "t" * 12_000, "data": None}
     assert limited["left_out"] == {"copies": 4}
 
 
 def test_a_text_that_is_too_large_is_a_failure_that_says_so() -> None:
-    limited = limit_result({**make_result(response="x" * 200_000), "evidence_log": [{"read": "d"}]})
+    limited: Any = limit_result(
+        {**make_result(response="x" * 200_000), "evidence_log": [{"read": "d"}]}
+    )
 
     assert (limited["status"], limited["hops"], limited["writes"]) == ("failed", 2, {})
     assert "at most 128,000 bytes" in str(limited["reason"])

@@ -114,7 +114,7 @@ def test_the_manager_writes_what_is_its_own_and_keeps_the_rest() -> None:
 
 def test_a_state_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
-        State({}).json = {}  # type: ignore[misc]
+        State({}).json = {}
 
 
 def test_a_value_of_another_type_counts_as_absent_and_is_logged() -> None:
