@@ -10,7 +10,7 @@ import pytest
 from envelope.question import Question
 from envelope.run import OUTSIDE
 from llm.chain import ChainLink, FallbackChain
-from llm.errors import RateLimited, Refused, UnreadableOutput
+from llm.errors import ModelUnavailable, RateLimited, Refused, UnreadableOutput
 from llm.port import (
     ConversationModel,
     ModelMessage,
@@ -261,6 +261,5 @@ def test_facts_stay_out_of_every_request() -> None:
     secret: dict[str, Any] = {"hint": "for rules alone"}
     informed = ASKED.model_copy(update={"facts": secret})
 
-    assert "rules alone" not in str(make_step_parameters(StepRequest(informed, 1.0))) + str(
-        make_contents(informed)
-    )
+    sent = (make_step_parameters(StepRequest(informed, 1.0)), make_contents(informed))
+    assert "rules alone" not in str(sent)
