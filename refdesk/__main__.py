@@ -10,7 +10,7 @@ APP = Path(__file__).with_name("app")
 def main() -> int:
     """Run the command and return its exit status."""
     sys.path.insert(0, str(APP if APP.is_dir() else APP.parent.parent))
-    from deploy.cli.main import main as run_command
+    from cli.main import main as run_command
 
     return run_command()
 

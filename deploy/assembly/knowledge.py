@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from config.settings import Settings
-from deploy.assembly.data_folder import protect_data_folder
+from deploy.assembly.data_folder import check_redis_of_owner, note_redis, protect_data_folder
 from knowledge.answerability import ENGLISH_NOTE, UNCALIBRATED_NOTE, find_uncalibrated
 from knowledge.calibration.learning import learn_calibrations
 from knowledge.embedding import (
@@ -22,7 +22,7 @@ from knowledge.embedding import (
     local_embedder,
 )
 from knowledge.embedding_forms import TextForms, VectorIdentity, find_forms, read_forms
-from knowledge.errors import EmbeddingFailed, IndexMismatch, RerankingFailed
+from knowledge.errors import EmbeddingFailed, IndexMismatch, IndexOwned, RerankingFailed
 from knowledge.index.port import Index
 from knowledge.library.attached_documents import AttachmentSource
 from knowledge.library.library import Library
@@ -213,7 +213,8 @@ def load_libraries(settings: Settings) -> None:
 async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIterator[Knowledge]:
     """Open the index of every assistant; `alone`: only of the first one.
 
-    Raises `IndexOwned` when another process owns one.
+    Raises `IndexOwned` when another process owns one, and `CommandError` if that process uses
+    another Redis.
     """
     limits = _make_limits(settings)
     embedder, reranker = make_embedder(settings, limits), make_reranker(settings, limits)
@@ -222,11 +223,17 @@ async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIte
         if reranker is not None:
             stack.push_async_callback(reranker.close)
         first, *further = settings.of_assistants()
-        others = {
-            (one.tenant, one.assistant): await _open_one(one, embedder, reranker, limits, stack)
-            for one in (() if alone else further)
-        }
-        known = await _open_one(first, embedder, reranker, limits, stack)
+        try:
+            others = {
+                (one.tenant, one.assistant): await _open_one(one, embedder, reranker, limits, stack)
+                for one in (() if alone else further)
+            }
+            known = await _open_one(first, embedder, reranker, limits, stack)
+        except IndexOwned:
+            check_redis_of_owner(settings)
+            raise
+        if settings.qdrant_url is None:
+            note_redis(settings)
         yield replace(known, others=others)
 
 

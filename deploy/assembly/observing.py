@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -10,10 +10,11 @@ from structlog.typing import EventDict, WrappedLogger
 
 from broker.errors import BrokerUnavailableError
 from broker.ports import Broker
-from config.settings import Settings
+from config.settings import INSTANCES, Settings
 from deploy.errors import CommandError
 from deploy.logging_setup import forwarding, processing
 from envelope.question import Question
+from envelope.role import Role
 from worker.log_context import PRESENT
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ async def observing(
 
     Without `registry` and without such a setting nothing is done.
     """
-    with ExitStack() as stack:
+    async with AsyncExitStack() as stack:
         sender = connect_telemetry(settings, registry)
         tracker = connect_tracker(settings)
         if tracker is not None:
@@ -52,13 +53,33 @@ async def observing(
             from deploy.assembly.source_metrics import SourceMetrics
 
             registry.register(SourceMetrics(settings))
+            await stack.enter_async_context(_measure_queues(broker, registry))
         async with _measuring(broker, sender, registry):
             if sender is not None:
                 stack.enter_context(processing(add_trace_id))
             yield
-            stack.close()
+            await stack.aclose()
         if sender is not None:
             await asyncio.to_thread(sender.close)
+
+
+@asynccontextmanager
+async def _measure_queues(broker: Broker, registry: "CollectorRegistry") -> AsyncIterator[None]:
+    """Show the queues of all roles, also of those that this process does not run.
+
+    If every worker of a role has died, only the other processes can report it.
+    """
+    from worker.metrics import Depths
+
+    depths = Depths(broker.admin, [*INSTANCES, Role.INGESTION.value])
+    registry.register(depths)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            reading = tasks.create_task(depths.run())
+            yield
+            reading.cancel()
+    finally:
+        registry.unregister(depths)
 
 
 @asynccontextmanager

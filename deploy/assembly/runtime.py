@@ -315,7 +315,6 @@ async def run_workers(
         process = _process(runtime, worker_specs, renewal, meter)
         if meter is not None:
             _show_worker_specs(meter, worker_specs, process)
-            await stack.enter_async_context(_measure_depths(runtime, process, meter))
         if meter is not None and health_port:
             await stack.enter_async_context(
                 _serve_health(runtime, process, renewal, meter, health_port)
@@ -414,23 +413,6 @@ def _process(
         renewal=renewal,
         meter=meter if meter is not None else SilentMeter(),
     )
-
-
-@asynccontextmanager
-async def _measure_depths(
-    runtime: Runtime, process: WorkerProcess, meter: "PrometheusMeter"
-) -> AsyncIterator[None]:
-    from worker.metrics import Depths
-
-    depths = Depths(runtime.broker.admin, process.roles)
-    meter.registry.register(depths)
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            reading = tasks.create_task(depths.run())
-            yield
-            reading.cancel()
-    finally:
-        meter.registry.unregister(depths)
 
 
 @asynccontextmanager

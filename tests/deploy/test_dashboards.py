@@ -64,7 +64,7 @@ def list_shown_metrics() -> dict[str, set[str]]:
         if not sample.name.endswith("_created")
     }
     depths = {metric: {"role"} for metric, _ in SHOWN.values()}
-    return {**found, **depths, "refdesk_broker_up": set()}
+    return {**found, **depths, "refdesk_broker_up": set(), "refdesk_accepting": set()}
 
 
 def test_every_metric_of_a_worker_is_in_the_list_of_these_tests() -> None:

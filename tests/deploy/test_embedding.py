@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from cli.commands.ingest import result_fields, result_lines
 from config.model_settings import CompatibleServer, ModelLimit
 from config.settings import Settings
 from deploy.assembly.ingestion import PaidEmbedder
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import calibrate, choose_forms, make_embedder, open_knowledge
 from deploy.assembly.models import VendorEmbedding, make_registry
-from deploy.cli.commands.ingest import result_fields, result_lines
 from knowledge.calibration.learning import LEAST_CHUNKS
 from knowledge.errors import EmbeddingFailed
 from knowledge.index.calibration import Calibration
