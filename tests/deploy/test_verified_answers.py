@@ -23,7 +23,11 @@ ANSWER = VerifiedAnswer(
     id="a1",
     question=QUESTION,
     answer="For **400 days**, by contract [1].",
-    pages=(CitedPage(document_id="sms_platform/reporting/export-reports", title="Reports", path="reports.md"),),
+    pages=(
+        CitedPage(
+            document_id="sms_platform/reporting/export-reports", title="Reports", path="reports.md"
+        ),
+    ),
 )
 WITHIN = ScopeOutput(verdict="within", confidence=0.9, analysis="")
 
