@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from structlog.typing import EventDict, WrappedLogger
 
+from broker.background_jobs import BackgroundJobs
 from broker.errors import BrokerUnavailableError
 from broker.ports import Broker
 from config.settings import Settings
@@ -34,7 +35,10 @@ def needs_meter(settings: Settings, port: int) -> bool:
 
 @asynccontextmanager
 async def observing(
-    broker: Broker, settings: Settings, registry: "CollectorRegistry | None"
+    broker: Broker,
+    settings: Settings,
+    registry: "CollectorRegistry | None",
+    jobs: BackgroundJobs,
 ) -> AsyncIterator[None]:
     """Measure the questions that end, send telemetry, and report errors, as the settings say.
 
@@ -50,9 +54,11 @@ async def observing(
             return
         if registry is not None:
             from deploy.assembly.source_metrics import SourceMetrics
+            from telemetry.job_metrics import JobMetrics
 
             registry.register(SourceMetrics(settings))
-        async with _measuring(broker, sender, registry):
+            registry.register(JobMetrics(jobs))
+        async with _measuring(broker, sender, registry, jobs):
             if sender is not None:
                 stack.enter_context(processing(add_trace_id))
             yield
@@ -63,7 +69,10 @@ async def observing(
 
 @asynccontextmanager
 async def _measuring(
-    broker: Broker, sender: "OpenTelemetry | None", registry: "CollectorRegistry | None"
+    broker: Broker,
+    sender: "OpenTelemetry | None",
+    registry: "CollectorRegistry | None",
+    jobs: BackgroundJobs,
 ) -> AsyncIterator[None]:
     from telemetry.observer import QuestionObserver
 
@@ -79,8 +88,7 @@ async def _measuring(
         sinks.append(sender)
         wanted.set()
     observer = QuestionObserver(broker.observed, broker.replies, sinks, wanted=wanted)
-    async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(observer.run())
+    async with jobs.running("telemetry", observer.run) as running:
         try:
             yield
         finally:
