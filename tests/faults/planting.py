@@ -17,6 +17,7 @@ from agents.roster import SPECS
 from broker.journal_events import JournalEvent
 from broker.values import Delivery, Settlement
 from envelope.envelope import Envelope
+from envelope.evidence import EVIDENCE, HANDED_OVER, EvidenceForm
 from envelope.outcome import Wrote
 from envelope.run import OUTSIDE, Run
 from llm.port import (
@@ -31,7 +32,6 @@ from llm.port import (
     Usage,
     record,
 )
-from envelope.evidence import EVIDENCE, HANDED_OVER, EvidenceForm
 from manager.evidence_checks import FaultKind
 from manager.manager import ManagerAgent
 from tests.support.quoting_model import QuotingModel
