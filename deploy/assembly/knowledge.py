@@ -1,6 +1,5 @@
 """Opens the index, the embedder, and the search over both."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -178,14 +177,8 @@ class Knowledge:
         for one in (self, *self.others.values()):
             one.library.attach(attachments)
 
-    @asynccontextmanager
-    async def warming(self) -> AsyncIterator[None]:
-        """Load what the first question needs while the block inside runs."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._warm())
-            yield
-
-    async def _warm(self) -> None:
+    async def warm(self) -> None:
+        """Load what the first question needs."""
         # Warming the model of a vendor would cost a call.
         try:
             if isinstance(self.embedder, LocalEmbedder):

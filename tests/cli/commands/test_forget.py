@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from deploy.cli.commands import replay
 
+from cli.commands import replay
 from envelope.question import REPLAY, Question, copy_question
 from records.record import Record
 from records.store import Selection, connect_store
