@@ -39,6 +39,7 @@ from worker.agent_handler import make_poison_notice
 from worker.isolation import Quarantine
 from worker.port import Handler
 from worker.process import WorkerProcess, WorkerSpec
+from worker.shutdown import GRACE_SECONDS
 
 if TYPE_CHECKING:
     from deploy.assembly.knowledge import Knowledge
@@ -64,12 +65,16 @@ OWNER_CHECK_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """A connection to Redis with the broker on it; `knowledge` if this process opened the index."""
+    """A connection to Redis with the broker on it; `knowledge` if this process opened the index.
+
+    `grace_seconds` is the time in which the workers of this process may finish when it ends.
+    """
 
     endpoint: Endpoint
     broker: RedisBroker
     settings: Settings
     knowledge: "Knowledge | None" = None
+    grace_seconds: float = GRACE_SECONDS
 
 
 @asynccontextmanager
@@ -144,16 +149,25 @@ async def open_desk(settings: Settings) -> AsyncIterator[Desk]:
 
 @asynccontextmanager
 async def run_desk(
-    settings: Settings, *, empty: bool = False, meter: "PrometheusMeter | None" = None
+    settings: Settings,
+    *,
+    empty: bool = False,
+    meter: "PrometheusMeter | None" = None,
+    grace_seconds: float | None = None,
 ) -> AsyncIterator[Runtime]:
     """Have questions answered: by workers of this process, or of a running `refdesk up`.
 
     Raises `CommandError` while there are no documents, unless `empty` is allowed. `meter` counts
-    what the workers of this process do.
+    what the workers of this process do. Without `grace_seconds`, the process waits at its end for
+    every agent that it runs: a model call for the question of another process would otherwise be
+    dropped, and paid again.
     """
+    if grace_seconds is None:
+        grace_seconds = settings.agent_timeout_seconds + GRACE_SECONDS
     async with AsyncExitStack() as stack:
         async with _loading(settings):
             runtime = await stack.enter_async_context(connect_runtime(settings))
+        runtime = replace(runtime, grace_seconds=grace_seconds)
         from deploy.assembly.knowledge import open_knowledge
 
         try:
@@ -412,6 +426,7 @@ def _process(
         worker_specs,
         renewal=renewal,
         meter=meter if meter is not None else SilentMeter(),
+        grace_seconds=runtime.grace_seconds,
     )
 
 

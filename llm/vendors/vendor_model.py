@@ -340,8 +340,6 @@ class VendorModel:
                 listener.is_unstreamed = True
         if not reply.text.strip() and is_complete(reply.thoughts):
             reply = replace(reply, text=reply.thoughts)
-        if not reply.has_end and not is_complete(reply.text):
-            raise ModelUnavailable(f"expected a whole reply of {self.name!r}, found it cut off")
         return reply
 
     async def _read_stream(self, request: Request, listener: TextListener, run: Run) -> ModelReply:
@@ -353,7 +351,8 @@ class VendorModel:
                     listener.note_life(len(delta.thoughts))
                     listener.is_unstreamed |= delta.is_unstreamed
                     reply = delta.reply or reply
-            if reply is None:
+            # A complete answer is complete, whether or not the server states why it ends.
+            if reply is None or not (reply.has_end or is_complete(reply.text or reply.thoughts)):
                 raise ModelUnavailable(
                     f"expected the end of the stream of {self.name!r}, found it cut off"
                 )
