@@ -151,8 +151,6 @@ class VendorModel:
         except ModelError as error:
             account.charge(error)
             raise
-        if reply.dropped:
-            log.warning("tool_calls_dropped", model=self.name, calls=reply.dropped)
         return ModelStep(
             reply.message,
             reply.stop,
@@ -160,7 +158,6 @@ class VendorModel:
             account.usage,
             account.cost_usd,
             account.milliseconds,
-            dropped_calls=reply.dropped,
         )
 
     async def _step(
@@ -185,7 +182,6 @@ class VendorModel:
             if not text and not reply.message.calls:
                 raise UnreadableOutput(
                     f"expected a text or tool calls of {self.name!r}, found neither"
-                    + (f" ({reply.dropped} calls could not be read)" if reply.dropped else "")
                 )
             return replace(reply, message=reply.message.model_copy(update={"text": text}))
 
