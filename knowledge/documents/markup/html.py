@@ -40,7 +40,9 @@ _SELF_ENDING = (
 )
 _LOOSE = "tr tbody thead tfoot html head body a b i u s em strong font small big tt code nobr"
 _UNCOUNTED = frozenset(f"{_SELF_ENDING} {_LOOSE}".split())
-_CHARSET = re.compile(rb"<meta[^<>]{0,200}charset=[\"']?([\w-]{1,40})", re.IGNORECASE)
+_CHARSET = re.compile(
+    rb"<(?:meta[^<>]{0,200}charset|\?xml[^<>]{0,200}encoding)=[\"']?([\w:.-]{1,40})", re.IGNORECASE
+)
 
 
 def read(data: bytes, source: str) -> Page:
