@@ -23,6 +23,7 @@ from deploy.assembly.recording import connect_records, keeps_records
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime
 from deploy.errors import CommandError
 from deploy.logging_setup import HIDDEN, secrets_of
+from memory.job_reports import RedisJobReports
 from memory.presence import RedisControls, RedisPresence
 
 EXIT_FAULTS = 10
@@ -169,7 +170,12 @@ async def _check_redis(settings: Settings) -> Sequence[Finding]:
             found.append(Finding("queues", "note", text))
         else:
             found.append(Finding("queues", "ok", f"{waiting} entries waiting or running"))
-        return [*found, *(await _check_clock(runtime)), *(await _check_workers(runtime))]
+        return [
+            *found,
+            *(await _check_clock(runtime)),
+            *(await _check_workers(runtime)),
+            *(await _check_jobs(runtime)),
+        ]
 
 
 async def _check_clock(runtime: Runtime) -> list[Finding]:
@@ -206,6 +212,17 @@ async def _check_workers(runtime: Runtime) -> list[Finding]:
         Finding("workers", "ok", f"every role is run by one of {len(living)} processes"),
         *found,
     ]
+
+
+async def _check_jobs(runtime: Runtime) -> list[Finding]:
+    async with _client(runtime) as client:
+        reports = await RedisJobReports(client).list_reports()
+    found = [Finding("jobs", "note", one.notice) for one in reports if one.notice]
+    for one in reports:
+        if one.failures:
+            state: State = "fault" if one.is_paused else "note"
+            found.append(Finding("jobs", state, one.describe_failure()))
+    return found or [Finding("jobs", "ok", "no background job of a running process failed")]
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from agents.roster import AGENTS
 from cli.printing import WIDTH, print_line, say_json, wrap
 from config.settings import Settings, load_settings
+from deploy.assembly.model_choice import find_context_tokens, vendor_access
 from deploy.assembly.models import make_registry
 from llm.errors import ModelError
 from llm.port import Usage
@@ -95,7 +96,7 @@ _NO_MODEL = (
 
 async def check_models(settings: Settings) -> list[ModelCheck]:
     """Ask every configured model once, all at the same time; the order is that of first use."""
-    vendors = vendors_by_name(settings.vendor_access())
+    vendors = vendors_by_name(vendor_access(settings))
     tasks: dict[ModelName, list[str]] = {}
     for task in _TASKS:
         for name in parse_models(settings.model_of(task), vendors):
@@ -116,7 +117,7 @@ async def check_models(settings: Settings) -> list[ModelCheck]:
 async def _check(
     name: ModelName, tasks: Sequence[str], vendor: Vendor, settings: Settings, registry: Registry
 ) -> ModelCheck:
-    access = settings.vendor_access().get(name.provider, VendorAccess())
+    access = vendor_access(settings).get(name.provider, VendorAccess())
     address = access.base_url or vendor.base_url or ""
     check = ModelCheck(str(name), tasks, address, _leaves_machine(address))
     try:
@@ -124,7 +125,7 @@ async def _check(
         answer = await model.ask(TRANSLATE, PROMPT)
     except ModelError as error:
         return replace(check, problem=str(error))
-    needed = settings.context_tokens + INSTRUCTIONS
+    needed = find_context_tokens(settings) + INSTRUCTIONS
     usage = replace(ANSWERED, input_tokens=2 * needed + INSTRUCTIONS)
     return replace(
         check,
