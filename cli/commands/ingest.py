@@ -7,6 +7,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -245,6 +246,7 @@ def result_lines(result: IngestionResult) -> list[str]:
         place = settings.qdrant_url or settings.refdesk_data.resolve()
         return [f"no documents found; nothing was added to {place}"]
     lines.append(f"documents: {documents}; {result.chunks} new chunks in {result.seconds:.1f} s")
+    lines += (f"not in the index: {part}" for part in result.sum_left_out())
     lines += result.list_costs()
     return [*lines, result.replacement] if result.replacement else lines
 
@@ -257,6 +259,7 @@ def result_fields(result: IngestionResult) -> dict[str, object]:
             name: [{"source": source, "reason": reason} for source, reason in getattr(result, name)]
             for name in ("failed", "warned", "skipped")
         }
+        | {"left_out": [{"source": source, **asdict(part)} for source, part in result.left_out]}
         | {"seconds": round(result.seconds, 3)}
     )
     # What was not used, such as a model, has no value.
@@ -388,6 +391,7 @@ def describe_source(source: RegisteredSource) -> dict[str, object]:
         "next_at": _write_time(source.next_at()),
         "failed": source.failed,
         "reasons": list(source.reasons),
+        "left_out": [asdict(part) for part in source.left_out],
     }
 
 

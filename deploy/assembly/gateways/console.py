@@ -94,6 +94,7 @@ class ConsoleOperations:
                 one.read_at,
                 one.failed,
                 one.reasons,
+                [str(part) for part in one.left_out],
                 is_running=(assistant, one.spec.root) in self._running,
                 id=one.id,
                 schedule=one.schedule,
