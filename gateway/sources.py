@@ -16,7 +16,7 @@ class SourceState:
     """A source, and how its last reading went; `is_running`: it is being read now.
 
     Times are Unix seconds; `read_at` is 0 before the first reading, `next_at` is None for a source
-    without a schedule.
+    without a schedule. `has_fault`: it cannot be read by its schedule, as the first reason says.
     """
 
     assistant: Assistant
@@ -28,6 +28,7 @@ class SourceState:
     id: str = ""
     schedule: str = ""
     next_at: float | None = None
+    has_fault: bool = False
 
 
 class NewSource(BaseModel, extra="forbid"):

@@ -6,29 +6,26 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from socket import gethostname
-from typing import TYPE_CHECKING
 
 import structlog
 
 from broker.background_jobs import BackgroundJobs
+from broker.embedded_redis import Endpoint
 from memory.errors import MemoryUnavailableError
 from memory.job_reports import JobReport, RedisJobReports
 from memory.presence import ANNOUNCE_SECONDS, LEAVE_SECONDS
-
-if TYPE_CHECKING:
-    from deploy.assembly.runtime import Runtime
 
 log = structlog.get_logger("jobs")
 
 
 @asynccontextmanager
-async def publishing_jobs(runtime: "Runtime") -> AsyncIterator[None]:
+async def publishing_jobs(endpoint: Endpoint, jobs: BackgroundJobs) -> AsyncIterator[None]:
     """Publish the failures and notices of the background jobs inside the context."""
-    client = runtime.endpoint.client()
+    client = endpoint.client()
     try:
         stored = RedisJobReports(client)
-        publish = partial(_publish, runtime.jobs, stored)
-        async with runtime.jobs.running("job_reports", publish):
+        publish = partial(_publish, jobs, stored)
+        async with jobs.running("job_reports", publish):
             yield
         await _withdraw(stored)
     finally:

@@ -138,7 +138,7 @@ async def working(
         )
         registry = None if meter is None else meter.registry
         await stack.enter_async_context(observing(runtime.broker, settings, registry, runtime.jobs))
-        await stack.enter_async_context(publishing_jobs(runtime))
+        await stack.enter_async_context(publishing_jobs(runtime.endpoint, runtime.jobs))
         yield runtime
 
 

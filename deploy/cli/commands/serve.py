@@ -122,7 +122,7 @@ async def answering(
             await stack.enter_async_context(sending_webhooks(runtime))
         registry = None if meter is None else meter.registry
         await stack.enter_async_context(observing(runtime.broker, settings, registry, runtime.jobs))
-        await stack.enter_async_context(publishing_jobs(runtime))
+        await stack.enter_async_context(publishing_jobs(runtime.endpoint, runtime.jobs))
         yield runtime
 
 
