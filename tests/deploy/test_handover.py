@@ -547,7 +547,7 @@ async def test_after_an_erasure_a_reply_by_mail_arrives_nowhere(
         conversation = await client.get(CONVERSATION)
 
     await redis.aclose()
-    assert (len(kept), len(gone)) == (1, 0)
+    assert (len(kept), len(gone)) == (2, 0)
     assert "bicycle" not in conversation.text
 
 

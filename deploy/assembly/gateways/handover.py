@@ -111,14 +111,6 @@ def list_receivers(settings: Settings) -> list[Receiver]:
 
 
 def _check_needs(settings: Settings) -> None:
-    receivers = (
-        settings.handover_email, settings.handover_slack_channel, settings.handover_webhook
-    )  # fmt: skip
-    if any(receivers) and settings.public_url is None:
-        raise CommandError(
-            "HANDOVER_EMAIL, HANDOVER_SLACK_CHANNEL and HANDOVER_WEBHOOK need PUBLIC_URL, the "
-            "address of this server: a conversation is sent with a link to it"
-        )
     if settings.handover_email and not settings.smtp_host:
         raise CommandError("HANDOVER_EMAIL needs SMTP_HOST, the server that sends the e-mail")
     if settings.handover_slack_channel is not None and settings.slack_bot_token is None:
@@ -129,6 +121,14 @@ def _check_needs(settings: Settings) -> None:
         raise CommandError(
             "IMAP_HOST needs HANDOVER_EMAIL: only conversations that are handed over by e-mail "
             "are answered by e-mail"
+        )
+    receivers = (
+        settings.handover_email, settings.handover_slack_channel, settings.handover_webhook
+    )  # fmt: skip
+    if any(receivers) and settings.public_url is None:
+        raise CommandError(
+            "HANDOVER_EMAIL, HANDOVER_SLACK_CHANNEL and HANDOVER_WEBHOOK need PUBLIC_URL, the "
+            "address of this server: a conversation is sent with a link to it"
         )
 
 
