@@ -1,6 +1,5 @@
 """What holds for every PDF: rows, values and labels arrive as they stand in the file."""
 
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reportlab.lib import colors
