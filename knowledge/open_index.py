@@ -1,8 +1,6 @@
 """An open index with what searches and reads it."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -80,14 +78,8 @@ class OpenIndex:
         for one in (self, *self.others.values()):
             one.library.attach(attachments)
 
-    @asynccontextmanager
-    async def warming(self) -> AsyncIterator[None]:
-        """Load what the first question needs while the block inside runs."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._warm())
-            yield
-
-    async def _warm(self) -> None:
+    async def warm(self) -> None:
+        """Load what the first question needs."""
         # Warming the model of a vendor would cost a call.
         try:
             if isinstance(self.embedder, LocalEmbedder):

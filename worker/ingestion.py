@@ -79,7 +79,10 @@ class IngestionHandler:
         sources = [FetchedSource.model_validate(one) for one in read_list(payload.get(SOURCES))]
         result = await self._ingest_sources(knowledge, sources)
         shown = replace(
-            result, warned=result.warned[:MOST_NOTES], skipped=result.skipped[:MOST_NOTES]
+            result,
+            warned=result.warned[:MOST_NOTES],
+            skipped=result.skipped[:MOST_NOTES],
+            left_out=result.left_out[:MOST_NOTES],
         )
         fields: Fields = RESULT.dump_python(shown, mode="json")
         return fields

@@ -23,6 +23,7 @@ from deploy.assembly.recording import connect_records, keeps_records
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime
 from deploy.errors import CommandError
 from deploy.logging_setup import HIDDEN, secrets_of
+from memory.job_reports import RedisJobReports
 from memory.presence import RedisControls, RedisPresence
 
 EXIT_FAULTS = 10
@@ -169,7 +170,12 @@ async def _check_redis(settings: Settings) -> Sequence[Finding]:
             found.append(Finding("queues", "note", text))
         else:
             found.append(Finding("queues", "ok", f"{waiting} entries waiting or running"))
-        return [*found, *(await _check_clock(runtime)), *(await _check_workers(runtime))]
+        return [
+            *found,
+            *(await _check_clock(runtime)),
+            *(await _check_workers(runtime)),
+            *(await _check_jobs(runtime)),
+        ]
 
 
 async def _check_clock(runtime: Runtime) -> list[Finding]:
@@ -206,6 +212,17 @@ async def _check_workers(runtime: Runtime) -> list[Finding]:
         Finding("workers", "ok", f"every role is run by one of {len(living)} processes"),
         *found,
     ]
+
+
+async def _check_jobs(runtime: Runtime) -> list[Finding]:
+    async with _client(runtime) as client:
+        reports = await RedisJobReports(client).list_reports()
+    found = [Finding("jobs", "note", one.notice) for one in reports if one.notice]
+    for one in reports:
+        if one.failures:
+            state: State = "fault" if one.is_paused else "note"
+            found.append(Finding("jobs", state, one.describe_failure()))
+    return found or [Finding("jobs", "ok", "no background job of a running process failed")]
 
 
 @asynccontextmanager
@@ -323,8 +340,10 @@ def _check_sources(settings: Settings) -> list[Finding]:
     if not sources:
         return [Finding("sources", "off", "no source has been read into this data folder")]
     failed = [one for one in sources if one.failed]
+    faulty = [one for one in sources if one.fault]
     oldest = max(0.0, time.time() - min(one.read_at for one in sources)) / DAY_SECONDS
     found = [Finding("sources", "ok", f"{len(sources)}, the oldest was read {oldest:.1f} days ago")]
+    found += [Finding("sources", "note", f"{one.spec.root}: {one.fault}") for one in faulty]
     for one in failed:
         text = f"{one.spec.root}: {one.failed} documents could not be read; see refdesk status"
         found.append(Finding("sources", "note", text))

@@ -13,6 +13,7 @@ from cli.printing import print_line
 from config.settings import Settings, load_settings
 from deploy.assembly.assistant_prompts import TASK_OF_ROLE
 from deploy.assembly.gateways.listening import limits_of, serve_probes
+from deploy.assembly.job_reports import publishing_jobs
 from deploy.assembly.models import check_keys
 from deploy.assembly.observing import observing
 from deploy.assembly.recording import recording
@@ -25,7 +26,7 @@ from deploy.assembly.runtime import (
 )
 from deploy.assembly.webhooks import sending_webhooks
 from worker.process import collect_rarely
-from worker.shutdown import stop_on_signals
+from worker.shutdown import GRACE_SECONDS, stop_on_signals
 
 if TYPE_CHECKING:
     from worker.metrics import PrometheusMeter
@@ -115,12 +116,15 @@ async def answering(
             runtime = await stack.enter_async_context(connect_runtime(settings))
             await stack.enter_async_context(run_maintenance(runtime))
         else:
-            runtime = await stack.enter_async_context(run_desk(settings, empty=True, meter=meter))
+            runtime = await stack.enter_async_context(
+                run_desk(settings, empty=True, meter=meter, grace_seconds=GRACE_SECONDS)
+            )
         if records or settings.redis_url is None or settings.records_url is not None:
             await stack.enter_async_context(recording(runtime))
             await stack.enter_async_context(sending_webhooks(runtime))
         registry = None if meter is None else meter.registry
-        await stack.enter_async_context(observing(runtime.broker, settings, registry))
+        await stack.enter_async_context(observing(runtime.broker, settings, registry, runtime.jobs))
+        await stack.enter_async_context(publishing_jobs(runtime.endpoint, runtime.jobs))
         yield runtime
 
 

@@ -26,6 +26,7 @@ from deploy.assembly.tool_access import (
     open_attachments,
     open_tool_access,
 )
+from envelope.evidence import INDEX_READERS, name_index_version
 from envelope.question import Question
 from envelope.role import Role
 from envelope.run import Run
@@ -34,11 +35,10 @@ from knowledge.language.port import Detector
 from knowledge.search.findings_cache import CachedSearcher, FindingsCache
 from llm.missing_model import MissingModel
 from llm.port import Model
-from manager.evidence import INDEX_READERS, name_index_version
 from manager.evidence_checks import OnFault, ignore_fault
 from manager.flows import FLOWS
 from manager.machine import Limits
-from manager.manager import Manager, OnRouted, ignore_routing
+from manager.manager import ManagerAgent, OnRouted, ignore_routing
 from memory.console_state import RedisVerifiedAnswers
 from memory.conversation import RedisMemory, RedisPeople
 from memory.errors import MemoryStoreError
@@ -187,7 +187,7 @@ class HandlerPipeline:
     """Creates the handler of each role of one process."""
 
     factories: Mapping[Assistant, AgentFactory]
-    manager: Manager | None
+    manager: ManagerAgent | None
     limit_seconds: float
     calls: HopCalls
     meter: WorkerMeter
@@ -396,9 +396,9 @@ def make_manager(
     on_routed: OnRouted,
     on_fault: OnFault = ignore_fault,
     people: RedisPeople | None = None,
-) -> Manager:
+) -> ManagerAgent:
     """Return the manager of the assistant's flow; it counts decisions and faults."""
-    return Manager(
+    return ManagerAgent(
         FLOWS,
         memory,
         load_texts(),

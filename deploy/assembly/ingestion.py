@@ -218,6 +218,8 @@ async def ingest_by_owner(
     )
     for source, reason in result.warned:
         report.record_warning(source, reason)
+    for source, left_out in result.left_out:
+        report.record_warning(source, str(left_out))
     for source, reason in result.skipped:
         report.record_skip(source, reason)
     return result
