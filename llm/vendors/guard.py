@@ -127,7 +127,7 @@ def _parse_json(text: str) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class AddressGuard:
     """Turns what an exchange with the server of one model raises into errors of `llm.errors`."""
 
     model: str
@@ -135,7 +135,7 @@ class Guard:
     address: str
 
     @classmethod
-    def of(cls, model: str, vendor: Vendor, access: VendorAccess) -> "Guard":
+    def of(cls, model: str, vendor: Vendor, access: VendorAccess) -> "AddressGuard":
         """Return the guard of a model; raises `RealRequestForbidden`."""
         address = vendor.base_url if access.base_url is None else access.base_url
         check_allowed(address or "")

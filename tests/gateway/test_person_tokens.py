@@ -16,7 +16,7 @@ from gateway.person_tokens import (
     LEEWAY_SECONDS,
     LONGEST_TOKEN,
     MOST_SECONDS,
-    PersonIssuer,
+    TrustedIssuer,
     PersonTokenError,
     PersonTokens,
     read_person_token,
@@ -116,7 +116,7 @@ def tokens_of(provider: FakeIdentityProvider, tenant: str = "acme") -> PersonTok
         return KEYS_ADDRESS
 
     keys = SigningKeys(find_address, provider, provider.clock)
-    return PersonTokens([PersonIssuer(ISSUER, CLIENT_ID, tenant, keys, "roles")])
+    return PersonTokens([TrustedIssuer(ISSUER, CLIENT_ID, tenant, keys, "roles")])
 
 
 @pytest.fixture

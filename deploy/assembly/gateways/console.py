@@ -27,7 +27,7 @@ from deploy.errors import CommandError
 from deploy.logging_setup import secrets_of
 from envelope.question import CONSOLE
 from envelope.verified import VerifiedAnswer
-from gateway.console.access import Assistant, Gate, Role
+from gateway.console.access import Assistant, ConsoleRole, Gate
 from gateway.console.again import Again
 from gateway.console.attention import FindConcerns, find_in_gaps, find_in_operations
 from gateway.console.frame import Frame
@@ -293,14 +293,14 @@ def make_gate(settings: Settings, client: "Redis") -> Gate:
     return Gate(sessions, tuple(roles), roles, origin)
 
 
-def list_roles(settings: Settings) -> Mapping[Assistant, Mapping[str, Role]]:
+def list_roles(settings: Settings) -> Mapping[Assistant, Mapping[str, ConsoleRole]]:
     """Return the highest role of each person, by served assistant."""
-    found: dict[Assistant, dict[str, Role]] = {}
+    found: dict[Assistant, dict[str, ConsoleRole]] = {}
     for one in settings.of_assistants():
         assistant = (one.tenant, one.assistant)
         people = found[assistant] = {}
         for person, name in settings.console_people_of(*assistant):
-            people[person] = max(people.get(person, Role.VIEWER), Role[name.upper()])
+            people[person] = max(people.get(person, ConsoleRole.VIEWER), ConsoleRole[name.upper()])
     return found
 
 

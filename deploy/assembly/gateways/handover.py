@@ -40,7 +40,7 @@ from notifications.handover import (
     send_case,
 )
 from notifications.mail_replies import POLL_SECONDS, Deliver, Mailbox, MailReplies
-from notifications.webhooks import Endpoint
+from notifications.webhooks import WebhookTarget
 from worker.process import consumer_name
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def list_receivers(settings: Settings) -> list[Receiver]:
             )
         )
     if (hook := settings.handover_webhook) is not None:
-        endpoint = Endpoint("handover", hook.url, hook.secrets, is_private=hook.private)
+        endpoint = WebhookTarget("handover", hook.url, hook.secrets, is_private=hook.private)
         receivers.append(WebhookReceiver(endpoint))
     return receivers
 

@@ -40,7 +40,7 @@ from gateway.http.routes.reviews import EstimateReview, ReviewParts, estimate_no
 from gateway.http.routes.sources import sources_router
 from gateway.http.visitors import VisitorLimits, Visitors
 from gateway.people import PersonalData
-from gateway.person_tokens import PersonIssuer, PersonTokens
+from gateway.person_tokens import TrustedIssuer, PersonTokens
 from gateway.port import SearchableLibrary
 from gateway.signing_keys import SigningKeys, check_address
 from gateway.widget.routes import widget_router
@@ -246,10 +246,10 @@ def _make_estimate(settings: Settings) -> EstimateReview:
     return estimate
 
 
-def list_person_issuers(settings: Settings) -> list[PersonIssuer]:
+def list_person_issuers(settings: Settings) -> list[TrustedIssuer]:
     """Return the providers whose tokens state persons; raises `CommandError`."""
     return [
-        PersonIssuer(
+        TrustedIssuer(
             issuer,
             one.audience,
             one.tenant or settings.tenant,

@@ -4,7 +4,7 @@ import pytest
 
 from knowledge.answerability import Assessment
 from knowledge.errors import IndexUnavailable
-from knowledge.index.port import Index, Passage
+from knowledge.index.port import Index, IndexedPassage
 from knowledge.index.queries import PointId
 from knowledge.port import Findings, SearchRequest
 from knowledge.search.searcher import LevelSearcher
@@ -281,7 +281,7 @@ class _Away:
     async def revision(self) -> str:
         return await self._index.revision()
 
-    async def passages(self, points: Sequence[PointId]) -> Mapping[PointId, Passage]:
+    async def passages(self, points: Sequence[PointId]) -> Mapping[PointId, IndexedPassage]:
         if self.is_away:
             raise IndexUnavailable("the index went away")
         return await self._index.passages(points)
