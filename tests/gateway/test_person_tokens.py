@@ -16,9 +16,9 @@ from gateway.person_tokens import (
     LEEWAY_SECONDS,
     LONGEST_TOKEN,
     MOST_SECONDS,
-    TrustedIssuer,
     PersonTokenError,
     PersonTokens,
+    TrustedIssuer,
     read_person_token,
 )
 from gateway.signing_keys import LEAST_SECONDS, SigningKeys

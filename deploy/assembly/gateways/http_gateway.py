@@ -40,7 +40,7 @@ from gateway.http.routes.reviews import EstimateReview, ReviewParts, estimate_no
 from gateway.http.routes.sources import sources_router
 from gateway.http.visitors import VisitorLimits, Visitors
 from gateway.people import PersonalData
-from gateway.person_tokens import TrustedIssuer, PersonTokens
+from gateway.person_tokens import PersonTokens, TrustedIssuer
 from gateway.port import SearchableLibrary
 from gateway.signing_keys import SigningKeys, check_address
 from gateway.widget.routes import widget_router

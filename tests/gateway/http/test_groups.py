@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from envelope.question import Question
 from gateway.api_keys import Key, Scope, make_key
-from gateway.person_tokens import TrustedIssuer, PersonTokens
+from gateway.person_tokens import PersonTokens, TrustedIssuer
 from gateway.signing_keys import LEAST_SECONDS, SigningKeys
 from tests.gateway.http.conftest import SHELF
 from tests.gateway.http.test_documents import ask_for_source
