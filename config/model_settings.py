@@ -181,11 +181,6 @@ class _VendorMethods(BaseModel):
             access[name] = VendorAccess(_reveal(server.api_key), server.base_url)
         return access
 
-    def secrets_of_servers(self) -> set[str]:
-        """Return the keys of the named servers."""
-        keys = (_reveal(server.api_key) for server in self.compatible_servers.values())
-        return {key for key in keys if key}
-
 
 def _make_fields(vendors: tuple[Vendor, ...]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
