@@ -16,14 +16,14 @@ from pydantic import BaseModel, Field, ValidationError
 
 from knowledge.connectors.store_values import SCHEMES, SERVICES, StoreOutcome, is_store
 from knowledge.crawling.crawl_values import (
-    AddressRefusedError,
     CrawlOutcome,
-    FetchError,
     check_start,
 )
-from knowledge.crawling.resolution import GuardedResolver, Resolve, resolve_by_system
+from knowledge.documents.page import LeftOut
 from knowledge.errors import SourceError
 from knowledge.ingestion_report import IngestionResult
+from outbound.errors import AddressRefusedError, FetchError
+from outbound.resolution import GuardedResolver, Resolve, resolve_by_system
 
 _FILE = "sources.json"
 _MOST_REASONS = 3
@@ -82,6 +82,8 @@ class RegisteredSource(BaseModel, frozen=True, extra="forbid"):
     """A source; `read_at` are Unix seconds of the last time, 0 before the first one.
 
     `failed` counts the documents that could not be read then, `reasons` are some of the reasons.
+    `left_out` is what its files contain and the index does not, summed up over the readings since
+    all documents were read.
     `schedule` is a cron expression in UTC; empty: the source is read when it is asked for, and by
     `--refresh`.
     """
@@ -92,6 +94,7 @@ class RegisteredSource(BaseModel, frozen=True, extra="forbid"):
     read_at: float
     failed: int = 0
     reasons: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
     schedule: str = ""
 
     @property
@@ -136,7 +139,8 @@ class SourceRegistry:
     def record(self, specs: Sequence[SourceSpec], result: IngestionResult) -> None:
         """Record that sources were ingested now, with the result that they have together."""
         reasons = tuple(f"{place}: {reason}" for place, reason in result.failed[:_MOST_REASONS])
-        self._record(specs, len(result.failed), reasons)
+        is_whole = not result.unchanged
+        self._record(specs, len(result.failed), reasons, result.sum_left_out(), is_whole=is_whole)
 
     def record_error(self, spec: SourceSpec, error: Exception) -> None:
         """Record that a source could not be ingested at all."""
@@ -178,7 +182,15 @@ class SourceRegistry:
         """Return the sources of this assistant; raise `SourceError` if the list is damaged."""
         return [source.spec for source in self.list_own()]
 
-    def _record(self, specs: Sequence[SourceSpec], failed: int, reasons: tuple[str, ...]) -> None:
+    def _record(
+        self,
+        specs: Sequence[SourceSpec],
+        failed: int,
+        reasons: tuple[str, ...],
+        left_out: Sequence[LeftOut] = (),
+        *,
+        is_whole: bool = False,
+    ) -> None:
         tenant, assistant = self._owner
         with self._changing() as listed:
             for spec in specs:
@@ -191,9 +203,13 @@ class SourceRegistry:
                     reasons=reasons,
                 )
                 known = [one for one in listed.sources if self._is_own(one, spec.root)]
-                schedule = known[0].schedule if known else ""
+                before = [] if is_whole else [part for one in known for part in one.left_out]
+                update = {
+                    "schedule": known[0].schedule if known else "",
+                    "left_out": _merge(before, left_out),
+                }
                 others = [one for one in listed.sources if one not in known]
-                listed.sources = [*others, source.model_copy(update={"schedule": schedule})]
+                listed.sources = [*others, source.model_copy(update=update)]
 
     def _is_own(self, source: RegisteredSource, root: str) -> bool:
         return (source.tenant, source.assistant) == self._owner and source.spec.root == root
@@ -342,6 +358,15 @@ def _begins_with(place: str, prefix: str) -> bool:
         path = os.path.realpath(path)
     whole = f"{scheme}{mark}{path}".rstrip("/")
     return bool(whole) and (place.rstrip("/") == whole or place.startswith(f"{whole}/"))
+
+
+def _merge(before: Sequence[LeftOut], now: Sequence[LeftOut]) -> tuple[LeftOut, ...]:
+    """Return what is left out after a reading that did not read documents without changes."""
+    counts = {(one.what, one.reason): one for one in before}
+    for one in now:
+        known = counts.get((one.what, one.reason), one)
+        counts[one.what, one.reason] = max(known, one, key=lambda part: part.count)
+    return tuple(counts.values())
 
 
 def check_schedule(text: str) -> str:

@@ -16,7 +16,7 @@ APP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "app")
 def main() -> int:
     """Run the command and return its exit status."""
     prepare_module_path()
-    from deploy.cli.main import main as run_command
+    from cli.main import main as run_command
 
     return run_command()
 

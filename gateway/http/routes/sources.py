@@ -31,6 +31,9 @@ class Source(BaseModel):
     next_at: datetime | None = Field(None, description="when it is read next, by its schedule")
     failed: int = Field(0, description="number of documents that were not read the last time")
     reasons: list[str] = Field([], description="some of the reasons")
+    left_out: list[str] = Field(
+        [], description="what the files contain and the index does not, with count and reason"
+    )
 
 
 class SourceList(BaseModel):
@@ -114,6 +117,7 @@ def _show(one: SourceState) -> Source:
         next_at=_write_time(one.next_at),
         failed=one.failed,
         reasons=list(one.reasons),
+        left_out=list(one.left_out),
     )
 
 
