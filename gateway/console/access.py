@@ -334,10 +334,8 @@ def make_route_class(
                     return refuse(request, refusal)
                 except RecordRefusedError:
                     # PostgreSQL keeps no text with a NUL character.
-                    refusal = ConsoleRefusedError(
-                        400, "Not a text", "The database refuses a character of the request."
-                    )
-                    return refuse(request, refusal)
+                    text = "The database refuses a character of the request."
+                    return refuse(request, ConsoleRefusedError(400, "Not a text", text))
                 except RecordsUnavailableError as error:
                     title = "The database of the records does not answer"
                     text = (

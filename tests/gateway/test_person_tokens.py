@@ -145,7 +145,7 @@ async def test_the_same_id_of_two_providers_is_two_people(provider: FakeIdentity
     digests, callers = PersonDigests(b"secret"), []
     for token in (provider.token(), sign(sub="ada")):
         person = await tokens_of(provider).read(token, KEY)
-        caller = Principal(KEY.tenant, frozenset(), KEY, digests=digests)
+        caller = Principal(KEY.tenant, frozenset(), key=KEY, digests=digests)
         callers.append(replace(caller, person_id=person.id, person_issuer=person.issuer))
     callers.append(replace(callers[0], person_issuer="https://other.example"))
 
