@@ -27,7 +27,7 @@ import tempfile
 import time
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from importlib.metadata import version
@@ -227,8 +227,9 @@ async def read_backup(settings: Settings, source: Path, *, overwrite: bool) -> B
     cannot be used here, if something would be overwritten, or while processes run.
     """
     with _open(source) as archive:
-        _check(archive, settings)
-        _check_content(archive)
+        with _naming_damage():
+            _check(archive, settings)
+            _check_content(archive)
         async with open_endpoint(settings) as endpoint:
             client = endpoint.client()
             try:
@@ -271,16 +272,23 @@ def _check(archive: tarfile.TarFile, settings: Settings) -> None:
 
 def _check_content(archive: tarfile.TarFile) -> None:
     """Read everything once: a damaged or hostile file must not cost the data that it replaces."""
+    for entry in archive.getmembers():
+        _find_place(entry)
+    for _ in _read_keys(archive):
+        pass
+    for line in _member(archive, RECORDS):
+        read_record(json.loads(line))
+    if OWNED in archive.getnames():
+        for line in _member(archive, OWNED):
+            json.loads(line, object_hook=_decode)
+
+
+@contextmanager
+def _naming_damage() -> Iterator[None]:
     try:
-        for entry in archive.getmembers():
-            _find_place(entry)
-        for _ in _read_keys(archive):
-            pass
-        for line in _member(archive, RECORDS):
-            read_record(json.loads(line))
-        if OWNED in archive.getnames():
-            for line in _member(archive, OWNED):
-                json.loads(line, object_hook=_decode)
+        yield
+    except CommandError:
+        raise
     except _DAMAGES as error:
         raise CommandError(
             "the backup is damaged, and nothing was changed: use another backup "
