@@ -130,7 +130,8 @@ def _find_codec(name: str) -> codecs.CodecInfo | None:
     """Return the codec of a declared name, as browsers understand it, else as Python does."""
     found = webencodings.lookup(name)
     if found is not None:
-        return found.codec_info
+        info: codecs.CodecInfo = found.codec_info
+        return info
     try:
         codec = codecs.lookup(name)
     except (LookupError, ValueError):

@@ -93,8 +93,9 @@ class ConsoleOperations:
                 one.spec.root,
                 one.read_at,
                 one.failed,
-                one.reasons,
+                (one.fault, *one.reasons) if one.fault else one.reasons,
                 [str(part) for part in one.left_out],
+                has_fault=bool(one.fault),
                 is_running=(assistant, one.spec.root) in self._running,
                 id=one.id,
                 schedule=one.schedule,
@@ -146,8 +147,8 @@ class ConsoleOperations:
 
     async def remove_source(self, assistant: Assistant, place: str) -> int:
         settings = self._settings[assistant]
-        specs = open_source_registry(settings).list_specs()
-        if not any(one.root == place for one in specs):
+        known = open_source_registry(settings).list_own()
+        if not any(one.spec.root == place for one in known):
             return 0
         count = await self._catalog.remove_source(*assistant, place)
         open_source_registry(settings).forget(place)

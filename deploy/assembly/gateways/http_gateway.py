@@ -210,7 +210,7 @@ async def open_http_app(
             library=library,
             mcp=_find_mcp(replace(channel, desks=desks(runtime, MCP)), library, stopping),
         )
-        async with made.running(), reading_mail_replies(settings, client, channel.handover):
+        async with made.running(), reading_mail_replies(runtime, client, channel.handover):
             yield made.app
     finally:
         await stack.aclose()
