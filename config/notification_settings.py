@@ -84,6 +84,15 @@ class NotificationSettings(BaseModel):
         description="endpoint to which conversations are sent: a JSON object with `url`, "
         "`secret` and optionally `private`",
     )
+    handover_visitor_per_day: int = Field(
+        10, ge=1, le=1_000_000,
+        description="how many conversations one visitor may have sent to people in a day",
+    )  # fmt: skip
+    handover_tenant_per_day: int = Field(
+        500, ge=1, le=1_000_000,
+        description="how many conversations all visitors of a tenant may have sent to people in a "
+        "day",
+    )  # fmt: skip
     smtp_host: str | None = Field(None, description="host name of the server that sends e-mail")
     smtp_port: int = Field(587, ge=1, le=65_535, description="port of that server")
     smtp_security: Literal["starttls", "tls", "none"] = Field(
