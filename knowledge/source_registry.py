@@ -17,14 +17,13 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError, field_seriali
 
 from knowledge.connectors.store_values import SCHEMES, SERVICES, StoreOutcome, is_store
 from knowledge.crawling.crawl_values import (
-    AddressRefusedError,
     CrawlOutcome,
-    FetchError,
     check_start,
 )
-from knowledge.crawling.resolution import GuardedResolver, Resolve, resolve_by_system
 from knowledge.errors import SourceError
 from knowledge.ingestion_report import IngestionResult
+from outbound.errors import AddressRefusedError, FetchError
+from outbound.resolution import GuardedResolver, Resolve, resolve_by_system
 
 _FILE = "sources.json"
 _MOST_REASONS = 3

@@ -133,6 +133,10 @@ class TextListener:
         if self._leader is writing:
             self._changed.set()
 
+    def note_life(self, characters: int) -> None:
+        """Note that a model is working, although it has not written more of its answer."""
+        self.characters += characters
+
     async def wait_for_text(self) -> PartialText | None:
         """Return the text of the present attempt when it has changed; None after `close`."""
         while not self._closed:
@@ -349,7 +353,10 @@ class ToolConversation(BaseModel, frozen=True, extra="forbid"):
 
 @dataclass(frozen=True, slots=True)
 class ModelStep:
-    """The next message of a model, with its usage and cost; `cost_usd` is None if unknown."""
+    """The next message of a model, with its usage and cost; `cost_usd` is None if unknown.
+
+    `dropped_calls` counts the calls of tools that could not be read.
+    """
 
     message: ModelMessage
     stop: StopReason
@@ -358,6 +365,7 @@ class ModelStep:
     cost_usd: Decimal | None
     milliseconds: float
     from_store: bool = False
+    dropped_calls: int = 0
 
 
 @runtime_checkable

@@ -27,11 +27,11 @@ from broker.errors import BrokerUnavailableError
 from broker.ports import EndedReader, ReplyReader
 from broker.values import EndedMessage
 from envelope.question import Question
-from knowledge.crawling.crawl_values import AddressRefusedError, FetchError
-from knowledge.crawling.fetcher import GuardedTransport
-from knowledge.crawling.resolution import GuardedResolver
 from memory.errors import MemoryUnavailableError
 from memory.webhook_queue import RedisWebhookQueue, WebhookDelivery
+from outbound.errors import AddressRefusedError, FetchError
+from outbound.fetcher import GuardedTransport
+from outbound.resolution import GuardedResolver
 from records.record import Redact, make_record
 
 log = structlog.get_logger("webhooks")

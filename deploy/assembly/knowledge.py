@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import structlog
 
 from config.settings import Settings
-from deploy.assembly.data_folder import protect_data_folder
+from deploy.assembly.data_folder import check_redis_of_owner, note_redis
 from knowledge.answerability import ENGLISH_NOTE, UNCALIBRATED_NOTE, find_uncalibrated
 from knowledge.calibration.learning import learn_calibrations
+from knowledge.data_folder import protect_data_folder
 from knowledge.embedding import (
     DEFAULT,
     FASTEMBED_SUFFIX,
@@ -21,7 +22,7 @@ from knowledge.embedding import (
     local_embedder,
 )
 from knowledge.embedding_forms import TextForms, VectorIdentity, find_forms, read_forms
-from knowledge.errors import EmbeddingFailed, IndexMismatch, RerankingFailed
+from knowledge.errors import EmbeddingFailed, IndexMismatch, IndexOwned, RerankingFailed
 from knowledge.index.port import Index
 from knowledge.library.attached_documents import AttachmentSource
 from knowledge.library.library import Library
@@ -160,8 +161,9 @@ class Knowledge:
 
         The vendor's limits hold over all processes from then on.
         """
-        from deploy.assembly.models import ServerReranker, share_vectors
+        from deploy.assembly.models import share_vectors
         from memory.rate_limits import RedisLimiter
+        from worker.vendor_vectors import ServerReranker
 
         self.shared_with = settings, client
         if self.limits is not None:
@@ -206,7 +208,8 @@ def load_libraries(settings: Settings) -> None:
 async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIterator[Knowledge]:
     """Open the index of every assistant; `alone`: only of the first one.
 
-    Raises `IndexOwned` when another process owns one.
+    Raises `IndexOwned` when another process owns one, and `CommandError` if that process uses
+    another Redis.
     """
     limits = _make_limits(settings)
     embedder, reranker = make_embedder(settings, limits), make_reranker(settings, limits)
@@ -215,11 +218,17 @@ async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIte
         if reranker is not None:
             stack.push_async_callback(reranker.close)
         first, *further = settings.of_assistants()
-        others = {
-            (one.tenant, one.assistant): await _open_one(one, embedder, reranker, limits, stack)
-            for one in (() if alone else further)
-        }
-        known = await _open_one(first, embedder, reranker, limits, stack)
+        try:
+            others = {
+                (one.tenant, one.assistant): await _open_one(one, embedder, reranker, limits, stack)
+                for one in (() if alone else further)
+            }
+            known = await _open_one(first, embedder, reranker, limits, stack)
+        except IndexOwned:
+            check_redis_of_owner(settings)
+            raise
+        if settings.qdrant_url is None:
+            note_redis(settings)
         yield replace(known, others=others)
 
 
@@ -319,7 +328,8 @@ def make_embedder(settings: Settings, limiter: "Limiter | None" = None) -> Embed
     """
     name = settings.embedding_model
     if settings.has_vendor_embedding:
-        from deploy.assembly.models import VendorEmbedding, make_registry
+        from deploy.assembly.models import make_registry
+        from worker.vendor_vectors import VendorEmbedding
 
         registry = make_registry(settings, limiter=limiter)
         model = registry.embedder(name, settings.embedding_dimensions)
@@ -342,7 +352,8 @@ def make_reranker(settings: Settings, limiter: "Limiter | None" = None) -> Reran
         from knowledge.search.reranking import make_cross_encoder
 
         return make_cross_encoder(settings.reranker, settings.reranker_seconds)
-    from deploy.assembly.models import ServerReranker, make_registry
+    from deploy.assembly.models import make_registry
+    from worker.vendor_vectors import ServerReranker
 
     registry = make_registry(settings, limiter=limiter)
     model = registry.reranker(settings.reranker, settings.reranker_seconds)

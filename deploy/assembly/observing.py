@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -12,9 +12,12 @@ from broker.background_jobs import BackgroundJobs
 from broker.errors import BrokerUnavailableError
 from broker.ports import Broker
 from config.settings import Settings
+from deploy.assembly.data_folder import open_source_registry
+from deploy.assembly.role_slots import INSTANCES
 from deploy.errors import CommandError
 from deploy.logging_setup import forwarding, processing
 from envelope.question import Question
+from envelope.role import Role
 from worker.log_context import PRESENT
 
 if TYPE_CHECKING:
@@ -44,7 +47,7 @@ async def observing(
 
     Without `registry` and without such a setting nothing is done.
     """
-    with ExitStack() as stack:
+    async with AsyncExitStack() as stack:
         sender = connect_telemetry(settings, registry)
         tracker = connect_tracker(settings)
         if tracker is not None:
@@ -53,18 +56,38 @@ async def observing(
             yield
             return
         if registry is not None:
-            from deploy.assembly.source_metrics import SourceMetrics
+            from knowledge.source_metrics import SourceMetrics
             from telemetry.job_metrics import JobMetrics
 
-            registry.register(SourceMetrics(settings))
+            registry.register(SourceMetrics(open_source_registry(settings)))
             registry.register(JobMetrics(jobs))
+            await stack.enter_async_context(_measure_queues(broker, registry, jobs))
         async with _measuring(broker, sender, registry, jobs):
             if sender is not None:
                 stack.enter_context(processing(add_trace_id))
             yield
-            stack.close()
+            await stack.aclose()
         if sender is not None:
             await asyncio.to_thread(sender.close)
+
+
+@asynccontextmanager
+async def _measure_queues(
+    broker: Broker, registry: "CollectorRegistry", jobs: BackgroundJobs
+) -> AsyncIterator[None]:
+    """Show the queues of all roles, also of those that this process does not run.
+
+    If every worker of a role has died, only the other processes can report it.
+    """
+    from worker.metrics import Depths
+
+    depths = Depths(broker.admin, [*INSTANCES, Role.INGESTION.value])
+    registry.register(depths)
+    try:
+        async with jobs.running("queue_depths", depths.run):
+            yield
+    finally:
+        registry.unregister(depths)
 
 
 @asynccontextmanager

@@ -21,18 +21,19 @@ from broker.ports import Broker, Eraser
 from broker.producer import AdmissionPolicy
 from broker.redis_broker import RedisBroker
 from config.errors import PromptError
-from config.settings import INSTANCES, Settings
+from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.assistant_prompts import PromptFolders
-from deploy.assembly.data_folder import protect_data_folder
 from deploy.assembly.job_reports import publishing_jobs
 from deploy.assembly.observing import needs_meter, observing
+from deploy.assembly.role_slots import INSTANCES, count_smallest_role
 from deploy.errors import CommandError
 from deploy.logging_setup import configure_logging, secrets_of
 from envelope.role import Role
 from gateway.dead_letters import DeadLetters
 from gateway.desk import Desk
+from knowledge.data_folder import protect_data_folder
 from knowledge.errors import IndexOwned
 from llm.port import Model
 from manager.flows import NEWEST
@@ -324,7 +325,6 @@ async def run_workers(
         process = _process(runtime, worker_specs, renewal, meter)
         if meter is not None:
             _show_worker_specs(meter, worker_specs, process)
-            await stack.enter_async_context(_measure_depths(runtime, process, meter))
         if meter is not None and health_port:
             await stack.enter_async_context(
                 _serve_health(runtime, process, renewal, meter, health_port)
@@ -431,21 +431,6 @@ def _process(
 
 
 @asynccontextmanager
-async def _measure_depths(
-    runtime: Runtime, process: WorkerProcess, meter: "PrometheusMeter"
-) -> AsyncIterator[None]:
-    from worker.metrics import Depths
-
-    depths = Depths(runtime.broker.admin, process.roles)
-    meter.registry.register(depths)
-    try:
-        async with runtime.jobs.running("queue_depths", depths.run):
-            yield
-    finally:
-        meter.registry.unregister(depths)
-
-
-@asynccontextmanager
 async def _serve_health(
     runtime: Runtime,
     process: WorkerProcess,
@@ -473,7 +458,7 @@ def _broker(settings: Settings, endpoint: Endpoint) -> RedisBroker:
         ttl_seconds=settings.result_ttl_hours * HOUR_SECONDS,
         quota=settings.shard_quota,
         pace=AdmissionPolicy(
-            at_least=max(1, settings.smallest_role // settings.shards),
+            at_least=max(1, count_smallest_role(settings) // settings.shards),
             lanes=(INGESTION,),
         ),
         make_notice=make_poison_notice,

@@ -10,12 +10,12 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
+from cli.printing import list_operator_notes
 from deploy.assembly.gateways.document_catalog import IndexedDocuments, OwnedCatalog
 from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.ingestion import SOURCES, ask_owner
 from deploy.assembly.knowledge import make_embedder
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime, run_workers
-from deploy.cli.printing import list_operator_notes
 from gateway.port import CatalogSelection
 from knowledge.embedding import Embedder
 from knowledge.errors import IndexMismatch, IndexUnavailable

@@ -280,6 +280,7 @@ async def open_http_server(
     channel = HttpChannel(
         replies=broker.replies,
         eraser=broker.eraser,
+        find_write_fault=broker.admin.find_write_fault,
         desks={
             (tenant, assistant): Desk(
                 broker.producer,

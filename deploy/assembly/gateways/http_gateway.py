@@ -98,6 +98,7 @@ async def make_channel(
     return HttpChannel(
         replies=runtime.broker.replies,
         eraser=runtime.broker.eraser,
+        find_write_fault=runtime.broker.admin.find_write_fault,
         desks=desks(runtime, HTTP),
         guard=guard,
         conversations=conversations,
