@@ -36,10 +36,10 @@ from typing import IO, Any
 from broker.embedded_redis import Endpoint, run_embedded_redis
 from broker.maintenance.snapshot import RedisSnapshot, SavedKey
 from config.settings import Settings
-from deploy.assembly.data_folder import protect_data_folder
 from deploy.assembly.recording import FILE as RECORDS_FILE
 from deploy.assembly.recording import connect_records
 from deploy.errors import CommandError
+from knowledge.data_folder import protect_data_folder
 from memory.key_names import workers_key
 from memory.presence import RedisPresence
 from records.record import Record

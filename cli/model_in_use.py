@@ -3,7 +3,8 @@
 import sys
 
 from config.settings import Settings
-from deploy.assembly.data_folder import protect_data_folder
+from deploy.assembly.model_choice import list_answering_models
+from knowledge.data_folder import protect_data_folder
 
 NO_MODEL = (
     "no model is in use, so answers are the passages that the search finds; to use one, set "
@@ -17,7 +18,7 @@ def describe_models(settings: Settings) -> str:
     """Return a line about the models of the settings, without asking them."""
     if not settings.uses_model:
         return NO_MODEL
-    names = [str(name) for name in settings.list_answering_models()]
+    names = [str(name) for name in list_answering_models(settings)]
     return f"answers are written by {', '.join(dict.fromkeys(names))}; see: refdesk models"
 
 

@@ -39,7 +39,7 @@ from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.preparation import Preparation
 from knowledge.rule_descriptions import Description
 
-READING_VERSION = "11"
+READING_VERSION = "12"
 HASH_SEPARATOR = "-"
 """What separates the hash of a text from that of its place."""
 CHUNKS_PER_BATCH = 256

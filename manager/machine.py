@@ -1,18 +1,11 @@
-"""Decides the next step of a message: a pure function without I/O and clock.
+"""Decides the next step of a message: a pure function without I/O and clock."""
 
-What the manager writes is held to the payload catalogue, as the writes of any agent are.
-"""
-
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Literal
 
-from pydantic import JsonValue
-
 from envelope.conversation import REFUSALS, ClarificationReason
 from envelope.outcome import Outcome
-from envelope.payload import CATALOGUE
 from envelope.role import Role
 from envelope.swarm import TOPIC_CHANGE
 from manager.flow import (
@@ -31,30 +24,6 @@ from manager.flow import (
 )
 from manager.flows.stages import CLARIFICATION
 
-MANAGER_WRITES = frozenset(attribute.name for attribute in CATALOGUE if "w" in attribute.manager)
-
-
-class ManagerContractError(Exception):
-    """The manager tried to write an attribute that the catalogue does not give it."""
-
-
-def write_payload(
-    payload: Mapping[str, JsonValue], changes: Mapping[str, JsonValue]
-) -> dict[str, JsonValue]:
-    """Return the payload with these changes; raises `ManagerContractError` for a foreign one."""
-    if not changes.keys() <= MANAGER_WRITES:
-        foreign = ", ".join(sorted(changes.keys() - MANAGER_WRITES))
-        raise ManagerContractError(f"the manager wrote attributes that are not its own: {foreign}")
-    return {**payload, **changes}
-
-
-def count_rounds(payload: Mapping[str, JsonValue]) -> int:
-    """Return how often the person was asked back about the question."""
-    counters = payload.get("counters")
-    rounds = counters.get(Counter.ROUND.value) if isinstance(counters, dict) else 0
-    return rounds if isinstance(rounds, int) else 0
-
-
 Counters = dict[str, int]
 NO_BETTER = "no_better_answer"
 """The termination reason of a best answer that further work did not improve."""
@@ -63,6 +32,30 @@ _PAUSES = {
     Ending.PAUSE_OVER: Outcome.REFUSED,
     Ending.PAUSE_FOREIGN: Outcome.REFUSED,
 }
+_LIMITS = {
+    Counter.RESEARCH: "research",
+    Counter.REGENERATE: "regenerate",
+    Counter.NEXT_MODEL: "next_model",
+    Counter.ROUND: "rounds",
+    Counter.WAVE: "waves",
+    Counter.STEP: "steps",
+    Counter.RETRY: "retries",
+    Counter.ITERATION: "iterations",
+    Counter.SEQUENCE: "sequence",
+    Counter.TURN: "turns",
+}
+"""The limit of each counter."""
+_NO_ATTEMPTS = frozenset(
+    {
+        Counter.ROUND,
+        Counter.WAVE,
+        Counter.SEQUENCE,
+        Counter.STEP,
+        Counter.ITERATION,
+        Counter.TURN,
+    }
+)
+"""Counters that make no further attempt of an agent."""
 Limit = Literal["process_count_limit", "total_time_limit", "deadline"]
 
 
@@ -111,47 +104,6 @@ class Limits:
         return branches if share >= 1 else max(1, ceil(share * branches))
 
 
-_LIMITS = {
-    Counter.RESEARCH: "research",
-    Counter.REGENERATE: "regenerate",
-    Counter.NEXT_MODEL: "next_model",
-    Counter.ROUND: "rounds",
-    Counter.WAVE: "waves",
-    Counter.STEP: "steps",
-    Counter.RETRY: "retries",
-    Counter.ITERATION: "iterations",
-    Counter.SEQUENCE: "sequence",
-    Counter.TURN: "turns",
-}
-"""The limit of each counter."""
-_NO_ATTEMPTS = frozenset(
-    {
-        Counter.ROUND,
-        Counter.WAVE,
-        Counter.SEQUENCE,
-        Counter.STEP,
-        Counter.ITERATION,
-        Counter.TURN,
-    }
-)
-"""Counters that make no further attempt of an agent."""
-
-
-def read_counters(payload: Mapping[str, JsonValue]) -> Counters:
-    """Return how often counted rows were taken so far."""
-    counters = payload.get("counters")
-    if not counters or not isinstance(counters, dict):
-        return {}
-    return {name: value if isinstance(value, int) else 0 for name, value in counters.items()}
-
-
-def count_attempts(counters: Counters) -> int:
-    """Return the number of the present attempt, from 0."""
-    if not counters:
-        return 0
-    return sum(count for name, count in counters.items() if name not in _NO_ATTEMPTS)
-
-
 @dataclass(slots=True)
 class Context:
     """The input of the machine besides stage and event; the manager collects it.
@@ -194,7 +146,8 @@ class Decision:
     """The decision for one hop: the actions, and the attributes that the manager records.
 
     `sequence_place` is the place in `agent_sequence` after the stage that begins; `skipped` are the
-    names before it that the flow does not allow here.
+    names before it that the flow does not allow here. `is_fallback`: the row falls back from a way
+    that failed. `attempt` is the number of the present attempt, from 0.
     """
 
     row: str
@@ -204,6 +157,8 @@ class Decision:
     termination_reason: str = ""
     sequence_place: int | None = None
     skipped: tuple[str, ...] = ()
+    is_fallback: bool = False
+    attempt: int = 0
 
 
 def decide(
@@ -211,6 +166,14 @@ def decide(
 ) -> Decision:
     """Return the decision for one hop; raises `FlowError` if the table has no row for it."""
     row = flow.row(stage, did)
+    decision = _take(flow, row, counters, limits, facts)
+    decision.is_fallback = row.is_fallback
+    if raised := decision.counters:
+        decision.attempt = sum(raised[name] for name in raised if name not in _NO_ATTEMPTS)
+    return decision
+
+
+def _take(flow: Flow, row: Row, counters: Counters, limits: Limits, facts: Context) -> Decision:
     limit = _limit(flow, limits, facts)
     if limit is not None and not isinstance(row.go_to, Final | Return):
         end = Return() if facts.in_branch else End(Ending.BEST, None)

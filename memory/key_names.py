@@ -18,6 +18,7 @@
 | rd:{shard}:mem:<conversation>:visit        | str  | gateway | gateway | ttl (1)  |
 | rd:{0}:workers                             | zset | workers | status  | silence  |
 | rd:{0}:controls                            | hash | operator| workers | never    |
+| rd:{0}:jobs                                | zset | all     | operator| silence  |
 | rd:person:<tenant>/<assistant>:<digest>    | str  | manager | manager | ttl (5)  |
 | rd:person:<tenant>/<assistant>:<digest>:style | str | manager | manager | ttl (5) |
 | rd:person:<tenant>/<assistant>:<digest>:pauses | zset | manager | gateway | ttl  |
@@ -65,7 +66,8 @@ conversation that paid for the answers. `work` has interim results and reports t
 for envelopes (see `results.work_store`). `threads` has the digests of the keys
 `rd:thread` of the conversation. `visit` is the session; it survives `clear_all`, because the
 visitor continues the conversation. `workers` has the live processes by the time of their last
-announcement (ms), `controls` the instructions of operators to them; both are in the first shard.
+announcement (ms), `controls` the instructions of operators to them, `jobs` the failures of
+background jobs; all three are in the first shard.
 """
 
 from functools import lru_cache
@@ -144,6 +146,11 @@ def _keys(conversation: tuple[str, str, str], shards: int) -> ConversationKeys:
 def workers_key() -> str:
     """Return the key of the live worker processes; it is in the first shard."""
     return f"rd:{shard_tag(0)}:workers"
+
+
+def job_reports_key() -> str:
+    """Return the key of the reports on background jobs; it is in the first shard."""
+    return f"rd:{shard_tag(0)}:jobs"
 
 
 def controls_key() -> str:

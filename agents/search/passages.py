@@ -180,13 +180,13 @@ def compose_passages(
     """
     made = [
         _compose(question, one, counted_rows, make_safe, is_suspicious, common)
-        for one in _choose_sections(references, context)
+        for one in _choose_sections(question, references, context)
     ]
     trusted = [passage for passage in made if not passage.is_suspicious]
     if not trusted:
         return ()
-    # A number that the question names is exact: passages that hold it come first.
-    trusted.sort(key=lambda one: -sum(term.isdigit() for term in _find_asked(question, one)))
+    # A number or identifier in the question is exact: passages that contain it come first.
+    trusted.sort(key=lambda one: -sum(map(_is_exact, _find_asked(question, one))))
     first, *others = (*trusted, *(one for one in made if one.is_suspicious))
     least = LEAST_SHARE * len(_find_asked(question, first))
     return (
@@ -196,10 +196,14 @@ def compose_passages(
 
 
 def _find_asked(question: str, passage: Passage) -> frozenset[str]:
-    """Return the words of the question that a passage, or its place, holds."""
-    language = passage.source.language or "en"
-    held = terms(f"{_name_place(passage.source)}\n{passage.text}", language)
-    return frozenset(terms(question, language)).intersection(held)
+    """Return the terms of the question that a passage or its place contains."""
+    return _list_shared_terms(question, passage.source, passage.text)
+
+
+def _list_shared_terms(question: str, source: SourceReference, text: str = "") -> frozenset[str]:
+    language = source.language or "en"
+    own = terms(f"{_name_place(source)}\n{text}", language)
+    return frozenset(terms(question, language)).intersection(own)
 
 
 def _compose(
@@ -219,8 +223,18 @@ def _compose(
     return Passage(found.source, text, frozenset(marker.marked), gives_orders)
 
 
-def _choose_sections(references: Sequence[SourceReference], context: str) -> list[_Found]:
-    """Return the sections of the best hits; a section takes part with two hits at most."""
+def _is_exact(term: str) -> bool:
+    return any(character.isdigit() for character in term)
+
+
+def _choose_sections(
+    question: str, references: Sequence[SourceReference], context: str
+) -> list[_Found]:
+    """Return the sections of the best hits; a section takes part with two hits at most.
+
+    A short text is a hit only if its heading has a number or identifier of the question, or if
+    there are no longer ones.
+    """
     hits = sorted(
         ((part, reference) for reference in references for part in reference.found),
         key=lambda hit: hit[0].rank,
@@ -229,6 +243,7 @@ def _choose_sections(references: Sequence[SourceReference], context: str) -> lis
         part.rank
         for part, reference in hits
         if _is_stub(_text_of(reference, context)[part.start : part.end])
+        and not any(map(_is_exact, _list_shared_terms(question, reference)))
     }
     ordered = [hit for hit in hits if hit[0].rank not in stubs] or hits
     chosen: dict[int, _Found] = {}

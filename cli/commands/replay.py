@@ -18,15 +18,13 @@ from deploy.assembly.runtime import Runtime, desk, run_desk
 from deploy.errors import CommandError
 from envelope.conversation import Turn
 from envelope.payload import MERGE_RULES, merge_writes
-from envelope.question import Question
+from envelope.question import REPLAY, Question, copy_question
 from envelope.tool_loop import WayName
 from gateway.desk import Fork, Message
 from manager.flow import FlowError, find_flow
 from manager.flows import FLOWS, NEWEST
 from records.record import Record, make_record
 
-CHANNEL = "replay"
-"""The channel of replays, which tells their conversations and records apart from others."""
 MOST_TURNS = 50
 WIDTH = 12
 
@@ -48,7 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print both runs as JSON")
     parser.epilog = (
         "The original question, its conversation and its records do not change. The replay has "
-        "its own conversation and journal. Its model calls cost what the vendor charges for them."
+        "its own conversation and journal, which are erased together with the original. Its model "
+        "calls cost what the vendor charges for them."
     )
 
 
@@ -79,11 +78,12 @@ async def replay(
             raise CommandError(f"{message_id!r} has not ended, or its journal has expired")
         message = Message(
             text=before.question,
-            conversation_id=uuid4().hex[:12],
+            conversation_id=copy_question(question, REPLAY).conversation_id,
             message_id=f"{message_id[:40]}-{uuid4().hex[:8]}",
             language=before.language or "en",
             history=await _find_history(runtime, question, before),
             groups=groups,
+            repeated_person=before.person,
         )
         fork = make_fork(entries, step)
         settings = runtime.settings.model_copy(
@@ -92,7 +92,7 @@ async def replay(
         way = str(entries[0].fields.get("flow") or "").partition("@")[0]
         if way in NEWEST:
             settings = settings.model_copy(update={"way": WayName(way)})
-        own = desk(replace(runtime, settings=settings), CHANNEL)
+        own = desk(replace(runtime, settings=settings), REPLAY)
         await own.submit(message, fork=fork)
         repeated = own.question(message)
         await own.outcome(repeated, language=message.language)

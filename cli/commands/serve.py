@@ -13,6 +13,7 @@ from cli.printing import print_line
 from config.settings import Settings, load_settings
 from deploy.assembly.assistant_prompts import TASK_OF_ROLE
 from deploy.assembly.gateways.listening import limits_of, serve_probes
+from deploy.assembly.job_reports import publishing_jobs
 from deploy.assembly.models import check_keys
 from deploy.assembly.observing import observing
 from deploy.assembly.recording import recording
@@ -122,7 +123,8 @@ async def answering(
             await stack.enter_async_context(recording(runtime))
             await stack.enter_async_context(sending_webhooks(runtime))
         registry = None if meter is None else meter.registry
-        await stack.enter_async_context(observing(runtime.broker, settings, registry))
+        await stack.enter_async_context(observing(runtime.broker, settings, registry, runtime.jobs))
+        await stack.enter_async_context(publishing_jobs(runtime.endpoint, runtime.jobs))
         yield runtime
 
 

@@ -1,12 +1,8 @@
-"""Restricts the data folder to its owner, and opens the list of sources in it."""
+"""Notes which Redis the owner of an index uses, and opens the list of sources of a data folder."""
 
 import os
-import stat
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-
-import structlog
 
 from config.settings import Settings
 from deploy.errors import CommandError
@@ -14,31 +10,8 @@ from deploy.errors import CommandError
 if TYPE_CHECKING:
     from knowledge.source_registry import SourceRegistry
 
-log = structlog.get_logger("deploy")
-
-OWNER_ALONE = 0o700
-OTHERS = 0o077
-"""The permissions of all users but the owner."""
 OWNERS_REDIS = "index-redis"
 """The file that names the Redis of the process that has opened the embedded index."""
-
-
-def protect_data_folder(folder: Path) -> None:
-    """Create a data folder that only its owner can enter, or make an existing one so.
-
-    A folder of another owner stays as it is, and a warning is logged.
-    """
-    folder.mkdir(parents=True, exist_ok=True, mode=OWNER_ALONE)
-    mode = stat.S_IMODE(folder.stat().st_mode)
-    if not mode & OTHERS:
-        return
-    found = {"folder": str(folder), "found": f"{mode:o}", "expected": f"{OWNER_ALONE:o}"}
-    try:
-        folder.chmod(mode & ~OTHERS)
-    except OSError as error:
-        log.warning("data_folder_permissions_insecure", **found, error=str(error))
-    else:
-        log.warning("data_folder_permissions_fixed", **found)
 
 
 def note_redis(settings: Settings) -> None:

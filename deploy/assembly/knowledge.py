@@ -1,6 +1,5 @@
 """Opens the index, the embedder, and the search over both."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING
 import structlog
 
 from config.settings import Settings
-from deploy.assembly.data_folder import check_redis_of_owner, note_redis, protect_data_folder
+from deploy.assembly.data_folder import check_redis_of_owner, note_redis
 from knowledge.answerability import ENGLISH_NOTE, UNCALIBRATED_NOTE, find_uncalibrated
 from knowledge.calibration.learning import learn_calibrations
+from knowledge.data_folder import protect_data_folder
 from knowledge.embedding import (
     DEFAULT,
     FASTEMBED_SUFFIX,
@@ -161,8 +161,9 @@ class Knowledge:
 
         The vendor's limits hold over all processes from then on.
         """
-        from deploy.assembly.models import ServerReranker, share_vectors
+        from deploy.assembly.models import share_vectors
         from memory.rate_limits import RedisLimiter
+        from worker.vendor_vectors import ServerReranker
 
         self.shared_with = settings, client
         if self.limits is not None:
@@ -176,14 +177,8 @@ class Knowledge:
         for one in (self, *self.others.values()):
             one.library.attach(attachments)
 
-    @asynccontextmanager
-    async def warming(self) -> AsyncIterator[None]:
-        """Load what the first question needs while the block inside runs."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._warm())
-            yield
-
-    async def _warm(self) -> None:
+    async def warm(self) -> None:
+        """Load what the first question needs."""
         # Warming the model of a vendor would cost a call.
         try:
             if isinstance(self.embedder, LocalEmbedder):
@@ -333,7 +328,8 @@ def make_embedder(settings: Settings, limiter: "Limiter | None" = None) -> Embed
     """
     name = settings.embedding_model
     if settings.has_vendor_embedding:
-        from deploy.assembly.models import VendorEmbedding, make_registry
+        from deploy.assembly.models import make_registry
+        from worker.vendor_vectors import VendorEmbedding
 
         registry = make_registry(settings, limiter=limiter)
         model = registry.embedder(name, settings.embedding_dimensions)
@@ -356,7 +352,8 @@ def make_reranker(settings: Settings, limiter: "Limiter | None" = None) -> Reran
         from knowledge.search.reranking import make_cross_encoder
 
         return make_cross_encoder(settings.reranker, settings.reranker_seconds)
-    from deploy.assembly.models import ServerReranker, make_registry
+    from deploy.assembly.models import make_registry
+    from worker.vendor_vectors import ServerReranker
 
     registry = make_registry(settings, limiter=limiter)
     model = registry.reranker(settings.reranker, settings.reranker_seconds)

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 from structlog.typing import EventDict, WrappedLogger
 
+from broker.background_jobs import BackgroundJobs
 from broker.errors import BrokerUnavailableError
 from broker.ports import Broker
-from config.settings import INSTANCES, Settings
+from config.settings import Settings
+from deploy.assembly.data_folder import open_source_registry
+from deploy.assembly.role_slots import INSTANCES
 from deploy.errors import CommandError
 from deploy.logging_setup import forwarding, processing
 from envelope.question import Question
@@ -35,7 +38,10 @@ def needs_meter(settings: Settings, port: int) -> bool:
 
 @asynccontextmanager
 async def observing(
-    broker: Broker, settings: Settings, registry: "CollectorRegistry | None"
+    broker: Broker,
+    settings: Settings,
+    registry: "CollectorRegistry | None",
+    jobs: BackgroundJobs,
 ) -> AsyncIterator[None]:
     """Measure the questions that end, send telemetry, and report errors, as the settings say.
 
@@ -50,11 +56,13 @@ async def observing(
             yield
             return
         if registry is not None:
-            from deploy.assembly.source_metrics import SourceMetrics
+            from knowledge.source_metrics import SourceMetrics
+            from telemetry.job_metrics import JobMetrics
 
-            registry.register(SourceMetrics(settings))
-            await stack.enter_async_context(_measure_queues(broker, registry))
-        async with _measuring(broker, sender, registry):
+            registry.register(SourceMetrics(open_source_registry(settings)))
+            registry.register(JobMetrics(jobs))
+            await stack.enter_async_context(_measure_queues(broker, registry, jobs))
+        async with _measuring(broker, sender, registry, jobs):
             if sender is not None:
                 stack.enter_context(processing(add_trace_id))
             yield
@@ -64,7 +72,9 @@ async def observing(
 
 
 @asynccontextmanager
-async def _measure_queues(broker: Broker, registry: "CollectorRegistry") -> AsyncIterator[None]:
+async def _measure_queues(
+    broker: Broker, registry: "CollectorRegistry", jobs: BackgroundJobs
+) -> AsyncIterator[None]:
     """Show the queues of all roles, also of those that this process does not run.
 
     If every worker of a role has died, only the other processes can report it.
@@ -74,17 +84,18 @@ async def _measure_queues(broker: Broker, registry: "CollectorRegistry") -> Asyn
     depths = Depths(broker.admin, [*INSTANCES, Role.INGESTION.value])
     registry.register(depths)
     try:
-        async with asyncio.TaskGroup() as tasks:
-            reading = tasks.create_task(depths.run())
+        async with jobs.running("queue_depths", depths.run):
             yield
-            reading.cancel()
     finally:
         registry.unregister(depths)
 
 
 @asynccontextmanager
 async def _measuring(
-    broker: Broker, sender: "OpenTelemetry | None", registry: "CollectorRegistry | None"
+    broker: Broker,
+    sender: "OpenTelemetry | None",
+    registry: "CollectorRegistry | None",
+    jobs: BackgroundJobs,
 ) -> AsyncIterator[None]:
     from telemetry.observer import QuestionObserver
 
@@ -100,8 +111,7 @@ async def _measuring(
         sinks.append(sender)
         wanted.set()
     observer = QuestionObserver(broker.observed, broker.replies, sinks, wanted=wanted)
-    async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(observer.run())
+    async with jobs.running("telemetry", observer.run) as running:
         try:
             yield
         finally:

@@ -104,12 +104,11 @@ async def recording(runtime: "Runtime") -> AsyncIterator[None]:
     if not keeps_records(runtime.settings):
         yield
         return
-    async with _open_recorder(runtime) as recorder, asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(recorder.run())
-        try:
-            yield
-        finally:
-            running.cancel()
+    async with (
+        _open_recorder(runtime) as recorder,
+        runtime.jobs.running("records", recorder.run),
+    ):
+        yield
 
 
 async def record_waiting(runtime: "Runtime") -> None:

@@ -4,7 +4,7 @@ What a format writes as an entity or an escape is a character only now, so every
 once more, whichever reader it comes from.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
@@ -210,6 +210,8 @@ _LONGEST_ADDRESS = 4000
 _MOST_CRUMBS = 32
 _MOST_KEYWORDS = 1000
 _MOST_WARNINGS = 10
+_MOST_LINKS = 2_000
+"""Links of a page, because each is searched for in every passage of it."""
 
 
 def clean_page(page: Page) -> Page:
@@ -227,9 +229,23 @@ def clean_page(page: Page) -> Page:
         language=None if page.language is None else clean_label(page.language),
         url=None if page.url is None else clean_text(page.url)[:_LONGEST_ADDRESS],
         prepared=None if page.prepared is None else _clean_prepared(page.prepared),
-        warnings=_warnings(page.warnings),
+        warnings=_warnings((*page.warnings, *_describe_left_links(page))),
         version=clean_label(page.version),
+        links=tuple(_select_links(page.links)),
     )
+
+
+def _select_links(links: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield the links that passages can keep; a longer label stands in no passage."""
+    for label, address in links[:_MOST_LINKS]:
+        if len(label) <= LONGEST_LABEL and len(address) <= _LONGEST_ADDRESS:
+            yield label, address
+
+
+def _describe_left_links(page: Page) -> Sequence[str]:
+    if len(page.links) <= _MOST_LINKS:
+        return ()
+    return (f"only the first {_MOST_LINKS} of {len(page.links)} links are kept",)
 
 
 def clean_label(text: str, longest: int = LONGEST_LABEL) -> str:

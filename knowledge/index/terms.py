@@ -1,7 +1,8 @@
 """Splits text into the terms of the keyword search.
 
 A word becomes its stem (Snowball, by the text's language) without accents. An identifier yields
-itself and its parts: `num_cpus` also `num` and `cpus`, `RayCluster` also `ray` and `cluster`.
+itself and its parts: `num_cpus` also `num` and `cpus`, `RayCluster` also `ray` and `cluster`,
+`14.2` also `14` and `2`, `v2.1.0` also `2.1.0`.
 Scripts without spaces, and Korean, yield pairs of adjacent characters. Function words are omitted
 unless the text has no others.
 """
@@ -16,9 +17,6 @@ from py_rust_stemmers import SnowballStemmer
 
 from knowledge.stop_words import STOP_WORDS
 
-# A part of the content hash: another analysis requires another index.
-VERSION = "1"
-
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3040-\u30ff\u3130-\u318f"
     "\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
@@ -27,6 +25,14 @@ _UNSPACED = (
 _SIGNS = "\u0300-\u036f\u0591-\u05c7\u064b-\u0655\u0670\u0900-\u0903\u093a-\u094f\u0951-\u0957"
 _LETTER = rf"(?:[^\W_{_UNSPACED}]|[{_SIGNS}\u0962\u0963\u0981-\u0dff])"
 _WORD = re.compile(rf"[{_UNSPACED}]+|{_LETTER}+(?:[_'\u2019]{_LETTER}+)*")
+# The group is what makes a run more than a word.
+_RUN = re.compile(
+    rf"[{_UNSPACED}]+"
+    rf"|{_LETTER}+(?:[_'\u2019]{_LETTER}+)*((?:[./:#_'\u2019-]|(?<=\d),(?=\d)){_LETTER}+)*"
+)
+_JOINT = re.compile(r"[./:#,-]")
+_DIGIT = re.compile(r"\d")
+_NAMED_VERSION = re.compile(r"v(?=\d)")
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _PARTS = re.compile(r"[_'\u2019]|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _LONGEST = 60
@@ -66,45 +72,61 @@ class _Stemmer(Protocol):
 
 
 def terms(text: str, language: str) -> list[str]:
-    """Return the terms of a text in order, repeated as often as they stand there."""
-    found = [part for word in _words(text) for part in _parts(word)]
-    kept = [word for word in found if not _is_function_word(word, language)]
-    return [_stem(word, language) for word in (kept or found)]
+    """Return the terms of a text in order, repeated as often as they occur."""
+    every = list(_list_terms(unicodedata.normalize("NFKC", text)))
+    kept = [word for word in every if not _is_function_word(word, language)]
+    return [_stem(word, language) for word in (kept or every)]
 
 
-def leave_out_joints(found: Sequence[str], is_known: Callable[[str], bool]) -> list[str]:
-    """Return terms without the pairs of characters that join two words of a script without spaces.
+def leave_out_unknown(terms_asked: Sequence[str], is_known: Callable[[str], bool]) -> list[str]:
+    """Return the terms of a question without those whose absence from all documents says nothing.
 
-    A pair that no document contains, and that shares a character with a neighbour that one does,
-    begins with the end of a word or ends with the beginning of the next one.
+    An unknown identifier is represented by its parts: an index that was built before identifiers
+    were indexed whole contains only those. In a script without spaces, an unknown pair of
+    characters that shares a character with a known neighbour joins two words.
     """
-    known = [is_known(term) for term in found]
+    known = [is_known(term) for term in terms_asked]
 
-    def is_joint(at: int) -> bool:
-        term = found[at]
-        if known[at] or len(term) != 2 or not _IS_UNSPACED.match(term):
-            return False
-        follows = at > 0 and known[at - 1] and found[at - 1][-1] == term[0]
-        precedes = at + 1 < len(found) and known[at + 1] and found[at + 1][0] == term[-1]
+    def is_left_out(at: int) -> bool:
+        term = terms_asked[at]
+        if known[at] or (len(term) != 2 or not _IS_UNSPACED.match(term)):
+            return not known[at] and _JOINT.search(term) is not None
+        follows = at > 0 and known[at - 1] and terms_asked[at - 1][-1] == term[0]
+        precedes = (
+            at + 1 < len(terms_asked) and known[at + 1] and terms_asked[at + 1][0] == term[-1]
+        )
         return follows or precedes
 
-    return [term for at, term in enumerate(found) if not is_joint(at)]
+    return [term for at, term in enumerate(terms_asked) if not is_left_out(at)]
 
 
 def surface_words(text: str) -> list[str]:
     """Return the words with spaces between them as they are spelled, in lower case."""
-    return [word.lower() for word in _words(text) if not _IS_UNSPACED.match(word)]
+    words = _WORD.findall(unicodedata.normalize("NFKC", text))
+    return [word[:_LONGEST].lower() for word in words if not _IS_UNSPACED.match(word)]
 
 
-def _words(text: str) -> Iterator[str]:
-    for found in _WORD.finditer(unicodedata.normalize("NFKC", text)):
-        yield found[0][:_LONGEST] if not _IS_UNSPACED.match(found[0]) else found[0]
+def _list_terms(text: str) -> Iterator[str]:
+    for run in _RUN.finditer(text):
+        if run[1] is not None:
+            yield from _list_identifiers(run[0].lower())
+        for word in _WORD.findall(run[0]) if run[1] is not None else (run[0],):
+            yield from _parts(word)
+
+
+def _list_identifiers(run: str) -> Iterator[str]:
+    """Yield a number, version, code or date whole, and a version also without its `v`."""
+    if len(run) <= _LONGEST and _JOINT.search(run) and _DIGIT.search(run):
+        yield run
+        if _NAMED_VERSION.match(run):
+            yield run[1:]
 
 
 def _parts(word: str) -> Iterator[str]:
     if _IS_UNSPACED.match(word):
         yield from _pairs(word)
         return
+    word = word[:_LONGEST]
     yield word.lower()
     parts = [part for part in _PARTS.split(word) if len(part) > 1]
     if len(parts) > 1 or (parts and parts[0] != word):
@@ -123,6 +145,8 @@ def _is_function_word(word: str, language: str) -> bool:
 
 @lru_cache(maxsize=1 << 16)
 def _stem(word: str, language: str) -> str:
+    if _JOINT.search(word):
+        return word
     stemmer = _stemmer(language)
     return _without_accents(stemmer.stem_word(word) if stemmer is not None else word)
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from knowledge.index.bm25 import TermNumbers
 from knowledge.index.queries import Floats, Terms
-from knowledge.index.terms import leave_out_joints, terms
+from knowledge.index.terms import leave_out_unknown, terms
 from knowledge.port import SearchRequest
 from knowledge.search.spelling import replace_words
 
@@ -94,7 +94,7 @@ def wordings(request: SearchRequest) -> Wordings:
 def make_query(wordings: Wordings, numbers: TermNumbers, is_known: Callable[[str], bool]) -> Query:
     """Return the query without its vector; `is_known` says whether a document has a term."""
     phrases = [
-        numbers.of_all(leave_out_joints(terms(text, spoken), is_known))
+        numbers.of_all(leave_out_unknown(terms(text, spoken), is_known))
         for text, spoken in wordings.searched
     ]
     own = np.unique(np.concatenate(phrases))

@@ -8,9 +8,9 @@ from prometheus_client import CollectorRegistry
 
 from cli.main import main
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.source_metrics import SourceMetrics
 from knowledge.errors import SourceError
 from knowledge.ingestion_report import IngestionResult
+from knowledge.source_metrics import SourceMetrics
 from knowledge.source_registry import (
     RegisteredSource,
     SourceSpec,
@@ -98,7 +98,7 @@ def test_a_website_with_a_schedule_keeps_the_limits_of_its_crawl(data: Path) -> 
 def test_the_metrics_count_sources_that_were_read_and_what_failed(data: Path) -> None:
     registry = open_source_registry(settings_of(data))
     metrics = CollectorRegistry()
-    metrics.register(SourceMetrics(settings_of(data)))
+    metrics.register(SourceMetrics(open_source_registry(settings_of(data))))
     registry.add(parse_source("https://docs.example.com/guide/"), "0 6 * * *")
     before = metrics.get_sample_value("refdesk_sources")
 

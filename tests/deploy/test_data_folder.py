@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from deploy.assembly.data_folder import protect_data_folder
 from deploy.assembly.knowledge import open_knowledge
 from gateway.api_keys import KeyHistory
+from knowledge.data_folder import protect_data_folder
 from tests.support.app_harness import refdesk, settings_of
 
 PAGE = "# Reset a password\n\nChoose Forgotten in the portal.\n"

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import pytest
 
-from config.settings import USUAL_CONTEXT
+from deploy.assembly.model_choice import USUAL_CONTEXT, find_context_tokens
 from deploy.assembly.models import note_windows
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.app_harness import AppHarness, settings_of
@@ -126,8 +126,8 @@ async def test_a_small_window_makes_the_context_of_an_answer_small(tmp_path: Pat
         )
         sized = await note_windows(settings)
 
-    assert settings.context_tokens == USUAL_CONTEXT
-    assert sized.context_tokens == 8192 // 3
+    assert find_context_tokens(settings) == USUAL_CONTEXT
+    assert find_context_tokens(sized) == 8192 // 3
 
 
 async def test_a_window_that_the_owner_states_is_not_looked_up(tmp_path: Path) -> None:
@@ -139,4 +139,4 @@ async def test_a_window_that_the_owner_states_is_not_looked_up(tmp_path: Path) -
         model_limits=limits,
     )
 
-    assert (await note_windows(settings)).context_tokens == USUAL_CONTEXT
+    assert find_context_tokens(await note_windows(settings)) == USUAL_CONTEXT

@@ -1,13 +1,18 @@
 """An answer of the owner goes out word for word to who asks the same, and to nobody else."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from envelope.verified import CitedPage, VerifiedAnswer
+from knowledge.embedding import Embedder
 from llm.errors import ModelUnavailable
 from llm.tasks.question import MatchVerifiedOutput, ScopeOutput
 from memory.console_state import RedisVerifiedAnswers
 from records.verified_finder import put_answers
 from tests.desk.conftest import OpenApp
+from tests.support import restricted_documents
 from tests.support.app_harness import AppHarness, PartlyScriptedModel, options
 
 pytestmark = pytest.mark.slow
@@ -18,7 +23,11 @@ ANSWER = VerifiedAnswer(
     id="a1",
     question=QUESTION,
     answer="For **400 days**, by contract [1].",
-    pages=(CitedPage(document_id="reports", title="Reports", path="reports.md"),),
+    pages=(
+        CitedPage(
+            document_id="sms_platform/reporting/export-reports", title="Reports", path="reports.md"
+        ),
+    ),
 )
 WITHIN = ScopeOutput(verdict="within", confidence=0.9, analysis="")
 
@@ -108,15 +117,29 @@ async def test_who_meant_something_else_is_not_asked_again(open_app: OpenApp) ->
     assert QUESTION not in options(reply)
 
 
-async def test_an_answer_with_a_page_that_the_person_may_not_read_is_not_given(
-    open_app: OpenApp,
+@pytest.mark.parametrize(
+    ("document", "groups", "is_given"),
+    [
+        ("docs/leave", (), True),
+        ("docs/bonus", (), False),
+        ("docs/bonus", ("hr",), True),
+        ("docs/bonus", ("sales",), False),
+        ("docs/removed", ("hr",), False),
+    ],
+)
+async def test_an_answer_is_given_by_the_rights_that_its_page_has_now(
+    document: str, groups: tuple[str, ...], is_given: bool, restricted: Path, embedder: Embedder
 ) -> None:
-    page = CitedPage(document_id="secret", title="Contracts", groups=("legal",))
-    async with open_app() as harness:
+    """When the answer was written, everybody could read its page."""
+    page = CitedPage(document_id=document, title="Page", groups=())
+    async with restricted_documents.open_app(restricted, embedder) as harness:
         await verify(harness, ANSWER.model_copy(update={"pages": (page,)}))
-        reply = await harness.driver().say(QUESTION)
+        driver = harness.driver()
+        message = replace(driver.message(QUESTION), groups=groups)
+        reply = await harness.desk.ask(message)
 
-    assert "400 days" not in str(reply["text"])
+    assert ("400 days" in str(reply["text"])) is is_given
+    assert (reply.get("answered_by") == "verified") is is_given
 
 
 async def test_a_question_about_something_else_costs_no_call(open_app: OpenApp) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ from urllib.parse import urlsplit
 import structlog
 from pydantic import SecretStr
 
+from broker.background_jobs import cancel_until_done
 from broker.values import DeadLetter
 from config.env_file import find_env_file, read_names
 from config.settings import Settings
@@ -81,7 +83,7 @@ class ConsoleOperations:
             (one.tenant, one.assistant): one for one in runtime.settings.of_assistants()
         }
         self._running: set[tuple[Assistant, str]] = set()
-        self._reading: set[asyncio.Task[None]] = set()
+        self._reading: set[asyncio.Task[bool]] = set()
         self._turn = asyncio.Lock()
 
     def list_sources(self, assistant: Assistant) -> Sequence[SourceState]:
@@ -153,14 +155,14 @@ class ConsoleOperations:
 
     def _begin(self, assistant: Assistant, spec: SourceSpec) -> None:
         self._running.add((assistant, spec.root))
-        task = self._tasks.create_task(self._read(assistant, spec))
+        read = partial(self._read, assistant, spec)
+        task = self._tasks.create_task(self._runtime.jobs.attempt("source_reading", read))
         self._reading.add(task)
         task.add_done_callback(self._reading.discard)
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """Cancel running reads."""
-        for task in self._reading:
-            task.cancel()
+        await cancel_until_done(list(self._reading))
 
     async def _read(self, assistant: Assistant, spec: SourceSpec) -> None:
         tenant, name = assistant
@@ -180,7 +182,7 @@ async def operating(runtime: Runtime, catalog: OwnedCatalog) -> AsyncIterator[Co
         try:
             yield operations
         finally:
-            operations.stop()
+            await operations.stop()
 
 
 def list_settings(settings: Settings) -> list[ShownSetting]:

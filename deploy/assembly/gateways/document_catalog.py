@@ -13,7 +13,6 @@ import structlog
 from pydantic import TypeAdapter
 
 from config.settings import Settings
-from deploy.assembly.data_folder import protect_data_folder
 from deploy.assembly.indexed_documents import OwnerRequest, act_on_documents, act_on_library
 from deploy.assembly.ingestion import RESULT, SOURCES, ask_owner
 from deploy.assembly.runtime import Runtime
@@ -29,6 +28,7 @@ from gateway.port import (
     ReadableSection,
     StoredPicture,
 )
+from knowledge.data_folder import protect_data_folder
 from knowledge.documents.folder import ARCHIVE, display_name, is_left_out
 from knowledge.documents.formats import SUFFIXES, explain_skip
 from knowledge.errors import IndexUnavailable, KnowledgeError

@@ -24,7 +24,7 @@ from deploy.assembly.runtime import Runtime, desks
 from deploy.errors import CommandError
 from envelope.question import HTTP
 from gateway.api_keys import KeyHistory, StoredKeys
-from gateway.console.attention import find_turned_away
+from gateway.console.attention import find_in_jobs, find_turned_away
 from gateway.console.people import PeoplePages
 from gateway.console.routes import Console, console_router
 from gateway.desk import erase
@@ -48,6 +48,7 @@ from knowledge.errors import KnowledgeError
 from memory.conversation import RedisPeople
 from memory.errors import MemoryUnavailableError
 from memory.http_state import RedisRates
+from memory.job_reports import RedisJobReports
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -178,7 +179,11 @@ async def open_http_app(
                         *parts.pages,
                         PeoplePages(people, keys),
                     ],
-                    concerns=[*parts.concerns, find_turned_away(meter)],
+                    concerns=[
+                        *parts.concerns,
+                        find_turned_away(meter),
+                        find_in_jobs(RedisJobReports(client).list_reports),
+                    ],
                     unavailable=stores,
                 )
             )

@@ -16,6 +16,7 @@ def compose(
     hits: tuple[tuple[int, str], ...] = (),
     language: str = "en",
     common: tuple[str, ...] = (),
+    headings: tuple[tuple[str, ...], ...] = (),
 ) -> tuple[Passage, ...]:
     """Return the passages of sources; `hits` are the number of a source and the text found in it,
     the best first.
@@ -33,6 +34,7 @@ def compose(
             SourceReference(
                 number=number,
                 chunk_id=f"page-{number}#0",
+                heading_path=headings[number - 1] if headings else (),
                 title=f"Page {number}",
                 language=language,
                 span=(start, start + len(text)),
@@ -113,6 +115,20 @@ def test_a_stub_is_skipped_where_there_is_something_else() -> None:
     assert passage.source.number == 2
     [alone] = compose("install", "See Install.", hits=((1, "See Install."),))
     assert alone.text == "See **Install**."
+
+
+def test_a_short_text_below_the_number_that_is_asked_for_comes_first() -> None:
+    long, short = "The export button moved to the menu.", "It reads tables."
+
+    shown = compose(
+        "What changed in release 3.21?",
+        long,
+        short,
+        hits=((1, long), (2, short)),
+        headings=(("Release 3.12",), ("Release 3.21",)),
+    )
+
+    assert shown[0].source.number == 2
 
 
 def test_of_a_long_list_the_items_of_the_hit_are_shown() -> None:

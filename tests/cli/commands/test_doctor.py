@@ -28,7 +28,7 @@ def test_an_installation_that_works_is_examined_in_one_page(run: Run, tmp_path: 
     parts = {one["part"] for one in run("doctor", "--json").json}
     assert parts == {
         "versions", "settings", "disk", "redis", "queues", "clock", "workers", "index",
-        "embedding", "models", "records", "slack", "telegram", "sources",
+        "jobs", "embedding", "models", "records", "slack", "telegram", "sources",
     }  # fmt: skip
 
 

@@ -1,15 +1,34 @@
 """`refdesk forget`: what it erases, what it says, and that the data folder holds no word of it."""
 
+import ast
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from cli.commands import replay
+from envelope.question import REPLAY, Question, copy_question
 from records.record import Record
 from records.store import Selection, connect_store
 from tests.gateway.erasing.canary import files_with, make_canary
 from tests.support.command_line import Run, one_line
+
+ASKING = {
+    "desk",
+    "desks",
+    "make_channel",
+    "open_desk",
+    "run_answers",
+    "run_chat_channel",
+    "run_desk",
+}
+"""What a command imports to have questions answered."""
+ASKED_HERE = {"ask", "replay", "review"}
+CHANNELS = {"mcp", "serve", "slack", "telegram"}
+"""They have channels, whose erasure `tests/gateway/erasing` covers."""
+WITHOUT_TEXTS_OF_PEOPLE = {"demo", "evaluate"}
+"""They ask questions of the product or of a file, in a Redis of their own that ends with them."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis]
 
@@ -118,3 +137,64 @@ def test_the_trace_of_a_forgotten_message_says_that_it_was_forgotten(served: Run
     assert "hops" not in result.out
     assert served("trace", message_id, "--json").json == []
     assert served("trace", "nobody").status != 0
+
+
+def find_asking_commands() -> set[str]:
+    """Return the commands whose code asks a desk, so that texts of people are stored."""
+    found = set()
+    for path in sorted(Path(replay.__file__).parent.glob("[a-z]*.py")):
+        tree = ast.parse(path.read_text())
+        imported = {
+            name.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for name in node.names
+        }
+        if imported & ASKING:
+            found.add(path.stem)
+    return found
+
+
+def test_every_command_that_asks_a_desk_is_covered_by_a_test_of_erasure() -> None:
+    assert find_asking_commands() == {*ASKED_HERE, *CHANNELS, *WITHOUT_TEXTS_OF_PEOPLE}
+
+
+def test_what_commands_stored_of_a_conversation_is_erased_with_it(
+    served: Run, library: Path, tmp_path: Path
+) -> None:
+    """A replay of a replay is erased, too."""
+    word = make_canary()
+    message_id, conversation = ask_about(served, word)
+    replayed = served("replay", message_id, "--json").json["replay"]
+    again = served("replay", replayed["message_id"], "--json").json["replay"]
+    assert word in served("trace", again["message_id"], "--json").out
+
+    assert served("forget", conversation).status == 0
+
+    assert files_with(library, word) == []
+    assert word not in served("trace", replayed["message_id"]).out
+    assert word not in served("trace", again["message_id"]).out
+
+
+def test_a_forgotten_person_leaves_no_copy_of_a_question(served: Run, library: Path) -> None:
+    """Also where the record of the original has expired."""
+    word = make_canary()
+    message_id, conversation = ask_about(served, word)
+    original = Question(
+        tenant="default", assistant="default", conversation_id=conversation, message_id=message_id
+    )
+    copied = copy_question(original, REPLAY)
+    replayed = served("replay", message_id, "--json").json["replay"]
+    assert replayed["conversation_id"] == copied.conversation_id
+    record = Record(
+        "default", "default", copied.conversation_id, replayed["message_id"], 1.0, 2.0,
+        person="p1", channel=REPLAY, question=word,
+    )  # fmt: skip
+    with closing(connect_store(f"sqlite:///{library / 'records.sqlite3'}")) as store:
+        store.prepare()
+        store.write([record])
+
+        assert served("forget", "--person", "p1").status == 0
+
+        assert store.find(Selection(channel=REPLAY)) == []
+    assert word not in served("trace", replayed["message_id"]).out

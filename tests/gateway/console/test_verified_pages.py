@@ -111,11 +111,14 @@ async def test_what_cannot_be_saved_is_refused_with_the_reason(
     assert answers.published == {}
 
 
-async def test_an_answer_is_stale_once_a_page_changed_or_went(answers: OwnersAnswers) -> None:
+async def test_an_answer_is_stale_once_a_page_changed_or_went_or_others_may_read_it(
+    answers: OwnersAnswers,
+) -> None:
     await answers.save()
     assert "Out of date" not in (await answers.owner.get("/console/verified")).text
 
-    for entries in ({PAGE.id: replace(PAGE, content_hash="two")}, {}):
+    changed, restricted = replace(PAGE, content_hash="two"), replace(PAGE, groups=("hr",))
+    for entries in ({PAGE.id: changed}, {PAGE.id: restricted}, {}):
         answers.catalog.kept[DESK] = entries
         assert "Out of date" in (await answers.owner.get("/console/verified")).text
         assert "Verified answers may be out of date" in (await answers.owner.get("/console")).text

@@ -1,7 +1,7 @@
 import pytest
 
 from knowledge.index.bm25 import CHUNK_LENGTH, Bm25, TermNumbers
-from knowledge.index.terms import leave_out_joints, surface_words, terms
+from knowledge.index.terms import leave_out_unknown, surface_words, terms
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,10 @@ from knowledge.index.terms import leave_out_joints, surface_words, terms
         ("dass Nachrichten löschen", "de", ["nachricht", "losch"]),
         ("送信制限", "ja", ["送信", "信制", "制限"]),
         ("発", "ja", ["発"]),
+        ("clause 14.2.", "en", ["claus", "14.2", "14", "2"]),
+        ("v2.1.0", "en", ["v2.1.0", "2.1.0", "v2", "1", "0"]),
+        ("A-100/3, 50,000", "en", ["a-100/3", "100", "3", "50,000", "50", "000"]),
+        ("and/or", "de", ["and", "or"]),
         ("전송", "ko", ["전송"]),
         ("सत्यापन", "hi", ["सत्यापन"]),
         ("who are you", "en", ["who", "are", "you"]),
@@ -40,7 +44,7 @@ def test_a_million_characters_take_no_special_time() -> None:
 
 
 def test_sparse_texts_and_questions_number_terms_alike() -> None:
-    text = "Routes carry num_cpus messages 送信制限 सत्यापन"
+    text = "Routes carry num_cpus v2.1.0 A-100/3 messages 送信制限 सत्यापन"
     numbers = TermNumbers().of_all(terms(text, "en"))
 
     assert set(numbers.tolist()) == set(Bm25(CHUNK_LENGTH).encode(text, "en").terms.tolist())
@@ -60,6 +64,13 @@ def test_a_term_weighs_more_when_it_is_repeated_but_never_twice_as_much() -> Non
 def test_pairs_that_join_two_words_do_not_count_as_unknown_words() -> None:
     found = terms("特休有幾天", "zh")
 
-    assert leave_out_joints(found, {"特休"}.__contains__) == ["特休", "有幾", "幾天"]
-    assert leave_out_joints(found, {"幾天", "特休"}.__contains__) == ["特休", "幾天"]
-    assert leave_out_joints(found, {"無關"}.__contains__) == found
+    assert leave_out_unknown(found, {"特休"}.__contains__) == ["特休", "有幾", "幾天"]
+    assert leave_out_unknown(found, {"幾天", "特休"}.__contains__) == ["特休", "幾天"]
+    assert leave_out_unknown(found, {"無關"}.__contains__) == found
+
+
+def test_an_unknown_identifier_is_represented_by_its_parts() -> None:
+    asked = terms("clause 14.2", "en")
+
+    assert leave_out_unknown(asked, {"claus", "14"}.__contains__) == ["claus", "14", "2"]
+    assert leave_out_unknown(asked, {"claus", "14.2"}.__contains__) == asked

@@ -16,15 +16,14 @@ from collections.abc import Iterator
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from config.settings import Settings
-from deploy.assembly.data_folder import open_source_registry
+from knowledge.source_registry import SourceRegistry
 
 
 class SourceMetrics(Collector):
     """Reads the list of sources at each scrape."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._registry = open_source_registry(settings)
+    def __init__(self, registry: SourceRegistry) -> None:
+        self._registry = registry
 
     def describe(self) -> list[GaugeMetricFamily]:
         """Return the gauges without reading."""

@@ -1,18 +1,14 @@
 """The languages of the documents, as the agents of one process read them."""
 
 from collections.abc import Collection, Mapping
-from contextlib import AsyncExitStack
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 from agents.question.lang import LangAgent, Reads
-from config.settings import Settings
-from deploy.assembly.knowledge import Knowledge
-from deploy.assembly.languages import FRESH_SECONDS, CorpusLanguages
 from envelope.outcome import Wrote
 from knowledge.errors import IndexUnavailable
 from knowledge.index.embedded import open_embedded
+from knowledge.language.corpus_languages import FRESH_SECONDS, CorpusLanguages
 from knowledge.language.detector import ScriptAndNgramDetector
 from tests.knowledge.searching.conftest import document, identity, put
 
@@ -50,8 +46,7 @@ class Clock:
 
 
 def make(index: CountedIndex, clock: Clock) -> CorpusLanguages:
-    knowledge = cast("Knowledge", SimpleNamespace(index=cast("Any", index)))
-    return CorpusLanguages(Settings(), knowledge, AsyncExitStack(), clock=clock)
+    return CorpusLanguages(cast("Any", index), clock=clock)
 
 
 async def test_the_languages_are_counted_once_until_the_documents_change() -> None:
@@ -82,14 +77,12 @@ async def test_an_index_that_does_not_answer_leaves_the_last_known_languages() -
 
 
 async def test_a_process_without_an_index_knows_no_languages() -> None:
-    async with AsyncExitStack() as stack:
-        assert await CorpusLanguages(Settings(), None, stack).read() == {}
+    assert await CorpusLanguages(None).read() == {}
 
 
 async def detect_for(index: Any, text: str, *groups: str) -> tuple[str, float]:
     """The language of a text without a conversation, and the confidence in it."""
-    knowledge = cast("Knowledge", SimpleNamespace(index=index))
-    languages = CorpusLanguages(Settings(), knowledge, AsyncExitStack(), clock=Clock())
+    languages = CorpusLanguages(index, clock=Clock())
     agent = LangAgent(detector=ScriptAndNgramDetector(), read_languages=languages.read)
     outcome = await agent.work(Reads(text=text, groups=groups))
     assert isinstance(outcome, Wrote)

@@ -1,7 +1,7 @@
-"""Records digests of the evidence that each hop read and wrote; the worker calls it. Evidence is
-the attributes on which an answer is based: plans, results, passages, texts. A record is made from
-the payload that was delivered to the agent and from what it returned, so it does not depend on the
-agent's own statements. `evidence_checks` compares the records.
+"""Records digests of the evidence that each hop read and wrote. Evidence is the attributes on which
+an answer is based: plans, results, passages, texts. A record is made from the payload that was
+delivered to the agent and from what it returned, so it does not depend on the agent's own
+statements. The worker records each hop; `manager.evidence_checks` compares the records.
 """
 
 import hashlib
@@ -146,7 +146,7 @@ def record_hop(
     *,
     index: str = "",
 ) -> dict[str, JsonValue]:
-    """Return the record of a hop as JSON, or "" if it neither touched evidence nor asked a model.
+    """Return the record of a hop as JSON; empty if it touched no evidence and asked no model.
 
     `read` has all evidence that the role reads; None: it was not there. `models` are the model of
     each call and, if another one answered, its name.
@@ -202,6 +202,12 @@ def digest_evidence(values: Mapping[str, JsonValue]) -> dict[str, str]:
         if name in EVIDENCE:
             digests |= digest_attribute(name, value)
     return digests
+
+
+def digest_payload(payload: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
+    """Yield the pieces of evidence that a payload has, with their digests."""
+    for name in EVIDENCE.keys() & payload.keys():
+        yield from digest_attribute(name, payload[name]).items()
 
 
 def digest_read(read: Mapping[str, JsonValue]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +11,16 @@ from structlog.testing import capture_logs
 
 from config.model_settings import CompatibleServer
 from config.settings import Settings
-from deploy.assembly.descriptions import (
-    FILE,
-    LONGEST_CONTENT,
-    MOST_KEPT,
-    MOST_PARTS,
-    KeptDescriptions,
-    ModelDescriber,
-    cut_page,
-)
 from deploy.assembly.ingestion import make_describer
 from knowledge.ingestion import ingest
 from knowledge.ingestion_report import IngestionResult, PlainReport
 from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
+from knowledge.kept_descriptions import FILE, MOST_KEPT, KeptDescriptions
 from tests.knowledge.documents.conftest import LengthEmbedder, MemoryIndex
 from tests.llm.vendor_dialects import OpenAI
-from tests.support.model_server import ModelServer, Response
+from tests.support.model_server import ModelServer, Response, running_server
+from worker.descriptions import LONGEST_CONTENT, MOST_PARTS, ModelDescriber, cut_page
 
 OUTPUT = {"description": "By a model.", "summary": "Sum.", "keypoints": [], "keywords": ["word"]}
 
@@ -39,6 +32,13 @@ HANGS = Response(ends="never")
 
 
 AWAY = Response(status=503, body=b"{}", headers={"retry-after": "0"})
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ModelServer]:
+    """A vendor's server, which sends what a test says."""
+    async with running_server() as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")
