@@ -238,6 +238,8 @@ async def ingest_by_owner(
     result = RESULT.validate_python(await ask_owner(broker, settings, payload))
     for source, reason in result.warned:
         report.record_warning(source, reason)
+    for source, left_out in result.left_out:
+        report.record_warning(source, str(left_out))
     for source, reason in result.skipped:
         report.record_skip(source, reason)
     return result
@@ -318,7 +320,10 @@ class IngestionHandler:
         quiet = PlainReport(lambda _line: None)
         result = await ingest_here(self._settings, knowledge, sources, quiet)
         shown = replace(
-            result, warned=result.warned[:MOST_NOTES], skipped=result.skipped[:MOST_NOTES]
+            result,
+            warned=result.warned[:MOST_NOTES],
+            skipped=result.skipped[:MOST_NOTES],
+            left_out=result.left_out[:MOST_NOTES],
         )
         fields: Fields = RESULT.dump_python(shown, mode="json")
         return fields

@@ -5,6 +5,7 @@ errors for odd headers. Therefore headers are cut before they are parsed, and pa
 way. Callers outside of ingestion use `knowledge.isolation.reader_process.ReaderProcess.read_mail`.
 """
 
+import codecs
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from email import message_from_bytes
@@ -23,6 +24,8 @@ LONGEST_HEADER = 8_000
 """Characters of one header; the rest is cut, and addresses of a longer one are not read."""
 _MOST_PARTS = 200
 _MOST_HEADERS = 1_000
+_NO_CHARSETS = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape"})
+"""Codecs of Python that are no charsets of mail; some of them take quadratic time."""
 _ADDRESSES = ("from", "to", "cc", "delivered-to")
 _TEXTS = (*_ADDRESSES, "subject", "date", "message-id", "auto-submitted", "precedence",
           "return-path")  # fmt: skip
@@ -114,7 +117,8 @@ def _list_parts(message: "Message[str, str]") -> Iterator["Message[str, str]"]:
 
 
 def _is_attachment(part: "Message[str, str]") -> bool:
-    return part.get_content_disposition() == "attachment"
+    stated = str(part.get("Content-Disposition", ""))
+    return stated.partition(";")[0].strip().lower() == "attachment"
 
 
 def _find_text(parts: Sequence["Message[str, str]"], kind: str) -> str:
@@ -127,9 +131,10 @@ def _read_text(part: "Message[str, str]", kind: str) -> str:
     payload = part.get_payload(decode=True)
     raw = payload if isinstance(payload, bytes) else b""
     try:
-        text = raw.decode(part.get_content_charset() or "utf-8", "replace")
-    except (LookupError, ValueError):
-        text = raw.decode("utf-8", "replace")
+        charset = part.get_content_charset()
+    except _FAULTS:
+        charset = None
+    text = _decode_bytes(raw, charset)
     return text if text.strip() else ""
 
 
@@ -145,7 +150,10 @@ def _read_addresses(headers: Sequence[tuple[str, str]], name: str) -> list[str]:
     raw = [value for one, value in headers if one == name and len(value) <= LONGEST_HEADER]
     if len(raw) > 1 and sum(map(len, raw)) > LONGEST_HEADER:
         return []
-    return [address.lower() for _, address in getaddresses(raw) if address]
+    try:
+        return [address.lower() for _, address in getaddresses(raw) if address]
+    except _FAULTS:
+        return []
 
 
 def _decode(value: str) -> str:
@@ -155,16 +163,18 @@ def _decode(value: str) -> str:
         parts = decode_header(text)
     except _FAULTS:
         return make_line(text)
-    return make_line("".join(_decode_word(word, charset) for word, charset in parts))
+    words = (
+        word if isinstance(word, str) else _decode_bytes(word, charset) for word, charset in parts
+    )
+    return make_line("".join(words))
 
 
-def _decode_word(word: str | bytes, charset: str | None) -> str:
-    if isinstance(word, str):
-        return word
+def _decode_bytes(raw: bytes, charset: str | None) -> str:
     try:
-        return word.decode(charset or "utf-8", "replace")
+        name = codecs.lookup(charset or "utf-8").name
+        return raw.decode("utf-8" if name in _NO_CHARSETS else name, "replace")
     except (LookupError, ValueError):
-        return word.decode("utf-8", "replace")
+        return raw.decode("utf-8", "replace")
 
 
 def make_line(text: str) -> str:
