@@ -70,26 +70,16 @@ OWNER_CHECK_SECONDS = 0.5
 class Runtime:
     """A connection to Redis with the broker on it; `knowledge` if this process opened the index.
 
-<<<<<<< HEAD
-    `grace_seconds` is the time in which the workers of this process may finish when it ends;
-    `jobs` runs all background jobs of the process.
-=======
     `jobs` runs all background jobs of the process.
     `grace_seconds` is the time in which the workers of this process may finish when it ends.
->>>>>>> main
     """
 
     endpoint: Endpoint
     broker: RedisBroker
     settings: Settings
     knowledge: "Knowledge | None" = None
-<<<<<<< HEAD
-    grace_seconds: float = GRACE_SECONDS
-    jobs: BackgroundJobs = field(default_factory=BackgroundJobs)
-=======
     jobs: BackgroundJobs = field(default_factory=BackgroundJobs)
     grace_seconds: float = GRACE_SECONDS
->>>>>>> main
 
 
 @asynccontextmanager
@@ -448,13 +438,8 @@ def _process(
         worker_specs,
         renewal=renewal,
         meter=meter if meter is not None else SilentMeter(),
-<<<<<<< HEAD
-        grace_seconds=runtime.grace_seconds,
-        jobs=runtime.jobs,
-=======
         jobs=runtime.jobs,
         grace_seconds=runtime.grace_seconds,
->>>>>>> main
     )
 
 
