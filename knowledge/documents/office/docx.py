@@ -147,7 +147,8 @@ class _Parts:
         if relation is None or relation.target not in self._archive:
             return ()
         data = self._archive.read(relation.target)
-        return read_inner_file(data, relation.target, self.left_out)
+        levels = 0 if relation.kind == "aFChunk" else 2
+        return read_inner_file(data, relation.target, self.left_out, levels=levels)
 
 
 @dataclass(frozen=True, slots=True)
