@@ -17,7 +17,7 @@ class SourceState:
 
     `left_out` are sentences on what its files contain and the index does not. Times are Unix
     seconds; `read_at` is 0 before the first reading, `next_at` is None for a source without a
-    schedule.
+    schedule. `has_fault`: it cannot be read by its schedule, as the first reason says.
     """
 
     assistant: Assistant
@@ -30,6 +30,7 @@ class SourceState:
     id: str = ""
     schedule: str = ""
     next_at: float | None = None
+    has_fault: bool = False
 
 
 class NewSource(BaseModel, extra="forbid"):

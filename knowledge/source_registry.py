@@ -2,6 +2,7 @@
 
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 import time
@@ -11,8 +12,8 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
-from croniter import croniter
-from pydantic import BaseModel, Field, ValidationError
+from croniter import CroniterError, croniter
+from pydantic import BaseModel, Field, JsonValue, ValidationError, field_serializer, field_validator
 
 from knowledge.connectors.store_values import SCHEMES, SERVICES, StoreOutcome, is_store
 from knowledge.crawling.crawl_values import (
@@ -27,6 +28,11 @@ from outbound.resolution import GuardedResolver, Resolve, resolve_by_system
 
 _FILE = "sources.json"
 _MOST_REASONS = 3
+_LONGEST_PLACE = 200
+_NOBODY = ("", "")
+_CRON_FIELDS = 5
+_MOST_YEARS = 5
+"""A schedule without a date for longer is refused."""
 
 
 class SourceSpec(BaseModel, frozen=True, extra="forbid"):
@@ -85,7 +91,8 @@ class RegisteredSource(BaseModel, frozen=True, extra="forbid"):
     `left_out` is what its files contain and the index does not, summed up over the readings since
     all documents were read.
     `schedule` is a cron expression in UTC; empty: the source is read when it is asked for, and by
-    `--refresh`.
+    `--refresh`. `fault`: why the source is not read by its schedule. `entry`: an entry of the
+    list that cannot be read, as it stands there; such a source is only listed and removed.
     """
 
     tenant: str
@@ -96,6 +103,8 @@ class RegisteredSource(BaseModel, frozen=True, extra="forbid"):
     reasons: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     schedule: str = ""
+    fault: str = Field("", exclude=True)
+    entry: JsonValue = Field(None, exclude=True)
 
     @property
     def id(self) -> str:
@@ -104,16 +113,61 @@ class RegisteredSource(BaseModel, frozen=True, extra="forbid"):
 
     def next_at(self, every_seconds: float | None = None) -> float | None:
         """Return when the source is to be read again, in Unix seconds; None: when asked for."""
+        if self.fault:
+            return None
         if self.schedule:
-            return float(croniter(self.schedule, self.read_at or time.time()).get_next(float))
+            return find_next_date(self.schedule, self.read_at or time.time())
         return None if every_seconds is None else self.read_at + every_seconds
 
 
 class SourceList(BaseModel, extra="forbid"):
-    """The sources of a data folder; `id` names the list to other processes that share it."""
+    """The sources of a data folder; `id` names the list to other processes that share it.
+
+    An entry that cannot be read is a source with a `fault`, and is written back unchanged.
+    """
 
     id: str = Field(default_factory=lambda: uuid4().hex)
     sources: list[RegisteredSource] = []
+
+    @field_validator("sources", mode="before")
+    @classmethod
+    def _read_entries(cls, entries: object) -> object:
+        return [_read_entry(one) for one in entries] if isinstance(entries, list) else entries
+
+    @field_serializer("sources")
+    def _write_entries(self, sources: list[RegisteredSource]) -> list[JsonValue]:
+        return [one.model_dump(mode="json") if one.entry is None else one.entry for one in sources]
+
+
+def _read_entry(entry: object) -> RegisteredSource:
+    """Return the source of an entry of the list, with a fault if it cannot be used."""
+    if isinstance(entry, RegisteredSource):
+        return entry
+    try:
+        source = RegisteredSource.model_validate(entry)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        named = ".".join(map(str, first["loc"])) or "entry"
+        fault = f"its entry in the list of sources cannot be read: {named}: {first['msg']}"
+        return _salvage(entry).model_copy(update={"fault": fault, "entry": entry})
+    try:
+        check_schedule(source.schedule)
+    except SourceError as error:
+        return source.model_copy(update={"fault": f"its schedule cannot be used: {error}"})
+    return source
+
+
+def _salvage(entry: object) -> RegisteredSource:
+    """Return what an entry says of its owner and its place, to list and remove it."""
+    fields = entry if isinstance(entry, dict) else {}
+    spec = fields.get("spec")
+    place = spec.get("place") if isinstance(spec, dict) else None
+    return RegisteredSource(
+        tenant=str(fields.get("tenant") or ""),
+        assistant=str(fields.get("assistant") or ""),
+        spec=SourceSpec(place=str(place or json.dumps(entry, default=str)[:_LONGEST_PLACE])),
+        read_at=0,
+    )
 
 
 class SourceRegistry:
@@ -151,6 +205,7 @@ class SourceRegistry:
 
         One that is known keeps the limits of its crawl.
         """
+        check_schedule(schedule)
         with self._changing() as listed:
             known = next((one for one in listed.sources if self._is_own(one, spec.root)), None)
             tenant, assistant = self._owner
@@ -159,28 +214,38 @@ class SourceRegistry:
                 listed.sources.remove(known)
                 limits = known.spec.model_dump(include={"pages", "depth", "seconds"})
                 added = known.model_copy(update={"spec": spec.model_copy(update=limits)})
-            listed.sources.append(added.model_copy(update={"schedule": schedule}))
+            new = {"schedule": schedule, "fault": "", "entry": None}
+            listed.sources.append(added.model_copy(update=new))
 
-    def list_own(self) -> list[RegisteredSource]:
-        """Return the sources of this assistant; raise `SourceError` if the list is damaged."""
-        return [one for one in self.read().sources if (one.tenant, one.assistant) == self._owner]
+    def list_own(self, *, with_ownerless: bool = False) -> list[RegisteredSource]:
+        """Return the sources of this assistant; raise `SourceError` if the list is damaged.
 
-    def forget(self, root: str) -> bool:
+        `with_ownerless`: also the unreadable entries that state no assistant.
+        """
+        owners = (self._owner, _NOBODY) if with_ownerless else (self._owner,)
+        return [one for one in self.read().sources if (one.tenant, one.assistant) in owners]
+
+    def forget(self, root: str, *, with_ownerless: bool = False) -> bool:
         """Remove a source from the list, and its copy; return whether it was in the list."""
+        owners = (self._owner, _NOBODY) if with_ownerless else (self._owner,)
         for kind in ("websites", "stores"):
             copy = locate_copy(self._folder, *self._owner, kind, root)
             shutil.rmtree(copy, ignore_errors=True)
         if not (self._folder / _FILE).exists():
             return False
         with self._changing() as listed:
-            left = [one for one in listed.sources if not self._is_own(one, root)]
+            left = [
+                one
+                for one in listed.sources
+                if one.spec.root != root or (one.tenant, one.assistant) not in owners
+            ]
             is_known = len(left) < len(listed.sources)
             listed.sources = left
         return is_known
 
     def list_specs(self) -> list[SourceSpec]:
-        """Return the sources of this assistant; raise `SourceError` if the list is damaged."""
-        return [source.spec for source in self.list_own()]
+        """Return the readable sources of this assistant; raise `SourceError` for a damaged list."""
+        return [source.spec for source in self.list_own() if source.entry is None]
 
     def _record(
         self,
@@ -370,14 +435,35 @@ def _merge(before: Sequence[LeftOut], now: Sequence[LeftOut]) -> tuple[LeftOut, 
 
 
 def check_schedule(text: str) -> str:
-    """Return the cron expression; raise `SourceError` if it is not valid."""
-    if text and not croniter.is_valid(text):
+    """Return the cron expression; raise `SourceError` if it cannot be used.
+
+    Its five fields allow one date a minute at most, and it must have a next date.
+    """
+    if not text:
+        return text
+    fields = text.lower().split()
+    is_known = len(fields) == _CRON_FIELDS or text.startswith("@")
+    # The library would choose another random date (r, h) each time.
+    is_random = any(one.startswith(("r", "h")) for one in fields)
+    if not is_known or is_random or not croniter.is_valid(text):
         raise SourceError(
-            f"expected a schedule in the format of cron, such as '0 6 * * *' for every day at "
-            f"6:00 UTC, "
-            f"found {text!r}"
+            "expected a schedule in the format of cron with five fields, such as '0 6 * * *' for "
+            f"every day at 6:00 UTC, found {text!r}"
+        )
+    if find_next_date(text, time.time()) is None:
+        raise SourceError(
+            f"expected a schedule with a date within {_MOST_YEARS} years, found {text!r}"
         )
     return text
+
+
+def find_next_date(schedule: str, since: float) -> float | None:
+    """Return the next date of a schedule in Unix seconds; None if it has none, or is not valid."""
+    try:
+        dates = croniter(schedule, since, max_years_between_matches=_MOST_YEARS)
+        return float(dates.get_next(float))
+    except (CroniterError, ValueError, OverflowError):
+        return None
 
 
 def spec_of(source: "Path | SourceSpec") -> SourceSpec:

@@ -353,10 +353,7 @@ class ToolConversation(BaseModel, frozen=True, extra="forbid"):
 
 @dataclass(frozen=True, slots=True)
 class ModelStep:
-    """The next message of a model, with its usage and cost; `cost_usd` is None if unknown.
-
-    `dropped_calls` counts the calls of tools that could not be read.
-    """
+    """The next message of a model, with its usage and cost; `cost_usd` is None if unknown."""
 
     message: ModelMessage
     stop: StopReason
@@ -365,7 +362,6 @@ class ModelStep:
     cost_usd: Decimal | None
     milliseconds: float
     from_store: bool = False
-    dropped_calls: int = 0
 
 
 @runtime_checkable

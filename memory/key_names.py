@@ -27,6 +27,7 @@
 | rd:keys:links                              | str  | gateway | gateway | never    |
 | rd:keys:handover                           | str  | gateway | gateway | never    |
 | rd:handover:<name>                         | str  | gateway | gateway | 7 days   |
+| rd:handover:<name>:sent                    | hash | gateway | gateway | 7 days   |
 | rd:keys:uses                               | hash | gateway | console | never    |
 | rd:verified:<tenant>/<assistant>           | str  | gateway | agents  | never    |
 | rd:{console}:code:<hash>                   | str  | console | gateway | minutes  |
@@ -201,6 +202,11 @@ def link_secret_key() -> str:
 def handover_secret_key() -> str:
     """Return the Redis key of the secret that signs where people answer conversations."""
     return "rd:keys:handover"
+
+
+def handed_over_key(name: str) -> str:
+    """Return the key of what was handed over of the conversation with this reply address."""
+    return f"rd:handover:{name}:sent"
 
 
 def reply_address_key(name: str) -> str:

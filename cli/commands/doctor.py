@@ -340,8 +340,10 @@ def _check_sources(settings: Settings) -> list[Finding]:
     if not sources:
         return [Finding("sources", "off", "no source has been read into this data folder")]
     failed = [one for one in sources if one.failed]
+    faulty = [one for one in sources if one.fault]
     oldest = max(0.0, time.time() - min(one.read_at for one in sources)) / DAY_SECONDS
     found = [Finding("sources", "ok", f"{len(sources)}, the oldest was read {oldest:.1f} days ago")]
+    found += [Finding("sources", "note", f"{one.spec.root}: {one.fault}") for one in faulty]
     for one in failed:
         text = f"{one.spec.root}: {one.failed} documents could not be read; see refdesk status"
         found.append(Finding("sources", "note", text))

@@ -325,9 +325,10 @@ def _remove(settings: Settings, roots: Sequence[str]) -> int:
     registry = open_source_registry(settings)
     is_found = False
     for text in roots:
-        found = [one.spec.root for one in _match(registry.list_own(), text)]
+        known = registry.list_own(with_ownerless=True)
+        found = [one.spec.root for one in _match(known, text)]
         for root in found:
-            registry.forget(root)
+            registry.forget(root, with_ownerless=True)
             print_line(
                 f"removed {root}; its documents stay in the index; to remove them: refdesk "
                 f"documents remove {root}"
@@ -367,11 +368,12 @@ async def _announce(settings: Settings, source: str, failure: str) -> None:
 
 
 def _match(known: Sequence[RegisteredSource], text: str) -> list[RegisteredSource]:
-    return [one for one in known if one.spec.root in (text, parse_source(text).root)]
+    exact = [one for one in known if one.spec.root == text]
+    return exact or [one for one in known if one.spec.root == parse_source(text).root]
 
 
 def _list(settings: Settings, *, as_json: bool) -> int:
-    known = open_source_registry(settings).list_own()
+    known = open_source_registry(settings).list_own(with_ownerless=True)
     if as_json:
         say_json({"sources": [describe_source(one) for one in known]})
         return 0
@@ -383,6 +385,7 @@ def _list(settings: Settings, *, as_json: bool) -> int:
 def describe_source(source: RegisteredSource) -> dict[str, object]:
     """Return a source and its state as values for JSON."""
     state = "waiting" if not source.read_at else "failed" if source.failed else "read"
+    state = "failed" if source.fault else state
     return {
         "source": source.spec.root,
         "state": state,
@@ -390,7 +393,7 @@ def describe_source(source: RegisteredSource) -> dict[str, object]:
         "read_at": _write_time(source.read_at),
         "next_at": _write_time(source.next_at()),
         "failed": source.failed,
-        "reasons": list(source.reasons),
+        "reasons": [source.fault, *source.reasons] if source.fault else list(source.reasons),
         "left_out": [asdict(part) for part in source.left_out],
     }
 
@@ -399,8 +402,11 @@ def _lines(source: RegisteredSource) -> list[str]:
     fields = describe_source(source)
     done = "tried" if source.failed else "read"
     when = f"{done} {fields['read_at']}" if source.read_at else "not read yet"
-    following = f", next {fields['next_at']} ({source.schedule})" if source.schedule else ""
+    has_next = source.schedule and not source.fault
+    following = f", next {fields['next_at']} ({source.schedule})" if has_next else ""
     lines = [source.spec.root, f"  {when}{following}"]
+    if source.fault:
+        lines += textwrap.wrap(source.fault, WIDTH, initial_indent="  - ", subsequent_indent="    ")
     if source.failed:
         lines.append(
             f"  documents that could not be read: {source.failed}; their previous versions stay:"

@@ -26,7 +26,7 @@ from deploy.assembly.runtime import (
 )
 from deploy.assembly.webhooks import sending_webhooks
 from worker.process import collect_rarely
-from worker.shutdown import stop_on_signals
+from worker.shutdown import GRACE_SECONDS, stop_on_signals
 
 if TYPE_CHECKING:
     from worker.metrics import PrometheusMeter
@@ -116,7 +116,9 @@ async def answering(
             runtime = await stack.enter_async_context(connect_runtime(settings))
             await stack.enter_async_context(run_maintenance(runtime))
         else:
-            runtime = await stack.enter_async_context(run_desk(settings, empty=True, meter=meter))
+            runtime = await stack.enter_async_context(
+                run_desk(settings, empty=True, meter=meter, grace_seconds=GRACE_SECONDS)
+            )
         if records or settings.redis_url is None or settings.records_url is not None:
             await stack.enter_async_context(recording(runtime))
             await stack.enter_async_context(sending_webhooks(runtime))

@@ -16,9 +16,11 @@ from knowledge.data_folder import protect_data_folder
 from knowledge.embedding import (
     DEFAULT,
     FASTEMBED_SUFFIX,
+    SHIPPED_NAMES,
     Embedder,
     LocalEmbedder,
     UnavailableEmbedder,
+    earlier_embedder,
     local_embedder,
 )
 from knowledge.embedding_forms import TextForms, VectorIdentity, find_forms, read_forms
@@ -52,7 +54,7 @@ async def calibrate(index: Index, embedder: Embedder) -> Sequence[tuple[str, str
     languages words alone decide better. If questions cannot be embedded, the previous calibrations
     stay.
     """
-    if embedder.name != DEFAULT:
+    if embedder.name not in SHIPPED_NAMES:
         known = await index.calibrations()
         try:
             learned = await learn_calibrations(index, embedder, known)
@@ -75,14 +77,15 @@ async def find_notes(index: Index) -> Sequence[tuple[str, str]]:
     if not missing:
         return ()
     where = f", documents in {', '.join(sorted(missing))}"
-    note = ENGLISH_NOTE if embedding == DEFAULT else UNCALIBRATED_NOTE
-    return ((f"EMBEDDING_MODEL={embedding}{where}", note),)
+    note = ENGLISH_NOTE if embedding in SHIPPED_NAMES else UNCALIBRATED_NOTE
+    setting = DEFAULT if embedding in SHIPPED_NAMES else embedding
+    return ((f"EMBEDDING_MODEL={setting}{where}", note),)
 
 
 async def log_uncalibrated(index: Index) -> None:
     """Log the languages for which an ingestion can calibrate the embedding model."""
     embedding = (await index.info()).embedding
-    missing = () if embedding == DEFAULT else await _find_uncalibrated(index, embedding)
+    missing = () if embedding in SHIPPED_NAMES else await _find_uncalibrated(index, embedding)
     if missing:
         log.warning(
             "embedding_model_not_calibrated", embedding=embedding, languages=sorted(missing)
@@ -96,7 +99,7 @@ async def _find_uncalibrated(index: Index, embedding: str) -> tuple[str, ...]:
     """
     known = await index.calibrations()
     missing = find_uncalibrated(embedding, await index.languages(), known)
-    return tuple(one for one in missing if embedding == DEFAULT or one not in known)
+    return tuple(one for one in missing if embedding in SHIPPED_NAMES or one not in known)
 
 
 @dataclass(slots=True, eq=False)
@@ -412,6 +415,9 @@ def restore_embedder(
 
     If it cannot be made any more, the returned one fails, so that searches use keywords.
     """
+    earlier = earlier_embedder(vectors)
+    if earlier is not None:
+        return earlier
     forms = read_forms(vectors.forms)
     reason = f"its forms of texts are {vectors.forms!r}"
     for dimensions in (None, vectors.dimensions):

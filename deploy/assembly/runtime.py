@@ -42,6 +42,7 @@ from worker.agent_handler import make_poison_notice
 from worker.isolation import Quarantine
 from worker.port import Handler
 from worker.process import WorkerProcess, WorkerSpec
+from worker.shutdown import GRACE_SECONDS
 
 if TYPE_CHECKING:
     from deploy.assembly.knowledge import Knowledge
@@ -70,6 +71,7 @@ class Runtime:
     """A connection to Redis with the broker on it; `knowledge` if this process opened the index.
 
     `jobs` runs all background jobs of the process.
+    `grace_seconds` is the time in which the workers of this process may finish when it ends.
     """
 
     endpoint: Endpoint
@@ -77,6 +79,7 @@ class Runtime:
     settings: Settings
     knowledge: "Knowledge | None" = None
     jobs: BackgroundJobs = field(default_factory=BackgroundJobs)
+    grace_seconds: float = GRACE_SECONDS
 
 
 @asynccontextmanager
@@ -155,16 +158,25 @@ async def open_desk(settings: Settings) -> AsyncIterator[Desk]:
 
 @asynccontextmanager
 async def run_desk(
-    settings: Settings, *, empty: bool = False, meter: "PrometheusMeter | None" = None
+    settings: Settings,
+    *,
+    empty: bool = False,
+    meter: "PrometheusMeter | None" = None,
+    grace_seconds: float | None = None,
 ) -> AsyncIterator[Runtime]:
     """Have questions answered: by workers of this process, or of a running `refdesk up`.
 
     Raises `CommandError` while there are no documents, unless `empty` is allowed. `meter` counts
-    what the workers of this process do.
+    what the workers of this process do. Without `grace_seconds`, the process waits at its end for
+    every agent that it runs: a model call for the question of another process would otherwise be
+    dropped, and paid again.
     """
+    if grace_seconds is None:
+        grace_seconds = settings.agent_timeout_seconds + GRACE_SECONDS
     async with AsyncExitStack() as stack:
         async with _loading(settings):
             runtime = await stack.enter_async_context(connect_runtime(settings))
+        runtime = replace(runtime, grace_seconds=grace_seconds)
         from deploy.assembly.knowledge import open_knowledge
 
         try:
@@ -427,6 +439,7 @@ def _process(
         renewal=renewal,
         meter=meter if meter is not None else SilentMeter(),
         jobs=runtime.jobs,
+        grace_seconds=runtime.grace_seconds,
     )
 
 

@@ -121,6 +121,9 @@ async def refresh_due_sources(runtime: Runtime, every_seconds: float | None) -> 
     listed = open_source_registry(runtime.settings).read()
     for source in sorted(listed.sources, key=lambda one: one.read_at):
         settings = _find_settings(runtime.settings, source)
+        if source.fault:
+            log.warning("source_not_scheduled", source=source.spec.root, error=source.fault)
+            continue
         due = source.next_at(every_seconds) if source.read_at or not source.schedule else 0.0
         if settings is not None and due is not None and time.time() >= due:
             await refresh_source(runtime, settings, source)

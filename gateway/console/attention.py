@@ -60,10 +60,11 @@ def find_in_operations(pages: OperationPages, operations: Operations) -> FindCon
         found = []
         for tenant, assistant in user.list_assistants(Role.EDITOR):
             for source in operations.list_sources((tenant, assistant)):
-                if source.failed and not source.is_running:
+                if (source.failed or source.has_fault) and not source.is_running:
                     place = f"sources?{urlencode({'tenant': tenant, 'assistant': assistant})}"
                     reason = next(iter(source.reasons), "")
-                    text = f"{source.place}: {source.failed} failed. {reason}"
+                    count = f"{source.failed} failed. " if source.failed else ""
+                    text = f"{source.place}: {count}{reason}"
                     found.append(Concern("Documents of a source could not be read", text, place))
         if letters := await pages.find_letters(user):
             text = f"{len(letters)} messages could not be answered; the people received an apology."

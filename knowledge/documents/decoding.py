@@ -32,7 +32,7 @@ _FALLBACK = "windows-1252"
 # Codecs that turn bytes into bytes, or that interpret escapes: no encodings of a document.
 _TRANSFORMATIONS = frozenset(
     {"base64", "bz2", "hex", "quopri", "uu", "zlib", "rot13", "idna", "punycode"}
-    | {"raw-unicode-escape", "unicode-escape", "undefined"}
+    | {"raw-unicode-escape", "raw_unicode_escape", "unicode-escape", "unicode_escape", "undefined"}
 )
 # Their bytes are those of ASCII, so that UTF-8 reads them, too, and reads other characters.
 _SEVEN_BIT = ("iso2022", "hz", "utf-7")
@@ -130,7 +130,8 @@ def _find_codec(name: str) -> codecs.CodecInfo | None:
     """Return the codec of a declared name, as browsers understand it, else as Python does."""
     found = webencodings.lookup(name)
     if found is not None:
-        return found.codec_info
+        info: codecs.CodecInfo = found.codec_info
+        return info
     try:
         codec = codecs.lookup(name)
     except (LookupError, ValueError):

@@ -1,10 +1,20 @@
 """Writes tables as Markdown: merged cells filled in, a header row, long sheets in groups."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from knowledge.documents.page import Block, BlockKind
+
+_VALUE = re.compile(
+    r"[(\[]?[<>\u2264\u2265~\u2248\u00b1]?[ ]?[-+\u2212\u2013]?[ ]?[\u0024\u00a3\u00a5\u20ac]?"
+    r"[ ]?[-\u2212\u2013]?"
+    r"\d[\d.,:/ \u00a0'\u2019\u2013-]*(?:[ ]?[%\u2030\u20ac\u0024\u00a3*\u2020]+)?[)\]]?\Z"
+)
+_EMPTY_VALUES = frozenset(
+    {"-", "\u2013", "\u2014", "\u2212", ".", "..", "...", "\u2026", "x", "n/a", "n.a.", "na"}
+)
 
 MOST_COLUMNS = 500
 """Columns of a table; what a cell claims to span beyond that is ignored."""
@@ -239,3 +249,8 @@ def _write_groups(
 def _is_number(text: str) -> bool:
     bare = text.strip("%€$£ ").replace(",", "").replace(".", "").replace("-", "")
     return bare.isdecimal()
+
+
+def is_value(text: str) -> bool:
+    """Return whether a cell has a number, an amount, a range, or a sign for no value."""
+    return _VALUE.match(text) is not None or text.lower() in _EMPTY_VALUES

@@ -64,8 +64,8 @@ class AnthropicChat:
     async def converse(self, request: StepRequest) -> StepReply:
         body = _make_step_body(self._model, request)
         message = await self._ask(body, request.timeout_seconds)
-        calls, dropped = read_calls(message.calls, len(request.conversation.messages))
-        return StepReply.of(message.reply(), calls, dropped)
+        calls = read_calls(message.calls, len(request.conversation.messages))
+        return StepReply.of(message.reply(), calls)
 
     async def close(self) -> None:
         await self._http.aclose()

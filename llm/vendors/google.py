@@ -92,8 +92,8 @@ class GoogleChat:
             )
             gathered = _GoogleResponse(self._guard)
             gathered.add(response)
-            calls, dropped = read_calls(find_calls(response), len(conversation.messages))
-            return StepReply.of(gathered.reply(), calls, dropped)
+            calls = read_calls(find_calls(response), len(conversation.messages))
+            return StepReply.of(gathered.reply(), calls)
 
     async def close(self) -> None:
         await self._client.aio.aclose()

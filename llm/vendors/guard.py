@@ -280,21 +280,22 @@ class FoundCall:
     signature: str = ""
 
 
-def read_calls(found: Iterable[FoundCall], place: int) -> tuple[list[ToolUse], int]:
-    """Return the calls, and how many were dropped because they name no tool.
+UNNAMED = "unnamed"
+"""The name of a call that names no tool. It is refused like any call of an unknown tool: the model
+is corrected, and the reply lists the call with its error."""
+
+
+def read_calls(found: Iterable[FoundCall], place: int) -> list[ToolUse]:
+    """Return the calls; none is dropped.
 
     A call without an id of its own gets one from `place`, which is different in each message. A
     call that is repeated with its id is one call.
     """
     calls: dict[str, ToolUse] = {}
-    dropped = 0
     for number, one in enumerate(found):
-        if not isinstance(one.name, str) or not one.name.strip():
-            dropped += 1
-            continue
         call = ToolUse(
             call_id=one.call_id if isinstance(one.call_id, str) else "",
-            name=one.name.strip(),
+            name=(one.name.strip() if isinstance(one.name, str) else "") or UNNAMED,
             arguments=_read_arguments(one.arguments),
             signature=one.signature,
         )
@@ -303,7 +304,7 @@ def read_calls(found: Iterable[FoundCall], place: int) -> tuple[list[ToolUse], i
         if not call.call_id or call.call_id in calls:
             call = call.model_copy(update={"call_id": f"call-{place}-{number}"})
         calls[call.call_id] = call
-    return list(calls.values()), dropped
+    return list(calls.values())
 
 
 def _read_arguments(found: object) -> JsonValue:

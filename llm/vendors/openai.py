@@ -82,11 +82,11 @@ class OpenAIChat:
                     **sampling(self._model, request, compatible=self._compatible),
                 }
             )
-            calls, dropped = read_calls(completion.calls, len(request.conversation.messages))
+            calls = read_calls(completion.calls, len(request.conversation.messages))
             reply = completion.reply()
             # Some servers take the whole answer for thoughts.
             text = reply.text if reply.text or calls else reply.thoughts
-            return StepReply.of(replace(reply, text=text), calls, dropped)
+            return StepReply.of(replace(reply, text=text), calls)
 
     async def _create(self, parameters: dict[str, Any]) -> "_Completion":
         # The typed completions of the client are not used: it does not check what it constructs.

@@ -151,8 +151,6 @@ class VendorModel:
         except ModelError as error:
             account.charge(error)
             raise
-        if reply.dropped:
-            log.warning("tool_calls_dropped", model=self.name, calls=reply.dropped)
         return ModelStep(
             reply.message,
             reply.stop,
@@ -160,7 +158,6 @@ class VendorModel:
             account.usage,
             account.cost_usd,
             account.milliseconds,
-            dropped_calls=reply.dropped,
         )
 
     async def _step(
@@ -185,7 +182,6 @@ class VendorModel:
             if not text and not reply.message.calls:
                 raise UnreadableOutput(
                     f"expected a text or tool calls of {self.name!r}, found neither"
-                    + (f" ({reply.dropped} calls could not be read)" if reply.dropped else "")
                 )
             return replace(reply, message=reply.message.model_copy(update={"text": text}))
 
@@ -340,8 +336,6 @@ class VendorModel:
                 listener.is_unstreamed = True
         if not reply.text.strip() and is_complete(reply.thoughts):
             reply = replace(reply, text=reply.thoughts)
-        if not reply.has_end and not is_complete(reply.text):
-            raise ModelUnavailable(f"expected a whole reply of {self.name!r}, found it cut off")
         return reply
 
     async def _read_stream(self, request: Request, listener: TextListener, run: Run) -> ModelReply:
@@ -353,7 +347,8 @@ class VendorModel:
                     listener.note_life(len(delta.thoughts))
                     listener.is_unstreamed |= delta.is_unstreamed
                     reply = delta.reply or reply
-            if reply is None:
+            # A complete answer is complete, whether or not the server states why it ends.
+            if reply is None or not (reply.has_end or is_complete(reply.text or reply.thoughts)):
                 raise ModelUnavailable(
                     f"expected the end of the stream of {self.name!r}, found it cut off"
                 )

@@ -191,20 +191,16 @@ class ModelReply:
 
 @dataclass(frozen=True, slots=True)
 class StepReply:
-    """The next message; `usage`, `refusal` and `answered_by` are as in `ModelReply`.
-
-    `dropped` counts the calls that could not be read.
-    """
+    """The next message; `usage`, `refusal` and `answered_by` are as in `ModelReply`."""
 
     message: ModelMessage
     stop: StopReason
     usage: Usage | None
     refusal: str | None = None
     answered_by: str = ""
-    dropped: int = 0
 
     @classmethod
-    def of(cls, reply: ModelReply, calls: Iterable[ToolUse], dropped: int = 0) -> "StepReply":
+    def of(cls, reply: ModelReply, calls: Iterable[ToolUse]) -> "StepReply":
         """Return the step of a reply with the calls that it contains."""
         message = ModelMessage(text=reply.text, calls=tuple(calls))
         stop = StopReason.TOOL_USE if message.calls else StopReason.END_TURN
@@ -214,7 +210,6 @@ class StepReply:
             reply.usage,
             reply.refusal,
             reply.answered_by,
-            dropped,
         )
 
 

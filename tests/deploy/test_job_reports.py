@@ -25,7 +25,7 @@ async def test_failures_and_notices_are_listed_until_their_process_ends(tmp_path
         await runtime.jobs.attempt("source_refresh", fail)
         await runtime.jobs.attempt("quiet", _do_nothing)
         runtime.jobs.report("mail_replies", "2 e-mails could not be read.")
-        async with publishing_jobs(runtime.endpoint, runtime.jobs):
+        async with publishing_jobs(endpoint, runtime.jobs):
             listed = await wait_until(list_all)
         left = await stored.list_reports()
         await client.aclose()

@@ -1,5 +1,6 @@
 """Sources are ingested again while the desk serves."""
 
+import json
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from config.settings import Settings
 from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.runtime import Runtime, run_desk
-from deploy.assembly.source_refresh import refresh
+from deploy.assembly.source_refresh import refresh, refresh_due_sources
 from knowledge.ingestion_report import IngestionResult, PlainReport
 from knowledge.source_registry import (
     RegisteredSource,
@@ -162,6 +163,35 @@ async def test_a_source_is_added_read_listed_and_removed(owner: Runtime, folder:
     assert lost.status_code == 404
 
 
+async def test_entries_that_cannot_be_used_are_listed_beside_the_others_and_removed(
+    owner: Runtime, folder: Path
+) -> None:
+    settings = owner.settings
+    named = {"tenant": settings.tenant, "assistant": settings.assistant, "read_at": 5.0}
+    list_file = settings.refdesk_data / "sources.json"
+    later = {**named, "spec": {"place": "s3://docs/later", "region": "eu"}, "schedule": ""}
+    never = {**named, "spec": {"place": "s3://docs/never"}, "schedule": "0 0 31 2 *"}
+    kept = json.loads(list_file.read_text()) if list_file.exists() else {"sources": []}
+    list_file.write_text(json.dumps({**kept, "sources": [*kept["sources"], later, never]}))
+
+    async with open_other_process(let(owner, str(folder))) as client:
+        await client.post(SOURCES, json={"source": str(folder)})
+        listed = {one["source"]: one for one in (await client.get(SOURCES)).json()["sources"]}
+        stored = json.loads(list_file.read_text())["sources"]
+        await refresh_due_sources(owner, None)
+        removed = [
+            (await client.delete(f"{SOURCES}/{listed[place]['id']}")).status_code
+            for place in ("s3://docs/later", "s3://docs/never")
+        ]
+        left = (await client.get(SOURCES)).json()["sources"]
+
+    assert listed[str(folder)]["state"] == "waiting"
+    assert "spec.region" in listed["s3://docs/later"]["reasons"][0]
+    assert "within 5 years" in listed["s3://docs/never"]["reasons"][0]
+    assert later in stored
+    assert (removed, [one["source"] for one in left]) == ([204, 204], [str(folder)])
+
+
 async def test_a_source_that_the_settings_do_not_name_is_refused(
     owner: Runtime, folder: Path
 ) -> None:
@@ -178,6 +208,10 @@ async def test_a_source_that_the_settings_do_not_name_is_refused(
         ({"source": "confluence://evil.example/HR"}, "may not be added over HTTP"),
         ({"source": "ftp://host"}, "expected a path"),
         ({"source": "s3://docs/a", "schedule": "daily"}, "expected a schedule"),
+        ({"source": "s3://docs/a", "schedule": "0 0 31 2 *"}, "within 5 years"),
+        ({"source": "s3://docs/a", "schedule": "0 0 31 4,6,9,11 *"}, "within 5 years"),
+        ({"source": "s3://docs/a", "schedule": "* * * * * *"}, "with five fields"),
+        ({"source": "s3://docs/a", "schedule": "R R * * *"}, "with five fields"),
     ]
     async with open_client(let(owner, "https://", "s3://docs", str(folder))) as client:
         answers = [await client.post(SOURCES, json=asked) for asked, _ in refused]

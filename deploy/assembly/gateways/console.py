@@ -93,8 +93,9 @@ class ConsoleOperations:
                 one.spec.root,
                 one.read_at,
                 one.failed,
-                one.reasons,
+                (one.fault, *one.reasons) if one.fault else one.reasons,
                 [str(part) for part in one.left_out],
+                has_fault=bool(one.fault),
                 is_running=(assistant, one.spec.root) in self._running,
                 id=one.id,
                 schedule=one.schedule,
@@ -138,14 +139,16 @@ class ConsoleOperations:
         if len(kept) > _LONGEST_NAME or Path(kept).suffix.lower() not in SUFFIXES:
             raise ValueError(f"Expected a document ({' '.join(sorted(SUFFIXES))}), found {name!r}.")
         uploads = Uploads(settings)
+        if fault := uploads.find_fault(kept):
+            raise ValueError(fault)
         await asyncio.to_thread(uploads.keep, kept, data)
         if (assistant, str(uploads.folder)) not in self._running:
             self._begin(assistant, SourceSpec(place=str(uploads.folder)))
 
     async def remove_source(self, assistant: Assistant, place: str) -> int:
         settings = self._settings[assistant]
-        specs = open_source_registry(settings).list_specs()
-        if not any(one.root == place for one in specs):
+        known = open_source_registry(settings).list_own()
+        if not any(one.spec.root == place for one in known):
             return 0
         count = await self._catalog.remove_source(*assistant, place)
         open_source_registry(settings).forget(place)

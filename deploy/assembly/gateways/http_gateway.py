@@ -24,6 +24,7 @@ from deploy.assembly.runtime import Runtime, desks
 from deploy.errors import CommandError
 from envelope.question import HTTP
 from gateway.api_keys import KeyHistory, StoredKeys
+from gateway.chat.people import PersonDigests
 from gateway.console.attention import find_in_jobs, find_turned_away
 from gateway.console.people import PeoplePages
 from gateway.console.routes import Console, console_router
@@ -87,6 +88,7 @@ async def make_channel(
         open_tenant=settings.tenant if keyless else None,
         hosts=hosts,
         persons=PersonTokens(list_person_issuers(settings)),
+        digests=PersonDigests(secret),
     )
     conversations = make_conversations(
         settings,
@@ -208,7 +210,7 @@ async def open_http_app(
             library=library,
             mcp=_find_mcp(replace(channel, desks=desks(runtime, MCP)), library, stopping),
         )
-        async with made.running(), reading_mail_replies(settings, client, channel.handover):
+        async with made.running(), reading_mail_replies(runtime, client, channel.handover):
             yield made.app
     finally:
         await stack.aclose()

@@ -24,7 +24,7 @@ class Source(BaseModel):
     source: str
     state: Literal["waiting", "reading", "failed", "read"] = Field(
         description="waiting: not read yet; failed: a part of it, or all, was not read the last "
-        "time, and its earlier documents stay"
+        "time, and its earlier documents stay; or its schedule or its entry cannot be used"
     )
     schedule: str = ""
     read_at: datetime | None = Field(None, description="when it was read last")
@@ -104,6 +104,8 @@ def _show(one: SourceState) -> Source:
     state: Literal["waiting", "reading", "failed", "read"] = "read"
     if one.is_running:
         state = "reading"
+    elif one.has_fault:
+        state = "failed"
     elif not one.read_at:
         state = "waiting"
     elif one.failed:

@@ -196,7 +196,8 @@ def _list_parts(message: "Message[str, str]") -> Iterator["Message[str, str]"]:
 
 
 def _is_attachment(part: "Message[str, str]") -> bool:
-    return part.get_content_disposition() == "attachment"
+    stated = str(part.get("Content-Disposition", ""))
+    return stated.partition(";")[0].strip().lower() == "attachment"
 
 
 def _find_text(parts: Sequence["Message[str, str]"], kind: str) -> str:
@@ -208,7 +209,11 @@ def _read_text(part: "Message[str, str]", kind: str) -> str:
         return ""
     payload = part.get_payload(decode=True)
     raw = payload if isinstance(payload, bytes) else b""
-    text = _decode_bytes(raw, part.get_content_charset() or find_charset(raw))
+    try:
+        charset = part.get_content_charset()
+    except _FAULTS:
+        charset = None
+    text = _decode_bytes(raw, charset or find_charset(raw))
     return text if text.strip() else ""
 
 
@@ -231,7 +236,10 @@ def _read_addresses(headers: Sequence[tuple[str, str]], name: str) -> list[str]:
     raw = [value for one, value in headers if one == name and len(value) <= LONGEST_HEADER]
     if len(raw) > 1 and sum(map(len, raw)) > LONGEST_HEADER:
         return []
-    return [address.lower() for _, address in getaddresses(raw) if address]
+    try:
+        return [address.lower() for _, address in getaddresses(raw) if address]
+    except _FAULTS:
+        return []
 
 
 def _decode(value: str) -> str:
@@ -241,11 +249,10 @@ def _decode(value: str) -> str:
         parts = decode_header(text)
     except _FAULTS:
         return make_line(text)
-    return make_line("".join(_decode_word(word, charset) for word, charset in parts))
-
-
-def _decode_word(word: str | bytes, charset: str | None) -> str:
-    return word if isinstance(word, str) else _decode_bytes(word, charset)
+    words = (
+        word if isinstance(word, str) else _decode_bytes(word, charset) for word, charset in parts
+    )
+    return make_line("".join(words))
 
 
 def make_line(text: str) -> str:

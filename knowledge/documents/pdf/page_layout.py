@@ -8,7 +8,7 @@ from statistics import median
 
 from knowledge.documents.pdf.page_text import PageText, Segment
 from knowledge.documents.pdf.ruled_tables import take_tables
-from knowledge.documents.pdf.text_lines import Line, TextTable, find_lines
+from knowledge.documents.pdf.text_lines import Line, TextTable, fills_page, find_lines
 
 _LEADERS = re.compile(r"(?:\.[ \u00a0]?){4,}|\u2026{2,}|_{8,}")
 _CONTENTS_LINE = re.compile(
@@ -59,6 +59,8 @@ def lay_out(number: int, text: PageText) -> LaidOutPage:
     """Return a page whose lines are in reading order, column by column."""
     segments = [segment for segment in text.segments if segment.text.strip()]
     tables, segments = take_tables(number, segments, text.strokes)
+    for table in tables.values():
+        table.fills_page = fills_page(table.lowest, text.height)
     lines: list[Line] = []
     for group in _split_columns(segments, _PageTables(text, tables), depth=2):
         column = (min(one.left for one in group), max(one.right for one in group))

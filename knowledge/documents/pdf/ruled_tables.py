@@ -4,13 +4,19 @@ Other tables are found by cells that stand below each other, see `text_tables`.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise, product
+from itertools import chain, groupby, pairwise, product
 
 from knowledge.documents.pdf.page_text import Segment, Stroke
-from knowledge.documents.pdf.text_lines import Line, TextTable, find_lines, join_lines
-from knowledge.documents.tables import Cell
+from knowledge.documents.pdf.text_lines import (
+    Line,
+    TextTable,
+    find_lines,
+    is_wrapped,
+    join_lines,
+)
+from knowledge.documents.tables import Cell, is_value
 
 _LEAST_FILLED = 0.25
 """The share of cells with text; a grid with less is that of a diagram."""
@@ -50,8 +56,9 @@ def take_tables(
     """
     tables: dict[int, TextTable] = {}
     left = list(segments)
-    for grid in find_grids(strokes) if left else ():
-        inside, outside = _part(left, grid)
+    for drawn in find_grids(strokes) if left else ():
+        inside, outside = _part(left, drawn)
+        grid = _divide_cells(drawn, inside)
         cells = _fill(grid, inside)
         if not _is_table(grid, cells):
             continue
@@ -98,6 +105,39 @@ def _part(segments: Sequence[Segment], grid: DrawnGrid) -> tuple[list[Segment], 
         is_inside = grid.lefts[0] <= x <= grid.lefts[-1] and grid.tops[-1] <= y <= grid.tops[0]
         (inside if is_inside else outside).append(segment)
     return inside, outside
+
+
+def _divide_cells(grid: DrawnGrid, segments: Sequence[Segment]) -> DrawnGrid:
+    """Return a grid whose cells end at a column where their text does, although no line is drawn.
+
+    Such a cell spans several columns and has, on one line, texts that each fit into a column.
+    """
+    wide: dict[DrawnCell, list[Segment]] = {}
+    for segment in segments:
+        cell = grid.find_cell(*_find_middle(segment))
+        if cell is not None and cell.columns > 1:
+            wide.setdefault(cell, []).append(segment)
+    divided = {cell for cell, own in wide.items() if _fit_columns(grid, cell, own)}
+    cells = (
+        [
+            replace(
+                cell, column=at, columns=1, left=grid.lefts[at], right=grid.lefts[at + 1]
+            )
+            for at in range(cell.column, cell.column + cell.columns)
+        ]
+        if cell in divided
+        else [cell]
+        for cell in grid.cells
+    )  # fmt: skip
+    return replace(grid, cells=tuple(chain.from_iterable(cells)))
+
+
+def _fit_columns(grid: DrawnGrid, cell: DrawnCell, segments: Sequence[Segment]) -> bool:
+    inner = grid.lefts[cell.column + 1 : cell.column + cell.columns]
+    if any(one.left + _NEAR < edge < one.right - _NEAR for one in segments for edge in inner):
+        return False
+    bases = sorted(one.base for one in segments)
+    return any(above - base < _BASELINE for base, above in pairwise(bases))
 
 
 def _fill(grid: DrawnGrid, segments: Sequence[Segment]) -> CellLines:
@@ -159,11 +199,16 @@ def _list_rows(grid: DrawnGrid, cells: CellLines) -> Iterator[list[Cell]]:
 def _find_bases(row: CellLines) -> list[float]:
     """Return where rows begin between which no line is drawn; none for a row of one line.
 
-    The lines of the first cell stand far from each other, as high as those of another one.
+    Either values stand below each other in a column, or the lines of the first cell stand far from
+    each other, as high as those of another one.
     """
     if len(row) < 2:
         return []
     first, *others = (row[cell] for cell in sorted(row, key=lambda cell: cell.column))
+    right = min(cell.right for cell in row)
+    of_values = _find_bases_of_values(first, others, right)
+    if of_values:
+        return of_values
     bases = [line.base for line in first]
     if len(bases) < 2:
         return []
@@ -175,6 +220,50 @@ def _find_bases(row: CellLines) -> list[float]:
         if all(level):
             return bases
     return []
+
+
+def _find_bases_of_values(
+    first: Sequence[Line], others: Sequence[Sequence[Line]], right: float
+) -> list[float]:
+    """Return where rows begin if a column has only values, at least two below each other.
+
+    The value of a label that is wrapped before `right` may stand beside any of its lines.
+    """
+    columns = [
+        lines for lines in others
+        if all(is_value(segment.text) for line in lines for segment in line.segments)
+    ]  # fmt: skip
+    if max(map(len, columns), default=0) < 2:
+        return []
+    valued = _join_near(line.base for lines in columns for line in lines)
+    every = _join_near(line.base for lines in (first, *others) for line in lines)
+    labelled = sum(any(abs(line.base - base) < _BASELINE for line in first) for base in valued)
+    if len(valued) * 2 < len(every) or labelled * 2 < len(valued):
+        return []
+    starts: list[float] = []
+    above: Line | None = None
+    is_label = False
+    for base in every:
+        own = next((line for line in first if abs(line.base - base) < _BASELINE), None)
+        has_value = any(abs(base - other) < _BASELINE for other in valued)
+        continues = (
+            own is not None
+            and above is not None
+            and is_wrapped(above.segments[-1], own.segments[0], right)
+        )
+        if (has_value and not (is_label and continues)) or (own is not None and not continues):
+            starts.append(base)
+        above, is_label = (own or above), not has_value
+    return starts
+
+
+def _join_near(bases: Iterable[float]) -> list[float]:
+    """Return the places of lines from above to below; those on one baseline are one."""
+    joined: list[float] = []
+    for base in sorted(bases, reverse=True):
+        if not joined or joined[-1] - base >= _BASELINE:
+            joined.append(base)
+    return joined
 
 
 _NEAR = 2.5

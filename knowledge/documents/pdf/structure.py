@@ -15,10 +15,12 @@ from knowledge.documents.pdf.text_lines import (
     Line,
     TextTable,
     continue_table,
+    fills_page,
+    is_wrapped,
     join_lines,
     write_text_table,
 )
-from knowledge.documents.tables import Cell
+from knowledge.documents.tables import Cell, is_value
 
 Outline = Mapping[int, Mapping[str, tuple[int, str]]]
 """For each page the headings of the outline by their letters: the level and the title."""
@@ -389,26 +391,48 @@ def _build(page: LaidOutPage, lines: Sequence[Line]) -> TextTable:
     rows: list[list[list[str]]] = []
     above: Line | None = None
     for line in lines:
-        if above is None or not _belongs_to_row(rules, above, line, columns):
+        if above is None or not _belongs_to_row(rules, above, line, columns, rows[-1]):
             rows.append([[] for _ in columns])
         for segment in line.segments:
             rows[-1][_find_column(columns, segment)].append(segment.text)
         above = line
     texts = [[Cell(" ".join(cell)) for cell in row] for row in rows]
-    return TextTable(page.number, columns, texts)
+    lowest = lines[-1].base
+    return TextTable(
+        page.number, columns, texts, lowest, fills_page=fills_page(lowest, page.text.height)
+    )
 
 
 def _belongs_to_row(
-    rules: Sequence[DrawnRule], above: Line, line: Line, columns: Sequence[tuple[float, float]]
+    rules: Sequence[DrawnRule],
+    above: Line,
+    line: Line,
+    columns: Sequence[tuple[float, float]],
+    row: Sequence[Sequence[str]],
 ) -> bool:
     """Return whether a line goes on with the row above it: no rule between, or no first cell.
 
     Rules at one height alone part the header from the rows, and not the rows from each other.
+    A line with a value begins a row, unless its label began in the line above.
     """
+    if any(line.base + line.size * 0.3 < rule.base <= above.base for rule in rules):
+        return False
+    has_label = _find_column(columns, line.segments[0]) == 0
+    has_value = any(is_value(segment.text) for segment in line.segments[1:])
+    if has_label and (has_value or len(line.segments) == 1):
+        is_open = not has_value or not any(row[1:])
+        return is_open and _goes_on_below(above, line, columns)
     if len({round(rule.base) for rule in rules}) > 1:
-        return not any(line.base + line.size * 0.3 < rule.base <= above.base for rule in rules)
-    is_first_empty = _find_column(columns, line.segments[0]) != 0
-    return is_first_empty and above.base - line.base < 1.5 * line.size
+        return True
+    return not has_label and above.base - line.base < 1.5 * line.size
+
+
+def _goes_on_below(above: Line, line: Line, columns: Sequence[tuple[float, float]]) -> bool:
+    """Return whether a label goes on in the next line, in the width up to the next column."""
+    label, own = above.segments[0], line.segments[0]
+    is_close = above.base - line.base < 1.7 * line.size
+    has_label = _find_column(columns, label) == 0
+    return is_close and has_label and is_wrapped(label, own, columns[1][0] - line.size)
 
 
 def _find_column(columns: Sequence[tuple[float, float]], segment: Segment) -> int:

@@ -7,7 +7,13 @@ from types import MappingProxyType
 
 from knowledge.documents.page import Block
 from knowledge.documents.pdf.page_text import Segment
-from knowledge.documents.tables import Cell, count_header_rows, expand_cells, write_table
+from knowledge.documents.tables import (
+    Cell,
+    count_header_rows,
+    expand_cells,
+    is_value,
+    write_table,
+)
 
 _LABEL = re.compile(
     r"(?:\(?(?:\d{1,3}(?:\.\d{1,3}){0,4}|[a-zA-Z]|[ivx]{1,5})[.)]?|[•▪◦‣●○■\-–—*\uf0b7])\Z"
@@ -15,13 +21,17 @@ _LABEL = re.compile(
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])[-\u00ad]\Z")
 SMALL_START = re.compile(r"[a-zß-öø-ÿа-яёα-ωčćšžđłńśźż]")
 _BASELINE = 0.5
+_LOWER_MARGIN = 0.2
+"""Of the height of a page."""
+_SPACE = 0.25
+_PADDING = 2.0
 
 
 @dataclass(slots=True)
 class TextTable:
     """The rows of a table on one page, where its columns begin and end, and its lowest line.
 
-    A drawn table has its segments.
+    A drawn table has its segments. `fills_page`: it ends where a page has no room for more rows.
     """
 
     page: int
@@ -29,6 +39,7 @@ class TextTable:
     rows: list[list[Cell]]
     lowest: float = 0.0
     segments: list[Segment] = field(default_factory=list)
+    fills_page: bool = False
 
 
 @dataclass(slots=True)
@@ -110,6 +121,14 @@ def _join_label(segments: list[Segment]) -> list[Segment]:
     ]  # fmt: skip
 
 
+def is_wrapped(above: Segment, below: Segment, right: float) -> bool:
+    """Return whether a text goes on in the next line because a line ends at `right`."""
+    word = below.text.split(maxsplit=1)[0]
+    width = (below.right - below.left) * len(word) / len(below.text)
+    is_forced = above.right + _SPACE * above.size + width > right - _PADDING
+    return is_forced or SMALL_START.match(below.text) is not None
+
+
 def join_lines(lines: Sequence[Line]) -> str:
     """Return lines as one; a word that a hyphen cut at the end of a line is whole again."""
     text = ""
@@ -122,8 +141,13 @@ def join_lines(lines: Sequence[Line]) -> str:
     return text.replace("\u00ad", "")
 
 
+def fills_page(lowest: float, height: float) -> bool:
+    """Return whether a table whose lowest line is at this height reaches the end of its page."""
+    return lowest < _LOWER_MARGIN * height
+
+
 def continue_table(before: TextTable, table: TextTable) -> TextTable:
-    """Return a table with the header of the one that it continues, when it does.
+    """Return a table with the header of the one that it certainly continues, else unchanged.
 
     A merged cell whose text is on the page before belongs to its rows on this page too.
     """
@@ -138,8 +162,34 @@ def continue_table(before: TextTable, table: TextTable) -> TextTable:
     header = _take_header(before)
     own = table.rows
     repeated = len(header) if _list_texts(own[: len(header)]) == _list_texts(header) else 0
+    if not repeated and not _is_continuation(before, table, len(header)):
+        return table
     rows = [*header, *_fill_first(before, own[repeated:])]
     return replace(table, rows=rows)
+
+
+def _is_continuation(before: TextTable, table: TextTable, header: int) -> bool:
+    """Return whether the rows of a table belong below the header of the one before.
+
+    Forms repeat their labels on each page, and a table with a header of its own needs no other.
+    Rows belong together if they begin inside a merged cell, if a column has only values below its
+    header, or if the page before had no room for more rows.
+    """
+    above, below = expand_cells(before.rows), expand_cells(table.rows)
+    first = table.rows[0][0]
+    if first.rows > 1 and not first.text:
+        return True
+    labels = {row[0] for row in above if row[0]}
+    has_header = any(row in below for row in above[:header])
+    if has_header or 2 * sum(row[0] in labels for row in below) > len(below):
+        return False
+    columns = zip(zip(*above, strict=True), zip(*below, strict=True), strict=False)
+    has_values = any(
+        not is_value(one[0]) and all(map(is_value, (*one[header:], *other)))
+        for one, other in columns
+        if len(one) > header
+    )
+    return has_values or before.fills_page
 
 
 def write_text_table(table: TextTable) -> Iterator[Block]:

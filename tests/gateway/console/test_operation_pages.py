@@ -280,6 +280,22 @@ def test_a_form_without_a_file_says_so() -> None:
         read_file("application/x-www-form-urlencoded", b"a=b")
 
 
+@pytest.mark.parametrize(
+    "stated",
+    [
+        "multipart/form-data; boundary=line; a*",
+        "multipart/form-data; boundary*0=line; boundary*=line",
+        "multipart/form-data; boundary*1*=x'y'z; boundary*=x",
+        "message/rfc822",
+    ],
+)
+def test_an_odd_form_is_refused_with_a_reason(stated: str) -> None:
+    body = b"Content-Type: message/rfc822\r\n\r\n" * 20_000
+
+    with pytest.raises(ValueError, match=r"^(Choose a file first|The form cannot be read)"):
+        read_file(stated, body)
+
+
 async def test_documents_are_removed(owner: httpx.AsyncClient, desk: FakeDesk) -> None:
     page = "/console/documents"
     await send_form(owner, page, "/console/documents/remove", id="hr/leave")
