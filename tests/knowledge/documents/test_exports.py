@@ -261,11 +261,11 @@ async def test_an_archive_in_a_folder_is_read_with_it(desk: Desk) -> None:
     assert (await desk.ingest()).removed == 1
 
 
-def pack(**members: str | bytes) -> bytes:
+def pack(members: Mapping[str, str | bytes]) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as writing:
         for name, text in members.items():
-            writing.writestr(name.replace("__", "."), text)
+            writing.writestr(name, text)
     return file.getvalue()
 
 
@@ -273,8 +273,8 @@ def pack(**members: str | bytes) -> bytes:
 async def test_an_export_that_is_cut_into_archives_is_read_as_one(desk: Desk) -> None:
     part = "ExportBlock-11112222-3333-4444-5555-666677778888-Part-1.zip"
     page = f"Wiki {'0123456789abcdef' * 2}.md"
-    inner = pack(**{page: "# Wiki\n\nStandup at 09:25.", "deeper__zip": pack(a__md="# A")})
-    archive = desk.write("notion.zip", pack(**{part: inner, "broken__zip": b"PK"}))
+    inner = pack({page: "# Wiki\n\nStandup at 09:25.", "deeper.zip": pack({"a.md": "# A"})})
+    archive = desk.write("notion.zip", pack({part: inner, "broken.zip": b"PK"}))
 
     result = await desk.ingest(archive)
 
