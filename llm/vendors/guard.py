@@ -206,8 +206,10 @@ class Guard:
             wait = retry_after_seconds(headers)
             if wait is None and delay is not None:
                 wait = float(delay[1])
-            failed = RateLimited if status == 429 else ModelUnavailable
-            return failed(f"the vendor failed on {named}", retry_after_seconds=wait)
+            if status == 429:
+                said = f"the vendor limits the rate of {named}"
+                return RateLimited(said, retry_after_seconds=wait)
+            return ModelUnavailable(f"the vendor failed on {named}", retry_after_seconds=wait)
         is_long = status == 413 or code == "context_length_exceeded"
         is_long = is_long or _TOO_LONG.search(explanation.lower()) is not None
         return (PromptTooLong if is_long else RejectedRequest)(
