@@ -519,6 +519,7 @@ SEEN: Mapping[str, tuple[str, str, Response, str, int]] = {
     "no way": ("openai", "ask", _body({"detail": "Not Found"}, 404), "misconfigured", 1),
     "no way in words": ("openai", "ask", _body(b"404 page not found", 404), "misconfigured", 1),
     "another method": ("openai", "ask", _body(PAGE, 405), "misconfigured", 1),
+    "a server of files": ("openai", "ask", _body(PAGE, 501), "misconfigured", 1),
     "no model": ("openai", "ask", _error(404, "model 'x' not found"), "model_gone", 1),
     "no access": ("openai", "ask", _error(403, "not in your country"), "bad_key", 1),
     "a failing proxy": ("openai", "ask", _body(PAGE, 502), "unavailable", 2),
