@@ -245,7 +245,9 @@ class Guard:
         return None
 
     def _wrong_address(self, content: str, status: int = 200) -> WrongAddress:
-        what = f"a web page ({find_message(content)!r})" if _is_page(content) else "something else"
+        body = _parse_json(content)
+        said = shorten(find_message(content if body is None else body))
+        what = f"{'a web page' if _is_page(content) else 'a reply'} ({said!r})"
         advice = self._advise() or f"; check the address in {self.vendor.url_variable}"
         return WrongAddress(
             f"expected the API of {self.model!r} at {self.address}, found {what} with status "

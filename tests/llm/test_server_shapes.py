@@ -521,7 +521,7 @@ SEEN: Mapping[str, tuple[str, str, Response, str, int]] = {
     "another method": ("openai", "ask", _body(PAGE, 405), "misconfigured", 1),
     "a server of files": ("openai", "ask", _body(PAGE, 501), "misconfigured", 1),
     "no model": ("openai", "ask", _error(404, "model 'x' not found"), "model_gone", 1),
-    "no access": ("openai", "ask", _error(403, "not in your country"), "bad_key", 1),
+    "no access": ("openai", "ask", _error(403, "not in your country"), "rejected", 1),
     "a failing proxy": ("openai", "ask", _body(PAGE, 502), "unavailable", 2),
     "a payment": ("openai", "ask", _error(402, "pay"), "quota_spent", 1),
     "too long": ("openai", "ask", _error(400, "maximum context length is 8"), "too_long", 1),
