@@ -25,8 +25,9 @@ import shutil
 import tarfile
 import tempfile
 import time
+import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from importlib.metadata import version
@@ -226,7 +227,9 @@ async def read_backup(settings: Settings, source: Path, *, overwrite: bool) -> B
     cannot be used here, if something would be overwritten, or while processes run.
     """
     with _open(source) as archive:
-        _check(archive, settings)
+        with _naming_damage():
+            _check(archive, settings)
+            _check_content(archive)
         async with open_endpoint(settings) as endpoint:
             client = endpoint.client()
             try:
@@ -267,6 +270,32 @@ def _check(archive: tarfile.TarFile, settings: Settings) -> None:
         )
 
 
+def _check_content(archive: tarfile.TarFile) -> None:
+    """Read everything once: a damaged or hostile file must not cost the data that it replaces."""
+    for entry in archive.getmembers():
+        _find_place(entry)
+    for _ in _read_keys(archive):
+        pass
+    for line in _member(archive, RECORDS):
+        read_record(json.loads(line))
+    if OWNED in archive.getnames():
+        for line in _member(archive, OWNED):
+            json.loads(line, object_hook=_decode)
+
+
+@contextmanager
+def _naming_damage() -> Iterator[None]:
+    try:
+        yield
+    except CommandError:
+        raise
+    except _DAMAGES as error:
+        raise CommandError(
+            "the backup is damaged, and nothing was changed: use another backup "
+            f"({type(error).__name__})"
+        ) from error
+
+
 async def _check_target(
     settings: Settings, client: Any, snapshot: RedisSnapshot, *, overwrite: bool
 ) -> None:
@@ -302,18 +331,26 @@ def _restore_files(archive: tarfile.TarFile, folder: Path) -> int:
     shutil.rmtree(folder / "index", ignore_errors=True)
     count = 0
     for entry in archive.getmembers():
-        place = PurePosixPath(entry.name)
-        if place.parts[:1] != (DATA,) or not entry.isfile():
+        place = _find_place(entry)
+        if place is None:
             continue
-        # The file may come from an untrusted source: no name in it may lead out of the data folder.
-        if place.is_absolute() or ".." in place.parts or len(place.parts) < 2:
-            raise CommandError(f"the backup has a file of an unsafe name: {entry.name!r}")
-        target = folder.joinpath(*place.parts[1:])
+        target = folder / place
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with target.open("wb") as written:
             shutil.copyfileobj(_member(archive, entry.name), written)
         count += 1
     return count
+
+
+def _find_place(entry: tarfile.TarInfo) -> PurePosixPath | None:
+    """Return where an entry belongs in the data folder; None: it is no file of that folder."""
+    place = PurePosixPath(entry.name)
+    if place.parts[:1] != (DATA,) or not entry.isfile():
+        return None
+    # The file may come from an untrusted source: no name in it may lead out of the data folder.
+    if place.is_absolute() or ".." in place.parts or len(place.parts) < 2:
+        raise CommandError(f"the backup has a file of an unsafe name: {entry.name!r}")
+    return PurePosixPath(*place.parts[1:])
 
 
 def _restore_records(archive: tarfile.TarFile, settings: Settings) -> int:
@@ -337,6 +374,9 @@ def _restore_records(archive: tarfile.TarFile, settings: Settings) -> int:
     return count
 
 
+_DAMAGES = (ArithmeticError, AttributeError, EOFError, LookupError, OSError, RecursionError,
+            TypeError, ValueError, tarfile.TarError, zlib.error)  # fmt: skip
+"""What reading an archive with missing, broken or foreign parts raises."""
 _READERS: dict[str, Callable[[Any], Any]] = {
     "cost_usd": lambda value: None if value is None else Decimal(value),
     "sources": tuple,

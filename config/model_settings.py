@@ -220,11 +220,6 @@ class VendorSettings(BaseModel):
         server = self.compatible_servers[name]
         return _reveal(server.api_key), server.base_url
 
-    def secrets_of_servers(self) -> set[str]:
-        """Return the keys of the named servers."""
-        keys = (_reveal(server.api_key) for server in self.compatible_servers.values())
-        return {key for key in keys if key}
-
 
 def _reveal(value: SecretStr | None) -> str | None:
     return None if value is None else value.get_secret_value()

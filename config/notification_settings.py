@@ -127,19 +127,6 @@ class NotificationSettings(BaseModel):
             raise ValueError("expected one address such as desk@acme.com")
         return value or (None if value is None else "")
 
-    @property
-    def webhook_secrets(self) -> set[str]:
-        """The secrets, which no line of the log may contain."""
-        endpoints = [*self.webhooks.values()]
-        if self.handover_webhook is not None:
-            endpoints.append(self.handover_webhook)
-        given = (
-            secret
-            for endpoint in endpoints
-            for secret in (endpoint.secret, endpoint.earlier_secret)
-        )
-        return {secret.get_secret_value() for secret in given if secret is not None}
-
 
 def _decode(secret: SecretStr) -> bytes:
     text = secret.get_secret_value()

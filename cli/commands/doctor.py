@@ -102,23 +102,28 @@ async def examine(settings: Settings) -> list[SetupFinding]:
         ("telegram", lambda: _check_telegram(settings)),
     ]
     async with asyncio.TaskGroup() as tasks:
-        running = [tasks.create_task(_within(part, check)) for part, check in rest]
+        # Each model has a time limit of its own: one that hangs does not hide the others.
+        limits = {"models": None}
+        running = [
+            tasks.create_task(_within(part, check, limits.get(part, PATIENCE_SECONDS)))
+            for part, check in rest
+        ]
     found += [one for task in running for one in task.result()]
     return [*found, *_check_sources(settings)]
 
 
 async def _within(
-    part: str, check: Callable[[], Awaitable[Sequence[SetupFinding]]]
+    part: str,
+    check: Callable[[], Awaitable[Sequence[SetupFinding]]],
+    limit_seconds: float | None = PATIENCE_SECONDS,
 ) -> Sequence[SetupFinding]:
     began = time.monotonic()
     try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(limit_seconds):
             return await check()
     except TimeoutError:
         seconds = time.monotonic() - began
-        return [
-            SetupFinding(part, "fault", f"did not answer within {PATIENCE_SECONDS:.0f} s", seconds)
-        ]
+        return [SetupFinding(part, "fault", f"did not answer within {seconds:.0f} s", seconds)]
     except Exception as error:  # noqa: BLE001 - what is broken is the finding
         while isinstance(error, ExceptionGroup):
             error = error.exceptions[0]
@@ -258,14 +263,16 @@ async def _check_embedding(settings: Settings) -> Sequence[SetupFinding]:
     from deploy.assembly.knowledge import make_embedder
 
     embedder = make_embedder(settings)
-    began = time.monotonic()
     try:
+        # The first call loads the model, or the client of the vendor.
+        await embedder.embed_questions(["When does the library open?"])
+        began = time.monotonic()
         await embedder.embed_questions(["How long is the library open?"])
+        seconds = time.monotonic() - began
     finally:
         close = getattr(embedder, "close", None)
         if close is not None:
             await close()
-    seconds = time.monotonic() - began
     where = "a vendor's" if settings.has_vendor_embedding else "on this machine"
     state: State = "note" if seconds > SLOW_EMBEDDING_SECONDS else "ok"
     text = f"{settings.embedding_model}, {where}"
@@ -279,8 +286,9 @@ async def _check_models(settings: Settings) -> Sequence[SetupFinding]:
         return [SetupFinding("models", "off", NO_MODEL)]
     found = []
     for one in await check_models(settings):
-        if one.problem:
-            found.append(SetupFinding("models", "fault", f"{one.model}: {one.problem}"))
+        problem = one.problem or (one.tools_problem if one.needs_tools else "")
+        if problem:
+            found.append(SetupFinding("models", "fault", f"{one.model}: {problem}"))
             continue
         is_slow = one.seconds is not None and one.seconds > SLOW_MODEL_SECONDS
         cut = "; its context window is too small, see: refdesk models" if one.is_cut else ""

@@ -17,6 +17,7 @@ from knowledge.embedding import (
     Embedder,
     LocalEmbedder,
     UnavailableEmbedder,
+    earlier_embedder,
     local_embedder,
 )
 from knowledge.embedding_forms import TextForms, VectorIdentity, find_forms, read_forms
@@ -289,6 +290,9 @@ def restore_embedder(
 
     If it cannot be made any more, the returned one fails, so that searches use keywords.
     """
+    earlier = earlier_embedder(vectors)
+    if earlier is not None:
+        return earlier
     forms = read_forms(vectors.forms)
     reason = f"its forms of texts are {vectors.forms!r}"
     for dimensions in (None, vectors.dimensions):

@@ -157,6 +157,7 @@ async def finding_gaps(
 ) -> AsyncIterator["GapFinder"]:
     """Provide what finds the gaps; the embedder is made when it is first used, if none is given."""
     from knowledge.calibration.queries import find_foreign_questions
+    from knowledge.embedding import name_vectors
     from records.gaps import GapFinder
 
     lazy = _LazyEmbedder(settings, embedder)
@@ -164,7 +165,7 @@ async def finding_gaps(
         yield GapFinder(
             store,
             lazy.embed,
-            settings.embedding_model,
+            name_vectors(settings.embedding_model),
             find_foreign_questions(settings.default_language) or find_foreign_questions("en"),
         )
     finally:

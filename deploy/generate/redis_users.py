@@ -78,12 +78,12 @@ WORKER = RedisUser(
         *_QUESTIONS, *_CONVERSATIONS, "rd:{*}:budget:*", "rd:{*}:outcomes:*", "rd:{0}:workers",
         "rd:{0}:jobs",
         "%R~rd:{0}:controls", "%R~rd:verified:*", "rd:{webhooks}:*", "rd:budget:*", "rd:cache:*",
-        "rd:limit:*", "rd:person:*",
+        "rd:limit:*", "rd:person:*", "rd:push:ingestion:*",
     ),
     selectors=("(+get +set ~rd:shards)",),
 )  # fmt: skip
-"""Sets a new Redis up. No access to keys of the HTTP channel, to sessions of visitors, rates, and
-posts of chat channels."""
+"""Sets a new Redis up, and reads sources at their times. No access to keys of the HTTP channel, to
+sessions of visitors, rates, and posts of chat channels."""
 GATEWAY = RedisUser(
     "refdesk-gateway",
     (

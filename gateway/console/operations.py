@@ -117,6 +117,8 @@ class ConsoleOperations:
         if len(kept) > _LONGEST_NAME or Path(kept).suffix.lower() not in SUFFIXES:
             raise ValueError(f"Expected a document ({' '.join(sorted(SUFFIXES))}), found {name!r}.")
         uploads = self._sources[assistant].uploads
+        if fault := uploads.find_fault(kept):
+            raise ValueError(fault)
         await asyncio.to_thread(uploads.keep, kept, data)
         if (assistant, str(uploads.folder)) not in self._running:
             self._begin(assistant, SourceSpec(place=str(uploads.folder)))

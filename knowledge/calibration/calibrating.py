@@ -6,7 +6,7 @@ import structlog
 
 from knowledge.answerability import ENGLISH_NOTE, UNCALIBRATED_NOTE, find_uncalibrated
 from knowledge.calibration.learning import learn_calibrations
-from knowledge.embedding import DEFAULT, Embedder
+from knowledge.embedding import DEFAULT, SHIPPED_NAMES, Embedder
 from knowledge.errors import EmbeddingFailed
 from knowledge.index.port import Index
 
@@ -20,7 +20,7 @@ async def calibrate(index: Index, embedder: Embedder) -> Sequence[tuple[str, str
     languages words alone decide better. If questions cannot be embedded, the previous calibrations
     stay.
     """
-    if embedder.name != DEFAULT:
+    if embedder.name not in SHIPPED_NAMES:
         known = await index.calibrations()
         try:
             learned = await learn_calibrations(index, embedder, known)
@@ -43,14 +43,15 @@ async def find_notes(index: Index) -> Sequence[tuple[str, str]]:
     if not missing:
         return ()
     where = f", documents in {', '.join(sorted(missing))}"
-    note = ENGLISH_NOTE if embedding == DEFAULT else UNCALIBRATED_NOTE
-    return ((f"EMBEDDING_MODEL={embedding}{where}", note),)
+    note = ENGLISH_NOTE if embedding in SHIPPED_NAMES else UNCALIBRATED_NOTE
+    setting = DEFAULT if embedding in SHIPPED_NAMES else embedding
+    return ((f"EMBEDDING_MODEL={setting}{where}", note),)
 
 
 async def log_uncalibrated(index: Index) -> None:
     """Log the languages for which an ingestion can calibrate the embedding model."""
     embedding = (await index.info()).embedding
-    missing = () if embedding == DEFAULT else await _find_uncalibrated(index, embedding)
+    missing = () if embedding in SHIPPED_NAMES else await _find_uncalibrated(index, embedding)
     if missing:
         log.warning(
             "embedding_model_not_calibrated", embedding=embedding, languages=sorted(missing)
@@ -64,4 +65,4 @@ async def _find_uncalibrated(index: Index, embedding: str) -> tuple[str, ...]:
     """
     known = await index.calibrations()
     missing = find_uncalibrated(embedding, await index.languages(), known)
-    return tuple(one for one in missing if embedding == DEFAULT or one not in known)
+    return tuple(one for one in missing if embedding in SHIPPED_NAMES or one not in known)

@@ -14,7 +14,7 @@ import pytest
 from pydantic import SecretStr
 
 from broker.embedded_redis import Endpoint
-from cli.backup_file import FORMAT, read_backup, write_backup
+from cli.backup_file import END, FORMAT, MANIFEST, RECORDS, REDIS, read_backup, write_backup
 from cli.commands.serve import answering
 from config.settings import Settings
 from deploy.assembly.recording import connect_records
@@ -169,6 +169,45 @@ async def test_a_file_that_was_cut_off_or_names_a_place_outside_is_refused(
 
     with pytest.raises(CommandError, match="not a complete backup"):
         await read_backup(there, cut, overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"manifest.json": b"[]"}, "damaged"),
+        ({"manifest.json": b"[" * 100_000}, "damaged"),
+        ({REDIS: b"no JSON"}, "damaged"),
+        ({REDIS: b'{"name": "rd:x", "value": "\xff", "expires_at": 0}'}, "damaged"),
+        ({REDIS: b'{"name": "rd:x"}'}, "damaged"),
+        ({RECORDS: b'{"tenant": "a", "cost_usd": "x"}'}, "damaged"),
+        ({RECORDS: b"[1]"}, "damaged"),
+        ({"data/../../x": b"x"}, "unsafe name"),
+        ({"data/": b"x"}, "unsafe name"),
+    ],
+)
+async def test_a_hostile_file_replaces_nothing(
+    changes: dict[str, bytes], reason: str, tmp_path: Path, redis_url: str
+) -> None:
+    there = make_settings(tmp_path / "there", redis_url, THERE)
+    (there.refdesk_data / "index").mkdir(parents=True)
+    (there.refdesk_data / "index" / "kept").write_text("x")
+    hostile = tmp_path / "hostile.backup"
+    complete = {
+        MANIFEST: json.dumps({"format": FORMAT, "shards": there.shards}).encode(),
+        REDIS: b"",
+        RECORDS: b"",
+        END: b"",
+    }
+    with tarfile.open(hostile, "w:gz") as made:
+        for name, data in {**complete, **changes}.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            made.addfile(entry, io.BytesIO(data))
+
+    with pytest.raises(CommandError, match=reason):
+        await read_backup(there, hostile, overwrite=True)
+
+    assert (there.refdesk_data / "index" / "kept").exists()
 
 
 @pytest.fixture

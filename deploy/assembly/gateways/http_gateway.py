@@ -24,6 +24,7 @@ from deploy.assembly.runtime import Runtime, desks
 from deploy.errors import CommandError
 from envelope.question import HTTP
 from gateway.api_keys import KeyHistory, StoredKeys
+from gateway.chat.people import PersonDigests
 from gateway.console.attention import find_in_jobs, find_turned_away
 from gateway.console.people import PeoplePages
 from gateway.console.routes import Console, console_router
@@ -87,6 +88,7 @@ async def make_channel(
         open_tenant=settings.tenant if keyless else None,
         hosts=hosts,
         persons=PersonTokens(list_person_issuers(settings)),
+        digests=PersonDigests(secret),
     )
     conversations = make_conversations(
         settings,

@@ -7,6 +7,7 @@ _TABS = "[role=tab], [data-bs-toggle=tab], [data-toggle=tab], [data-bs-toggle=pi
 _ICONS = "td svg, td i, td span, td img, td [role=img]"
 _MOST = 2000
 _TYPED = frozenset({"", "text", "number", "email", "tel", "url", "date", "time", "month", "week"})
+_LABELLED = frozenset({"li", "label", "p", "td", "dd"})
 _CHECKED = frozenset({"checkbox", "radio"})
 
 
@@ -19,7 +20,8 @@ def name_icons(tree: LexborHTMLParser) -> None:
         if cell is None or cell.tag != "td" or icon.attributes.get("aria-hidden") == "true":
             continue
         if not cell.text(strip=True) or _is_only_title(icon, cell):
-            icon.insert_before(f" {_find_name(icon)} ")
+            name = _find_name(icon)
+            icon.insert_before(f" ![{name}] " if icon.tag == "img" and name else f" {name} ")
 
 
 def _is_only_title(icon: LexborNode, cell: LexborNode) -> bool:
@@ -95,5 +97,8 @@ def _find_value(field: LexborNode) -> str:
         return ", ".join(option.text(strip=True) for option in options)
     kind = (field.attributes.get("type") or "").lower()
     if kind in _CHECKED:
+        around = field.parent.tag if field.parent is not None else ""
+        if around not in _LABELLED:
+            return ""
         return "\u2612" if "checked" in field.attributes else "\u2610"
     return (field.attributes.get("value") or "") if kind in _TYPED else ""

@@ -180,12 +180,14 @@ async def editor(parts: list[ConsolePart]) -> AsyncIterator[httpx.AsyncClient]:
 async def test_sources_show_their_failures_and_when_they_are_read(
     editor: httpx.AsyncClient, desk: FakeDesk
 ) -> None:
-    desk.source = replace(SOURCE, schedule="0 6 * * *", next_at=86_400.0)
+    left_out = ("2 hidden sheets left out (Old, Costs): hidden in the workbook",)
+    desk.source = replace(SOURCE, schedule="0 6 * * *", next_at=86_400.0, left_out=left_out)
 
     shown = (await editor.get("/console/sources")).text
 
     for part in ("1 failed", "leave.pdf: it is encrypted", "What was read before is still used",
-                 "0 6 * * *", "1970-01-01 00:16 UTC", "1970-01-02 00:00 UTC"):  # fmt: skip
+                 *left_out, "0 6 * * *", "1970-01-01 00:16 UTC",
+                 "1970-01-02 00:00 UTC"):  # fmt: skip
         assert part in shown
 
 

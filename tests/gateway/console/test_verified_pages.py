@@ -1,5 +1,6 @@
 """The owner writes verified answers, and sees which may be out of date."""
 
+import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from gateway.console.access import Assistant, ConsoleRole
 from gateway.console.frame import Frame
 from gateway.console.verified_pages import VerifiedPages, find_in_answers
 from gateway.port import CatalogEntry
-from records.store import RecordStore
+from records.store import RecordStore, connect_store
 from records.verified import VerifiedStore
 from tests.support.console import (
     DESK,
@@ -29,6 +30,7 @@ from tests.support.console import (
     sign_in,
 )
 from tests.support.http_server import FakeCatalog
+from tests.support.postgres import PostgresServer
 
 PAGE = CatalogEntry("hr/leave", "Leave", "hr/leave.md", "en", 3, content_hash="one")
 FIELDS = {"question": "How long is leave?", "answer": "30 days [1].", "pages": "hr/leave\n\n"}
@@ -69,6 +71,10 @@ async def answers(store: RecordStore) -> AsyncIterator[OwnersAnswers]:
     app = make_console(store, parts=[pages], concerns=[find_in_answers(pages)])
     async with owner_of(app) as owner:
         yield OwnersAnswers(owner, pages, catalog, published, app)
+
+
+async def publish_nothing(_assistant: Assistant, _given: Sequence[VerifiedAnswer]) -> None:
+    """No agent asks."""
 
 
 async def test_a_saved_answer_is_given_to_the_agents_with_its_pages(answers: OwnersAnswers) -> None:
@@ -151,6 +157,33 @@ async def test_hostile_text_stays_text(answers: OwnersAnswers) -> None:
 
     assert "<script" not in shown
     assert "<img" not in shown
+
+
+@pytest.mark.slow
+async def test_a_text_that_postgresql_cannot_keep_is_refused(answers: OwnersAnswers) -> None:
+    with tempfile.TemporaryDirectory(prefix="rd-pg-") as folder:
+        server = PostgresServer(Path(folder))
+        server.start()
+        store = connect_store(server.url)
+        try:
+            store.prepare()
+            frame = Frame(store, 90.0)
+            pages = VerifiedPages(frame, VerifiedStore(store), answers.catalog, publish_nothing)
+            async with owner_of(make_console(store, parts=[pages])) as owner:
+                for changes in ({"question": "a\0b"}, {"answer": "a\0b"}, {"id": "\0"}):
+                    refused = await send_form(
+                        owner,
+                        "/console/verified",
+                        "/console/verified/save",
+                        **{**FIELDS, **changes},
+                    )
+                    assert refused.status_code == 400
+                for query in ("text=%00", "outcome=%00"):
+                    found = await owner.get(f"/console/questions?{query}")
+                    assert found.status_code == 400
+        finally:
+            store.close()
+            server.kill()
 
 
 @pytest.mark.slow

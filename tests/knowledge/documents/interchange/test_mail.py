@@ -88,7 +88,7 @@ def test_html_is_read_where_no_plain_text_is_and_attachments_are_named() -> None
     page = mail.read(bytes(made), "a.eml")
 
     assert page.blocks[-1].text == "Now 5 EUR."
-    assert page.warnings == ("the attachment 'list.pdf' was not read",)
+    assert [(part.what, part.names) for part in page.left_out] == [("attachment", ("list.pdf",))]
 
 
 def test_encoded_subjects_and_bodies_are_text() -> None:
