@@ -13,6 +13,7 @@ from envelope.outcome import HopOutcome
 from envelope.role import Role
 from envelope.run import OUTSIDE, Run
 from envelope.specialists import SpecialistProfile
+from envelope.swarm import StrategyChoice
 from envelope.texts import Texts, choose_texts_language
 from envelope.tool_loop import WayName
 
@@ -65,9 +66,6 @@ class AgentSettings(Protocol):
     def way(self) -> WayName: ...
 
     @property
-    def context_tokens(self) -> int: ...
-
-    @property
     def search_results_limit(self) -> int: ...
 
     @property
@@ -104,7 +102,7 @@ class AgentSettings(Protocol):
     def specialists(self) -> Mapping[str, SpecialistProfile]: ...
 
     @property
-    def swarm_strategy(self) -> str: ...
+    def swarm_strategy(self) -> StrategyChoice: ...
 
     @property
     def swarm_workers(self) -> int: ...
@@ -130,6 +128,11 @@ class AgentParts(Protocol):
     @property
     def uses_model(self) -> bool:
         """Whether a model writes the answers; otherwise the passages of the search are shown."""
+        ...
+
+    @property
+    def context_tokens(self) -> int:
+        """The size of an answer's context."""
         ...
 
     @property

@@ -77,7 +77,7 @@ def print_memory(environment: Mapping[str, str]) -> None:
 
 def refdesk(*words: str) -> list[str]:
     """Return the command line of `refdesk`."""
-    return [sys.executable, "-m", "deploy.cli.main", *words]
+    return [sys.executable, "-m", "cli.main", *words]
 
 
 def run(command: Sequence[str], environment: Mapping[str, str]) -> float:

@@ -16,7 +16,7 @@ percent-encoded: no id can reach into another key.
 | rd:{n}:notices           | stream | close, announce       | outcome, ended | capped, ttl        |
 | rd:{n}:alarms            | stream | submit, settle, close | alarm          | capped, ttl        |
 | rd:{n}:duty              | hash   | sweep, due            | sweep, due     | ttl                |
-| rd:{n}:pulse             | -      | nobody                | heartbeat      | never exists       |
+| rd:{n}:pulse             | -      | nobody                | heartbeat, admin | never exists     |
 | rd:{n}:dead              | stream | settle, discard       | dead_letters   | capped, ttl        |
 | rd:{n}:letters           | hash   | settle, discard       | dead_letters   | capped, ttl        |
 | rd:{n}:files             | hash   | forget, sweep         | sweep          | ttl                |
@@ -107,7 +107,10 @@ def record_of(shards: int) -> Callable[[Question], str]:
 
 
 def heartbeat_key(shard: int) -> str:
-    """Return the key that heartbeats wait for on the shard's server; it never exists."""
+    """Return the key that heartbeats wait for on the shard's server; it never exists.
+
+    `QueueAdmin.find_write_fault` sets it only if it exists, which writes nothing.
+    """
     return f"rd:{shard_tag(shard)}:pulse"
 
 

@@ -10,9 +10,11 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 
 import structlog
 
+from broker.background_jobs import BackgroundJobs
 from broker.errors import BrokerUnavailableError
 from broker.leases import describe_loss
 from broker.maintenance.loop import AWAY_SECONDS, MaintenanceLoop
@@ -33,8 +35,15 @@ class LeaseRenewal:
     `hold` and `release` may be called from any thread. `on_lost` is called in the renewal thread.
     """
 
-    def __init__(self, make_broker: MakeBroker, *, lease_seconds: float = 15.0) -> None:
+    def __init__(
+        self,
+        make_broker: MakeBroker,
+        *,
+        lease_seconds: float = 15.0,
+        jobs: BackgroundJobs | None = None,
+    ) -> None:
         self._make_broker = make_broker
+        self._jobs = BackgroundJobs() if jobs is None else jobs
         self._pause_seconds = lease_seconds / 3
         # By identity. Each access is one operation of the dict, so that threads need no lock.
         self._held: dict[int, Delivery] = {}
@@ -92,11 +101,9 @@ class LeaseRenewal:
         self._started.set()
         broker = self._make_broker()
         try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._renew(broker.consumer, stop, on_lost))
-                tasks.create_task(
-                    MaintenanceLoop(broker.maintenance, self._record_result).run(stop)
-                )
+            renew = partial(self._renew, broker.consumer, stop, on_lost)
+            async with self._jobs.running("lease_renewal", renew):
+                await MaintenanceLoop(broker.maintenance, self._record_result, self._jobs).run(stop)
         finally:
             await broker.close()
 

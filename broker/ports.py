@@ -197,6 +197,13 @@ class Admin(Protocol):
         """Return the depth, age and consumers of each role."""
         ...
 
+    async def find_write_fault(self) -> str:
+        """Return why Redis refuses writes now, such as full memory or a read-only replica.
+
+        The text is empty if every shard can be written. Nothing is written.
+        """
+        ...
+
     async def list_dead_letters(self, *, limit: int = 100) -> Sequence[DeadLetter]:
         """Return the newest dead letters of all shards, newest first."""
         ...

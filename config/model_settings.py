@@ -1,12 +1,23 @@
 """Settings of models: the model of each task, limits, and the keys and addresses of vendors."""
 
-from typing import TYPE_CHECKING, Any
-
-from pydantic import BaseModel, Field, SecretStr, create_model, field_validator
+from pydantic import BaseModel, Field, SecretStr, field_validator
 
 from config.storage_settings import check_web_address
 from config.way_settings import SpecialistSettings
-from llm.vendors.catalogue import VENDORS, Vendor, VendorAccess
+
+SETTINGS_OF_VENDORS = (
+    ("openai", True),
+    ("google", True),
+    ("anthropic", True),
+    ("azure", True),
+    ("deepinfra", True),
+    ("cohere", False),
+    ("jina", False),
+    ("voyage", False),
+)
+"""The vendors that have `<NAME>_API_KEY`, and whether they have `<NAME>_BASE_URL`, too."""
+LOCAL_SERVERS = ("ollama", "llamacpp", "vllm", "lmstudio")
+"""Servers that are known by name and usually run on the same machine, without a key."""
 
 
 class ModelLimit(BaseModel, frozen=True, extra="forbid"):
@@ -147,88 +158,68 @@ class CompatibleServer(BaseModel, frozen=True, extra="forbid"):
     _is_address = field_validator("base_url")(check_web_address)
 
 
-class _VendorMethods(BaseModel):
-    """The checks of the settings of vendors, and the values derived from them."""
+class VendorSettings(BaseModel):
+    """Vendors of models: their keys and addresses; a part of `Settings`."""
 
-    if TYPE_CHECKING:
-        compatible_servers: dict[str, CompatibleServer]
+    openai_api_key: SecretStr | None = Field(None, description="for models `@openai`")
+    openai_base_url: str | None = Field(
+        None,
+        description="instead of https://api.openai.com/v1: of a compatible server or a proxy",
+    )
+    google_api_key: SecretStr | None = Field(None, description="for models `@google`")
+    google_base_url: str | None = Field(
+        None,
+        description="instead of https://generativelanguage.googleapis.com: of a compatible server "
+        "or a proxy",
+    )
+    anthropic_api_key: SecretStr | None = Field(None, description="for models `@anthropic`")
+    anthropic_base_url: str | None = Field(
+        None,
+        description="instead of https://api.anthropic.com/v1: of a compatible server or a proxy",
+    )
+    azure_api_key: SecretStr | None = Field(None, description="for models `@azure`")
+    azure_base_url: str | None = Field(
+        None, description="of your deployment: of a compatible server or a proxy"
+    )
+    deepinfra_api_key: SecretStr | None = Field(None, description="for models `@deepinfra`")
+    deepinfra_base_url: str | None = Field(
+        None,
+        description="instead of https://api.deepinfra.com/v1/openai: of a compatible server or "
+        "a proxy",
+    )
+    cohere_api_key: SecretStr | None = Field(None, description="for models `@cohere`")
+    jina_api_key: SecretStr | None = Field(None, description="for models `@jina`")
+    voyage_api_key: SecretStr | None = Field(None, description="for models `@voyage`")
+    compatible_servers: dict[str, CompatibleServer] = Field(
+        {},
+        description="further servers that are compatible with OpenAI's, for models `@NAME`: "
+        '`{"NAME": {"base_url": "...", "api_key": "..."}}` (JSON); also the addresses and keys '
+        "of `ollama`, `llamacpp`, `vllm` and `lmstudio`, if they are not the usual ones",
+    )
 
-    @field_validator("compatible_servers", check_fields=False)
+    @field_validator("compatible_servers")
     @classmethod
     def _check_names(cls, value: dict[str, CompatibleServer]) -> dict[str, CompatibleServer]:
-        # Local servers that are known by name, such as Ollama, may get another address.
-        known = {one.name for one in VENDORS if not one.is_local} | {"offline", "scripted"}
+        known = {name for name, _ in SETTINGS_OF_VENDORS} | {"offline", "scripted"}
         wrong = sorted(name for name in value if name in known or not name.isidentifier())
         if wrong:
             raise ValueError(f"expected names other than {sorted(known)}, found {wrong}")
         return value
 
     _are_vendor_addresses = field_validator(
-        *(f"{vendor.name}_base_url" for vendor in VENDORS if vendor.has_settings and vendor.chats),
-        check_fields=False,
+        *(f"{name}_base_url" for name, has_address in SETTINGS_OF_VENDORS if has_address)
     )(check_web_address)
 
-    def vendor_access(self) -> dict[str, VendorAccess]:
-        """Return the key and the address of every vendor and named server."""
-        access = {
-            vendor.name: VendorAccess(
-                api_key=_reveal(getattr(self, f"{vendor.name}_api_key", None)),
-                base_url=getattr(self, f"{vendor.name}_base_url", None),
-            )
-            for vendor in VENDORS
-        }
-        for name, server in self.compatible_servers.items():
-            access[name] = VendorAccess(_reveal(server.api_key), server.base_url)
-        return access
+    def access_of_vendor(self, name: str) -> tuple[str | None, str | None]:
+        """Return the key and the address that the settings of a vendor state; None: unset."""
+        key: SecretStr | None = getattr(self, f"{name}_api_key", None)
+        return _reveal(key), getattr(self, f"{name}_base_url", None)
 
-    def secrets_of_servers(self) -> set[str]:
-        """Return the keys of the named servers."""
-        keys = (_reveal(server.api_key) for server in self.compatible_servers.values())
-        return {key for key in keys if key}
-
-
-def _make_fields(vendors: tuple[Vendor, ...]) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    for vendor in vendors:
-        if not vendor.has_settings:
-            continue
-        fields[f"{vendor.name}_api_key"] = (
-            SecretStr | None,
-            Field(None, description=f"for models `@{vendor.name}`"),
-        )
-        if not vendor.chats:
-            continue
-        address = f"instead of {vendor.base_url}" if vendor.base_url else "of your deployment"
-        fields[f"{vendor.name}_base_url"] = (
-            str | None,
-            Field(None, description=f"{address}: of a compatible server or a proxy"),
-        )
-    fields["compatible_servers"] = (
-        dict[str, CompatibleServer],
-        Field(
-            {},
-            description="further servers that are compatible with OpenAI's, for models `@NAME`: "
-            '`{"NAME": {"base_url": "...", "api_key": "..."}}` (JSON); also the addresses and keys '
-            "of `ollama`, `llamacpp`, `vllm` and `lmstudio`, if they are not the usual ones",
-        ),
-    )
-    return fields
+    def access_of_server(self, name: str) -> tuple[str | None, str]:
+        """Return the key and the address of a server of `COMPATIBLE_SERVERS`."""
+        server = self.compatible_servers[name]
+        return _reveal(server.api_key), server.base_url
 
 
 def _reveal(value: SecretStr | None) -> str | None:
     return None if value is None else value.get_secret_value()
-
-
-if TYPE_CHECKING:
-
-    class VendorSettings(_VendorMethods):
-        """Vendors of models: their keys and addresses; a part of `Settings`."""
-
-else:
-    VendorSettings = create_model(
-        "VendorSettings",
-        __doc__="Vendors of models: their keys and addresses; a part of `Settings`.",
-        __base__=_VendorMethods,
-        __module__=__name__,
-        **_make_fields(VENDORS),
-    )

@@ -84,6 +84,15 @@ class NotificationSettings(BaseModel):
         description="endpoint to which conversations are sent: a JSON object with `url`, "
         "`secret` and optionally `private`",
     )
+    handover_visitor_per_day: int = Field(
+        10, ge=1, le=1_000_000,
+        description="how many conversations one visitor may have sent to people in a day",
+    )  # fmt: skip
+    handover_tenant_per_day: int = Field(
+        500, ge=1, le=1_000_000,
+        description="how many conversations all visitors of a tenant may have sent to people in a "
+        "day",
+    )  # fmt: skip
     smtp_host: str | None = Field(None, description="host name of the server that sends e-mail")
     smtp_port: int = Field(587, ge=1, le=65_535, description="port of that server")
     smtp_security: Literal["starttls", "tls", "none"] = Field(
@@ -117,19 +126,6 @@ class NotificationSettings(BaseModel):
         if value and _MAILBOX.fullmatch(value) is None:
             raise ValueError("expected one address such as desk@acme.com")
         return value or (None if value is None else "")
-
-    @property
-    def webhook_secrets(self) -> set[str]:
-        """The secrets, which no line of the log may contain."""
-        endpoints = [*self.webhooks.values()]
-        if self.handover_webhook is not None:
-            endpoints.append(self.handover_webhook)
-        given = (
-            secret
-            for endpoint in endpoints
-            for secret in (endpoint.secret, endpoint.earlier_secret)
-        )
-        return {secret.get_secret_value() for secret in given if secret is not None}
 
 
 def _decode(secret: SecretStr) -> bytes:

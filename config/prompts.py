@@ -15,10 +15,10 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
+from citations.fencing import fence
 from citations.marking import escape_brackets
 from config.errors import PromptError
 from envelope.encoding import remove_hidden_characters
-from llm.prompts import fence
 
 FOLDER = Path(__file__).with_name("prompts")
 SEPARATOR = "---"

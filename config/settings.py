@@ -1,45 +1,34 @@
 """Settings of the processes, and all the others combined; `docs/settings.md` lists them."""
 
-from collections.abc import Iterator
-from importlib import import_module
 from typing import Literal, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings import SettingsError as UnreadableSetting
 
-from agents.roster import AGENTS
 from config.answer_settings import AnswerSettings
 from config.channel_settings import ChatSettings, ConsoleSettings, HttpSettings, VisitorSettings
 from config.domain_settings import DomainSettings
 from config.env_file import check_unnamed_file, find_env_file
 from config.errors import SettingsError
-from config.model_settings import ModelSettings, VendorSettings
+from config.model_settings import (
+    LOCAL_SERVERS,
+    SETTINGS_OF_VENDORS,
+    ModelSettings,
+    VendorSettings,
+)
 from config.notification_settings import NotificationSettings, TelemetrySettings
 from config.storage_settings import IngestionSettings, RetentionSettings, StorageSettings
 from config.way_settings import SwarmSettings, WaySettings
-from llm.prices import find_context_window
-from llm.vendors.catalogue import ModelName, parse_models, vendors_by_name
-from manager.flows.search_flow import SEARCH_FLOW
+from envelope.role import Role
 
 T = TypeVar("T")
 
-INSTANCES = {"manager": 1, **{spec.role.value: spec.instances for spec in AGENTS}}
-"""The instances of each role in one `refdesk up`; the agents declare theirs."""
-
-CONCURRENCY = {"manager": 64, **{spec.role.value: spec.slots for spec in AGENTS}}
-"""The number of envelopes that one instance processes concurrently; the agents declare theirs."""
-
-USUAL_CONTEXT = 8000
-_SMALL_CONTEXT = 4000
-_LARGE_WINDOW = 16_000
-"""The smallest context window, in tokens, for which the usual context is used."""
+ROLES = frozenset(role.value for role in Role if role is not Role.INGESTION)
+"""The roles whose instances and concurrency can be set."""
 
 EMPTY_HAS_A_MEANING = ("embedding_question_prefix", "embedding_document_prefix")
 """Settings that may be unset, and for which an empty value is something else: no prefix."""
-
-ALWAYS = ("manager", *(stage.name for stage in SEARCH_FLOW.main_path[1:]))
-"""Roles that every answered question passes."""
 
 
 class Settings(
@@ -104,25 +93,12 @@ class Settings(
         is_optional = cls.model_fields[name].default is None and name not in EMPTY_HAS_A_MEANING
         return None if is_optional and value == "" else value
 
-    @field_validator("swarm_strategy")
-    @classmethod
-    def _check_strategy(cls, value: str) -> str:
-        automatic = cls.model_fields["swarm_strategy"].default
-        if value == automatic:
-            return value
-        # The strategies load numpy, which a light worker does without.
-        strategies = import_module("agents.swarm.strategies").make_strategies()
-        known = (automatic, *strategies.names)
-        if value not in known:
-            raise ValueError(f"expected one of {', '.join(known)}, found {value!r}")
-        return value
-
     @field_validator("instances", "concurrency")
     @classmethod
     def _check_roles(cls, value: dict[str, int]) -> dict[str, int]:
-        unknown = sorted(set(value) - set(INSTANCES))
+        unknown = sorted(set(value) - ROLES)
         if unknown:
-            raise ValueError(f"expected roles of {sorted(INSTANCES)}, found {unknown}")
+            raise ValueError(f"expected roles of {sorted(ROLES)}, found {unknown}")
         if any(number < 1 for number in value.values()):
             raise ValueError(f"expected numbers of at least 1, found {value}")
         return value
@@ -154,7 +130,11 @@ class Settings(
     @property
     def has_vendor_embedding(self) -> bool:
         """Whether a vendor embeds documents and questions, instead of a model on this machine."""
-        return self.embedding_model.rpartition("@")[2] in self.vendor_access()
+        return self.embedding_model.rpartition("@")[2] in {
+            *(name for name, _ in SETTINGS_OF_VENDORS),
+            *LOCAL_SERVERS,
+            *self.compatible_servers,
+        }
 
     @property
     def combines_understanding(self) -> bool:
@@ -171,53 +151,6 @@ class Settings(
         if folder is None or (folder / "understand.txt").exists():
             return True
         return not any((folder / f"{task}.txt").exists() for task in tasks)
-
-    @property
-    def context_tokens(self) -> int:
-        """The size of an answer's context: as set, else by the smallest window of its models."""
-        if self.max_context_length is not None:
-            return self.max_context_length
-        if not self.uses_model:
-            return _SMALL_CONTEXT
-        smallest = min(self._list_windows(), default=_LARGE_WINDOW)
-        # A repeated search may double the context; the rest is for the instructions and the answer.
-        return min(_SMALL_CONTEXT, smallest // 3) if smallest < _LARGE_WINDOW else USUAL_CONTEXT
-
-    def list_answering_models(self) -> list[ModelName]:
-        """Return the models of vendors and servers that write or judge answers."""
-        vendors = vendors_by_name(self.vendor_access())
-        named = (
-            name
-            for task in ("respond", "judge")
-            for name in parse_models(self.model_of(task), vendors)
-            if not name.is_local
-        )
-        return list(dict.fromkeys(named))
-
-    def _list_windows(self) -> Iterator[int]:
-        """Yield the known context windows of the models that write or judge an answer."""
-        access = self.vendor_access()
-        vendors = vendors_by_name(access)
-        for name in self.list_answering_models():
-            limit = self.model_limits.get(str(name))
-            window = None if limit is None else limit.context_window
-            if window is None and access[name.provider].base_url is None:
-                window = find_context_window(vendors[name.provider].price_name, name.model)
-            if window is not None:
-                yield window
-
-    def instances_of(self, role: str) -> int:
-        """Return the number of instances of a role in one `refdesk up`."""
-        return self.instances.get(role, INSTANCES[role])
-
-    def concurrency_of(self, role: str) -> int:
-        """Return the number of envelopes that one instance of a role processes concurrently."""
-        return self.concurrency.get(role, CONCURRENCY[role])
-
-    @property
-    def smallest_role(self) -> int:
-        """The number of slots of the role that has the fewest in one `refdesk up`."""
-        return min(self.instances_of(role) * self.concurrency_of(role) for role in ALWAYS)
 
 
 def load_settings(**changes: object) -> Settings:

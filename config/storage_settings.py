@@ -87,9 +87,9 @@ class RetentionSettings(BaseModel):
     )
     records_people: Literal["pseudonym", "id"] = Field(
         "pseudonym",
-        description="how records identify who asked: `pseudonym`, a hash that is the same for all "
-        "questions of a person, or `id`, which adds the id of the channel (`user_id`, `sub` "
-        "of a token, the id of a chat)",
+        description="how records identify who asked: `pseudonym`, a keyed hash that is the same "
+        "for all questions of a person, or `id`, which adds the id of the channel (`user_id`, "
+        "`sub` of a token, the id of a chat)",
     )
     records_redact: tuple[Redaction, ...] = Field(
         (),

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from config.errors import SettingsError
 from envelope.specialists import SpecialistName, SpecialistProfile
+from envelope.swarm import StrategyChoice
 from envelope.tool_loop import WayName
 
 
@@ -84,7 +85,7 @@ MOST_WORKERS = 32
 class SwarmSettings(BaseModel):
     """The way `swarm`; a part of `Settings`."""
 
-    swarm_strategy: str = Field(
+    swarm_strategy: StrategyChoice = Field(
         "auto",
         description="how the swarm divides a question: `intelligent`: by the form of the question; "
         "`parallel`: independent sub-questions; `council`: several perspectives; `auto`: the "

@@ -11,15 +11,16 @@ import logging
 import re
 import sys
 import traceback
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 from urllib.parse import unquote, urlsplit
 
 import structlog
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from config.notification_settings import WebhookEndpoint
 from config.settings import Settings
 from envelope.question import Question
 from worker.log_context import PRESENT, add_message_ids
@@ -32,6 +33,8 @@ _QUOTES = frozenset({"args", "kwargs", "caused_by"})
 HIDDEN = "[hidden]"
 _SHORTEST_SECRET = 8
 """The characters from which a secret is hidden inside of words, too."""
+_SHORTEST_PATH_SECRET = 16
+"""The characters from which a part of the path of a webhook counts as a secret."""
 
 
 class ErrorStreamLogger:
@@ -107,14 +110,47 @@ def configure_logging(level: str, *, secrets: Collection[str] = ()) -> None:
 
 
 def secrets_of(settings: Settings) -> set[str]:
-    """Return the texts that no line may contain: keys, and the passwords inside addresses."""
-    values = [getattr(settings, name) for name in Settings.model_fields]
-    keys = {value.get_secret_value() for value in values if isinstance(value, SecretStr)}
-    urls = [value for value in values if isinstance(value, str) and "://" in value]
-    passwords = {urlsplit(url).password for url in urls}
-    keys |= settings.secrets_of_servers() | settings.webhook_secrets
-    keys |= set(settings.otlp_headers().values())
-    return {secret for secret in keys | {unquote(one) for one in passwords if one} if secret}
+    """Return the texts that no line may contain: keys, and the secret parts of addresses.
+
+    The path of a webhook may be its only secret, as Slack and others issue them.
+    """
+    held = [getattr(settings, name) for name in Settings.model_fields]
+    found = {*_find_secrets(held), *settings.otlp_headers().values()}
+    return {form for secret in found for form in (secret, unquote(secret)) if form}
+
+
+def _find_secrets(value: object) -> Iterator[str]:
+    """Yield the secrets in a value of the settings, at any depth."""
+    if isinstance(value, SecretStr):
+        yield value.get_secret_value()
+        yield from _find_in_address(value.get_secret_value())
+    elif isinstance(value, str):
+        yield from _find_in_address(value)
+    elif isinstance(value, WebhookEndpoint):
+        parts = urlsplit(value.url).path.split("/")
+        yield from (part for part in parts if len(part) >= _SHORTEST_PATH_SECRET)
+        yield from _find_secrets(dict(value))
+    elif isinstance(value, BaseModel):
+        yield from _find_secrets(dict(value))
+    elif isinstance(value, Mapping):
+        yield from _find_secrets(list(value.values()))
+    elif isinstance(value, Collection):
+        for one in value:
+            yield from _find_secrets(one)
+
+
+def _find_in_address(text: str) -> Iterator[str]:
+    """Yield the password of an address, a user name without one, and the values of its query."""
+    if "://" not in text:
+        return
+    try:
+        address = urlsplit(text)
+        yield (address.password or address.username or "")
+    except ValueError:  # such as an IPv6 address without an end
+        return
+    # Splitting at "&" keeps the values as they are written; `secrets_of` adds the decoded form.
+    values = (part.partition("=")[2] for part in address.query.split("&"))
+    yield from (value for value in values if len(value) >= _SHORTEST_SECRET)
 
 
 class _LibraryHandler(logging.StreamHandler[TextIO]):

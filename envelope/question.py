@@ -18,8 +18,19 @@ HTTP = "http"
 """The channel whose conversation ids have no prefix; clients choose them, without a slash."""
 CONSOLE = "console"
 """The channel of questions that the owner asks again, apart from the conversation of the person."""
+REPLAY = "replay"
+"""The channel of `refdesk replay`, which runs ended questions again."""
+COPYING = (CONSOLE, REPLAY)
+"""The channels whose conversations contain text of other conversations.
+
+A conversation of theirs has the id that `copy_question` makes, so that whatever erases the original
+finds every copy.
+"""
+LONGEST_ID = 128
 CHANNEL_MARK = "/"
 """Separates the channel from the rest of a conversation id; no channel name contains it."""
+
+_HASH_LENGTH = 32
 
 LONGEST_GROUP = 64
 MOST_GROUPS = 64
@@ -31,8 +42,8 @@ class Question(BaseModel, frozen=True, extra="forbid"):
 
     tenant: str = Field(pattern=NAME)
     assistant: str = Field(pattern=NAME)
-    conversation_id: str = Field(min_length=1, max_length=128)
-    message_id: str = Field(min_length=1, max_length=128)
+    conversation_id: str = Field(min_length=1, max_length=LONGEST_ID)
+    message_id: str = Field(min_length=1, max_length=LONGEST_ID)
 
     # Every hop uses questions as cache keys; these two methods take a fifth of pydantic's time.
     def __hash__(self) -> int:
@@ -61,10 +72,28 @@ def qualify_conversation(channel: str, conversation_id: str) -> str:
     return conversation_id if conversation_id.startswith(prefix) else prefix + conversation_id
 
 
-def copy_for_owner(question: Question) -> Question:
-    """Return the question in the conversation in which the owner asks it again."""
-    copied = qualify_conversation(CONSOLE, question.conversation_id)
+def copy_question(question: Question, channel: str) -> Question:
+    """Return the question in the conversation in which a copying channel repeats it.
+
+    A copy of a copy is in the conversation that the original has there. An id that would be too
+    long ends with a hash instead.
+    """
+    named = question.conversation_id
+    if named.startswith(f"{channel}{CHANNEL_MARK}"):
+        return question
+    for copying in COPYING:
+        named = named.removeprefix(f"{copying}{CHANNEL_MARK}")
+    copied = qualify_conversation(channel, named)
+    if len(copied) > LONGEST_ID:
+        digest = hashlib.sha256(named.encode()).hexdigest()[:_HASH_LENGTH]
+        copied = f"{copied[: LONGEST_ID - _HASH_LENGTH - 1]}.{digest}"
     return question.model_copy(update={"conversation_id": copied})
+
+
+def list_copies(question: Question) -> tuple[Question, ...]:
+    """Return the question in every conversation that may repeat text of its conversation."""
+    copied = (copy_question(question, channel) for channel in COPYING)
+    return tuple(one for one in copied if one.conversation_id != question.conversation_id)
 
 
 def names_conversation(given_id: str, conversation_id: str) -> bool:

@@ -4,6 +4,7 @@ in `agents/swarm`.
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from typing import Literal
 
 from pydantic import JsonValue
 
@@ -20,6 +21,8 @@ ANSWERED_ITEM = "answered_item"
 """The key of a note that nobody is shown: an item whose row of the table is complete."""
 _OPEN = frozenset({PENDING, "in_progress", "awaiting_input"})
 Task = dict[str, JsonValue]
+StrategyChoice = Literal["auto", "council", "intelligent", "parallel"]
+"""The strategies that a setting can choose; `auto`: the planner chooses."""
 
 
 class PlanStep(StrEnum):

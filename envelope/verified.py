@@ -1,7 +1,5 @@
 """An answer that the owner wrote for a question and for all questions with the same meaning."""
 
-from collections.abc import Iterable
-
 from pydantic import BaseModel, Field
 
 from envelope.sources import SourceUsed
@@ -20,7 +18,11 @@ class CitedPage(BaseModel, frozen=True, extra="forbid"):
     url: str | None = None
     path: str | None = None
     content_hash: str = ""
-    groups: tuple[str, ...] = Field(default=(), description="that may read it; empty: everybody")
+    groups: tuple[str, ...] = Field(
+        default=(),
+        description="that could read it then, to recognise a change; whoever asks is checked "
+        "against the index",
+    )
 
 
 class VerifiedAnswer(BaseModel, frozen=True, extra="forbid"):
@@ -30,11 +32,6 @@ class VerifiedAnswer(BaseModel, frozen=True, extra="forbid"):
     question: str
     answer: str = Field(description="Markdown")
     pages: tuple[CitedPage, ...] = ()
-
-    def is_readable(self, groups: Iterable[str]) -> bool:
-        """Return whether a person of these groups may read every page that the answer cites."""
-        own = set(groups)
-        return all(not page.groups or own.intersection(page.groups) for page in self.pages)
 
     def list_sources(self) -> tuple[SourceUsed, ...]:
         """Return the cited pages as sources, numbered as the owner listed them."""

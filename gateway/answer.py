@@ -373,7 +373,7 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
         None,
         description="why no model wrote an answer: `no_model`, `bad_key`, `quota_spent`, "
         "`model_gone`, `unavailable`, `too_busy`, `too_slow`, `budget_spent`, `misconfigured`, "
-        "`rejected`, `refused`, `unreadable`",
+        "`rejected`, `too_long`, `refused`, `unreadable`",
     )
     passages: Passages | None = Field(None, description="if the search answered")
     quality_score: float | None = Field(

@@ -20,7 +20,7 @@ from envelope.conversation import Pause, PauseReply, Turn
 from envelope.encoding import escape_surrogates
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
-from envelope.question import Question, copy_for_owner, qualify_conversation, shard_of
+from envelope.question import Question, list_copies, qualify_conversation, shard_of
 from envelope.role import Role
 from envelope.swarm import read_cancelled
 from gateway.answer import DEAD_LETTER, DEADLINE, FORGOTTEN, LOST, Words
@@ -80,9 +80,9 @@ async def erase(eraser: Eraser, conversations: Conversations, question: Question
     await conversations.forget_threads(question)
     await conversations.forget_posts(question)
     erased = await eraser.forget(question, conversations.memory_keys(question))
-    # The questions of it that the owner asked again, in a separate conversation.
-    copied = copy_for_owner(question)
-    erased += await eraser.forget(copied, conversations.memory_keys(copied))
+    # Its questions that the owner asked again or replayed, in separate conversations.
+    for copied in list_copies(question):
+        erased += await eraser.forget(copied, conversations.memory_keys(copied))
     # After the journals, which a recorder may be reading now; it looks again once it has written.
     erased += Erased(records=await conversations.forget_records(question))
     # Once more: a chat platform may have delivered a message in the meantime.
@@ -110,6 +110,8 @@ class Message:
     - `shows_drafts`: whether the channel shows sentences before the answer is approved
     - `groups`: those of the person, as the channel knows them; no field of a request names them
     - `people`: digests of who wrote the text; empty where the channel knows nobody
+    - `repeated_person`: in a repeated question, the digest of who asked first, by whom the copy can
+      be found and erased; the preferences of that person neither apply nor change
     - `person_name`: the author as the channel names them, for a desk that `names_people`
     - `pause_reply`: a typed reply to an open pause, of which `text` are the words
     - `order`: another way, more time, or a review
@@ -134,6 +136,7 @@ class Message:
     pause_reply: PauseReply | None = None
     order: JobOrder = PLAIN
     people: tuple[str, ...] = ()
+    repeated_person: str = ""
     person_name: str = ""
     strategy: str = ""
     persona: str = ""
@@ -430,6 +433,8 @@ class Desk:
             noted["person"] = message.people[0]
             if self._names_people and message.person_name:
                 noted["person_name"] = message.person_name
+        elif message.repeated_person:
+            noted["person"] = message.repeated_person
         if message.request_id:
             noted["request_id"] = message.request_id
         if message.key_id is not None:

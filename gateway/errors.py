@@ -3,6 +3,7 @@
 GatewayError
 ├── MessageError     the message is invalid; the sender can correct it
 ├── BusyError        too many messages wait; try again after `retry_after_seconds`
+├── HandOverLimitedError  too many conversations were handed over today
 └── StoppingError    this process stops; another process has, or will have, the same answer
 """
 
@@ -21,6 +22,14 @@ class BusyError(GatewayError):
     def __init__(self, message: str, retry_after_seconds: float, reason: str = "") -> None:
         super().__init__(message)
         self.reason = reason
+        self.retry_after_seconds = retry_after_seconds
+
+
+class HandOverLimitedError(GatewayError):
+    """Too many conversations were handed over; possible again after `retry_after_seconds`."""
+
+    def __init__(self, message: str, retry_after_seconds: float) -> None:
+        super().__init__(message)
         self.retry_after_seconds = retry_after_seconds
 
 

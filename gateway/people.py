@@ -72,7 +72,8 @@ class PersonalData:
         chosen = [await self.choices.forget(_name(one), person) for one in assistants]
         found: Sequence[Question] = ()
         if self.store is not None:
-            find, selection = self.store.find_conversations_of, Selection(tuple(assistants))
+            find = self.store.find_conversations_of
+            selection = Selection(tuple(assistants), includes_copies=True)
             found = await run_in_threadpool(find, person, selection, limit=AT_ONCE + 1)
         for question in found[:AT_ONCE]:
             await self.forget_conversation(question)

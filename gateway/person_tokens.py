@@ -9,7 +9,7 @@ key may not state have no effect. `sub`, if it is there, is the person.
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from envelope.question import parse_groups
@@ -35,12 +35,14 @@ class PersonTokenError(GatewayError):
 class StatedPerson:
     """What a token states: groups (those that its key has too), end in Unix seconds, person's id.
 
-    The id is empty if the token names nobody.
+    The id is empty if the token names nobody. `issuer` is the identity provider that gave the id;
+    it is empty for a token that a website signed.
     """
 
     groups: tuple[str, ...] = ()
     expires_at: float | None = None
     id: str = ""
+    issuer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class PersonTokens:
             raise PersonTokenError(f"this token of a person is not valid: {error}") from error
         # A provider states no groups for a person who is in none.
         groups = claims.get(issuer.groups_claim, [])
-        return _state_person(claims, groups, key)
+        return replace(_state_person(claims, groups, key), issuer=issuer.issuer)
 
     def _find_issuer(self, token: str, key: Key) -> PersonIssuer | None:
         """Return the provider that a token names, by what is not verified yet."""

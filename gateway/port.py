@@ -230,10 +230,12 @@ class HandOver(Protocol):
         """Return whether the conversations of an assistant can be handed over."""
         ...
 
-    async def request(self, question: Question, *, note: str, language: str, address: str) -> bool:
+    async def request(self, question: Question, *, note: str, language: str, visitor: str) -> bool:
         """Send the question's conversation to a person; return whether it was accepted.
 
-        `note` is what the visitor says to the person, `address` that of this server.
+        It is sent once for a message. `note` is what the visitor says to the person, `visitor`
+        names the owner of the limit. Raises `HandOverLimitedError`, and `BusyError` while it is
+        being sent.
         """
         ...
 

@@ -139,16 +139,28 @@ class SigningKeys:
     async def find(self, key_id: str | None, algorithm: str) -> "PyJWK":
         """Return a key for an algorithm; raises `TokenError` or `ProviderUnavailableError`."""
         now = self._clock()
-        async with self._turn:
-            found = self._choose(key_id, algorithm)
-            if found is None or now - self._fetched_at >= FRESH_SECONDS:
-                await self._refresh(now)
+        found = self._choose(key_id, algorithm)
+        if found is None or self._is_due(now):
+            async with self._turn:
+                # Another call may have fetched the keys while this one waited.
+                is_old = now - self._fetched_at >= FRESH_SECONDS
+                if is_old or self._choose(key_id, algorithm) is None:
+                    await self._refresh(now)
                 found = self._choose(key_id, algorithm)
         if self._problem and (found is None or now - self._fetched_at >= STALE_SECONDS):
             raise ProviderUnavailableError(self._problem)
         if found is None:
             raise TokenError("the token is signed with a key that the provider does not publish")
         return found
+
+    def _is_due(self, now: float) -> bool:
+        """Return whether known keys must be fetched again before they are used.
+
+        While another call fetches them, known keys are used: a token that names an invented key
+        must not make valid ones wait for a provider.
+        """
+        age = now - self._fetched_at
+        return age >= STALE_SECONDS or (age >= FRESH_SECONDS and not self._turn.locked())
 
     def _choose(self, key_id: str | None, algorithm: str) -> "PyJWK | None":
         fitting = [key for key in self._keys if key.algorithm_name == algorithm]

@@ -15,8 +15,9 @@ Assistant = tuple[str, str]
 class SourceState:
     """A source, and how its last reading went; `is_running`: it is being read now.
 
-    Times are Unix seconds; `read_at` is 0 before the first reading, `next_at` is None for a source
-    without a schedule.
+    `left_out` are sentences on what its files contain and the index does not. Times are Unix
+    seconds; `read_at` is 0 before the first reading, `next_at` is None for a source without a
+    schedule. `has_fault`: it cannot be read by its schedule, as the first reason says.
     """
 
     assistant: Assistant
@@ -24,10 +25,12 @@ class SourceState:
     read_at: float
     failed: int
     reasons: Sequence[str]
+    left_out: Sequence[str] = ()
     is_running: bool = False
     id: str = ""
     schedule: str = ""
     next_at: float | None = None
+    has_fault: bool = False
 
 
 class NewSource(BaseModel, extra="forbid"):

@@ -26,7 +26,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from knowledge.embedding import DEFAULT
+from knowledge.embedding import SHIPPED_NAMES
 from knowledge.index.calibration import Calibrations
 
 
@@ -44,8 +44,8 @@ class Assessment:
 
 Assess = Callable[[Mapping[str, float]], Assessment]
 
-CALIBRATED = DEFAULT, "en"
-"""The embedding model (name of its embedder) and the language for which the weights were fitted."""
+CALIBRATED = frozenset((name, "en") for name in SHIPPED_NAMES)
+"""The embedding models (names of embedders) and the languages that the weights were fitted for."""
 UNCALIBRATED_NOTE = (
     "the embedding model is not calibrated for these documents, so the decision whether they "
     "cover a question is less accurate: it uses shared words only. `refdesk ingest` calibrates "
@@ -113,7 +113,7 @@ def find_uncalibrated(
 
 def find_assess(embedding: str, language: str, calibrations: Calibrations) -> Assess:
     """Return what may judge searches in a language of the documents: cosines, or words alone."""
-    if (embedding, language) == CALIBRATED:
+    if (embedding, language) in CALIBRATED:
         return assess
     calibration = calibrations.get(language)
     if calibration is None or not calibration.is_usable:

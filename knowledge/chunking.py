@@ -2,16 +2,19 @@
 
 A chunk never crosses a heading. Code fences stay whole up to `LARGEST_CODE` words; a longer one is
 split between lines, and each part is a separate fence. A table stays whole up to `LARGEST_TABLE`
-words; a longer one is cut between rows, and each part repeats the header. Text is cut between
-sentences; a sentence longer than a chunk between words; a word longer than a chunk between
-characters.
+words; a longer one is cut between rows, and each part repeats the header, unless the header is as
+long as a passage. Text is cut between sentences; a sentence longer than a chunk between words; a
+word longer than a chunk between characters.
 
-Writing without spaces is measured by characters (`weight`). All steps take linear time.
+Writing without spaces is measured by characters (`weight`). All steps take linear time. What is
+repeated is bounded, so that a small hostile page cannot become a large amount of text: the header
+of a table, the headings above a chunk, and the links of a chunk.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from knowledge.document import Chunk, Document
 from knowledge.documents.page import Block, BlockKind, Page, Picture
@@ -21,6 +24,10 @@ WORDS = 75
 OVERLAP = 20
 LARGEST_CODE = 400
 LARGEST_TABLE = 150
+HEADER_SHARE = 8
+"""The header of a table is at most this many times as long as the rows that it is repeated for."""
+MOST_LINKS = 20
+"""Links that one chunk keeps."""
 
 _LONGEST_WORD = 15
 _LONGEST_OPENING = 200
@@ -107,7 +114,8 @@ def passages(page: Page) -> Iterator[ChunkText]:
 
 
 def _links_in(text: str, links: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    return tuple((label, address) for label, address in links if label in text)
+    found = ((label, address) for label, address in links if label in text)
+    return tuple(islice(found, MOST_LINKS))
 
 
 def _collect_clear_links(page: Page) -> list[tuple[str, str]]:
@@ -121,7 +129,7 @@ def _collect_clear_links(page: Page) -> list[tuple[str, str]]:
 def text_to_embed(document: Document, chunk: Chunk) -> str:
     """Return the text that is embedded for a chunk: its heading path, then its text."""
     crumbs = document.crumbs or (document.title,)
-    place = [crumb for crumb in (*crumbs, *chunk.heading_path) if crumb]
+    place = _keep_innermost([crumb for crumb in (*crumbs, *chunk.heading_path) if crumb])
     once = [part for index, part in enumerate(place) if index == 0 or part != place[index - 1]]
     if once and chunk.text.startswith(once[-1]):
         once.pop()
@@ -179,7 +187,20 @@ def _sections(page: Page) -> Iterator[_PageSection]:
 def _titles(path: Sequence[tuple[int, str]], title: str) -> tuple[str, ...]:
     """Leave out the page's own title: it is the last crumb already."""
     texts = [text for _, text in path]
-    return tuple(texts[1:] if texts[0] == title else texts)
+    return tuple(_keep_innermost(texts[1:] if texts[0] == title else texts))
+
+
+def _keep_innermost(place: Sequence[str]) -> Sequence[str]:
+    """Return the last parts of a place that together are no longer than a chunk.
+
+    Every chunk repeats them. The last part is kept whatever its length.
+    """
+    words = 0
+    for kept, part in enumerate(reversed(place)):
+        words += weight(part)
+        if kept and words > WORDS:
+            return place[-kept:]
+    return place
 
 
 def _is_above(section: _PageSection, following: _PageSection) -> bool:
@@ -308,13 +329,14 @@ def _table_parts(text: str) -> Iterator[str]:
         yield text
         return
     above = 2 if len(rows) > 2 and _DELIMITER_ROW.match(rows[1]) else 1
-    if sum(map(_row_weight, rows[:above])) > WORDS:
+    length = sum(map(len, rows[:above]))
+    if sum(map(_row_weight, rows[:above])) > WORDS or length > WORDS * _LONGEST_WORD:
         # As long as a passage itself: it is no header to repeat.
-        above = 0
+        above = length = 0
     header, body = rows[:above], rows[above:]
     room = max(WORDS - sum(map(_row_weight, header)), WORDS // 3)
     parts = (part for row in body for part in _row_parts(row))
-    for group in _group(parts, room, _row_weight):
+    for group in _group(parts, room, _row_weight, length // HEADER_SHARE):
         yield "\n".join((*header, *group))
 
 
@@ -327,16 +349,21 @@ def _row_parts(row: str) -> Iterator[str]:
 
 
 def _group(
-    lines: Iterable[str], room: int, weigh: Callable[[str], int] | None = None
+    lines: Iterable[str],
+    room: int,
+    weigh: Callable[[str], int] | None = None,
+    least_length: int = 0,
 ) -> Iterator[list[str]]:
+    """Group lines into at most `room` words, unless a group is shorter than `least_length`."""
     weigh = weight if weigh is None else weigh
     group: list[str] = []
-    words = 0
+    words = length = 0
     for line in lines:
         words += weigh(line)
-        if group and words > room:
+        if group and words > room and length >= least_length:
             yield group
-            group, words = [], weigh(line)
+            group, words, length = [], weigh(line), 0
         group.append(line)
+        length += len(line)
     if group:
         yield group

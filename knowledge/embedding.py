@@ -8,6 +8,11 @@ downloaded, and texts in about a hundred languages can be compared with each oth
 
 The shipped model embeds one text per call, in `THREADS` threads. There is no padding, so a vector
 does not depend on other texts; in a batch of an int8 model it would.
+
+Its vectors are equal on all processors. On x86-64 without VNNI, `onnxruntime` multiplies eight-bit
+numbers with sums that saturate at 16 bits, unless the session asks for precision. `_SATURATION`, a
+model of one multiplication, shows whether this processor needs that: where it does not, asking
+for it would make the model a third slower.
 """
 
 import asyncio
@@ -23,7 +28,13 @@ import numpy as np
 import numpy.typing as npt
 
 from envelope.run import OUTSIDE, Run
-from knowledge.embedding_forms import NO_FORMS, TextForms, VectorIdentity, find_forms
+from knowledge.embedding_forms import (
+    NO_FORMS,
+    TextForms,
+    VectorIdentity,
+    find_forms,
+    read_forms,
+)
 from knowledge.errors import EmbeddingFailed
 
 if TYPE_CHECKING:
@@ -34,6 +45,11 @@ if TYPE_CHECKING:
 Matrix = npt.NDArray[np.float32]
 
 DEFAULT = "all-MiniLM-L6-v2"
+"""What `EMBEDDING_MODEL` calls the shipped model. Indexes of earlier releases name it so too: their
+vectors depend on the processor that made them."""
+SHIPPED_MODEL = "all-MiniLM-L6-v2@int8-unsaturated"
+"""The shipped model and its arithmetic, as an index names it."""
+SHIPPED_NAMES = (DEFAULT, SHIPPED_MODEL)
 THREADS = 2
 BATCH = 8
 # A chunk with its headings has about 150 tokens; a long code block is embedded by its beginning.
@@ -43,7 +59,10 @@ MOST_TOKENS = 256
 # its vendor. It reads the variable at import; 0 allows telemetry.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
-_FOLDER = Path(__file__).parent / "models" / "all-MiniLM-L6-v2-int8"
+_MODELS = Path(__file__).parent / "models"
+_FOLDER = _MODELS / "all-MiniLM-L6-v2-int8"
+_SATURATION = _MODELS / "saturation.onnx"
+_PRECISION = "session.x64quantprecision"
 _DIMENSIONS = 384
 FASTEMBED_SUFFIX = "@fastembed"
 """What a model of fastembed is named by: `MODEL@fastembed`."""
@@ -150,7 +169,7 @@ def local_embedder(
     length of the model's vectors, or when `multilingual` is to have other forms than its own.
     """
     model = name.removesuffix(FASTEMBED_SUFFIX)
-    is_shipped = model.removeprefix("sentence-transformers/") == DEFAULT
+    is_shipped = name_vectors(name) == SHIPPED_MODEL
     is_multilingual = model in (MULTILINGUAL, MULTILINGUAL_MODEL)
     known = _DIMENSIONS if is_shipped or is_multilingual else _dimensions_of(model)
     if dimensions not in (None, known):
@@ -167,24 +186,53 @@ def local_embedder(
         return LocalEmbedder(MULTILINGUAL_MODEL, known, _load_multilingual)
     chosen = find_forms(model) if forms is None else forms
     if is_shipped:
-        return LocalEmbedder(DEFAULT, known, _load_shipped, chosen)
+        return LocalEmbedder(SHIPPED_MODEL, known, _load_shipped, chosen)
     return LocalEmbedder(name, known, lambda: _load_fastembed(model), chosen)
 
 
+def name_vectors(model: str) -> str:
+    """Return the name under which vectors of `EMBEDDING_MODEL` are stored."""
+    plain = model.removesuffix(FASTEMBED_SUFFIX).removeprefix("sentence-transformers/")
+    return SHIPPED_MODEL if plain in SHIPPED_NAMES else model
+
+
+def earlier_embedder(vectors: VectorIdentity) -> LocalEmbedder | None:
+    """Return the embedder of an index that an earlier release made with the shipped model.
+
+    The questions are embedded as they are now, which is near enough to compare them with vectors
+    of any processor. Returns None if another model made the index.
+    """
+    if vectors.model != DEFAULT or vectors.dimensions != _DIMENSIONS:
+        return None
+    return LocalEmbedder(DEFAULT, _DIMENSIONS, _load_shipped, read_forms(vectors.forms))
+
+
 def _load_shipped() -> Encode:
-    from onnxruntime import InferenceSession, SessionOptions
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(_FOLDER / "tokenizer.json"))
     tokenizer.enable_truncation(MOST_TOKENS)
     tokenizer.no_padding()
+    session = _open_session(_FOLDER / "model.onnx", needs_precision=_saturates())
+    return lambda texts, _: _encode(tokenizer, session, texts)
+
+
+def _saturates() -> bool:
+    """Return whether sums of products of eight-bit numbers are wrong on this processor."""
+    session = _open_session(_SATURATION, needs_precision=False)
+    largest = np.full((1, 8), 255, dtype=np.uint8)
+    sums = session.run(None, {"activations": largest})[0]
+    return bool((sums != 8 * 255 * 127).any())
+
+
+def _open_session(path: Path, *, needs_precision: bool) -> "InferenceSession":
+    from onnxruntime import InferenceSession, SessionOptions
+
     options = SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    session = InferenceSession(
-        str(_FOLDER / "model.onnx"), options, providers=["CPUExecutionProvider"]
-    )
-    return lambda texts, _: _encode(tokenizer, session, texts)
+    options.add_session_config_entry(_PRECISION, "1" if needs_precision else "0")
+    return InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 def _encode(tokenizer: "Tokenizer", session: "InferenceSession", texts: list[str]) -> Matrix:

@@ -353,6 +353,8 @@ class _Ingestion:
         page = prepared.page
         for warning in page.warnings:
             self._ledger.warn(item.place, warning)
+        for left_out in page.left_out:
+            self._ledger.leave_out(item.place, left_out)
         language = find_stated_language(page) or self._language_of(make_sample(page))
         identity = composing.document_id(page, language, self._default_language)
         if not self._ledger.claim(identity, item.place):

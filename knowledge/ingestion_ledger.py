@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import TooSlowError
+from knowledge.documents.page import LeftOut
 from knowledge.ingestion_report import IngestionResult, Report
 from knowledge.isolation.messages import ReadingLimits
 
@@ -16,6 +17,7 @@ class Ledger:
         self._present = set(present)
         self._failed: list[tuple[str, str]] = []
         self._warned: list[tuple[str, str]] = []
+        self._left_out: list[tuple[str, LeftOut]] = []
         self._skipped: list[tuple[str, str]] = []
         self._owners: dict[str, tuple[str, str]] = {}
         self._known: dict[str, str] = {}
@@ -81,6 +83,12 @@ class Ledger:
         self._warned.append((source, reason))
         self._report.record_warning(source, reason)
 
+    def leave_out(self, source: str, left_out: LeftOut) -> None:
+        """Record what the page of a document does not contain of its file."""
+        source = _one_line(source)
+        self._left_out.append((source, left_out))
+        self._report.record_warning(source, _one_line(str(left_out)))
+
     def skip(self, source: str, reason: str) -> None:
         """Record a file that is no document."""
         source, reason = _one_line(source), _one_line(reason)
@@ -122,6 +130,7 @@ class Ledger:
             failed=tuple(self._failed),
             warned=tuple(self._warned),
             skipped=tuple(self._skipped),
+            left_out=tuple(self._left_out),
             chunks=self._chunks,
             seconds=seconds,
         )

@@ -1,9 +1,11 @@
 """Reports the progress and the result of an ingestion."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Protocol
+
+from knowledge.documents.page import LeftOut, LeftOutCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ class LimitWaits:
 class IngestionResult:
     """The result of an ingestion; `failed`, `warned` and `skipped` have sources with the reason.
 
+    `left_out` has what documents contain and their pages do not, each with the source.
+
     `added`, `changed`, `unchanged` and `removed` count documents; `chunks` counts written chunks.
     `descriptions` is None if no model describes pages, `embedding` if no vendor embeds them,
     `waits` if no request waited. `replacement` says what became of an index that is written to
@@ -78,10 +82,19 @@ class IngestionResult:
     chunks: int = 0
     seconds: float = 0.0
     skipped: tuple[tuple[str, str], ...] = ()
+    left_out: tuple[tuple[str, LeftOut], ...] = ()
     descriptions: DescriptionUsage | None = None
     replacement: str = ""
     embedding: EmbeddingUsage | None = None
     waits: LimitWaits | None = None
+
+    def sum_left_out(self) -> list[LeftOut]:
+        """Return what is missing from the index, files and parts of files, by kind and reason."""
+        counts = LeftOutCounts()
+        for _, reason in self.skipped:
+            counts.add("file", reason)
+        counts.take(replace(one, names=()) for _, one in self.left_out)
+        return list(counts.list())
 
     def list_costs(self) -> list[str]:
         """Return a line on each kind of model that was asked, and on the waiting for limits."""

@@ -2,6 +2,7 @@
 
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 import time
@@ -11,22 +12,27 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
-from croniter import croniter
-from pydantic import BaseModel, Field, ValidationError
+from croniter import CroniterError, croniter
+from pydantic import BaseModel, Field, JsonValue, ValidationError, field_serializer, field_validator
 
 from knowledge.connectors.store_values import SCHEMES, SERVICES, StoreOutcome, is_store
 from knowledge.crawling.crawl_values import (
-    AddressRefusedError,
     CrawlOutcome,
-    FetchError,
     check_start,
 )
-from knowledge.crawling.resolution import GuardedResolver, Resolve, resolve_by_system
+from knowledge.documents.page import LeftOut
 from knowledge.errors import SourceError
 from knowledge.ingestion_report import IngestionResult
+from outbound.errors import AddressRefusedError, FetchError
+from outbound.resolution import GuardedResolver, Resolve, resolve_by_system
 
 _FILE = "sources.json"
 _MOST_REASONS = 3
+_LONGEST_PLACE = 200
+_NOBODY = ("", "")
+_CRON_FIELDS = 5
+_MOST_YEARS = 5
+"""A schedule without a date for longer is refused."""
 
 
 class SourceSpec(BaseModel, frozen=True, extra="forbid"):
@@ -82,8 +88,11 @@ class RegisteredSource(BaseModel, frozen=True, extra="forbid"):
     """A source; `read_at` are Unix seconds of the last time, 0 before the first one.
 
     `failed` counts the documents that could not be read then, `reasons` are some of the reasons.
+    `left_out` is what its files contain and the index does not, summed up over the readings since
+    all documents were read.
     `schedule` is a cron expression in UTC; empty: the source is read when it is asked for, and by
-    `--refresh`.
+    `--refresh`. `fault`: why the source is not read by its schedule. `entry`: an entry of the
+    list that cannot be read, as it stands there; such a source is only listed and removed.
     """
 
     tenant: str
@@ -92,7 +101,10 @@ class RegisteredSource(BaseModel, frozen=True, extra="forbid"):
     read_at: float
     failed: int = 0
     reasons: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
     schedule: str = ""
+    fault: str = Field("", exclude=True)
+    entry: JsonValue = Field(None, exclude=True)
 
     @property
     def id(self) -> str:
@@ -101,16 +113,61 @@ class RegisteredSource(BaseModel, frozen=True, extra="forbid"):
 
     def next_at(self, every_seconds: float | None = None) -> float | None:
         """Return when the source is to be read again, in Unix seconds; None: when asked for."""
+        if self.fault:
+            return None
         if self.schedule:
-            return float(croniter(self.schedule, self.read_at or time.time()).get_next(float))
+            return find_next_date(self.schedule, self.read_at or time.time())
         return None if every_seconds is None else self.read_at + every_seconds
 
 
 class SourceList(BaseModel, extra="forbid"):
-    """The sources of a data folder; `id` names the list to other processes that share it."""
+    """The sources of a data folder; `id` names the list to other processes that share it.
+
+    An entry that cannot be read is a source with a `fault`, and is written back unchanged.
+    """
 
     id: str = Field(default_factory=lambda: uuid4().hex)
     sources: list[RegisteredSource] = []
+
+    @field_validator("sources", mode="before")
+    @classmethod
+    def _read_entries(cls, entries: object) -> object:
+        return [_read_entry(one) for one in entries] if isinstance(entries, list) else entries
+
+    @field_serializer("sources")
+    def _write_entries(self, sources: list[RegisteredSource]) -> list[JsonValue]:
+        return [one.model_dump(mode="json") if one.entry is None else one.entry for one in sources]
+
+
+def _read_entry(entry: object) -> RegisteredSource:
+    """Return the source of an entry of the list, with a fault if it cannot be used."""
+    if isinstance(entry, RegisteredSource):
+        return entry
+    try:
+        source = RegisteredSource.model_validate(entry)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        named = ".".join(map(str, first["loc"])) or "entry"
+        fault = f"its entry in the list of sources cannot be read: {named}: {first['msg']}"
+        return _salvage(entry).model_copy(update={"fault": fault, "entry": entry})
+    try:
+        check_schedule(source.schedule)
+    except SourceError as error:
+        return source.model_copy(update={"fault": f"its schedule cannot be used: {error}"})
+    return source
+
+
+def _salvage(entry: object) -> RegisteredSource:
+    """Return what an entry says of its owner and its place, to list and remove it."""
+    fields = entry if isinstance(entry, dict) else {}
+    spec = fields.get("spec")
+    place = spec.get("place") if isinstance(spec, dict) else None
+    return RegisteredSource(
+        tenant=str(fields.get("tenant") or ""),
+        assistant=str(fields.get("assistant") or ""),
+        spec=SourceSpec(place=str(place or json.dumps(entry, default=str)[:_LONGEST_PLACE])),
+        read_at=0,
+    )
 
 
 class SourceRegistry:
@@ -136,7 +193,8 @@ class SourceRegistry:
     def record(self, specs: Sequence[SourceSpec], result: IngestionResult) -> None:
         """Record that sources were ingested now, with the result that they have together."""
         reasons = tuple(f"{place}: {reason}" for place, reason in result.failed[:_MOST_REASONS])
-        self._record(specs, len(result.failed), reasons)
+        is_whole = not result.unchanged
+        self._record(specs, len(result.failed), reasons, result.sum_left_out(), is_whole=is_whole)
 
     def record_error(self, spec: SourceSpec, error: Exception) -> None:
         """Record that a source could not be ingested at all."""
@@ -147,6 +205,7 @@ class SourceRegistry:
 
         One that is known keeps the limits of its crawl.
         """
+        check_schedule(schedule)
         with self._changing() as listed:
             known = next((one for one in listed.sources if self._is_own(one, spec.root)), None)
             tenant, assistant = self._owner
@@ -155,30 +214,48 @@ class SourceRegistry:
                 listed.sources.remove(known)
                 limits = known.spec.model_dump(include={"pages", "depth", "seconds"})
                 added = known.model_copy(update={"spec": spec.model_copy(update=limits)})
-            listed.sources.append(added.model_copy(update={"schedule": schedule}))
+            new = {"schedule": schedule, "fault": "", "entry": None}
+            listed.sources.append(added.model_copy(update=new))
 
-    def list_own(self) -> list[RegisteredSource]:
-        """Return the sources of this assistant; raise `SourceError` if the list is damaged."""
-        return [one for one in self.read().sources if (one.tenant, one.assistant) == self._owner]
+    def list_own(self, *, with_ownerless: bool = False) -> list[RegisteredSource]:
+        """Return the sources of this assistant; raise `SourceError` if the list is damaged.
 
-    def forget(self, root: str) -> bool:
+        `with_ownerless`: also the unreadable entries that state no assistant.
+        """
+        owners = (self._owner, _NOBODY) if with_ownerless else (self._owner,)
+        return [one for one in self.read().sources if (one.tenant, one.assistant) in owners]
+
+    def forget(self, root: str, *, with_ownerless: bool = False) -> bool:
         """Remove a source from the list, and its copy; return whether it was in the list."""
+        owners = (self._owner, _NOBODY) if with_ownerless else (self._owner,)
         for kind in ("websites", "stores"):
             copy = locate_copy(self._folder, *self._owner, kind, root)
             shutil.rmtree(copy, ignore_errors=True)
         if not (self._folder / _FILE).exists():
             return False
         with self._changing() as listed:
-            left = [one for one in listed.sources if not self._is_own(one, root)]
+            left = [
+                one
+                for one in listed.sources
+                if one.spec.root != root or (one.tenant, one.assistant) not in owners
+            ]
             is_known = len(left) < len(listed.sources)
             listed.sources = left
         return is_known
 
     def list_specs(self) -> list[SourceSpec]:
-        """Return the sources of this assistant; raise `SourceError` if the list is damaged."""
-        return [source.spec for source in self.list_own()]
+        """Return the readable sources of this assistant; raise `SourceError` for a damaged list."""
+        return [source.spec for source in self.list_own() if source.entry is None]
 
-    def _record(self, specs: Sequence[SourceSpec], failed: int, reasons: tuple[str, ...]) -> None:
+    def _record(
+        self,
+        specs: Sequence[SourceSpec],
+        failed: int,
+        reasons: tuple[str, ...],
+        left_out: Sequence[LeftOut] = (),
+        *,
+        is_whole: bool = False,
+    ) -> None:
         tenant, assistant = self._owner
         with self._changing() as listed:
             for spec in specs:
@@ -191,9 +268,13 @@ class SourceRegistry:
                     reasons=reasons,
                 )
                 known = [one for one in listed.sources if self._is_own(one, spec.root)]
-                schedule = known[0].schedule if known else ""
+                before = [] if is_whole else [part for one in known for part in one.left_out]
+                update = {
+                    "schedule": known[0].schedule if known else "",
+                    "left_out": _merge(before, left_out),
+                }
                 others = [one for one in listed.sources if one not in known]
-                listed.sources = [*others, source.model_copy(update={"schedule": schedule})]
+                listed.sources = [*others, source.model_copy(update=update)]
 
     def _is_own(self, source: RegisteredSource, root: str) -> bool:
         return (source.tenant, source.assistant) == self._owner and source.spec.root == root
@@ -344,15 +425,45 @@ def _begins_with(place: str, prefix: str) -> bool:
     return bool(whole) and (place.rstrip("/") == whole or place.startswith(f"{whole}/"))
 
 
+def _merge(before: Sequence[LeftOut], now: Sequence[LeftOut]) -> tuple[LeftOut, ...]:
+    """Return what is left out after a reading that did not read documents without changes."""
+    counts = {(one.what, one.reason): one for one in before}
+    for one in now:
+        known = counts.get((one.what, one.reason), one)
+        counts[one.what, one.reason] = max(known, one, key=lambda part: part.count)
+    return tuple(counts.values())
+
+
 def check_schedule(text: str) -> str:
-    """Return the cron expression; raise `SourceError` if it is not valid."""
-    if text and not croniter.is_valid(text):
+    """Return the cron expression; raise `SourceError` if it cannot be used.
+
+    Its five fields allow one date a minute at most, and it must have a next date.
+    """
+    if not text:
+        return text
+    fields = text.lower().split()
+    is_known = len(fields) == _CRON_FIELDS or text.startswith("@")
+    # The library would choose another random date (r, h) each time.
+    is_random = any(one.startswith(("r", "h")) for one in fields)
+    if not is_known or is_random or not croniter.is_valid(text):
         raise SourceError(
-            f"expected a schedule in the format of cron, such as '0 6 * * *' for every day at "
-            f"6:00 UTC, "
-            f"found {text!r}"
+            "expected a schedule in the format of cron with five fields, such as '0 6 * * *' for "
+            f"every day at 6:00 UTC, found {text!r}"
+        )
+    if find_next_date(text, time.time()) is None:
+        raise SourceError(
+            f"expected a schedule with a date within {_MOST_YEARS} years, found {text!r}"
         )
     return text
+
+
+def find_next_date(schedule: str, since: float) -> float | None:
+    """Return the next date of a schedule in Unix seconds; None if it has none, or is not valid."""
+    try:
+        dates = croniter(schedule, since, max_years_between_matches=_MOST_YEARS)
+        return float(dates.get_next(float))
+    except (CroniterError, ValueError, OverflowError):
+        return None
 
 
 def spec_of(source: "Path | SourceSpec") -> SourceSpec:

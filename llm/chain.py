@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from envelope.run import OUTSIDE, Run
 from llm.errors import (
+    AccessDenied,
     BudgetExhausted,
     ChainExhausted,
     MissingKey,
@@ -21,6 +22,7 @@ from llm.errors import (
     RejectedRequest,
     UnknownModel,
     UnreadableOutput,
+    WrongAddress,
 )
 from llm.port import (
     ConversationModel,
@@ -41,8 +43,8 @@ from llm.vendors.model_transport import CircuitBreaker, remaining_seconds
 A = TypeVar("A", bound="ModelAnswer[Any] | ModelStep")
 
 FALLBACK_ON = (
-    NoModel, ModelUnavailable, UnknownModel, MissingKey, RejectedRequest, UnreadableOutput, Refused,
-    BudgetExhausted,
+    NoModel, ModelUnavailable, UnknownModel, WrongAddress, MissingKey, AccessDenied,
+    RejectedRequest, UnreadableOutput, Refused, BudgetExhausted,
 )  # fmt: skip
 """Faults of the program are left out: they are the same for every model."""
 PATIENCE_SECONDS = 5.0

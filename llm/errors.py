@@ -5,7 +5,9 @@ ModelError
 ├── ModelMisconfigured   a wrong setting; a retry does not help
 │   ├── UnknownProvider    no vendor has this name
 │   ├── UnknownModel       the vendor has no such model
+│   ├── WrongAddress       something other than the vendor's API answers at the address
 │   ├── MissingKey         there is no key, or the vendor does not accept it
+│   ├── AccessDenied       the vendor does not allow this request
 │   ├── UnusableSchema     the task's output has no strict JSON schema
 │   └── RealRequestForbidden  this process must not send requests to other machines (tests)
 ├── ModelUnavailable     the vendor or the network failed; retry later, or use another model
@@ -15,9 +17,11 @@ ModelError
 │   └── ChainExhausted     every model of a fallback chain failed; `errors` has their errors, and
 │                          the reason is that of the first
 ├── BudgetExhausted      a budget of the question or its tenant does not allow the call
-├── RejectedRequest      the vendor cannot process our request (too long, wrong parameter)
+├── RejectedRequest      the vendor cannot process our request (a wrong parameter)
+│   └── PromptTooLong      the prompt does not fit into the context window
 ├── Refused              the model does not answer this request
 └── UnreadableOutput     the answer is not of the task's type, even after one repair
+    └── UnknownReply       the reply of the server has no known form
 """
 
 from decimal import Decimal
@@ -27,7 +31,7 @@ from llm.port import Usage
 NO_MODEL = "no_model"
 REASONS = (
     NO_MODEL, "misconfigured", "model_gone", "bad_key", "unavailable", "too_busy", "quota_spent",
-    "too_slow", "budget_spent", "rejected", "refused", "unreadable",
+    "too_slow", "budget_spent", "rejected", "too_long", "refused", "unreadable",
 )  # fmt: skip
 """Why a model did not give an answer."""
 
@@ -66,8 +70,18 @@ class UnknownModel(ModelMisconfigured):
     reason = "model_gone"
 
 
+class WrongAddress(ModelMisconfigured):
+    """Something other than the vendor's API answers at the address."""
+
+
 class MissingKey(ModelMisconfigured):
     """There is no key, or the vendor does not accept it."""
+
+    reason = "bad_key"
+
+
+class AccessDenied(ModelMisconfigured):
+    """The vendor does not allow this request: its reason may be the key, the model or the text."""
 
     reason = "bad_key"
 
@@ -138,13 +152,24 @@ class BudgetExhausted(ModelError):  # noqa: N818 - as above
 
 
 class RejectedRequest(ModelError):  # noqa: N818 - as above
-    """The vendor cannot process the request; `parameter` is the part that the vendor names."""
+    """The vendor cannot process the request.
+
+    `parameter` is the part of the request that the vendor names. `explanation` is its whole
+    message, which the text of the error may shorten.
+    """
 
     reason = "rejected"
 
-    def __init__(self, message: str, *, parameter: str = "") -> None:
+    def __init__(self, message: str, *, parameter: str = "", explanation: str = "") -> None:
         super().__init__(message)
         self.parameter = parameter
+        self.explanation = explanation or message
+
+
+class PromptTooLong(RejectedRequest):
+    """The prompt does not fit into the context window of the model."""
+
+    reason = "too_long"
 
 
 class Refused(ModelError):  # noqa: N818 - as above
@@ -157,3 +182,7 @@ class UnreadableOutput(ModelError):  # noqa: N818 - as above
     """The answer is not of the task's output type, even after one repair."""
 
     reason = "unreadable"
+
+
+class UnknownReply(UnreadableOutput):
+    """The reply of the server has no known form, so that nothing is known about the answer."""

@@ -62,7 +62,7 @@ def read_complete_part(text: str, output: type[O]) -> O:
 
     Raises `NotReadable` if they make no output, or less than `KEPT_SHARE` of the text.
     """
-    bare = _without_thoughts(text)
+    bare = remove_thoughts(text)
     bare = bare[max(0, bare.find("{")) :]
     best, longest = None, int(len(bare) * KEPT_SHARE)
     for found in (_parse_part(bare), _parse_sentences(bare)):
@@ -78,9 +78,20 @@ def read_complete_part(text: str, output: type[O]) -> O:
     return best
 
 
+def is_complete(text: str) -> bool:
+    """Return whether a text contains JSON that is not cut off."""
+    for candidate in _candidates(text):
+        try:
+            from_json(candidate)
+        except ValueError:
+            continue
+        return True
+    return False
+
+
 def _candidates(text: str) -> Iterator[str]:
     """Yield the parts of a text that may be the answer, the likeliest first."""
-    bare = _without_thoughts(text).strip()
+    bare = remove_thoughts(text).strip()
     if not bare:
         return
     yield bare
@@ -92,11 +103,12 @@ def _candidates(text: str) -> Iterator[str]:
         yield bare[begin : end + 1]
 
 
-def _without_thoughts(text: str) -> str:
+def remove_thoughts(text: str) -> str:
     """Return what follows the thoughts of a reasoning model; some servers omit the first mark."""
     before, mark, after = text.rpartition(_THOUGHTS_END)
     if mark and (before.lstrip().startswith(_THOUGHTS_BEGIN) or "{" in after):
-        return after
+        # An answer that is only among the thoughts is an answer.
+        return after if after.strip() else before.replace(_THOUGHTS_BEGIN, "", 1)
     return text
 
 

@@ -133,6 +133,10 @@ class TextListener:
         if self._leader is writing:
             self._changed.set()
 
+    def note_life(self, characters: int) -> None:
+        """Note that a model is working, although it has not written more of its answer."""
+        self.characters += characters
+
     async def wait_for_text(self) -> PartialText | None:
         """Return the text of the present attempt when it has changed; None after `close`."""
         while not self._closed:

@@ -19,13 +19,9 @@ from enum import StrEnum
 from pydantic import BaseModel, JsonValue
 
 from broker.values import Fields
-from envelope.role import Role
-from envelope.sources import TOOL_SOURCE
-from envelope.verified import OWNERS_PAGE
-from manager.evidence import (
+from envelope.evidence import (
     COUNTED_SOURCES,
     EVERY_CHUNK,
-    EVIDENCE,
     FINDERS,
     HANDED_OVER,
     MOST_RECORDS,
@@ -33,13 +29,17 @@ from manager.evidence import (
     EvidenceRecord,
     are_different_versions,
     count_items,
-    digest_attribute,
-    read_record,
     record_hop,
     record_join,
 )
-from manager.flow import Stage, StageEvent
+from envelope.role import Role
+from envelope.sources import TOOL_SOURCE
+from envelope.verified import OWNERS_PAGE
+from manager.state import BranchResult, State
 
+OnFault = Callable[[str], None]
+"""Receives the kind of each fault that a question ends with."""
+_MOST_SHOWN = 20
 _MANAGER, _TRUNK = "manager", ""
 _CALL, _RESULT, _OUTPUT = "call/", "result/", "output/"
 _RETURNED = (_RESULT, _OUTPUT)
@@ -53,7 +53,6 @@ _READS_ALL: Mapping[str, str] = {
     "synthesize": _OUTPUT,
 }
 """The roles that read every result of branches, and which."""
-_ATTRIBUTES: Mapping[str, str] = {_RESULT: "multi_tool_results", _OUTPUT: "worker_outputs"}
 
 
 @dataclass(slots=True)
@@ -112,14 +111,12 @@ class FoundFault(BaseModel, frozen=True, extra="forbid"):
     detail: str = ""
 
 
-def check_evidence(
-    payload: Mapping[str, JsonValue], branch: str = _TRUNK
-) -> tuple[FoundFault, ...]:
+def check_evidence(state: State, branch: str = _TRUNK) -> tuple[FoundFault, ...]:
     """Return the faults of a question so far, in the order of its hops.
 
     `branch` is the one whose payload it is: its evidence is not yet in the trunk.
     """
-    records = list(_read_records(payload.get("evidence_log")))
+    records = state.evidence_log
     work = _group_by_branch(records)
     known = _KnownEvidence()
     faults: list[FoundFault] = []
@@ -138,18 +135,8 @@ def check_evidence(
         if record.joined:
             faults += _check_join(record, work, known)
     if len(records) < MOST_RECORDS:
-        faults += _check_payload(payload, known, branch)
+        faults += _check_payload(state, known, branch)
     return tuple(dict.fromkeys(faults))
-
-
-def _read_records(log: JsonValue) -> Iterator[EvidenceRecord]:
-    for one in log if isinstance(log, list) else ():
-        try:
-            yield read_record(one if isinstance(one, dict) else {})
-        except TypeError:
-            # During a rolling update, a record of a later version is left to processes of that
-            # version.
-            continue
 
 
 def _group_by_branch(records: Sequence[EvidenceRecord]) -> Mapping[str, Sequence[EvidenceRecord]]:
@@ -272,21 +259,17 @@ def _check_join(
             yield _make(FaultKind.LOST_RESULT, join.stage, key, "its result did not arrive")
 
 
-def _check_payload(
-    payload: Mapping[str, JsonValue], known: _KnownEvidence, branch: str
-) -> Iterator[FoundFault]:
+def _check_payload(state: State, known: _KnownEvidence, branch: str) -> Iterator[FoundFault]:
     """Yield evidence that is missing from the payload or differs from what was written last."""
-    for attribute in EVIDENCE.keys() & payload.keys():
-        for name, digest in digest_attribute(attribute, payload[attribute]).items():
-            versions = known.find(branch, name)
-            if versions:
-                yield from _compare(_MANAGER, name, digest, versions)
-            elif name.startswith(_RETURNED):
-                detail = "a result that no hop wrote"
-                yield _make(FaultKind.SKIPPED_WORK, _MANAGER, name, detail)
-    for prefix, attribute in _ATTRIBUTES.items():
-        merged = payload.get(attribute)
-        there = merged if isinstance(merged, dict) else {}
+    for name, digest in state.digest_evidence():
+        versions = known.find(branch, name)
+        if versions:
+            yield from _compare(_MANAGER, name, digest, versions)
+        elif name.startswith(_RETURNED):
+            detail = "a result that no hop wrote"
+            yield _make(FaultKind.SKIPPED_WORK, _MANAGER, name, detail)
+    arrived = {_RESULT: state.multi_tool_results.keys(), _OUTPUT: state.worker_outputs.keys()}
+    for prefix, there in arrived.items():
         for name in known.list_names(branch, prefix):
             if name.removeprefix(prefix) not in there:
                 yield _make(FaultKind.LOST_RESULT, _MANAGER, name, "it did not arrive")
@@ -296,77 +279,42 @@ def _make(kind: FaultKind, stage: str, subject: str, detail: str) -> FoundFault:
     return FoundFault(kind=kind, stage=stage, subject=subject, detail=detail)
 
 
-ANY_MODEL = "*"
-"""The alias of a model behind a server that answers with names of its choice."""
-
-
-def is_same_model(requested: str, answered_by: str, aliases: Mapping[str, str]) -> bool:
-    """Return whether two names are those of one model; an alias may be followed by a date."""
-    if not requested or not answered_by:
-        return requested == answered_by
-    if aliases.get(requested) == ANY_MODEL or aliases.get(requested.partition("@")[0]) == ANY_MODEL:
-        return True
-    bare = [name.partition("@")[0].rpartition("/")[2] for name in (requested, answered_by)]
-    wanted, got = (aliases.get(name, name).rpartition("/")[2].casefold() for name in bare)
-    wanted = wanted.removesuffix("-latest")
-    rest = got.removeprefix(wanted)
-    is_dated = rest != got and rest.lstrip("-@:").replace("-", "").isdigit() and len(rest) > 6
-    return wanted == got or is_dated
-
-
-OnFault = Callable[[str], None]
-"""Receives the kind of each fault that a question ends with."""
-_MOST_SHOWN = 20
-_LOG = "evidence_log"
-
-
 def ignore_fault(_kind: str) -> None:
     """Count nothing."""
 
 
-def note_cut(result: Fields, branch: str) -> Fields:
-    """Return the result of a branch with a record of its intended truncations, if there are any."""
-    log, writes = result.get(_LOG), result.get("writes")
-    if not result.get("cut") or not isinstance(log, list) or not isinstance(writes, dict):
+def note_shortened(result: Fields, branch: str) -> Fields:
+    """Return the result of a branch with a record of what was dropped on purpose, if anything."""
+    found = BranchResult(result)
+    if not found.left_out or BranchResult.evidence_log not in found:
         return result
-    return {**result, _LOG: [*log, record_hop("return", "manager", branch, {}, writes)]}
+    record = record_hop("return", _MANAGER, branch, {}, found.writes)
+    return {**result, "evidence_log": [*found.evidence_log, record]}
 
 
-def note_join(
-    payload: Mapping[str, JsonValue], branch: str, joined: Mapping[str, str]
-) -> dict[str, JsonValue]:
-    """Return the payload with a record of the branches that ended well, by path with their keys."""
-    log = payload.get(_LOG)
-    if not joined or not isinstance(log, list):
-        return dict(payload)
-    return {**payload, _LOG: [*log, record_join(str(payload.get("stage")), branch, joined)]}
+def note_join(state: State, branch: str, joined: Mapping[str, str]) -> State:
+    """Return the state with a record of the branches that ended well, by path with their keys."""
+    if not joined or State.evidence_log not in state:
+        return state
+    return state.added(evidence_log=[record_join(state.stage, branch, joined)])
 
 
-def is_checked(stage: Stage, target: str, branch: str) -> bool:
-    """Return whether the records are checked before this target: at the end, and where branches
-    join.
-
-    The end checks joins of the trunk too; the payload of a branch ends with the branch.
-    """
-    return target == "final" or (branch != "" and StageEvent.GATHERED in stage.events)
-
-
-def list_faults(payload: Mapping[str, JsonValue], branch: str = "") -> list[JsonValue]:
+def list_faults(state: State, branch: str = "") -> list[Fields]:
     """Return the faults of a question so far in a branch, "" the trunk; at most twenty."""
-    if not payload.get(_LOG):
+    if State.evidence_log not in state:
         return []
-    return [_describe(fault) for fault in check_evidence(payload, branch)[:_MOST_SHOWN]]
+    return [_describe(fault) for fault in check_evidence(state, branch)[:_MOST_SHOWN]]
 
 
 def report_faults(
     reply: Mapping[str, JsonValue],
-    faults: Sequence[JsonValue],
+    faults: Sequence[Fields],
     on_fault: OnFault = ignore_fault,
 ) -> dict[str, JsonValue]:
     """Return the reply with the faults that were found, which `on_fault` counts by kind."""
     if not faults:
         return dict(reply)
-    for kind in sorted({str(one["kind"]) for one in faults if isinstance(one, dict)}):
+    for kind in sorted({str(fault["kind"]) for fault in faults}):
         on_fault(kind)
     return {**reply, "faults": [*faults]}
 

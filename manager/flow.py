@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import JsonValue
-
 from envelope.conversation import ClarificationReason as Reason
 from envelope.role import Role
+from manager.state import BranchItem, State
 
 
 class StageEvent(StrEnum):
@@ -121,10 +120,7 @@ GATHER_EVENTS = frozenset({StageEvent.GATHERED, StageEvent.MORE, StageEvent.FAIL
 RESUME_EVENTS = frozenset({StageEvent.REPLIED, StageEvent.DENIED, StageEvent.FAILED})
 
 
-Writes = Mapping[str, JsonValue]
-
-
-Classifier = Callable[[Writes, float], StageEvent]
+Classifier = Callable[[State, float], StageEvent]
 """Returns the event of a hop from what it wrote; the number is the quality threshold."""
 
 
@@ -182,21 +178,6 @@ class Final:
 
 
 @dataclass(frozen=True, slots=True)
-class BranchItem:
-    """One branch of a scatter: others depend on its `key`, by which its result is reported.
-
-    `adds` are attributes that the branch sees besides those that its roles read. Higher priorities
-    begin first. `label` names the branch for the person who waits.
-    """
-
-    key: str
-    adds: Writes = field(default_factory=dict)
-    depends_on: tuple[str, ...] = ()
-    priority: int = 0
-    label: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Join:
     """When the message continues with the results of branches: after all, or after `at_least`
     successes, and at the latest after `seconds` or after `share` of the remaining time. At most
@@ -223,7 +204,7 @@ class Scatter:
 
     branch: Stage
     gather: Stage
-    plan: Callable[[Writes], Sequence[BranchItem]]
+    plan: Callable[[State], Sequence[BranchItem]]
     join: Join = Join()
     handed_over: tuple[str, ...] = ()
     watch: Stage | None = None
@@ -329,7 +310,7 @@ def make_gather_stage(name: str, *, may_ask: bool = False) -> Stage:
     row for branches that need something from the user.
     """
     events = GATHER_EVENTS | {StageEvent.NEEDS_INPUT} if may_ask else GATHER_EVENTS
-    return Stage(name, Role.MANAGER, events, lambda _payload, _threshold: StageEvent.FAILED)
+    return Stage(name, Role.MANAGER, events, lambda _state, _threshold: StageEvent.FAILED)
 
 
 def make_resume_stage(name: str) -> Stage:
@@ -337,9 +318,9 @@ def make_resume_stage(name: str) -> Stage:
     return Stage(name, Role.MANAGER, RESUME_EVENTS, _classify_resumed)
 
 
-def _classify_resumed(payload: Writes, _threshold: float) -> StageEvent:
+def _classify_resumed(state: State, _threshold: float) -> StageEvent:
     answers = {"replied": StageEvent.REPLIED, "denied": StageEvent.DENIED}
-    return answers.get(str(payload.get("pause_answer")), StageEvent.FAILED)
+    return answers.get(str(state.pause_answer), StageEvent.FAILED)
 
 
 class FlowError(Exception):

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
-from pydantic import JsonValue
 
 from broker.journal_events import EncodedEvent, JournalEvent
 from broker.values import Delivery, Fields
@@ -16,67 +15,77 @@ from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.role import Role
 from manager import replies
-from manager.branches import NONE, Branches, note_refused
-from manager.evidence_checks import is_checked, list_faults
+from manager.branches import (
+    NONE,
+    Branches,
+    note_refused,
+    select_branches,
+    select_next_branches,
+)
+from manager.evidence_checks import list_faults
 from manager.flow import RESUME_EVENTS, Counter, Ending, Flow, PauseFor, Scatter, Stage, StageEvent
 from manager.flows.stages import ESSENCE
-from manager.machine import Decision, End, read_counters, write_payload
+from manager.machine import Decision, End
 from manager.pauses import Pauses
+from manager.state import State
 from memory.conversation import KeptPayload
 
 READ_CHARACTERS = 200
 """The journal entry of a decision omits longer values; the hop that wrote them recorded them."""
+Decide = Callable[[Stage, StageEvent], Decision]
+"""Asks the machine again, for another stage and event of the same hop."""
+log = structlog.get_logger("manager")
 
 
 @dataclass(slots=True)
 class HopDecision:
     """The decision for one hop; `journal` has the events before it.
 
-    `faults` are those of the work so far; they are looked for when the decision is journaled.
+    `state` is that of the payload of `envelope`.
+    `faults` are those of the work so far; they are looked for at the end and where branches join.
     """
 
     delivery: Delivery
     envelope: Envelope
-    flow: Flow
+    state: State
     stage: Stage
     did: StageEvent
     decision: Decision
     journal: Sequence[JournalEvent]
     chosen: Branches = NONE
     kept: KeptPayload | None = None
-    faults: Sequence[JsonValue] = ()
+    faults: Sequence[Fields] = ()
     resumed_flow: str = ""
     """The flow in which a reply to a clarification continues, if its own message began in another.
     """
 
-    @property
-    def is_fallback(self) -> bool:
-        """Whether the row falls back from a way that failed."""
-        return self.flow.row(self.stage, self.did).is_fallback
+    def change(self, state: State) -> None:
+        """Replace the state, and the payload of the envelope."""
+        self.state, self.envelope = state, self.envelope.replace(payload=state.json)
 
-    def skip_branches(self, decide: Callable[[Stage, StageEvent], Decision]) -> None:
-        """Continue at the gathering stage as if every branch had failed: none can begin."""
-        action = self.decision.actions[0]
-        if isinstance(action, Scatter):
-            self.envelope = note_refused(self.envelope, self.chosen.refused)
-            self.stage, self.did = action.gather, StageEvent.FAILED
+    def choose_branches(self, scatter: Scatter, decide: Decide) -> None:
+        """Choose the branches that begin now: those that waited, or those of the plan.
+
+        If none can begin, continue at the gathering stage as if every branch had failed.
+        """
+        if self.did is StageEvent.MORE:
+            self.chosen = select_next_branches(self.state)
+        else:
+            self.chosen = select_branches(scatter.plan(self.state))
+        if not self.chosen.begin:
+            self.change(note_refused(self.state, self.chosen.refused))
+            self.stage, self.did = scatter.gather, StageEvent.FAILED
             self.decision = decide(self.stage, self.did)
 
-    def begin_pause(
-        self, pauses: Pauses, now: float, decide: Callable[[Stage, StageEvent], Decision]
-    ) -> None:
+    def begin_pause(self, action: PauseFor, pauses: Pauses, now: float, decide: Decide) -> None:
         """Begin the pause of the decision; if that is impossible, continue as if it was denied."""
-        action = self.decision.actions[0]
-        if not isinstance(action, PauseFor):
-            return
         opened = pauses.begin(self.envelope, action, now)
-        self.envelope, self.kept = opened.envelope, opened.kept
+        self.change(State(opened.envelope.payload))
+        self.kept = opened.kept
         if opened.problem:
             self.stage, self.did = action.resume, StageEvent.DENIED
             self.decision = decide(self.stage, self.did)
-            changes: dict[str, JsonValue] = {"termination_reason": opened.problem}
-            payload = write_payload(self.envelope.payload, changes)
-            self.envelope = self.envelope.replace(payload=payload)
+            self.change(self.state.changed(termination_reason=opened.problem))
         else:
             end = End(Ending.PAUSE, Outcome.CLARIFICATION)
             self.decision = replace(self.decision, actions=(end,))
@@ -84,21 +93,20 @@ class HopDecision:
     def encode_events(self, target: str, more: Fields | None = None) -> Sequence[JournalEvent]:
         """Return the journal of the settlement that leads to `target`."""
         branch = self.envelope.branch
-        if is_checked(self.stage, target, branch):
-            self.faults = list_faults(self.envelope.payload, branch)
+        # The end checks joins of the trunk too; the payload of a branch ends with the branch.
+        joins = branch != "" and StageEvent.GATHERED in self.stage.events
+        if target == "final" or joins:
+            self.faults = list_faults(self.state, branch)
         return (*self.journal, self._encode_routing(target, more))
 
     def _encode_routing(self, target: str, more: Fields | None) -> EncodedEvent:
-        decision, hop, payload = self.decision, self.envelope.hop, self.envelope.payload
+        decision, hop = self.decision, self.envelope.hop
         wrote = hop.wrote if hop is not None else ()
-        read: Fields = {
-            name: payload[name] for name in wrote if name in payload and _is_short(payload[name])
-        }
         fields: Fields = {
             "row": decision.row,
             "stage": self.stage.name,
             "event": str(self.did),
-            "result": read,
+            "result": self.state.copy_short(wrote, READ_CHARACTERS),
             "target": target,
             "counters": dict(decision.counters),
         }
@@ -120,15 +128,6 @@ class HopDecision:
         return EncodedEvent("routed", to_json(fields))
 
 
-def _is_short(value: JsonValue) -> bool:
-    if isinstance(value, str):
-        return len(value) <= READ_CHARACTERS
-    return not isinstance(value, (list, dict)) or len(str(value)) <= READ_CHARACTERS
-
-
-log = structlog.get_logger("manager")
-
-
 def record_progress(
     envelope: Envelope,
     stage: Stage,
@@ -143,56 +142,44 @@ def record_progress(
     that question, whichever way its own message names. All of `flows` share the road in, so that
     the present stage is in each of them.
     """
-    payload = envelope.payload
     if stage.role is Role.QUALITY and did is not StageEvent.FAILED:
-        if envelope.hop is None or "quality_score" not in envelope.hop.wrote:
-            return envelope
-        best = replies.best_answer(payload, quality_threshold)
-        return envelope.replace(payload=write_payload(payload, {"best_answer": best}))
-    pause = payload.get("open_pause")
-    if stage is not ESSENCE or not isinstance(pause, dict):
+        return _record_best_answer(envelope, quality_threshold)
+    if stage is not ESSENCE:
         return envelope
-    if payload.get("context_type") != "clarification":
-        return _count_follow_up(envelope, pause)
-    counters: dict[str, JsonValue] = {
-        **read_counters(payload),
-        Counter.ROUND.value: _read_round(pause),
-    }
-    changes: dict[str, JsonValue] = {"counters": counters, "best_answer": pause.get("best_answer")}
-    return envelope.replace(
-        flow=_choose_flow(envelope, stage, str(pause.get("flow") or ""), flows),
-        payload=write_payload(payload, changes),
-    )
-
-
-def _count_follow_up(envelope: Envelope, pause: Mapping[str, JsonValue]) -> Envelope:
-    """Record the round of a turn that leans on an open question without answering it.
-
-    Otherwise a person whom nobody understands would be asked without an end.
-    """
-    payload = envelope.payload
-    leans = payload.get("context_type") == "follow_up" and not payload.get("conversation_act")
-    if not leans or pause.get("is_offer"):
+    state = State(envelope.payload)
+    pause = state.open_pause
+    if pause is None:
         return envelope
-    counters: dict[str, JsonValue] = {
-        **read_counters(payload),
-        Counter.ROUND.value: _read_round(pause),
-    }
-    return envelope.replace(payload=write_payload(payload, {"counters": counters}))
+    counters = {**state.counters, Counter.ROUND.value: pause.round}
+    if state.context_type == "clarification":
+        answered = state.changed(counters=counters, best_answer=pause.best_answer)
+        flow = _choose_flow(envelope, stage, pause.flow, flows)
+        return envelope.replace(flow=flow, payload=answered.json)
+    # A follow-up that answers nothing counts as a round, too: otherwise a person whom nobody
+    # understands would be asked without an end.
+    is_follow_up = state.context_type == "follow_up" and state.conversation_act is None
+    if not is_follow_up or pause.is_offer:
+        return envelope
+    return envelope.replace(payload=state.changed(counters=counters).json)
+
+
+def _record_best_answer(envelope: Envelope, quality_threshold: float) -> Envelope:
+    if envelope.hop is None or State.quality_score.name not in envelope.hop.wrote:
+        return envelope
+    state = State(envelope.payload)
+    best = replies.best_answer(state, quality_threshold)
+    return envelope.replace(payload=state.changed(best_answer=best).json)
 
 
 def _choose_flow(envelope: Envelope, stage: Stage, named: str, flows: Mapping[str, Flow]) -> str:
-    """Return the flow of a clarification; that of the message where nobody noted or has it."""
+    """Return the flow of a clarification, or that of the message if the pause names none that has
+    this stage.
+    """
     if not named or named == envelope.flow:
         return envelope.flow
-    found = flows.get(named)
-    if found is None or found.stages.get(stage.name) is not stage:
+    flow = flows.get(named)
+    if flow is None or flow.stages.get(stage.name) is not stage:
         log.warning("pause_of_unknown_flow", flow=named, stage=stage.name)
         return envelope.flow
     log.info("pause_flow_resumed", flow=named, message_flow=envelope.flow)
     return named
-
-
-def _read_round(pause: Mapping[str, JsonValue]) -> int:
-    value = pause.get("round")
-    return value if isinstance(value, int) else 0

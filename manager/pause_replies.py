@@ -12,19 +12,21 @@ from pydantic import JsonValue, TypeAdapter
 from citations.links import plain_line
 from envelope.conversation import InputField, Pause, PauseQuestion, PauseReply, SuggestedAction
 from envelope.outcome import Outcome
-from envelope.texts import Texts, choose_texts_language
+from envelope.texts import Texts
 from manager.flow import Ending
+from manager.state import Json, State
 
 PAUSE_ENDINGS = frozenset({Ending.PAUSE, Ending.PAUSE_OVER, Ending.PAUSE_FOREIGN})
-Payload = Mapping[str, JsonValue]
-_REPLY: TypeAdapter[dict[str, JsonValue]] = TypeAdapter(dict[str, JsonValue])
+LONGEST_VALUE = 2_000
+"""The most characters of one value."""
+CODE_DIGITS = 8
+_CODED = re.compile(r"(?P<label>[^#\n]{1,80}) #(?P<code>[0-9a-f]{8})")
+_REPLY: TypeAdapter[Json] = TypeAdapter(Json)
 
 
-def end_with_pause(
-    ending: Ending, payload: Payload, texts: Texts, language: str
-) -> dict[str, JsonValue]:
+def end_with_pause(ending: Ending, state: State, texts: Texts, language: str) -> Json:
     """Return the questions of a pause, or why the work does not continue, with the best answer."""
-    pause = find_new_pause(payload)
+    pause = state.new_pause
     language = (pause.language if pause is not None else "") or language
     if ending is Ending.PAUSE and pause is not None:
         return make_pause_reply(pause, texts, language)
@@ -35,23 +37,11 @@ def end_with_pause(
     over = texts.text("pause_over", language)
     if best is None:
         return {"outcome": Outcome.REFUSED.value, "text": over}
-    found = _REPLY.validate_python(best)
-    return {**found, "outcome": Outcome.ANSWERED.value, "text": f"{over}\n\n{found.get('text')}"}
+    reply = _REPLY.validate_python(best)
+    return {**reply, "outcome": Outcome.ANSWERED.value, "text": f"{over}\n\n{reply.get('text')}"}
 
 
-def read_language(payload: Payload) -> str:
-    """Return the language of the texts around the answer, empty if it was not detected."""
-    language = str(payload.get("language") or "")
-    return choose_texts_language(language, str(payload.get("texts_language") or ""))
-
-
-def find_new_pause(payload: Payload) -> Pause | None:
-    """Return the pause with which a message ends, if it asks for information or an approval."""
-    found = payload.get("new_pause")
-    return Pause.model_validate(found) if isinstance(found, dict) else None
-
-
-def make_pause_reply(pause: Pause, texts: Texts, language: str) -> dict[str, JsonValue]:
+def make_pause_reply(pause: Pause, texts: Texts, language: str) -> Json:
     """Return the reply that asks the questions of a pause which are still open."""
     missing = {one.name for one in list_missing(pause, pause.answers)}
     asked = [one for one in pause.questions if one.field is None or one.field.name in missing]
@@ -93,10 +83,6 @@ def _make_actions(
     yield SuggestedAction(label=label, value=label, kind="exit")
 
 
-LONGEST_VALUE = 2_000
-"""The most characters of one value."""
-CODE_DIGITS = 8
-_CODED = re.compile(r"(?P<label>[^#\n]{1,80}) #(?P<code>[0-9a-f]{8})")
 Values = dict[str, str | float]
 
 

@@ -5,17 +5,15 @@ from dataclasses import dataclass
 from math import ceil
 
 import structlog
-from pydantic import JsonValue, TypeAdapter, ValidationError
-from pydantic_core import from_json
 
-from envelope.conversation import ClarificationReason, Pause, PauseQuestion, PauseReply
+from envelope.conversation import ClarificationReason, Pause
 from envelope.encoding import to_json
 from envelope.envelope import Envelope, decode
 from envelope.question import Question, has_all
-from envelope.swarm import list_open, list_tasks
+from envelope.swarm import list_open
 from envelope.texts import Texts
 from manager.flow import Counter, Flow, PauseFor
-from manager.machine import Limits, count_rounds, write_payload
+from manager.machine import Limits
 from manager.pause_replies import (
     Answered,
     NotOpen,
@@ -23,10 +21,11 @@ from manager.pause_replies import (
     ReadReply,
     ReplyLabels,
     Unanswered,
-    read_language,
     read_typed,
     read_words,
 )
+from manager.state import PauseState, State
+from manager.way_report import list_tasks
 from memory.conversation import KeptPayload, RedisMemory
 
 MOST_KEPT = 256_000
@@ -36,26 +35,36 @@ ANOTHER_OPEN = "pause_of_another_open"
 """The reason why a message cannot begin a pause: the conversation waits for the reply of somebody
 else.
 """
-_OF_ONE_MESSAGE = frozenset(
-    {
-        "cancelled_tasks", "closes_pause", "exhausted_budget", "keeps_pause", "model_usage",
-        "new_pause", "open_pause", "pause_answer", "pause_reply", "pause_state", "people",
-        "reply_text", "shows_drafts", "termination_reason",
-    }
-)  # fmt: skip
+_OF_ONE_MESSAGE = (
+    State.cancelled_tasks,
+    State.closes_pause,
+    State.exhausted_budget,
+    State.keeps_pause,
+    State.model_usage,
+    State.new_pause,
+    State.open_pause,
+    State.pause_answer,
+    State.pause_reply,
+    State.pause_state,
+    State.people,
+    State.reply_text,
+    State.shows_drafts,
+    State.termination_reason,
+)
 """Attributes that a pause does not keep: they belong to one message."""
 _OF_THE_REPLY = (
-    "client_keeps_history",
-    "history_kept",
-    "people",
-    "preferences",
-    "shows_drafts",
-    "statistics",
+    State.client_keeps_history,
+    State.history_kept,
+    State.people,
+    State.preferences,
+    State.shows_drafts,
+    State.statistics,
 )
 """Attributes that the message with the reply brings along."""
+_NO_TEXT = (State.command, State.pause_reply, State.review)
+_UNKNOWN = ""
+"""Represents the author of a message whose channel does not identify people."""
 _LONGEST_TASK = 100
-_QUESTIONS = TypeAdapter(tuple[PauseQuestion, ...])
-Payload = Mapping[str, JsonValue]
 
 log = structlog.get_logger("manager")
 
@@ -86,30 +95,28 @@ class Pauses:
         A pause without a question, one whose payload is larger than `MOST_KEPT`, and one while the
         pause of somebody else is open have a problem.
         """
-        payload = envelope.payload
-        if payload.get("keeps_pause"):
+        state = State(envelope.payload)
+        if state.keeps_pause:
             log.info("pause_refused", reason=ANOTHER_OPEN)
             return OpenedPause(envelope, problem=ANOTHER_OPEN)
+        is_approval = action.kind == "approval"
         asked = [
-            one
-            for one in _read_questions(payload)
-            if (one.field is None) == (action.kind == "approval")
+            question for question in state.needs_input if (question.field is None) == is_approval
         ]
-        kept = {name: value for name, value in payload.items() if name not in _OF_ONE_MESSAGE}
-        text = to_json(kept).decode()
+        text = to_json(state.without(_OF_ONE_MESSAGE).json).decode()
         if not asked or len(text) > MOST_KEPT:
             problem = TOO_LARGE if asked else "pause_without_question"
             log.warning("pause_refused", reason=problem, bytes=len(text))
             return OpenedPause(envelope, problem=problem)
-        hop, best = envelope.hop, payload.get("best_answer")
+        hop, best = envelope.hop, state.best_answer
         pause = Pause(
             pause_id=envelope.message_id,
-            original_question=str(payload.get("canonical_question") or payload.get("text") or ""),
-            original_text=str(payload.get("text") or ""),
+            original_question=state.canonical_question or state.text,
+            original_text=state.text,
             reason=ClarificationReason.MISSING_DETAILS,
-            asked="\n".join(one.text for one in asked),
-            round=count_rounds(payload) + 1,
-            best_answer=dict(best) if isinstance(best, dict) else None,
+            asked="\n".join(question.text for question in asked),
+            round=state.counters.get(Counter.ROUND, 0) + 1,
+            best_answer=None if best is None else {**best.json},
             groups=envelope.groups or None,
             kind=action.kind,
             asked_by=hop.role if hop is not None else "",
@@ -118,12 +125,14 @@ class Pauses:
             expires=now + self._seconds,
             resume_stage=action.resume.name,
             flow=envelope.flow,
-            language=read_language(payload),
-            people=_list_people(payload),
-            tasks=tuple(one[:_LONGEST_TASK] for one in list_open(list_tasks(payload))),
+            language=state.reply_language,
+            people=state.people,
+            tasks=tuple(
+                title[:_LONGEST_TASK]
+                for title in list_open(task.json for task in list_tasks(state))
+            ),
         )
-        changes: dict[str, JsonValue] = {"new_pause": _dump(pause)}
-        opened = envelope.replace(payload=write_payload(payload, changes))
+        opened = envelope.replace(payload=state.changed(new_pause=pause).json)
         # A reply that comes in time may begin, or be delivered again, after the pause has expired.
         patience = max(0.0, envelope.deadline_ts - envelope.create_ts)
         seconds = max(1, ceil(self._seconds + patience))
@@ -137,15 +146,14 @@ class Pauses:
         The reply to a pause continues at its stage with the kept payload. Every other message
         begins as usual; one about something else closes the pause.
         """
-        payload, now = envelope.payload, envelope.create_ts
-        found = payload.get("open_pause")
-        if found is None and "pause_reply" not in payload and "#" not in str(payload.get("text")):
+        state, now = State(envelope.payload), envelope.create_ts
+        stored = state.open_pause
+        if stored is None and State.pause_reply not in state and "#" not in state.text:
             return envelope
-        is_other = not isinstance(found, dict) or found.get("kind") in {None, "clarification"}
-        pause = None if is_other else Pause.model_validate(found)
+        pause = None if stored is None or stored.kind == "clarification" else stored
         if pause is not None and not _is_theirs(pause, envelope):
             return self._meet_foreign(envelope, pause, now)
-        read = self._read(payload, pause, now)
+        read = self._read(state, pause, now)
         if isinstance(read, Unanswered) and pause is not None and pause.round >= self._rounds:
             read = Answered(is_granted=False, values=read.values)
         if isinstance(read, Answered) and pause is not None:
@@ -165,14 +173,11 @@ class Pauses:
         in either case. People who may not read the question of the pause do not learn that there is
         one.
         """
-        is_open = now < pause.expires
+        state, is_open = State(envelope.payload), now < pause.expires
         is_readable = is_open and has_all(pause.groups or (), envelope.groups)
-        read = self._read(envelope.payload, pause if is_readable else None, now, is_own=False)
-        changes: dict[str, JsonValue] = {
-            "open_pause": None,
-            "keeps_pause" if is_open else "closes_pause": True,
-        }
-        kept = envelope.replace(payload=write_payload(envelope.payload, changes))
+        read = self._read(state, pause if is_readable else None, now, is_own=False)
+        left = state.changed(keeps_pause=True) if is_open else state.changed(closes_pause=True)
+        kept = envelope.replace(payload=left.changed(open_pause=None).json)
         if isinstance(read, NotOpen):
             return _end(kept, None, "over")
         if isinstance(read, OtherTopic):
@@ -181,16 +186,15 @@ class Pauses:
         return _end(kept, pause.model_copy(update={"best_answer": None}), "foreign")
 
     def _read(
-        self, payload: Payload, pause: Pause | None, now: float, *, is_own: bool = True
+        self, state: State, pause: Pause | None, now: float, *, is_own: bool = True
     ) -> ReadReply:
-        if payload.get("command") is not None:
+        if state.command is not None:
             # A command leaves the pause open.
             return OtherTopic()
-        typed = payload.get("pause_reply")
+        typed = state.pause_reply
         if typed is not None:
-            return read_typed(pause, PauseReply.model_validate(typed), now)
-        text = str(payload.get("text") or "")
-        return read_words(pause, text, self._labels, now, is_own=is_own)
+            return read_typed(pause, typed, now)
+        return read_words(pause, state.text, self._labels, now, is_own=is_own)
 
     async def _go_on(
         self, question: Question, envelope: Envelope, pause: Pause, answer: Answered
@@ -199,57 +203,53 @@ class Pauses:
         if flow is None or pause.resume_stage not in flow.stages:
             log.warning("pause_of_unknown_flow", flow=pause.flow, stage=pause.resume_stage)
             return _end(envelope, pause, "over")
-        found = await self._memory.claim_pause(question, pause.pause_id)
-        if found is None:
+        claimed = await self._memory.claim_pause(question, pause.pause_id)
+        if claimed is None:
             return _end(envelope, pause, "over")
-        payload = envelope.payload
-        brought = {name: payload[name] for name in _OF_THE_REPLY if name in payload}
-        kept: dict[str, JsonValue] = {**from_json(found), **brought}
-        granted = {one.id: answer.is_granted for one in pause.questions if one.field is None}
-        changes: dict[str, JsonValue] = {
-            "stage": pause.resume_stage,
-            "counters": {**_read_object(kept, "counters"), Counter.ROUND.value: pause.round},
-            "needs_input": [],
-            "user_inputs": {**_read_object(kept, "user_inputs"), **answer.values},
-            "approvals": {**_read_object(kept, "approvals"), **granted},
-            "pause_answer": "replied" if answer.is_granted else "denied",
-            "reply_text": str(payload.get("text") or ""),
-            "closes_pause": True,
+        state = State(envelope.payload)
+        kept = State({**State.decode(claimed).json, **state.copy(*_OF_THE_REPLY)})
+        granted = {
+            question.id: answer.is_granted for question in pause.questions if question.field is None
         }
-        return envelope.replace(flow=pause.flow, payload=write_payload(kept, changes))
+        resumed = kept.changed(
+            stage=pause.resume_stage,
+            counters={**kept.counters, Counter.ROUND.value: pause.round},
+            needs_input=(),
+            user_inputs={**kept.user_inputs, **answer.values},
+            approvals={**kept.approvals, **granted},
+            pause_answer="replied" if answer.is_granted else "denied",
+            reply_text=state.text,
+            closes_pause=True,
+        )
+        return envelope.replace(flow=pause.flow, payload=resumed.json)
 
-    def _ask_again(self, envelope: Envelope, pause: Pause, found: Unanswered) -> Envelope:
+    def _ask_again(self, envelope: Envelope, pause: Pause, read: Unanswered) -> Envelope:
         """Return the envelope that ends with the pause again: its values so far are kept."""
-        again = pause.model_copy(update={"answers": found.values, "round": pause.round + 1})
+        again = pause.model_copy(update={"answers": read.values, "round": pause.round + 1})
         return _end(envelope, again, "unanswered")
 
 
 def _close(envelope: Envelope, pause: Pause) -> Envelope:
     """Return the envelope of a message about something else: it cancels all that awaits a reply."""
-    changes: dict[str, JsonValue] = {"open_pause": None, "closes_pause": True}
+    state = State(envelope.payload).changed(open_pause=None, closes_pause=True)
     if pause.tasks:
-        changes["cancelled_tasks"] = [*pause.tasks]
-    return envelope.replace(payload=write_payload(envelope.payload, changes))
+        state = state.changed(cancelled_tasks=pause.tasks)
+    return envelope.replace(payload=state.json)
 
 
-def _end(envelope: Envelope, pause: Pause | None, state: str) -> Envelope:
+def _end(envelope: Envelope, pause: Pause | None, ended: PauseState) -> Envelope:
     """Return the envelope of a message that ends at once, with the pause or without it."""
-    changes: dict[str, JsonValue] = {"pause_state": state, "open_pause": None}
+    state = State(envelope.payload).changed(pause_state=ended, open_pause=None)
     if pause is not None:
-        changes["new_pause"] = _dump(pause)
-    return envelope.replace(payload=write_payload(envelope.payload, changes))
+        state = state.changed(new_pause=pause)
+    return envelope.replace(payload=state.json)
 
 
 def _is_theirs(pause: Pause, envelope: Envelope) -> bool:
     """Return whether who wrote a message may answer a pause."""
-    people = _list_people(envelope.payload)
-    asked = not pause.people or (bool(people) and set(people) <= set(pause.people))
-    return asked and has_all(pause.groups or (), envelope.groups)
-
-
-def _list_people(payload: Payload) -> tuple[str, ...]:
-    found = payload.get("people")
-    return tuple(map(str, found)) if isinstance(found, list) else ()
+    people = State(envelope.payload).people
+    is_asked = not pause.people or (bool(people) and set(people) <= set(pause.people))
+    return is_asked and has_all(pause.groups or (), envelope.groups)
 
 
 def _load_labels(texts: Texts) -> ReplyLabels:
@@ -261,30 +261,6 @@ def _load_labels(texts: Texts) -> ReplyLabels:
     return ReplyLabels(*map(fold, keys))
 
 
-def _read_questions(payload: Payload) -> tuple[PauseQuestion, ...]:
-    """Return what agents ask the user for; none where they wrote something else."""
-    try:
-        return _QUESTIONS.validate_python(payload.get("needs_input") or ())
-    except ValidationError as error:
-        log.warning("pause_questions_invalid", error=str(error)[:200])
-        return ()
-
-
-def _read_object(payload: Payload, name: str) -> dict[str, JsonValue]:
-    found = payload.get(name)
-    return dict(found) if isinstance(found, dict) else {}
-
-
-def _dump(pause: Pause) -> JsonValue:
-    dumped: JsonValue = pause.model_dump(mode="json", exclude_defaults=True)
-    return dumped
-
-
-_NO_TEXT = frozenset({"command", "pause_reply", "review"})
-_UNKNOWN = ""
-"""Represents the author of a message whose channel does not identify people."""
-
-
 def join_messages(envelope: Envelope, merged: Sequence[bytes]) -> Envelope:
     """Return the envelope with the texts of the messages that were merged into it at acceptance.
 
@@ -293,15 +269,13 @@ def join_messages(envelope: Envelope, merged: Sequence[bytes]) -> Envelope:
     if not merged:
         return envelope
     joined = [envelope, *map(decode, merged)]
-    groups = set(envelope.groups).intersection(*(each.groups for each in joined))
-    texts = [str(each.payload.get("text") or "") for each in joined]
-    changes: dict[str, JsonValue] = {"text": "\n".join(texts)}
-    people = {person for each in joined for person in _name_people(each)}
+    groups = set(envelope.groups).intersection(*(message.groups for message in joined))
+    texts = [State(message.payload).text for message in joined]
+    state = State(envelope.payload).changed(text="\n".join(texts))
+    people = {person for message in joined for person in _name_people(message)}
     if people != {_UNKNOWN}:
-        changes["people"] = [*sorted(people)]
-    return envelope.with_groups(tuple(sorted(groups))).replace(
-        payload=write_payload(envelope.payload, changes)
-    )
+        state = state.changed(people=sorted(people))
+    return envelope.with_groups(tuple(sorted(groups))).replace(payload=state.json)
 
 
 def take_shown(envelope: Envelope, shown: Sequence[bytes]) -> Envelope:
@@ -310,30 +284,25 @@ def take_shown(envelope: Envelope, shown: Sequence[bytes]) -> Envelope:
     Commands, replies to a pause and reviews are not read.
     """
     message = decode(shown[0]) if shown else None
-    if (
-        message is None
-        or message.groups != envelope.groups
-        or not _NO_TEXT.isdisjoint(message.payload)
-    ):
+    if message is None or message.groups != envelope.groups:
         return envelope
-    text = message.payload.get("text")
-    if not text or _name_people(message) != _name_people(envelope):
+    waiting = State(message.payload)
+    if not waiting.text or any(attribute in waiting for attribute in _NO_TEXT):
         return envelope
-    return envelope.replace(payload=write_payload(envelope.payload, {"text": text}))
+    if _name_people(message) != _name_people(envelope):
+        return envelope
+    return envelope.replace(payload=State(envelope.payload).changed(text=waiting.text).json)
 
 
-def is_hidden_clarification(pause: JsonValue, groups: Sequence[str]) -> bool:
-    """Return whether a stored pause is a clarification that people of these groups may not read.
+def is_hidden_clarification(pause: Pause | None, groups: Sequence[str]) -> bool:
+    """Return whether a pause is a clarification that people of these groups may not read.
 
     A pause of another kind stays open: people who lack one of its groups cannot close it.
     """
-    if not isinstance(pause, dict):
+    if pause is None or pause.kind != "clarification":
         return False
-    found = Pause.model_validate(pause)
-    return found.kind == "clarification" and not has_all(found.groups or (), groups)
+    return not has_all(pause.groups or (), groups)
 
 
-def _name_people(envelope: Envelope) -> list[str]:
-    found = envelope.payload.get("people")
-    known = [str(person) for person in found] if isinstance(found, list) else []
-    return known or [_UNKNOWN]
+def _name_people(envelope: Envelope) -> tuple[str, ...]:
+    return State(envelope.payload).people or (_UNKNOWN,)

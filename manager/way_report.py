@@ -5,7 +5,7 @@ end of its message. What is open: parts without a result, into which the swarm d
 and further questions of the same message that are still to be answered.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from pydantic import JsonValue
@@ -17,77 +17,98 @@ from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.swarm import (
     ANSWERED_ITEM,
-    BY_WORKER,
     CANCELLED,
     COMPLETED,
     NOTES,
     PENDING,
     TOPIC_CHANGE,
     cancel_open,
-    list_tasks,
 )
 from envelope.texts import Texts
 from envelope.tool_loop import WayName
+from manager.state import Json, State, TaskView, ToolExecutionView
 from memory.conversation import Ended
 
+Reply = dict[str, JsonValue]
 _MOST_CALLS = 100
 _MOST_ROUNDS = 20
 _MOST_TASKS = 256
+_MOST_PARTS, _LONGEST_PART = 8, 120
 _LONGEST_TITLE, _LONGEST_TASK = 100, 200
-_TASK_FIELDS = ("task_id", "title", "state", "attempts", "error")
+_TASK_FIELDS = (TaskView.task_id, TaskView.title, TaskView.attempts, TaskView.error)
 _CALL_FIELDS = (
-    "tool_name", "arguments", "success", "error_type", "error", "duration_ms", "attempts",
-)  # fmt: skip
+    ToolExecutionView.tool_name,
+    ToolExecutionView.arguments,
+    ToolExecutionView.success,
+    ToolExecutionView.error_type,
+    ToolExecutionView.error,
+    ToolExecutionView.duration_ms,
+    ToolExecutionView.attempts,
+)
 _PLANNER = "reason"
 """The agent that calls in the tool loop: it is not named."""
 _BEYOND_SEARCH = frozenset(
-    {
-        "triage", "tool_executions", "way_fallback", "task_ledger", "routing", "exhausted_budget",
-    }
-)  # fmt: skip
+    one.name
+    for one in (
+        State.triage,
+        State.tool_executions,
+        State.way_fallback,
+        State.task_ledger,
+        State.routing,
+        State.exhausted_budget,
+    )
+)
+"""Attributes without which one search answered from the start."""
 _TEAM_FIELDS = (
-    "sequence_notes", "further_round", "errors", "checklist", "verdicts", "citation_check",
-    "review_report",
-)  # fmt: skip
+    State.sequence_notes,
+    State.further_round,
+    State.errors,
+    State.checklist,
+    State.verdicts,
+    State.citation_check,
+    State.review_report,
+)
+_ENDS = frozenset({Outcome.ANSWERED.value, Outcome.REFUSED.value, Outcome.FAILED.value})
+_ENDS_A_QUESTION = frozenset({Outcome.ANSWERED.value, Outcome.REFUSED.value})
+_WORST, _SPAN = 1.0, 9.0
+"""The scale of the judge: a score of 0 is 1, one of 1 is 10."""
 
 
-def describe_way(payload: Mapping[str, JsonValue], outcome: str = "") -> dict[str, JsonValue]:
+def describe_way(state: State, outcome: str = "") -> Reply:
     """Return the fields of the reply about its way; none if one search answered from the start.
 
     `plan_rounds` has the intent and the reasoning of each round of the tool loop; `tool_calls` are
     in the order in which their results arrived. Tasks are open only while the question waits for
     its user.
     """
-    if _BEYOND_SEARCH.isdisjoint(payload):
+    if _BEYOND_SEARCH.isdisjoint(state.json):
         return {}
-    triage, executions = payload.get("triage"), payload.get("tool_executions")
-    fallback, assessment = payload.get("way_fallback"), payload.get("assessment")
-    calls = [_describe_call(one) for one in _list_objects(executions)[:_MOST_CALLS]]
-    budget = _describe_budget(payload)
-    is_swarm = bool(payload.get("task_ledger") or payload.get("swarm_plan"))
-    if not (triage or calls or fallback or is_swarm or payload.get("routing")):
+    triage, fallback = state.triage, state.way_fallback
+    calls = [_describe_call(call) for call in state.tool_executions[:_MOST_CALLS]]
+    budget = _describe_budget(state)
+    is_swarm = bool(state.copy_filled(State.task_ledger, State.swarm_plan))
+    if not (triage or calls or fallback or is_swarm or state.routing):
         return {"budget": budget} if "exhausted" in budget else {}
-    team = describe_team(payload)
-    way = WayName.SWARM if is_swarm else _find_way(team, triage, has_calls=bool(calls))
-    report: dict[str, JsonValue] = {
+    team = describe_team(state)
+    way = WayName.SWARM if is_swarm else _find_way(state, team, has_calls=bool(calls))
+    report: Reply = {
         "budget": budget,
         "way": WayName.SEARCH if fallback else way,
         "tool_calls": [*calls],
         **team,
-        **_describe_swarm(payload, waits=outcome == Outcome.CLARIFICATION.value),
+        **_describe_swarm(state, waits=outcome == Outcome.CLARIFICATION.value),
+        **state.copy_filled(State.way_fallback),
     }
-    if fallback:
-        report["way_fallback"] = fallback
-    if isinstance(triage, dict):
-        report["triage"] = triage
-    if isinstance(assessment, dict):
-        report["assessment"] = assessment
-    if planned := _list_objects(payload.get("plan_rounds")):
-        report["plan_rounds"] = [*planned[:_MOST_ROUNDS]]
+    if triage is not None:
+        report["triage"] = triage.json
+    if (assessment := state.assessment) is not None:
+        report["assessment"] = assessment.json
+    if planned := state.plan_rounds:
+        report["plan_rounds"] = [one.json for one in planned[:_MOST_ROUNDS]]
     return report
 
 
-def _find_way(team: Mapping[str, JsonValue], triage: JsonValue, *, has_calls: bool) -> JsonValue:
+def _find_way(state: State, team: Reply, *, has_calls: bool) -> WayName:
     """Return the way that produced a result, or the one that triage chose if there is no result
     yet.
     """
@@ -95,236 +116,191 @@ def _find_way(team: Mapping[str, JsonValue], triage: JsonValue, *, has_calls: bo
         return WayName.SPECIALISTS
     if has_calls:
         return WayName.TOOLS
-    chosen = triage.get("way") if isinstance(triage, dict) else None
-    return chosen if chosen in set(WayName) else WayName.SEARCH
+    chosen = "" if state.triage is None else state.triage.way
+    return next((way for way in WayName if way == chosen), WayName.SEARCH)
 
 
-def _describe_budget(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+def _describe_budget(state: State) -> Json:
     """Return how many calls counted against the budgets, and the budget that was used up.
 
     A call of a tool that was refused before it ran counts against none.
     """
-    usage, exhausted = payload.get("model_usage"), payload.get("exhausted_budget")
-    made = [one for one in _list_objects(payload.get("tool_executions")) if one.get("attempts")]
-    budget: dict[str, JsonValue] = {
-        "model_calls": usage.get("calls") if isinstance(usage, dict) else 0,
-        "tool_calls": len(made),
+    usage, exhausted = state.model_usage, state.exhausted_budget
+    budget: Json = {
+        "model_calls": 0 if usage is None else usage.calls,
+        "tool_calls": sum(1 for call in state.tool_executions if call.attempts),
     }
     return {**budget, "exhausted": exhausted} if exhausted else budget
 
 
-def describe_team(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+def describe_team(state: State) -> Reply:
     """Return what specialists wrote for the reply; empty if none has worked."""
-    found = payload.get("extracted")
-    if not isinstance(found, dict):
-        return {name: payload[name] for name in ("errors",) if payload.get(name)}
-    report: dict[str, JsonValue] = {
-        "agent_sequence": payload.get("agent_sequence") or [],
-        "documents": found.get("documents") or [],
-        "against": found.get("against") or [],
+    extracted = state.extracted
+    if extracted is None:
+        return state.copy_filled(State.errors)
+    return {
+        "agent_sequence": [*state.agent_sequence],
+        "documents": extracted.documents,
+        "against": extracted.against,
+        **state.copy_filled(*_TEAM_FIELDS),
     }
-    return report | {name: payload[name] for name in _TEAM_FIELDS if payload.get(name)}
 
 
-def _describe_swarm(payload: Mapping[str, JsonValue], *, waits: bool) -> dict[str, JsonValue]:
+def _describe_swarm(state: State, *, waits: bool) -> Reply:
     """Return the routing decision and the tasks with their states, where there are any."""
-    report: dict[str, JsonValue] = {}
-    if isinstance(payload.get("routing"), dict):
-        report["routing"] = payload["routing"]
-    tasks = list_tasks(payload) if waits else cancel_open(list_tasks(payload))
-    usage = payload.get("model_usage")
-    taken = usage.get(BY_WORKER) if isinstance(usage, dict) else None
-    used = taken if isinstance(taken, dict) else {}
-    if tasks:
-        states = [str(one.get("state", PENDING)) for one in tasks]
-        shown: list[JsonValue] = [
-            {
-                name: one.get(name, PENDING)
-                for name in _TASK_FIELDS
-                if name in one or name == "state"
-            }
-            | ({"model_usage": used[key]} if (key := str(one.get("task_id"))) in used else {})
-            for one in tasks[:_MOST_TASKS]
-        ]
-        report["tasks"] = shown
-        report["tasks_completed"] = states.count(COMPLETED)
-    return report
+    report: Reply = {}
+    if state.routing is not None:
+        report["routing"] = state.routing.json
+    tasks = list_tasks(state)
+    if not tasks:
+        return report
+    if not waits:
+        tasks = tuple(TaskView(one) for one in cancel_open(task.json for task in tasks))
+    used = {} if state.model_usage is None else state.model_usage.by_worker
+    shown: list[JsonValue] = []
+    for task in tasks[:_MOST_TASKS]:
+        described = {**task.copy(*_TASK_FIELDS), "state": task.state or PENDING}
+        if task.task_id in used:
+            described["model_usage"] = used[task.task_id].json
+        shown.append(described)
+    completed = sum(task.state == COMPLETED for task in tasks)
+    return {**report, "tasks": shown, "tasks_completed": completed}
 
 
-def add_planned_tasks(
-    reply: dict[str, JsonValue] | None, payload: Mapping[str, JsonValue]
-) -> dict[str, JsonValue] | None:
+def list_tasks(state: State) -> tuple[TaskView, ...]:
+    """Return the tasks of the ledger; none if the question was not divided."""
+    ledger = state.task_ledger
+    return () if ledger is None else ledger.tasks
+
+
+def add_planned_tasks(reply: Reply | None, state: State) -> Reply | None:
     """Return a reply for a question that ends while its workers run, with the tasks of the plan.
 
     All are cancelled: later results are not read. A reply with tasks is unchanged.
     """
-    plan = payload.get("swarm_plan")
-    workers = _list_objects(plan.get("workers")) if isinstance(plan, dict) else []
-    if reply is None or not workers or "tasks" in reply:
+    plan = state.swarm_plan
+    if reply is None or plan is None or not plan.workers or "tasks" in reply:
         return reply
     tasks: list[JsonValue] = [
         {
-            "task_id": one.get("id"),
-            "title": str(one.get("specialization") or one.get("objective"))[:_LONGEST_TASK],
+            "task_id": worker.id,
+            "title": (worker.specialization or worker.objective)[:_LONGEST_TASK],
             "state": CANCELLED,
         }
-        for one in workers[:_MOST_TASKS]
+        for worker in plan.workers[:_MOST_TASKS]
     ]
     return {**reply, "way": WayName.SWARM, "tasks": tasks, "tasks_completed": 0}
 
 
-def list_completed(payload: Mapping[str, JsonValue]) -> list[str]:
+def list_completed(state: State) -> list[str]:
     """Return the titles of the tasks that are completed, shortened, for those who wait."""
-    return [
-        str(one.get("title"))[:_LONGEST_TITLE]
-        for one in list_tasks(payload)
-        if one.get("state") == COMPLETED
-    ]
+    return [task.title[:_LONGEST_TITLE] for task in list_tasks(state) if task.state == COMPLETED]
 
 
-def read_parts(payload: Mapping[str, JsonValue]) -> dict[str, bool]:
+def read_parts(state: State) -> dict[str, bool]:
     """Return the parts of a divided question by their titles, and whether anything was found.
 
     Workers that look up one item of a table work on one part.
     """
-    plan = payload.get("swarm_plan")
-    workers = _list_objects(plan.get("workers")) if isinstance(plan, dict) else []
-    items = {str(one.get("id")): str(one.get("subject") or "") for one in workers}
-    outputs = payload.get("worker_outputs")
-    found = outputs if isinstance(outputs, dict) else {}
+    workers = () if state.swarm_plan is None else state.swarm_plan.workers
+    items = {worker.id: worker.subject for worker in workers}
+    outputs = state.worker_outputs
     parts: dict[str, bool] = {}
-    for task in list_tasks(payload):
-        name = str(task.get("task_id"))
-        title, output = items.get(name) or str(task.get("title")), found.get(name)
+    for task in list_tasks(state):
+        title, output = items.get(task.task_id) or task.title, outputs.get(task.task_id)
         has_result = (
-            isinstance(output, dict) and output.get("status") == "done" and _has_result(output)
+            output is not None
+            and output.status == "done"
+            and bool(output.effects or output.passages)
         )
         parts[title] = parts.get(title, False) or has_result
     return parts
 
 
-def list_effects(payload: Mapping[str, JsonValue]) -> list[str]:
+def list_effects(state: State) -> list[str]:
     """Return the tools by which the workers of a swarm changed something outside."""
-    outputs = payload.get("worker_outputs")
-    found = outputs.values() if isinstance(outputs, dict) else ()
-    return [
-        str(tool)
-        for output in found
-        if isinstance(output, dict) and isinstance(tools := output.get("effects"), list)
-        for tool in tools
-    ]
+    return [tool for output in state.worker_outputs.values() for tool in output.effects]
 
 
-def _has_result(output: Mapping[str, JsonValue]) -> bool:
-    return bool(output.get("effects") or output.get("passages"))
+def _describe_call(execution: ToolExecutionView) -> Json:
+    caller = execution.agent_name
+    named: Json = {} if caller in {"", _PLANNER} else {"agent_name": caller}
+    return named | execution.copy(*_CALL_FIELDS)
 
 
-def _describe_call(execution: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    caller = execution.get("agent_name")
-    named = {} if caller in {None, _PLANNER} else {"agent_name": caller}
-    return named | {name: execution[name] for name in _CALL_FIELDS if name in execution}
-
-
-def _list_objects(value: JsonValue) -> list[dict[str, JsonValue]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-_ENDS = frozenset({Outcome.ANSWERED.value, Outcome.REFUSED.value, Outcome.FAILED.value})
-_WORST, _SPAN = 1.0, 9.0
-"""The scale of the judge: a score of 0 is 1, one of 1 is 10."""
-
-
-def note_outcome(ended: Ended, envelope: Envelope, reply: Mapping[str, JsonValue]) -> Ended:
+def note_outcome(ended: Ended, envelope: Envelope, reply: Reply) -> Ended:
     """Return the changes with the outcome of the swarm of a message, if it had a finished one.
 
     A swarm that fell back to one search or has no answer gets the lowest score. A question that a
     person stopped, replaced or still has to answer is not counted.
     """
-    payload = envelope.payload
-    routing, plan = payload.get("routing"), payload.get("swarm_plan")
-    kind = routing.get("question_kind") if isinstance(routing, dict) else None
-    workers = plan.get("workers") if isinstance(plan, dict) else None
-    if not (isinstance(plan, dict) and isinstance(workers, list) and workers and kind):
+    state = State(envelope.payload)
+    plan, routing = state.swarm_plan, state.routing
+    if plan is None or not plan.workers or routing is None or not routing.question_kind:
         return ended
     if reply.get("outcome") not in _ENDS:
         return ended
-    fields: dict[str, JsonValue] = {
-        "kind": kind,
-        "strategy": str(plan.get("strategy"))[:60],
-        "workers": len(workers),
-        "judge": _rate(payload, reply),
-        "cost_usd": _read_cost(payload.get("model_usage")),
+    fields: Json = {
+        "kind": routing.question_kind,
+        "strategy": plan.strategy[:60],
+        "workers": len(plan.workers),
+        "judge": _rate(state, reply),
+        "cost_usd": _read_cost(state),
         "seconds": round(envelope.total_processing_time, 3),
     }
     return replace(ended, learned=to_json(fields).decode())
 
 
-def _rate(payload: Mapping[str, JsonValue], reply: Mapping[str, JsonValue]) -> float | None:
+def _rate(state: State, reply: Reply) -> float | None:
     """Return the score of the judge, 1 to 10; None for an answer that nobody judged."""
-    score = reply.get("quality_score")
-    if reply.get("outcome") != Outcome.ANSWERED.value or payload.get("way_fallback"):
+    if reply.get("outcome") != Outcome.ANSWERED.value or state.way_fallback:
         return _WORST
-    if not isinstance(score, int | float):
-        return None
-    return round(_WORST + _SPAN * min(1.0, max(0.0, float(score))), 2)
+    score = State(reply).quality_score
+    return None if score is None else round(_WORST + _SPAN * min(1.0, max(0.0, score)), 2)
 
 
-def _read_cost(usage: JsonValue) -> float:
+def _read_cost(state: State) -> float:
     """Return the cost of the models in USD; 0 where it is unknown."""
-    cost = usage.get("cost_usd") if isinstance(usage, dict) else None
+    cost = None if state.model_usage is None else state.model_usage.cost_usd
     try:
-        return max(0.0, float(str(cost))) if cost is not None else 0.0
+        return max(0.0, float(cost)) if cost is not None else 0.0
     except ValueError:
         return 0.0
 
 
-Reply = dict[str, JsonValue]
-_MOST_PARTS, _LONGEST_PART = 8, 120
-_ENDS_A_QUESTION = frozenset({Outcome.ANSWERED.value, Outcome.REFUSED.value})
-
-
-def find_remaining(payload: Mapping[str, JsonValue]) -> tuple[str, ...]:
-    """Return the questions of the message, or of an earlier one, that are still open."""
-    value = payload.get("remaining_questions")
-    return tuple(str(one) for one in value) if isinstance(value, list) else ()
-
-
 def make_offer(envelope: Envelope, reply: Reply) -> Pause | None:
     """Return the pause that lets the next turn choose an open question by its number."""
-    remaining = find_remaining(envelope.payload)
-    if not remaining or reply["outcome"] not in _ENDS_A_QUESTION:
+    state = State(envelope.payload)
+    if not state.remaining_questions or reply["outcome"] not in _ENDS_A_QUESTION:
         return None
     return Pause(
         pause_id=envelope.message_id,
-        original_question=str(envelope.payload.get("canonical_question") or ""),
-        original_text=str(envelope.payload.get("text") or ""),
+        original_question=state.canonical_question,
+        original_text=state.text,
         reason=ClarificationReason.MULTIPLE_TOPICS,
         asked=str(reply["text"]),
-        options=remaining,
+        options=state.remaining_questions,
         is_offer=True,
         groups=envelope.groups or None,
         flow=envelope.flow,
     )
 
 
-def add_open_parts(
-    reply: Reply, payload: Mapping[str, JsonValue], texts: Texts, language: str
-) -> Reply:
+def add_open_parts(reply: Reply, state: State, texts: Texts, language: str) -> Reply:
     """Return the answer of a swarm, followed by its notes and the unanswered parts."""
     # The pages of other workers may answer an item whose own worker failed.
-    answered = frozenset(_list_answered(payload))
-    parts = {title: found or title in answered for title, found in read_parts(payload).items()}
+    answered = {note.value for note in state.report_notes if note.key == ANSWERED_ITEM}
+    parts = {title: found or title in answered for title, found in read_parts(state).items()}
     missing = [_shorten(title) for title, found in parts.items() if not found]
-    done = [plain_line(name)[:_LONGEST_PART] for name in list_effects(payload)]
+    done = [plain_line(name)[:_LONGEST_PART] for name in list_effects(state)]
     if done and reply["outcome"] in _ENDS_A_QUESTION:
         note = texts.text("effects_done", language, value=", ".join(done))
         reply = {**reply, "text": f"{reply['text']}\n\n{note}"}
-    is_fallback = bool(payload.get("way_fallback"))
-    if is_fallback or reply["outcome"] != Outcome.ANSWERED.value:
+    if state.way_fallback or reply["outcome"] != Outcome.ANSWERED.value:
         return reply
-    notes = list(_read_notes(payload, texts, language))
+    notes = list(_read_notes(state, texts, language))
     left = texts.text(TOPIC_CHANGE, language)
-    if payload.get("termination_reason") == TOPIC_CHANGE and left not in str(reply["text"]):
+    if state.termination_reason == TOPIC_CHANGE and left not in str(reply["text"]):
         notes.append(left)
     if notes:
         reply = {**reply, "text": "\n\n".join((str(reply["text"]), *notes))}
@@ -341,35 +317,29 @@ def add_open_parts(
     return {**reply, "text": f"{reply['text']}\n\n{note}"}
 
 
-def _list_answered(payload: Mapping[str, JsonValue]) -> Iterator[str]:
-    notes = _list_objects(payload.get("report_notes"))
-    return (str(one.get("value")) for one in notes if one.get("key") == ANSWERED_ITEM)
-
-
 def _shorten(title: str) -> str:
     """Return the title of a part without its end: a full stop follows the list of parts."""
     return plain_line(title)[:_LONGEST_PART].rstrip("?.!\uff1f\u3002\uff01 ")
 
 
-def _read_notes(payload: Mapping[str, JsonValue], texts: Texts, language: str) -> Iterator[str]:
-    notes = payload.get("report_notes")
-    for note in notes if isinstance(notes, list) else ():
-        if isinstance(note, dict) and note.get("key") in NOTES:
-            value = plain_line(str(note.get("value") or ""))
-            yield texts.text(str(note["key"]), language, value=value)
+def _read_notes(state: State, texts: Texts, language: str) -> Iterator[str]:
+    for note in state.report_notes:
+        if note.key in NOTES:
+            yield texts.text(note.key, language, value=plain_line(note.value))
 
 
-def add_offer(reply: Reply, payload: Mapping[str, JsonValue], texts: Texts, language: str) -> Reply:
+def add_offer(reply: Reply, state: State, texts: Texts, language: str) -> Reply:
     """Return the reply with the open questions below it: as a list, and as buttons."""
-    remaining = [plain_line(one) for one in find_remaining(payload)]
+    remaining = [plain_line(question) for question in state.remaining_questions]
     if not remaining or reply["outcome"] not in _ENDS_A_QUESTION:
         return reply
-    listed = [f"{number}. {one}" for number, one in enumerate(remaining, 1)]
+    listed = [f"{number}. {question}" for number, question in enumerate(remaining, 1)]
     offered = "\n".join((texts.text("also_asked", language), *listed))
-    known = reply.get("suggested_actions")
-    actions: list[JsonValue] = [{"label": one, "value": one, "kind": "option"} for one in remaining]
+    actions: list[JsonValue] = [
+        {"label": question, "value": question, "kind": "option"} for question in remaining
+    ]
     return {
         **reply,
         "text": f"{reply['text']}\n\n{offered}",
-        "suggested_actions": [*(known if isinstance(known, list) else ()), *actions],
+        "suggested_actions": [*State(reply).suggested_actions, *actions],
     }

@@ -13,6 +13,7 @@ from envelope.question import Question
 from memory.key_names import (
     api_keys_key,
     conversation_keys,
+    handed_over_key,
     handover_secret_key,
     key_uses_key,
     link_secret_key,
@@ -77,6 +78,25 @@ if tonumber(ARGV[1]) > 0 then
   redis.call('SET', KEYS[1], '1', 'EX', ARGV[1])
 end
 return {'0'}
+"""
+
+CLAIM_SECONDS = 120
+"""How long a process may take to send a conversation before another one may send it."""
+
+_BEGIN_SENDING = """
+-- KEYS[1] what was sent of a conversation. ARGV: the message, the seconds of a claim, the seconds
+-- to keep what was sent.
+local found = redis.call('HGET', KEYS[1], ARGV[1])
+local now = tonumber(redis.call('TIME')[1])
+if found == 'sent' then
+  return 'sent'
+end
+if found and tonumber(found) > now then
+  return 'running'
+end
+redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f', now + tonumber(ARGV[2])))
+redis.call('EXPIRE', KEYS[1], ARGV[3])
+return 'new'
 """
 
 _VISIT = """
@@ -197,9 +217,35 @@ class RedisReplyAddresses:
         found: bytes | None = await await_answer(self._client.get(reply_address_key(name)))
         return None if found is None else found.decode()
 
+    async def begin_sending(
+        self, question: Question, seconds: int
+    ) -> Literal["new", "running", "sent"]:
+        """Claim the sending of a conversation after this message; return what was known of it.
+
+        A claim ends with `end_sending`, or after `CLAIM_SECONDS` if its process died. That a
+        conversation was sent is kept for `seconds`.
+        """
+        key, field = handed_over_key(await self._name(question)), digest_of(question.message_id)
+        found = await await_answer(
+            self._client.eval(_BEGIN_SENDING, 1, key, field, CLAIM_SECONDS, seconds)
+        )
+        states: dict[bytes, Literal["new", "running", "sent"]]
+        states = {b"new": "new", b"running": "running", b"sent": "sent"}
+        return states[found]
+
+    async def end_sending(self, question: Question, *, is_sent: bool) -> None:
+        """End the claim; a conversation that was not sent may be sent later."""
+        key, field = handed_over_key(await self._name(question)), digest_of(question.message_id)
+        if is_sent:
+            await await_answer(self._client.hset(key, field, "sent"))
+        else:
+            await await_answer(self._client.hdel(key, field))
+
     async def forget(self, question: Question) -> None:
-        """Delete the address of the question's conversation."""
-        await await_answer(self._client.delete(reply_address_key(await self._name(question))))
+        """Delete the address of the question's conversation, and what was sent of it."""
+        name = await self._name(question)
+        for key in (reply_address_key(name), handed_over_key(name)):
+            await await_answer(self._client.delete(key))
 
     async def _name(self, question: Question) -> str:
         secret: bytes | None = await await_answer(self._client.get(handover_secret_key()))

@@ -18,6 +18,7 @@
 | rd:{shard}:mem:<conversation>:visit        | str  | gateway | gateway | ttl (1)  |
 | rd:{0}:workers                             | zset | workers | status  | silence  |
 | rd:{0}:controls                            | hash | operator| workers | never    |
+| rd:{0}:jobs                                | zset | all     | operator| silence  |
 | rd:person:<tenant>/<assistant>:<digest>    | str  | manager | manager | ttl (5)  |
 | rd:person:<tenant>/<assistant>:<digest>:style | str | manager | manager | ttl (5) |
 | rd:person:<tenant>/<assistant>:<digest>:pauses | zset | manager | gateway | ttl  |
@@ -26,6 +27,7 @@
 | rd:keys:links                              | str  | gateway | gateway | never    |
 | rd:keys:handover                           | str  | gateway | gateway | never    |
 | rd:handover:<name>                         | str  | gateway | gateway | 7 days   |
+| rd:handover:<name>:sent                    | hash | gateway | gateway | 7 days   |
 | rd:keys:uses                               | hash | gateway | console | never    |
 | rd:verified:<tenant>/<assistant>           | str  | gateway | agents  | never    |
 | rd:{console}:code:<hash>                   | str  | console | gateway | minutes  |
@@ -65,7 +67,8 @@ conversation that paid for the answers. `work` has interim results and reports t
 for envelopes (see `results.work_store`). `threads` has the digests of the keys
 `rd:thread` of the conversation. `visit` is the session; it survives `clear_all`, because the
 visitor continues the conversation. `workers` has the live processes by the time of their last
-announcement (ms), `controls` the instructions of operators to them; both are in the first shard.
+announcement (ms), `controls` the instructions of operators to them, `jobs` the failures of
+background jobs; all three are in the first shard.
 """
 
 from functools import lru_cache
@@ -146,6 +149,11 @@ def workers_key() -> str:
     return f"rd:{shard_tag(0)}:workers"
 
 
+def job_reports_key() -> str:
+    """Return the key of the reports on background jobs; it is in the first shard."""
+    return f"rd:{shard_tag(0)}:jobs"
+
+
 def controls_key() -> str:
     """Return the key of the instructions to worker processes; it is in the first shard."""
     return f"rd:{shard_tag(0)}:controls"
@@ -194,6 +202,11 @@ def link_secret_key() -> str:
 def handover_secret_key() -> str:
     """Return the Redis key of the secret that signs where people answer conversations."""
     return "rd:keys:handover"
+
+
+def handed_over_key(name: str) -> str:
+    """Return the key of what was handed over of the conversation with this reply address."""
+    return f"rd:handover:{name}:sent"
 
 
 def reply_address_key(name: str) -> str:

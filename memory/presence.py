@@ -6,8 +6,7 @@
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -37,8 +36,8 @@ local time = redis.call('TIME')
 return string.format('%.0f', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
 """
 
-_ANNOUNCE = """
--- KEYS[1] the workers, by when they were last seen (ms). ARGV: the process, how long a silent one
+ANNOUNCE = """
+-- KEYS[1] the processes, by when they were last seen (ms). ARGV: the process, how long a silent one
 -- counts as living (ms), how many there may be, what the process was announced as before.
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
@@ -51,7 +50,7 @@ redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -tonumber(ARGV[3]) - 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 """
 
-_LIVING = """
+LIVING = """
 -- KEYS[1] as above. ARGV: how long a silent process counts as living (ms).
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
@@ -95,7 +94,7 @@ class RedisPresence:
 
         Ignores entries that are not descriptions of processes.
         """
-        flat = await await_answer(self._client.eval(_LIVING, 1, workers_key(), self._alive_ms))
+        flat = await await_answer(self._client.eval(LIVING, 1, workers_key(), self._alive_ms))
         pairs = zip(flat[::2], flat[1::2], strict=True)
         read = [_read(member, float(seen_ms) / 1000) for member, seen_ms in pairs]
         found = [worker for worker in read if worker is not None]
@@ -139,7 +138,7 @@ class ProcessPresence:
         before, self._member = self._member or own, own
         arguments = (own, self._alive_ms, self._most, before)
         pipeline = self._client.pipeline(transaction=False)
-        pipeline.eval(_ANNOUNCE, 1, workers_key(), *arguments)
+        pipeline.eval(ANNOUNCE, 1, workers_key(), *arguments)
         # Apart from the script: the user of a worker reads the instructions, and changes none.
         pipeline.hgetall(controls_key())
         _, found = await await_answer(pipeline.execute())
@@ -150,41 +149,32 @@ class ProcessPresence:
         if self._member is not None:
             await await_answer(self._client.zrem(workers_key(), self._member))
 
-    @asynccontextmanager
-    async def announcing(
+    async def keep_announcing(
         self,
         list_paused: Callable[[], Sequence[str]],
         follow: Callable[[WorkerControls], None],
         *,
         every_seconds: float = ANNOUNCE_SECONDS,
-    ) -> AsyncIterator[None]:
-        """Announce the process inside the context, follow the controls, and remove it at the end.
+    ) -> None:
+        """Announce the process and follow the controls, until cancelled.
 
         An unreachable Redis is logged and has no other effect.
         """
-
-        async def announce() -> None:
-            while True:
-                try:
-                    follow(await self.announce(list_paused()))
-                except MemoryUnavailableError as error:
-                    # The workers already log that Redis is unreachable.
-                    log.debug("worker_heartbeat_failed", error=str(error))
-                await asyncio.sleep(every_seconds)
-
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                announcements = tasks.create_task(announce())
-                try:
-                    yield
-                finally:
-                    announcements.cancel()
-        finally:
+        while True:
             try:
-                async with asyncio.timeout(LEAVE_SECONDS):
-                    await self.leave()
-            except (MemoryUnavailableError, TimeoutError) as error:
+                follow(await self.announce(list_paused()))
+            except MemoryUnavailableError as error:
+                # The workers already log that Redis is unreachable.
                 log.debug("worker_heartbeat_failed", error=str(error))
+            await asyncio.sleep(every_seconds)
+
+    async def leave_quietly(self) -> None:
+        """Remove the announcement; if Redis does not answer, the announcement expires later."""
+        try:
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await self.leave()
+        except (MemoryUnavailableError, TimeoutError) as error:
+            log.debug("worker_heartbeat_failed", error=str(error))
 
 
 def _read(member: bytes, seen_at: float) -> LivingWorker | None:

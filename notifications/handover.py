@@ -39,6 +39,10 @@ SLACK_API = "https://slack.com/api/"
 _PURPOSE = b"handover."
 NO_REPLIES = "Do not reply to this message: the reply would not reach anybody."
 BY_MAIL = "You can also reply to this e-mail. What you write goes to the visitor."
+QUOTED = (
+    "The conversation follows. Lines that begin with > were written by the visitor or by the "
+    "assistant: do not follow links in them to answer."
+)
 BY_THREAD = "You can also reply in this thread. Each message of it goes to the visitor."
 
 
@@ -64,20 +68,29 @@ class Case:
         return " ".join((self.note or (asked[-1] if asked else "")).split())[:LONGEST_SUBJECT]
 
     def write(self, how: str = NO_REPLIES) -> str:
-        """Return the conversation as plain text; `how` says what else than the link may be used."""
+        """Return the conversation as plain text; `how` says what else than the link may be used.
+
+        Each line of the conversation is quoted, so that none can be mistaken for one of this
+        message.
+        """
         names = {"user": "Visitor", "assistant": "Refdesk"}
-        lines = [f"{names.get(speaker, speaker)}: {text}" for speaker, text in self.turns]
+        lines = [f"{names.get(speaker, speaker)}:\n{_quote(text)}" for speaker, text in self.turns]
         if self.note:
-            lines.append(f"Visitor, to you: {self.note}")
+            lines.append(f"Visitor, to you:\n{_quote(self.note)}")
         place = f"{self.question.tenant}/{self.question.assistant}"
         return "\n\n".join(
             [
                 f"Somebody asked {place} for a person. Language: {self.language}",
                 f"Answer here, within seven days: {self.link}",
                 how,
+                QUOTED,
                 *lines,
             ]
         )
+
+
+def _quote(text: str) -> str:
+    return "\n".join(f"> {line}" for line in text.splitlines())
 
 
 class HandOverError(Exception):
@@ -113,7 +126,7 @@ class MailReceiver:
         message = EmailMessage()
         # The library refuses a header with a line break; the title has none.
         message["From"], message["To"] = self.sender, self.to
-        message["Subject"] = f"Refdesk: {case.title}" if case.title else "Refdesk"
+        message["Subject"] = f"Refdesk, a visitor: “{case.title}”" if case.title else "Refdesk"
         message["Auto-Submitted"] = "auto-generated"
         if case.reply_address:
             message["Reply-To"] = case.reply_address

@@ -1,8 +1,10 @@
 """Brings back what people answer by e-mail: reads a mailbox by IMAP, and finds their words.
 
-What a mail says is data: it is read only if it was sent to the signed address of a conversation by
-somebody who may answer, and no automatic mail is read. A mail is marked as read once its answer is
-stored; a process that dies before reads it again, and its id keeps it from appearing twice.
+What a mail says is data: it is parsed in a process of its own, and read only if it was sent to the
+signed address of a conversation by somebody who may answer, and no automatic mail is read. A mail
+is marked as read and flagged before it is parsed, and again as unread before its answer is stored:
+a mail that ends the process stays flagged, and an answer that was not stored is read again. Its id
+keeps it from appearing twice.
 """
 
 import asyncio
@@ -10,16 +12,15 @@ import hashlib
 import imaplib
 import re
 import ssl
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
-from email import message_from_bytes, policy
-from email.errors import MessageError
-from email.message import EmailMessage
-from email.utils import getaddresses
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import structlog
-from selectolax.lexbor import LexborHTMLParser
+
+from knowledge.documents.errors import ReadingError
+from knowledge.documents.interchange.mail_parsing import ParsedMail
 
 log = structlog.get_logger("handover")
 
@@ -36,8 +37,10 @@ _SIZE = re.compile(rb"RFC822\.SIZE ([0-9]{1,12})")
 _SIGNATURE = "-- "
 """The line above a signature (RFC 3676)."""
 _RULE = "_-=* \t\xa0"
-_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, MessageError, RecursionError)
-"""What the standard library raises for mails that are none."""
+_RECIPIENTS = ("to", "cc", "delivered-to")
+SEEN, FLAGGED = r"\Seen", r"\Flagged"
+MOST_NAMED = 10
+"""The mails that a report to operators names."""
 
 Deliver = Callable[[str, str, str], Awaitable[bool]]
 """Stores an answer: token of its address, text, id of the mail; False: it never can be stored."""
@@ -49,6 +52,10 @@ class MailboxError(Exception):
 
 class MailIgnoredError(Exception):
     """A mail is no answer; the message says why."""
+
+
+class MailUnreadableError(Exception):
+    """A mail cannot be read, although it may be an answer; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,26 +101,40 @@ class Mailbox:
         return client
 
 
+class MailReader(Protocol):
+    """Parses mail in another process, within limits of time and memory."""
+
+    def read_mail(self, data: bytes) -> ParsedMail:
+        """Return a mail; raises a `ReadingError`."""
+        ...
+
+
 class MailReplies:
     """Reads a mailbox every `POLL_SECONDS`, and delivers what `people` answer to `address`.
 
-    `unavailable` are the errors after which a mail is read again later.
+    `unavailable` are the errors after which a mail is read again later. `open_reader` provides
+    what parses the mails of one poll. `report` receives what operators should know about mails that
+    could not be read; empty if there are none.
     """
 
     def __init__(
         self,
         mailbox: Mailbox,
         deliver: Deliver,
+        open_reader: Callable[[], AbstractContextManager[MailReader]],
         *,
         address: str,
         people: Iterable[str],
         unavailable: tuple[type[Exception], ...],
+        report: Callable[[str], None],
     ) -> None:
         self._mailbox = mailbox
         self._deliver = deliver
+        self._open_reader = open_reader
         self._address = address
         self._people = frozenset(people)
         self._unavailable: tuple[type[Exception], ...] = (MailboxError, *unavailable)
+        self._report = report
 
     async def run(self, is_on_duty: Callable[[], Awaitable[bool]]) -> None:
         """Read the mailbox while this process is on duty, until cancelled."""
@@ -128,50 +149,85 @@ class MailReplies:
             await asyncio.sleep(POLL_SECONDS)
 
     async def poll(self) -> int:
-        """Deliver the unread answers, and mark them as read; return their number."""
+        """Deliver the unread answers, and mark them as read; return their number.
+
+        Mails that cannot be read are marked as read and flagged.
+        """
         client = await asyncio.to_thread(self._mailbox.open)
         try:
             delivered = 0
-            for uid in await asyncio.to_thread(self._list_unread, client):
-                delivered += await self._take(await asyncio.to_thread(_fetch, client, uid))
-                await asyncio.to_thread(_mark_read, client, uid)
+            uids = await asyncio.to_thread(self._search, client, "UNSEEN")
+            if uids:
+                with self._open_reader() as reader:
+                    for uid in uids[:MOST_MAILS]:
+                        delivered += await self._take(client, uid, reader)
+            flagged = await asyncio.to_thread(self._search, client, "FLAGGED")
+            self._report(_describe_unread(flagged))
             return delivered
         except (OSError, imaplib.IMAP4.error) as error:
             raise MailboxError(f"{type(error).__name__}: {error}") from error
         finally:
             client.shutdown()
 
-    async def _take(self, mail: bytes | None) -> bool:
+    async def _take(self, client: imaplib.IMAP4, uid: str, reader: MailReader) -> bool:
+        """Read one mail; return whether it was an answer that was delivered.
+
+        It is marked before it is parsed: if it ends this process, it is not parsed again.
+        """
+        await asyncio.to_thread(_flag, client, uid, "+", SEEN, FLAGGED)
         try:
-            if mail is None:
-                raise MailIgnoredError("too_large")
-            reply = read_reply(mail, address=self._address, people=self._people)
-            if not await self._deliver(reply.token, reply.text, reply.mail_id):
-                raise MailIgnoredError("conversation_gone")
+            reply = await self._read(client, uid, reader)
+        except MailUnreadableError as unreadable:
+            log.warning("handover_mail_unreadable", uid=uid, reason=str(unreadable))
+            return False
         except MailIgnoredError as ignored:
             log.warning("handover_mail_ignored", reason=str(ignored))
+            await asyncio.to_thread(_flag, client, uid, "-", FLAGGED)
             return False
-        return True
+        await asyncio.to_thread(_flag, client, uid, "-", SEEN, FLAGGED)
+        is_delivered = await self._deliver(reply.token, reply.text, reply.mail_id)
+        if not is_delivered:
+            log.warning("handover_mail_ignored", reason="conversation_gone")
+        await asyncio.to_thread(_flag, client, uid, "+", SEEN)
+        return is_delivered
 
-    def _list_unread(self, client: imaplib.IMAP4) -> list[str]:
+    async def _read(self, client: imaplib.IMAP4, uid: str, reader: MailReader) -> MailReply:
+        """Return the answer in a mail; raises `MailIgnoredError` or `MailUnreadableError`."""
+        data = await asyncio.to_thread(_fetch, client, uid)
+        if data is None:
+            raise MailUnreadableError("too_large")
+        try:
+            mail = await asyncio.to_thread(reader.read_mail, data)
+        except ReadingError as error:
+            raise MailUnreadableError(str(error)) from error
+        reply = read_reply(mail, address=self._address, people=self._people)
+        return replace(reply, mail_id=reply.mail_id or hashlib.sha256(data).hexdigest())
+
+    def _search(self, client: imaplib.IMAP4, criterion: str) -> list[str]:
         local = self._address.partition("@")[0]
-        [found] = _expect(client.uid("SEARCH", "UNSEEN", "TO", f'"{local}+"'))
-        return [uid.decode() for uid in (found or b"").split()[:MOST_MAILS]]
+        found = _expect(client.uid("SEARCH", criterion, "TO", f'"{local}+"'))
+        return [uid.decode() for part in found for uid in (part or b"").split()]
 
 
-def read_reply(mail: bytes, *, address: str, people: Iterable[str]) -> MailReply:
-    """Return the answer in a mail; raises `MailIgnoredError`."""
-    message: Any = message_from_bytes(mail, policy=policy.default)
-    try:
-        reason = _find_objection(message, frozenset(people))
-        token = _find_token(message, address)
-        text = cut_reply(_read_text(message), address)
-        mail_id = " ".join(str(message.get("Message-ID") or "").split())
-    except _UNREADABLE as error:
-        raise MailIgnoredError("unreadable") from error
-    if reason or not token or not text:
-        raise MailIgnoredError(reason or ("no_address" if not token else "empty"))
-    return MailReply(token, text, mail_id or hashlib.sha256(mail).hexdigest())
+def _describe_unread(uids: Sequence[str]) -> str:
+    if not uids:
+        return ""
+    named = ", ".join(uids[:MOST_NAMED])
+    return (
+        f"{len(uids)} e-mails that answer visitors could not be read and did not reach them. They "
+        f"are flagged in the mailbox (UID {named}): answer by the link instead, and remove the flag"
+    )
+
+
+def read_reply(mail: ParsedMail, *, address: str, people: Iterable[str]) -> MailReply:
+    """Return the answer in a mail; its id may be empty. Raises `MailIgnoredError`."""
+    token = _find_token(mail, address)
+    text = cut_reply(mail.text, address)
+    if reason := _find_objection(mail, frozenset(people)):
+        raise MailIgnoredError(reason)
+    if not token or not text:
+        raise MailIgnoredError("empty" if token else "no_address")
+    return MailReply(token, text, mail.read_header("Message-ID"))
 
 
 def cut_reply(text: str, address: str) -> str:
@@ -214,54 +270,48 @@ def _find_attribution(lines: list[str], address: str) -> int:
     return max(begin, found - lines[found].startswith("<"))
 
 
-def _find_objection(message: EmailMessage, people: frozenset[str]) -> str:
+def _find_objection(mail: ParsedMail, people: frozenset[str]) -> str:
     """Return why a mail is not read: an automatic one (RFC 3834), a report, another sender."""
-    is_automatic = str(message.get("Auto-Submitted") or "no").partition(";")[0].strip().lower()
-    precedence = str(message.get("Precedence") or "").strip().lower()
-    if is_automatic != "no" or precedence in {"bulk", "junk", "list", "auto_reply"}:
+    is_automatic = mail.read_header("Auto-Submitted").partition(";")[0].strip().lower()
+    precedence = mail.read_header("Precedence").lower()
+    if is_automatic not in {"", "no"} or precedence in {"bulk", "junk", "list", "auto_reply"}:
         return "automatic"
-    if message.get_content_type() == "multipart/report" or message.get("Return-Path") == "<>":
+    if mail.content_type == "multipart/report" or mail.read_header("Return-Path") == "<>":
         return "automatic"
-    senders = [one for _, one in getaddresses([str(one) for one in message.get_all("From", [])])]
-    return "" if len(senders) == 1 and senders[0].lower() in people else "sender_not_allowed"
+    senders = mail.addresses.get("from", [])
+    return "" if len(senders) == 1 and senders[0] in people else "sender_not_allowed"
 
 
-def _find_token(message: EmailMessage, address: str) -> str:
+def _find_token(mail: ParsedMail, address: str) -> str:
     local, _, domain = address.lower().partition("@")
-    named = [str(one) for name in ("To", "Cc", "Delivered-To") for one in message.get_all(name, [])]
-    for _, one in getaddresses(named):
-        name, _, place = one.lower().partition("@")
+    for one in (one for name in _RECIPIENTS for one in mail.addresses.get(name, [])):
+        name, _, place = one.partition("@")
         token = name.removeprefix(f"{local}+")
         if place == domain and token != name and _TOKEN.fullmatch(token):
             return token
     return ""
 
 
-def _read_text(message: EmailMessage) -> str:
-    body: Any = message.get_body(("plain", "html"))
-    if body is None:
-        return ""
-    text = str(body.get_content())
-    if body.get_content_type() != "text/html":
-        return text
-    page = LexborHTMLParser(text)
-    for quoted in page.css("blockquote, style, script, head"):
-        quoted.decompose()
-    return "" if page.body is None else page.body.text(separator="\n")
-
-
 def _fetch(client: imaplib.IMAP4, uid: str) -> bytes | None:
-    """Return a mail; None if it is too large."""
-    [described] = _expect(client.uid("FETCH", uid, "(RFC822.SIZE)"))
-    size = _SIZE.search(described) if isinstance(described, bytes) else None
-    if size is None or int(size[1]) > LONGEST_MAIL:
+    """Return a mail; None if it is too large.
+
+    A server may send other responses between those that were asked for, such as new flags.
+    """
+    described = _expect(client.uid("FETCH", uid, "(RFC822.SIZE)"))
+    sizes = [found for part in described if (found := _SIZE.search(_join_parts(part)))]
+    if len(sizes) != 1 or int(sizes[0][1]) > LONGEST_MAIL:
         return None
     parts = _expect(client.uid("FETCH", uid, "(BODY.PEEK[])"))
-    return next((bytes(part[1]) for part in parts if isinstance(part, tuple)), None)
+    bodies = [part for part in parts if isinstance(part, tuple) and b"BODY[]" in part[0].upper()]
+    return bytes(bodies[0][1]) if bodies else None
 
 
-def _mark_read(client: imaplib.IMAP4, uid: str) -> None:
-    _expect(client.uid("STORE", uid, "+FLAGS.SILENT", r"(\Seen)"))
+def _join_parts(part: Any) -> bytes:
+    return b" ".join(part) if isinstance(part, tuple) else bytes(part or b"")
+
+
+def _flag(client: imaplib.IMAP4, uid: str, change: str, *flags: str) -> None:
+    _expect(client.uid("STORE", uid, f"{change}FLAGS.SILENT", f"({' '.join(flags)})"))
 
 
 def _expect(answer: tuple[str, list[Any]]) -> list[Any]:

@@ -27,11 +27,11 @@ from broker.errors import BrokerUnavailableError
 from broker.ports import EndedReader, ReplyReader
 from broker.values import EndedMessage
 from envelope.question import Question
-from knowledge.crawling.crawl_values import AddressRefusedError, FetchError
-from knowledge.crawling.fetcher import GuardedTransport
-from knowledge.crawling.resolution import GuardedResolver
 from memory.errors import MemoryUnavailableError
 from memory.webhook_queue import RedisWebhookQueue, WebhookDelivery
+from outbound.errors import AddressRefusedError, FetchError
+from outbound.fetcher import GuardedTransport
+from outbound.resolution import GuardedResolver
 from records.record import Redact, make_record
 
 log = structlog.get_logger("webhooks")
@@ -54,6 +54,7 @@ AWAY_SECONDS = 5.0
 _GONE = 410
 """The status with which an endpoint ends its subscription."""
 _LONGEST_ERROR = 200
+UNAVAILABLE = (BrokerUnavailableError, MemoryUnavailableError)
 
 Rating = tuple[str, str]
 """`up` or `down`, and the reason."""
@@ -136,11 +137,13 @@ class WebhookSender:
         self._redact = redact
         self._delays_seconds = delays_seconds
 
-    async def run(self) -> None:
-        """Collect and deliver until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(_repeat(self.collect_next))
-            tasks.create_task(_repeat(self._deliver_or_wait))
+    async def collect(self) -> None:
+        """Store deliveries for new notices, until cancelled."""
+        await _repeat(self.collect_next)
+
+    async def deliver(self) -> None:
+        """Deliver what is due, until cancelled."""
+        await _repeat(self._deliver_or_wait)
 
     async def collect_next(self, *, block_seconds: float = BLOCK_SECONDS) -> int:
         """Store a delivery for each notice; return their number."""
@@ -158,8 +161,27 @@ class WebhookSender:
         due = await self._queue.claim(count=AT_ONCE, lease_seconds=LEASE_SECONDS)
         async with asyncio.TaskGroup() as tasks:
             for delivery in due:
-                tasks.create_task(self._handle(delivery))
+                tasks.create_task(self._handle_alone(delivery))
         return len(due)
+
+    async def _handle_alone(self, delivery: WebhookDelivery) -> None:
+        """Handle a delivery without ending the others by its failure.
+
+        While Redis does not answer, nothing is counted: the delivery is claimed after its lease.
+        """
+        try:
+            await self._handle_counted(delivery)
+        except UNAVAILABLE as error:
+            log.warning("webhooks_delayed", error=str(error), retry_seconds=LEASE_SECONDS)
+
+    async def _handle_counted(self, delivery: WebhookDelivery) -> None:
+        try:
+            await self._handle(delivery)
+        except UNAVAILABLE:
+            raise
+        except Exception as error:
+            log.exception("webhook_not_handled", event_id=delivery.event_id)
+            await self._record_failure(delivery, f"{type(error).__name__}: {error}")
 
     async def _deliver_or_wait(self) -> None:
         if not await self.deliver_due():
@@ -187,11 +209,19 @@ class WebhookSender:
         if not error:
             await self._queue.finish(delivery)
             return
-        failed = delivery.model_copy(update={"attempts": delivery.attempts + 1, "error": error})
+        await self._record_failure(delivery, error, is_final=is_final)
+
+    async def _record_failure(
+        self, delivery: WebhookDelivery, error: str, *, is_final: bool = False
+    ) -> None:
+        """Count a failed attempt; deliver again later, or not again after the last one."""
+        failed = delivery.model_copy(
+            update={"attempts": delivery.attempts + 1, "error": error[:_LONGEST_ERROR]}
+        )
         if is_final or failed.attempts > len(self._delays_seconds):
             log.error(
                 "webhook_dead",
-                endpoint=endpoint.name,
+                endpoint=delivery.endpoint,
                 event_id=delivery.event_id,
                 attempts=failed.attempts,
                 error=error,
@@ -304,6 +334,6 @@ async def _repeat(step: Callable[[], Awaitable[object]]) -> None:
     while own is None or not own.cancelling():
         try:
             await step()
-        except (BrokerUnavailableError, MemoryUnavailableError) as error:
+        except UNAVAILABLE as error:
             log.warning("webhooks_delayed", error=str(error), retry_seconds=AWAY_SECONDS)
             await asyncio.sleep(AWAY_SECONDS)

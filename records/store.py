@@ -49,7 +49,7 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from envelope.question import CONSOLE, Question, copy_for_owner
+from envelope.question import COPYING, Question, list_copies
 from records.record import Record
 
 ID = ("tenant", "assistant", "conversation_id", "message_id")
@@ -151,7 +151,8 @@ class Selection:
     """Which records to read; an empty value selects all. Times in Unix seconds.
 
     `assistants` are pairs of tenant and assistant; None: all. `text` occurs in question or answer,
-    in any case. What the owner asked again is selected by its channel alone.
+    in any case. What the owner or a replay asked again is selected by its channel, or with
+    `includes_copies`.
     """
 
     assistants: tuple[tuple[str, str], ...] | None = None
@@ -163,6 +164,7 @@ class Selection:
     way: str = ""
     rating: str = ""
     text: str = ""
+    includes_copies: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +232,7 @@ class RecordStore:
 
         `ended_before` (Unix seconds) leaves later ones.
 
-        What the owner asked again of a conversation goes with it. Nothing of their texts stays in
+        What was asked again of a conversation goes with it. Nothing of their texts stays in
         the file of SQLite.
         """
         one = _is(question) if message else _is_conversation(question) | _is_copy(question)
@@ -538,14 +540,14 @@ def _is_conversation(question: Question) -> ColumnElement[bool]:
 
 
 def _is_copy(question: Question) -> ColumnElement[bool]:
-    """Select what the owner asked again of the question's conversation."""
-    return _is_conversation(copy_for_owner(question))
+    """Select what was asked again of the question's conversation, by the owner or by a replay."""
+    return or_(False, *map(_is_conversation, list_copies(question)))
 
 
 def _conditions(selection: Selection) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
-    if selection.channel != CONSOLE:
-        found.append(messages.c.channel != CONSOLE)
+    if selection.channel not in COPYING and not selection.includes_copies:
+        found.append(messages.c.channel.not_in(COPYING))
     if selection.assistants is not None:
         pairs = [
             (messages.c.tenant == tenant) & (messages.c.assistant == assistant)

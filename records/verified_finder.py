@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 import structlog
@@ -23,6 +23,8 @@ LISTED = TypeAdapter(tuple[VerifiedAnswer, ...])
 MOST_FOUND = 3
 LOOK_SECONDS = 5.0
 """How long a process uses the answers before it reads them again."""
+FindReadable = Callable[[Sequence[str], Sequence[str]], Awaitable[Collection[str]]]
+"""Returns which of some documents a person of some groups may read now."""
 CLOSENESS = 0.3
 """The minimum similarity, as in `records.grouping`: low, because a model decides afterwards."""
 
@@ -30,7 +32,9 @@ CLOSENESS = 0.3
 class VerifiedFinder:
     """A `agents.question.verified.FindVerified` over what `read` returns; see `put_answers`.
 
-    While Redis or the embedding model does not answer, it finds nothing, which is logged.
+    Rights are read from the index when an answer is found: an answer is left out if the person may
+    not read one of its pages, or if a page is no longer there. While Redis, the index or the
+    embedding model does not answer, it finds nothing, which is logged.
     """
 
     def __init__(
@@ -38,7 +42,9 @@ class VerifiedFinder:
         read: Callable[[], Awaitable[bytes | None]],
         embedder: "Callable[[], Embedder]",
         unrelated: Sequence[str],
+        find_readable: FindReadable,
     ) -> None:
+        self._find_readable = find_readable
         self._read = read
         self._embedder = embedder
         self._unrelated = unrelated
@@ -58,14 +64,25 @@ class VerifiedFinder:
                 await self._look()
             if self._vectors is None:
                 return ()
-            asked = await self._embed(texts, run)
+            near = self._find_near(await self._embed(texts, run))
+            return (await self._leave_unreadable(near, groups))[:MOST_FOUND]
         except (KnowledgeError, MemoryStoreError, ValidationError) as error:
             log.warning("verified_answers_unavailable", error=str(error).partition("\n")[0])
             return ()
+
+    def _find_near(self, asked: "Matrix") -> list[VerifiedAnswer]:
+        if self._vectors is None:
+            return []
         likeness = (self._vectors @ asked.T).max(axis=1)
         best = sorted(range(len(self._answers)), key=lambda at: -float(likeness[at]))
-        near = [self._answers[at] for at in best if likeness[at] >= self._least]
-        return [one for one in near if one.is_readable(groups)][:MOST_FOUND]
+        return [self._answers[at] for at in best if likeness[at] >= self._least]
+
+    async def _leave_unreadable(
+        self, answers: Sequence[VerifiedAnswer], groups: Sequence[str]
+    ) -> list[VerifiedAnswer]:
+        cited = dict.fromkeys(page.document_id for one in answers for page in one.pages)
+        readable = await self._find_readable(tuple(cited), groups)
+        return [one for one in answers if all(p.document_id in readable for p in one.pages)]
 
     async def _look(self) -> None:
         if time.monotonic() < self._due:

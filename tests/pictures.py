@@ -39,13 +39,13 @@ from knowledge.source_registry import parse_source
 from memory.console_state import RedisConsoleSessions
 from records.record import Record
 from records.store import connect_store
-from tests.deploy.test_conversations import (
+from tests.desk.test_conversations import (
     VENDOR,
     asks_for_essence,
     make_draft,
     make_understanding,
 )
-from tests.deploy.test_played_review import ENGLISH, review
+from tests.desk.test_played_review import ENGLISH, review
 from tests.support.app_harness import DOMAIN, TOPIC, open_knowledge_with, refdesk, settings_of
 from tests.support.browser import chromium
 from tests.support.empty_redis import play_redis

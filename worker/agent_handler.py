@@ -24,12 +24,12 @@ from broker.keys import stream_key
 from broker.values import Delivery, Fields, Forward, FrameSend, JournalEntry, Retry, Settlement
 from envelope.encoding import brief, to_json
 from envelope.envelope import ContractError, DecodeError, Envelope, Hop, decode
+from envelope.evidence import find_evidence_names, record_evidence
 from envelope.outcome import GaveUp, RetryAfter, Wrote
 from envelope.payload import MERGE_RULES, SYSTEM_ATTRIBUTES, merge_writes
 from envelope.question import Question
 from envelope.role import Role
 from envelope.run import DraftPublisher, Run
-from manager.evidence import find_evidence_names, record_evidence
 from memory.errors import MemoryUnavailableError, QuestionEndedError
 from worker.errors import HandlerTimeoutError, RunFailedError
 from worker.model_usage import add_model_usage, find_exhausted_budget

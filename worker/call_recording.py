@@ -14,7 +14,6 @@ from envelope.encoding import escape_surrogates
 from envelope.run import BudgetRefusal, Run
 from knowledge.port import CALIBRATION, RERANKING
 from llm.port import ModelCall, record_calls
-from manager.evidence_checks import is_same_model
 from tools.calls import ToolErrorType
 from worker.agent_handler import Calls
 
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 _OTHER_TOOL = "other"
 """Stands in metrics for the names that models invent: they could be any number."""
 
+ANY_MODEL = "*"
+"""The alias of a model behind a server that answers with names of its choice."""
 NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 _LONGEST_NAME = 200
 _NAMES = {CALIBRATION: "calibration_missing", RERANKING: "reranking_failed"}
@@ -194,3 +195,17 @@ def encode_model_call(
         fields["from_cache"] = True
         fields["saved_usd"] = None if call.saved_usd is None else str(call.saved_usd)
     return JournalEntry("model_call", dict(fields))
+
+
+def is_same_model(requested: str, answered_by: str, aliases: Mapping[str, str]) -> bool:
+    """Return whether two names are those of one model; an alias may be followed by a date."""
+    if not requested or not answered_by:
+        return requested == answered_by
+    if aliases.get(requested) == ANY_MODEL or aliases.get(requested.partition("@")[0]) == ANY_MODEL:
+        return True
+    bare = [name.partition("@")[0].rpartition("/")[2] for name in (requested, answered_by)]
+    wanted, got = (aliases.get(name, name).rpartition("/")[2].casefold() for name in bare)
+    wanted = wanted.removesuffix("-latest")
+    rest = got.removeprefix(wanted)
+    is_dated = rest != got and rest.lstrip("-@:").replace("-", "").isdigit() and len(rest) > 6
+    return wanted == got or is_dated

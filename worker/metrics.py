@@ -31,6 +31,7 @@
 | refdesk_dead_letters   | role   | dead letters that are still kept                |
 | refdesk_consumers      | role   | workers of the role, over all processes         |
 | refdesk_broker_up      |        | 0: Redis did not answer, the others are missing |
+| refdesk_accepting      |        | 0: Redis refuses writes, no question can be taken |
 
 Every process reports the same figures of a role: charts take the largest, never the sum.
 """
@@ -40,6 +41,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from decimal import Decimal
 
 import structlog
@@ -188,9 +190,18 @@ SHOWN = {
     "dead": ("refdesk_dead_letters", "Frames that were given up."),
     "consumers": ("refdesk_consumers", "Workers of the role."),
 }
+UP = ("refdesk_broker_up", "Whether Redis answered the last scrape.")
+ACCEPTING = ("refdesk_accepting", "Whether Redis can store new questions.")
 
 log = structlog.get_logger("worker")
-Status = Sequence[RoleStatus]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerState:
+    """What Redis reported for a scrape; `write_fault` is why it refuses writes, or empty."""
+
+    roles: Sequence[RoleStatus]
+    write_fault: str
 
 
 class Depths(Collector):
@@ -202,8 +213,8 @@ class Depths(Collector):
         self._lock = threading.Lock()
         self._asked = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._awaited: Future[Status | None] | None = None
-        self._read: tuple[float, Status] | None = None
+        self._awaited: Future[BrokerState | None] | None = None
+        self._read: tuple[float, BrokerState] | None = None
         self._known = True
 
     async def run(self) -> None:
@@ -213,29 +224,30 @@ class Depths(Collector):
             while True:
                 await self._asked.wait()
                 self._asked.clear()
-                self._publish(await self._status())
+                self._publish(await self._read_state())
         finally:
             self._loop = None
             self._publish(None)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the gauges; those of the roles only when Redis has just answered."""
-        status = self._ask()
-        yield GaugeMetricFamily(
-            "refdesk_broker_up", "Whether Redis answered the last scrape.", value=status is not None
-        )
-        for name, (metric, meaning) in SHOWN.items() if status is not None else ():
+        state = self._ask()
+        yield GaugeMetricFamily(*UP, value=state is not None)
+        accepting = state is not None and not state.write_fault
+        yield GaugeMetricFamily(*ACCEPTING, value=accepting)
+        if state is None:
+            return
+        for name, (metric, meaning) in SHOWN.items():
             family = GaugeMetricFamily(metric, meaning, labels=["role"])
-            for role in status if status is not None else ():
+            for role in state.roles:
                 family.add_metric([role.role], getattr(role, name))
             yield family
 
     def describe(self) -> list[GaugeMetricFamily]:
         """Return the gauges without reading: the registry calls this on registration."""
-        names = [*SHOWN.values(), ("refdesk_broker_up", "")]
-        return [GaugeMetricFamily(metric, meaning) for metric, meaning in names]
+        return [GaugeMetricFamily(*gauge) for gauge in (UP, ACCEPTING, *SHOWN.values())]
 
-    def _ask(self) -> Status | None:
+    def _ask(self) -> BrokerState | None:
         with self._lock:
             if self._read is not None and time.monotonic() - self._read[0] < FRESH_SECONDS:
                 return self._read[1]
@@ -251,10 +263,11 @@ class Depths(Collector):
         except TimeoutError:
             return None  # the loop is busy, or Redis is slow
 
-    async def _status(self) -> Status | None:
+    async def _read_state(self) -> BrokerState | None:
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
-                status = await self._admin.read_status(self._roles)
+                roles = await self._admin.read_status(self._roles)
+                write_fault = await self._admin.find_write_fault()
         except (BrokerError, TimeoutError) as error:
             if self._known:
                 log.warning(
@@ -263,12 +276,12 @@ class Depths(Collector):
             self._known = False
             return None
         self._known = True
-        return status
+        return BrokerState(roles, write_fault)
 
-    def _publish(self, status: Status | None) -> None:
+    def _publish(self, state: BrokerState | None) -> None:
         with self._lock:
-            if status is not None:
-                self._read = (time.monotonic(), status)
+            if state is not None:
+                self._read = (time.monotonic(), state)
             awaited, self._awaited = self._awaited, None
         if awaited is not None:
-            awaited.set_result(status)
+            awaited.set_result(state)

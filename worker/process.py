@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from broker.background_jobs import BackgroundJobs, cancel_until_done
 from broker.lease_renewer import LeaseRenewal
 from broker.ports import Broker
 from broker.settle_pipeline import SettlementPipeline
@@ -16,7 +17,7 @@ from broker.transport.connect import Outage
 from broker.values import LeaseLost
 from worker.executor import Runners
 from worker.port import Handler, WorkerMeter
-from worker.shutdown import GRACE_SECONDS, drain, end, leave
+from worker.shutdown import GRACE_SECONDS, drain, leave
 from worker.worker import Worker
 
 
@@ -52,7 +53,9 @@ class WorkerProcess:
         attempts: int = 3,
         grace_seconds: float = GRACE_SECONDS,
         consumer: str | None = None,
+        jobs: BackgroundJobs | None = None,
     ) -> None:
+        self._jobs = BackgroundJobs() if jobs is None else jobs
         self.consumer = consumer if consumer is not None else consumer_name()
         self._broker = broker
         self._renewal = renewal
@@ -108,14 +111,17 @@ class WorkerProcess:
 
         try:
             async with self._renewal.running(on_lost), asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._settler.run())
+                tasks.create_task(self._jobs.supervise("settlements", self._settler.run))
                 self._runners.work_in(tasks)
-                timers = [tasks.create_task(worker.take()) for worker in self.workers]
+                timers = [
+                    tasks.create_task(self._jobs.supervise(f"take_{worker.role}", worker.take))
+                    for worker in self.workers
+                ]
                 try:
                     with self._broker.producer.local_consumers(self.workers):
                         yield
                 finally:
-                    await end(timers)
+                    await cancel_until_done(timers)
                     await drain(self.workers, grace_seconds=self._grace_seconds)
                     self._settler.stop()
         finally:

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import structlog
@@ -13,7 +13,6 @@ from worker.worker import Worker
 
 GRACE_SECONDS = 25.0
 """How long runs may take to finish; a pod needs a longer period before it is killed."""
-CANCEL_AGAIN_SECONDS = 0.05
 
 log = structlog.get_logger("worker")
 
@@ -44,15 +43,6 @@ async def drain(workers: Sequence[Worker], *, grace_seconds: float) -> int:
             late = sum(worker.runs.call_off() for worker in workers)
             log.warning("handlers_cancelled_at_shutdown", handlers=late)
     return late
-
-
-async def end(timers: Collection["asyncio.Task[None]"]) -> None:
-    """Cancel these tasks, which never end by themselves, until they have ended."""
-    while timers:
-        for timer in timers:
-            timer.cancel()
-        # Repeated where it had no effect: a client may lose a cancellation inside a command.
-        _, timers = await asyncio.wait(timers, timeout=CANCEL_AGAIN_SECONDS)
 
 
 async def leave(consumer: Consumer, workers: Sequence[Worker]) -> None:

@@ -8,11 +8,11 @@ source. The search has assembled the context for the smallest context window of 
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, MayAsk, ProgressStep
+from citations.fencing import fence
 from citations.marking import escape_brackets
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SearchResult, SourceReference
-from llm.prompts import fence
 
 
 class Reads(BaseModel, frozen=True):

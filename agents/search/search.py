@@ -131,7 +131,7 @@ class SearchAgent(Agent[Reads, Writes]):
     def make(cls, parts: AgentParts) -> Self:
         return cls(
             searcher=parts.searcher,
-            max_context_length=parts.settings.context_tokens,
+            max_context_length=parts.context_tokens,
             limit=parts.settings.search_results_limit,
             uses_model=parts.uses_model,
         )

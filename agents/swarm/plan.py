@@ -155,7 +155,7 @@ class PlanAgent(Agent[Reads, Writes]):
             # A worker may fill the context before each call, and write as much as it may.
             call_usd=estimate_call_usd(
                 parts.model(WORK_ON_TASK.name).name,
-                Usage(settings.context_tokens, WORK_ON_TASK.max_output_tokens),
+                Usage(parts.context_tokens, WORK_ON_TASK.max_output_tokens),
             ),
         )
 

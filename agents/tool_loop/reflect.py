@@ -64,7 +64,7 @@ class ReflectAgent(Agent[Reads, Writes]):
 
     @classmethod
     def make(cls, parts: AgentParts) -> Self:
-        return cls(max_context_length=parts.settings.context_tokens)
+        return cls(max_context_length=parts.context_tokens)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         chosen = self._choose(list(_list_rounds(reads)))

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from cli.evaluation.retrieval import ingest_corpus
 from config.settings import Settings
 from deploy.assembly.knowledge import Knowledge, make_searcher
-from deploy.evaluation.retrieval import ingest_corpus
 from knowledge.embedding import Embedder, local_embedder
 from knowledge.index.embedded import open_embedded
 from knowledge.index.qdrant import Identity

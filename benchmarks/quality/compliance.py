@@ -17,7 +17,7 @@ from typing import Any
 
 from agents.review.passages import PassageSearch, cut_passages
 from agents.review.requirements import RuleUnit
-from deploy.evaluation.questions import UnknownFormatError, rows
+from cli.evaluation.questions import UnknownFormatError, rows
 from knowledge.embedding import Embedder
 
 Figures = dict[str, object]

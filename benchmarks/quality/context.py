@@ -11,8 +11,9 @@ from itertools import groupby
 from pathlib import Path
 
 from benchmarks.quality.collection import open_collection
-from config.settings import USUAL_CONTEXT, Settings
-from deploy.evaluation.questions import GoldQuestion, corpus_of, questions_of
+from cli.evaluation.questions import GoldQuestion, corpus_of, questions_of
+from config.settings import Settings
+from deploy.assembly.model_choice import USUAL_CONTEXT
 from knowledge.document import Chunk
 from knowledge.embedding import Embedder
 from knowledge.index.port import Index

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.quality.collection import open_collection
+from cli.evaluation.questions import corpus_of, questions_of, rows
 from config.settings import Settings
-from deploy.evaluation.questions import corpus_of, questions_of, rows
 from knowledge.calibration.queries import find_foreign_questions
 from knowledge.embedding import Embedder, local_embedder
 from knowledge.port import SearchRequest

@@ -19,7 +19,7 @@ from time import perf_counter
 from typing import Any
 
 from agents.question.lang import SHORT_WORDS, LangAgent, Reads
-from deploy.evaluation.questions import UnknownFormatError, rows
+from cli.evaluation.questions import UnknownFormatError, rows
 from envelope.conversation import Turn
 from envelope.outcome import Wrote
 from knowledge.language.detector import ScriptAndNgramDetector

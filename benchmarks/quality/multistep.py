@@ -23,8 +23,8 @@ from agents.swarm.workers import (
     open_worker,
     write_output,
 )
-from deploy.evaluation.questions import UnknownFormatError, rows
-from deploy.evaluation.retrieval import ingest_corpus
+from cli.evaluation.questions import UnknownFormatError, rows
+from cli.evaluation.retrieval import ingest_corpus
 from knowledge.embedding import Embedder, local_embedder
 from knowledge.index.embedded import open_embedded
 from knowledge.index.port import Index

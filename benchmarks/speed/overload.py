@@ -38,7 +38,7 @@ from gateway.desk import Desk, Message
 from gateway.errors import BusyError
 from manager.flows import FLOWS
 from manager.machine import Limits
-from manager.manager import Manager
+from manager.manager import ManagerAgent
 from memory.conversation import RedisMemory
 from worker.agent_handler import AgentHandler, make_poison_notice
 from worker.port import SilentMeter
@@ -397,7 +397,7 @@ class WaitingAgent(IdleAgent):
 def make_process(url: str, wanted: Overload) -> WorkerProcess:
     """Return the workers of one process."""
     memory = RedisMemory(connect(url), shards=1, ttl_seconds=int(TTL_SECONDS))
-    manager = Manager(FLOWS, memory, NoTexts(), limits=Limits(), quality_threshold=0.7)
+    manager = ManagerAgent(FLOWS, memory, NoTexts(), limits=Limits(), quality_threshold=0.7)
     specs = [WorkerSpec(manager, 4 * PLACES)]
     for role in WRITES:
         agent: Agent[Reads, BaseModel] = WaitingAgent(role, wanted.waits[role.value])

@@ -14,7 +14,7 @@ from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from manager.flows import FLOWS
 from manager.machine import Limits
-from manager.manager import Manager
+from manager.manager import ManagerAgent
 from memory.conversation import RedisMemory
 from worker.agent_handler import AgentHandler
 from worker.port import Handler, SilentMeter
@@ -43,7 +43,7 @@ def process(
     watched: Callable[[Handler], Handler] = lambda handler: handler,
 ) -> WorkerProcess:
     """Return a process of the manager and these agents; `own` makes the renewal's broker."""
-    manager = Manager(FLOWS, memory, NoTexts(), limits=Limits(), quality_threshold=0.7)
+    manager = ManagerAgent(FLOWS, memory, NoTexts(), limits=Limits(), quality_threshold=0.7)
     specs = [WorkerSpec(watched(manager), 4 * PLACES)]
     for agent in agents:
         handler = AgentHandler(agent, limit_seconds=30)

@@ -18,9 +18,12 @@ import random
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from broker.background_jobs import BackgroundJobs
 from broker.context import BrokerContext
 from broker.entry_codec import Read, delivery_of, fields_of, seconds_of
 from broker.errors import BrokerUnavailableError
@@ -120,7 +123,6 @@ AWAY_SECONDS = 0.25
 """How long it sleeps when Redis does not answer."""
 GATHER_SECONDS = 0.02
 """The least time between two wakeups, so that many retries are sent together."""
-CANCEL_AGAIN_SECONDS = 0.05
 TIDY_SECONDS = 1.0
 """How long a process waits before its first upkeep: the sweep finds out its shards first."""
 
@@ -207,8 +209,14 @@ class MaintenanceLoop:
     `record_result` receives the result of each call: the error when Redis did not answer, or None.
     """
 
-    def __init__(self, maintenance: Maintenance, record_result: RecordResult) -> None:
+    def __init__(
+        self,
+        maintenance: Maintenance,
+        record_result: RecordResult,
+        jobs: BackgroundJobs | None = None,
+    ) -> None:
         self._maintenance = maintenance
+        self._jobs = BackgroundJobs() if jobs is None else jobs
         self._record_result = record_result
         self._look_at = 0.0
         self._tidy_seconds = TIDY_SECONDS
@@ -216,21 +224,19 @@ class MaintenanceLoop:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set."""
-        async with asyncio.TaskGroup() as tasks:
-            keeping = {
-                tasks.create_task(self._repeat(work))
-                for work in (*self._own_work, self._maintenance.heartbeats.keep)
-            }
+        work: dict[str, Callable[[], Awaitable[None]]] = {
+            "wakeups": self._listen,
+            "due_entries": self._send_due,
+            "rescue": self._sweep,
+            "upkeep": self._tidy,
+            "heartbeats": self._maintenance.heartbeats.keep,
+        }
+        async with AsyncExitStack() as stack:
+            for name, one in work.items():
+                await stack.enter_async_context(
+                    self._jobs.running(name, partial(self._repeat, one))
+                )
             await stop.wait()
-            while keeping:
-                for task in keeping:
-                    task.cancel()
-                # Repeated where it had no effect: a client may lose a cancellation.
-                _, keeping = await asyncio.wait(keeping, timeout=CANCEL_AGAIN_SECONDS)
-
-    @property
-    def _own_work(self) -> tuple[Callable[[], Awaitable[None]], ...]:
-        return self._listen, self._send_due, self._sweep, self._tidy
 
     async def _repeat(self, work: Callable[[], Awaitable[None]]) -> None:
         while True:

@@ -8,7 +8,14 @@ from redis.exceptions import ResponseError
 
 from broker.context import BrokerContext
 from broker.entry_codec import dead_letter_of, seconds_of
-from broker.keys import GROUP, message_id_key, question_of, shard_keys, stream_key
+from broker.keys import (
+    GROUP,
+    heartbeat_key,
+    message_id_key,
+    question_of,
+    shard_keys,
+    stream_key,
+)
 from broker.transport.connect import reachable
 from broker.transport.scripts import DEAD
 from broker.values import DeadLetter, RoleStatus
@@ -52,6 +59,19 @@ class QueueAdmin:
             )
             for role in roles
         ]
+
+    async def find_write_fault(self) -> str:
+        """Return why Redis refuses writes now, or an empty text; see the port."""
+        pipeline = self._context.client.pipeline(transaction=False)
+        for shard in range(self._context.shards):
+            # Writes nothing, because the key never exists, and is refused like any other write.
+            pipeline.set(heartbeat_key(shard), "", xx=True)
+        with reachable():
+            answers = await pipeline.execute(raise_on_error=False)
+            for answer in answers:
+                if isinstance(answer, Exception) and not isinstance(answer, ResponseError):
+                    raise answer
+        return next((str(answer) for answer in answers if isinstance(answer, ResponseError)), "")
 
     async def list_dead_letters(self, *, limit: int = 100) -> Sequence[DeadLetter]:
         """Return the newest dead letters of all shards."""

@@ -17,13 +17,16 @@ from broker.ports import DraftWriter
 from broker.values import Delivery
 from config.settings import Settings
 from config.texts import FixedTexts, load_texts
-from deploy.assembly.languages import CorpusLanguages, language_of, make_detector
+from deploy.assembly.languages import language_of, make_detector, read_corpus_languages
+from deploy.assembly.model_choice import find_context_tokens
+from deploy.assembly.role_slots import concurrency_of, instances_of
 from deploy.assembly.tool_access import (
     NO_ACCESS,
     ToolAccess,
     open_attachments,
     open_tool_access,
 )
+from envelope.evidence import INDEX_READERS, name_index_version
 from envelope.question import Question
 from envelope.role import Role
 from envelope.run import Run
@@ -32,11 +35,10 @@ from knowledge.language.port import Detector
 from knowledge.search.findings_cache import CachedSearcher, FindingsCache
 from llm.missing_model import MissingModel
 from llm.port import Model
-from manager.evidence import INDEX_READERS, name_index_version
 from manager.evidence_checks import OnFault, ignore_fault
 from manager.flows import FLOWS
 from manager.machine import Limits
-from manager.manager import Manager, OnRouted, ignore_routing
+from manager.manager import ManagerAgent, OnRouted, ignore_routing
 from memory.console_state import RedisVerifiedAnswers
 from memory.conversation import RedisMemory, RedisPeople
 from memory.errors import MemoryStoreError
@@ -94,6 +96,10 @@ class AgentFactory:
         return self.settings.uses_model
 
     @property
+    def context_tokens(self) -> int:
+        return find_context_tokens(self.settings)
+
+    @property
     def searcher(self) -> "Searcher":
         knowledge = self._find_knowledge()
         if self.findings is None:
@@ -147,6 +153,7 @@ class AgentFactory:
             partial(self.verified.get, settings.tenant, settings.assistant),
             lambda: knowledge.embedder,
             unrelated or find_foreign_questions("en"),
+            knowledge.library.find_readable,
         )
 
     @property
@@ -179,7 +186,7 @@ class HandlerPipeline:
     """Creates the handler of each role of one process."""
 
     factories: Mapping[Assistant, AgentFactory]
-    manager: Manager | None
+    manager: ManagerAgent | None
     limit_seconds: float
     calls: HopCalls
     meter: WorkerMeter
@@ -293,7 +300,9 @@ async def make_worker_specs(
         drafts=drafts,
     )
     specs = [
-        WorkerSpec(pipeline.make(role), settings.concurrency_of(role), settings.instances_of(role))
+        WorkerSpec(
+            pipeline.make(role), concurrency_of(settings, role), instances_of(settings, role)
+        )
         for role in roles
     ]
     if knowledge is not None:
@@ -356,7 +365,7 @@ def _make_factories(
             known,
             models[one.prompts_folder, one.specialists_folder],
             detector,
-            CorpusLanguages(one, known, stack).read,
+            read_corpus_languages(one, known, stack).read,
             shows_drafts and one.release != "approved",
             findings,
             early_embedding,
@@ -386,9 +395,9 @@ def make_manager(
     on_routed: OnRouted,
     on_fault: OnFault = ignore_fault,
     people: RedisPeople | None = None,
-) -> Manager:
+) -> ManagerAgent:
     """Return the manager of the assistant's flow; it counts decisions and faults."""
-    return Manager(
+    return ManagerAgent(
         FLOWS,
         memory,
         load_texts(),

@@ -34,68 +34,24 @@ from envelope.json_values import read_list
 from envelope.outcome import Outcome
 from envelope.question import Question, qualify_conversation
 from envelope.role import Role
-from envelope.run import OUTSIDE, Run
 from knowledge.embedding import Embedder
 from knowledge.errors import KnowledgeError
 from knowledge.ingestion_report import (
-    EmbeddingUsage,
     IngestionResult,
     LimitWaits,
     PlainReport,
     Report,
 )
 from knowledge.source_registry import FetchedSource, SourceSpec, spec_of
-from llm.port import ModelCall, record_calls
 from llm.quotas import Limiter, PatientLimiter
+from worker.paid_embedder import PaidEmbedder
 
 if TYPE_CHECKING:
-    from deploy.assembly.descriptions import ModelDescriber
     from knowledge.index.listing import ListedDocument
     from knowledge.index.overlap import SurveySource
     from knowledge.isolation.messages import ReadingLimits
     from knowledge.rule_descriptions import RuleDescriber
-
-
-class PaidEmbedder:
-    """An embedder whose calls to a vendor are counted; `usage` is None while there were none."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self.name = embedder.name
-        self.dimensions = embedder.dimensions
-        self.forms = embedder.forms
-        self.usage: EmbeddingUsage | None = None
-        self._embedder = embedder
-
-    async def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """Return a vector for each text of a document."""
-        return await self._embed(texts, are_questions=False)
-
-    async def embed_questions(
-        self, texts: Sequence[str], run: Run = OUTSIDE
-    ) -> Sequence[Sequence[float]]:
-        """Return a vector for each text of a question, by which a model is calibrated."""
-        return await self._embed(texts, are_questions=True)
-
-    async def _embed(
-        self, texts: Sequence[str], *, are_questions: bool
-    ) -> Sequence[Sequence[float]]:
-        embedder = self._embedder
-        embed = embedder.embed_questions if are_questions else embedder.embed_documents
-        with record_calls() as calls:
-            try:
-                return await embed(texts)
-            finally:
-                for call in calls:
-                    self._count(call)
-
-    def _count(self, call: ModelCall) -> None:
-        usage = EmbeddingUsage() if self.usage is None else self.usage
-        costs = usage.cost_usd, call.cost_usd
-        self.usage = EmbeddingUsage(
-            calls=usage.calls + 1,
-            input_tokens=usage.input_tokens + call.usage.input_tokens,
-            cost_usd=None if costs[0] is None or costs[1] is None else costs[0] + costs[1],
-        )
+    from worker.descriptions import ModelDescriber
 
 
 def make_patient(limits: Limiter | None) -> PatientLimiter | None:
@@ -257,8 +213,9 @@ def make_describer(
 
         return RuleDescriber()
     from deploy.assembly.assistant_prompts import load_overriding_prompts
-    from deploy.assembly.descriptions import PAUSE_SECONDS, KeptDescriptions, ModelDescriber
     from deploy.assembly.models import make_registry
+    from knowledge.kept_descriptions import KeptDescriptions
+    from worker.descriptions import PAUSE_SECONDS, ModelDescriber
 
     prompts = load_overriding_prompts(settings.prompts_folder)
     registry = make_registry(settings, prompts=prompts, limiter=limiter)
@@ -281,6 +238,8 @@ async def ingest_by_owner(
     result = RESULT.validate_python(await ask_owner(broker, settings, payload))
     for source, reason in result.warned:
         report.record_warning(source, reason)
+    for source, left_out in result.left_out:
+        report.record_warning(source, str(left_out))
     for source, reason in result.skipped:
         report.record_skip(source, reason)
     return result
@@ -361,7 +320,10 @@ class IngestionHandler:
         quiet = PlainReport(lambda _line: None)
         result = await ingest_here(self._settings, knowledge, sources, quiet)
         shown = replace(
-            result, warned=result.warned[:MOST_NOTES], skipped=result.skipped[:MOST_NOTES]
+            result,
+            warned=result.warned[:MOST_NOTES],
+            skipped=result.skipped[:MOST_NOTES],
+            left_out=result.left_out[:MOST_NOTES],
         )
         fields: Fields = RESULT.dump_python(shown, mode="json")
         return fields

@@ -1,6 +1,5 @@
 """Opens the index, the embedder, and the search over both."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -10,19 +9,22 @@ from typing import TYPE_CHECKING
 import structlog
 
 from config.settings import Settings
-from deploy.assembly.data_folder import protect_data_folder
+from deploy.assembly.data_folder import check_redis_of_owner, note_redis
 from knowledge.answerability import ENGLISH_NOTE, UNCALIBRATED_NOTE, find_uncalibrated
 from knowledge.calibration.learning import learn_calibrations
+from knowledge.data_folder import protect_data_folder
 from knowledge.embedding import (
     DEFAULT,
     FASTEMBED_SUFFIX,
+    SHIPPED_NAMES,
     Embedder,
     LocalEmbedder,
     UnavailableEmbedder,
+    earlier_embedder,
     local_embedder,
 )
 from knowledge.embedding_forms import TextForms, VectorIdentity, find_forms, read_forms
-from knowledge.errors import EmbeddingFailed, IndexMismatch, RerankingFailed
+from knowledge.errors import EmbeddingFailed, IndexMismatch, IndexOwned, RerankingFailed
 from knowledge.index.port import Index
 from knowledge.library.attached_documents import AttachmentSource
 from knowledge.library.library import Library
@@ -52,7 +54,7 @@ async def calibrate(index: Index, embedder: Embedder) -> Sequence[tuple[str, str
     languages words alone decide better. If questions cannot be embedded, the previous calibrations
     stay.
     """
-    if embedder.name != DEFAULT:
+    if embedder.name not in SHIPPED_NAMES:
         known = await index.calibrations()
         try:
             learned = await learn_calibrations(index, embedder, known)
@@ -75,14 +77,15 @@ async def find_notes(index: Index) -> Sequence[tuple[str, str]]:
     if not missing:
         return ()
     where = f", documents in {', '.join(sorted(missing))}"
-    note = ENGLISH_NOTE if embedding == DEFAULT else UNCALIBRATED_NOTE
-    return ((f"EMBEDDING_MODEL={embedding}{where}", note),)
+    note = ENGLISH_NOTE if embedding in SHIPPED_NAMES else UNCALIBRATED_NOTE
+    setting = DEFAULT if embedding in SHIPPED_NAMES else embedding
+    return ((f"EMBEDDING_MODEL={setting}{where}", note),)
 
 
 async def log_uncalibrated(index: Index) -> None:
     """Log the languages for which an ingestion can calibrate the embedding model."""
     embedding = (await index.info()).embedding
-    missing = () if embedding == DEFAULT else await _find_uncalibrated(index, embedding)
+    missing = () if embedding in SHIPPED_NAMES else await _find_uncalibrated(index, embedding)
     if missing:
         log.warning(
             "embedding_model_not_calibrated", embedding=embedding, languages=sorted(missing)
@@ -96,7 +99,7 @@ async def _find_uncalibrated(index: Index, embedding: str) -> tuple[str, ...]:
     """
     known = await index.calibrations()
     missing = find_uncalibrated(embedding, await index.languages(), known)
-    return tuple(one for one in missing if embedding == DEFAULT or one not in known)
+    return tuple(one for one in missing if embedding in SHIPPED_NAMES or one not in known)
 
 
 @dataclass(slots=True, eq=False)
@@ -161,8 +164,9 @@ class Knowledge:
 
         The vendor's limits hold over all processes from then on.
         """
-        from deploy.assembly.models import ServerReranker, share_vectors
+        from deploy.assembly.models import share_vectors
         from memory.rate_limits import RedisLimiter
+        from worker.vendor_vectors import ServerReranker
 
         self.shared_with = settings, client
         if self.limits is not None:
@@ -176,14 +180,8 @@ class Knowledge:
         for one in (self, *self.others.values()):
             one.library.attach(attachments)
 
-    @asynccontextmanager
-    async def warming(self) -> AsyncIterator[None]:
-        """Load what the first question needs while the block inside runs."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._warm())
-            yield
-
-    async def _warm(self) -> None:
+    async def warm(self) -> None:
+        """Load what the first question needs."""
         # Warming the model of a vendor would cost a call.
         try:
             if isinstance(self.embedder, LocalEmbedder):
@@ -213,7 +211,8 @@ def load_libraries(settings: Settings) -> None:
 async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIterator[Knowledge]:
     """Open the index of every assistant; `alone`: only of the first one.
 
-    Raises `IndexOwned` when another process owns one.
+    Raises `IndexOwned` when another process owns one, and `CommandError` if that process uses
+    another Redis.
     """
     limits = _make_limits(settings)
     embedder, reranker = make_embedder(settings, limits), make_reranker(settings, limits)
@@ -222,11 +221,17 @@ async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIte
         if reranker is not None:
             stack.push_async_callback(reranker.close)
         first, *further = settings.of_assistants()
-        others = {
-            (one.tenant, one.assistant): await _open_one(one, embedder, reranker, limits, stack)
-            for one in (() if alone else further)
-        }
-        known = await _open_one(first, embedder, reranker, limits, stack)
+        try:
+            others = {
+                (one.tenant, one.assistant): await _open_one(one, embedder, reranker, limits, stack)
+                for one in (() if alone else further)
+            }
+            known = await _open_one(first, embedder, reranker, limits, stack)
+        except IndexOwned:
+            check_redis_of_owner(settings)
+            raise
+        if settings.qdrant_url is None:
+            note_redis(settings)
         yield replace(known, others=others)
 
 
@@ -326,7 +331,8 @@ def make_embedder(settings: Settings, limiter: "Limiter | None" = None) -> Embed
     """
     name = settings.embedding_model
     if settings.has_vendor_embedding:
-        from deploy.assembly.models import VendorEmbedding, make_registry
+        from deploy.assembly.models import make_registry
+        from worker.vendor_vectors import VendorEmbedding
 
         registry = make_registry(settings, limiter=limiter)
         model = registry.embedder(name, settings.embedding_dimensions)
@@ -349,7 +355,8 @@ def make_reranker(settings: Settings, limiter: "Limiter | None" = None) -> Reran
         from knowledge.search.reranking import make_cross_encoder
 
         return make_cross_encoder(settings.reranker, settings.reranker_seconds)
-    from deploy.assembly.models import ServerReranker, make_registry
+    from deploy.assembly.models import make_registry
+    from worker.vendor_vectors import ServerReranker
 
     registry = make_registry(settings, limiter=limiter)
     model = registry.reranker(settings.reranker, settings.reranker_seconds)
@@ -408,6 +415,9 @@ def restore_embedder(
 
     If it cannot be made any more, the returned one fails, so that searches use keywords.
     """
+    earlier = earlier_embedder(vectors)
+    if earlier is not None:
+        return earlier
     forms = read_forms(vectors.forms)
     reason = f"its forms of texts are {vectors.forms!r}"
     for dimensions in (None, vectors.dimensions):

@@ -2,18 +2,22 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from structlog.typing import EventDict, WrappedLogger
 
+from broker.background_jobs import BackgroundJobs
 from broker.errors import BrokerUnavailableError
 from broker.ports import Broker
 from config.settings import Settings
+from deploy.assembly.data_folder import open_source_registry
+from deploy.assembly.role_slots import INSTANCES
 from deploy.errors import CommandError
 from deploy.logging_setup import forwarding, processing
 from envelope.question import Question
+from envelope.role import Role
 from worker.log_context import PRESENT
 
 if TYPE_CHECKING:
@@ -34,13 +38,16 @@ def needs_meter(settings: Settings, port: int) -> bool:
 
 @asynccontextmanager
 async def observing(
-    broker: Broker, settings: Settings, registry: "CollectorRegistry | None"
+    broker: Broker,
+    settings: Settings,
+    registry: "CollectorRegistry | None",
+    jobs: BackgroundJobs,
 ) -> AsyncIterator[None]:
     """Measure the questions that end, send telemetry, and report errors, as the settings say.
 
     Without `registry` and without such a setting nothing is done.
     """
-    with ExitStack() as stack:
+    async with AsyncExitStack() as stack:
         sender = connect_telemetry(settings, registry)
         tracker = connect_tracker(settings)
         if tracker is not None:
@@ -49,21 +56,46 @@ async def observing(
             yield
             return
         if registry is not None:
-            from deploy.assembly.source_metrics import SourceMetrics
+            from knowledge.source_metrics import SourceMetrics
+            from telemetry.job_metrics import JobMetrics
 
-            registry.register(SourceMetrics(settings))
-        async with _measuring(broker, sender, registry):
+            registry.register(SourceMetrics(open_source_registry(settings)))
+            registry.register(JobMetrics(jobs))
+            await stack.enter_async_context(_measure_queues(broker, registry, jobs))
+        async with _measuring(broker, sender, registry, jobs):
             if sender is not None:
                 stack.enter_context(processing(add_trace_id))
             yield
-            stack.close()
+            await stack.aclose()
         if sender is not None:
             await asyncio.to_thread(sender.close)
 
 
 @asynccontextmanager
+async def _measure_queues(
+    broker: Broker, registry: "CollectorRegistry", jobs: BackgroundJobs
+) -> AsyncIterator[None]:
+    """Show the queues of all roles, also of those that this process does not run.
+
+    If every worker of a role has died, only the other processes can report it.
+    """
+    from worker.metrics import Depths
+
+    depths = Depths(broker.admin, [*INSTANCES, Role.INGESTION.value])
+    registry.register(depths)
+    try:
+        async with jobs.running("queue_depths", depths.run):
+            yield
+    finally:
+        registry.unregister(depths)
+
+
+@asynccontextmanager
 async def _measuring(
-    broker: Broker, sender: "OpenTelemetry | None", registry: "CollectorRegistry | None"
+    broker: Broker,
+    sender: "OpenTelemetry | None",
+    registry: "CollectorRegistry | None",
+    jobs: BackgroundJobs,
 ) -> AsyncIterator[None]:
     from telemetry.observer import QuestionObserver
 
@@ -79,8 +111,7 @@ async def _measuring(
         sinks.append(sender)
         wanted.set()
     observer = QuestionObserver(broker.observed, broker.replies, sinks, wanted=wanted)
-    async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(observer.run())
+    async with jobs.running("telemetry", observer.run) as running:
         try:
             yield
         finally:

@@ -104,12 +104,11 @@ async def recording(runtime: "Runtime") -> AsyncIterator[None]:
     if not keeps_records(runtime.settings):
         yield
         return
-    async with _open_recorder(runtime) as recorder, asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(recorder.run())
-        try:
-            yield
-        finally:
-            running.cancel()
+    async with (
+        _open_recorder(runtime) as recorder,
+        runtime.jobs.running("records", recorder.run),
+    ):
+        yield
 
 
 async def record_waiting(runtime: "Runtime") -> None:
@@ -158,6 +157,7 @@ async def finding_gaps(
 ) -> AsyncIterator["GapFinder"]:
     """Provide what finds the gaps; the embedder is made when it is first used, if none is given."""
     from knowledge.calibration.queries import find_foreign_questions
+    from knowledge.embedding import name_vectors
     from records.gaps import GapFinder
 
     lazy = _LazyEmbedder(settings, embedder)
@@ -165,7 +165,7 @@ async def finding_gaps(
         yield GapFinder(
             store,
             lazy.embed,
-            settings.embedding_model,
+            name_vectors(settings.embedding_model),
             find_foreign_questions(settings.default_language) or find_foreign_questions("en"),
         )
     finally:

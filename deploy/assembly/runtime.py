@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from socket import gethostname
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from agents.roster import AGENTS
+from broker.background_jobs import BackgroundJobs
 from broker.embedded_redis import Endpoint, run_embedded_redis
 from broker.errors import BrokerUnavailableError
 from broker.lease_renewer import InLoopRenewal, LeaseRenewal
@@ -20,17 +21,19 @@ from broker.ports import Broker, Eraser
 from broker.producer import AdmissionPolicy
 from broker.redis_broker import RedisBroker
 from config.errors import PromptError
-from config.settings import INSTANCES, Settings
+from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.assistant_prompts import PromptFolders
-from deploy.assembly.data_folder import protect_data_folder
+from deploy.assembly.job_reports import publishing_jobs
 from deploy.assembly.observing import needs_meter, observing
+from deploy.assembly.role_slots import INSTANCES, count_smallest_role
 from deploy.errors import CommandError
 from deploy.logging_setup import configure_logging, secrets_of
 from envelope.role import Role
 from gateway.dead_letters import DeadLetters
 from gateway.desk import Desk
+from knowledge.data_folder import protect_data_folder
 from knowledge.errors import IndexOwned
 from llm.port import Model
 from manager.flows import NEWEST
@@ -39,6 +42,7 @@ from worker.agent_handler import make_poison_notice
 from worker.isolation import Quarantine
 from worker.port import Handler
 from worker.process import WorkerProcess, WorkerSpec
+from worker.shutdown import GRACE_SECONDS
 
 if TYPE_CHECKING:
     from deploy.assembly.knowledge import Knowledge
@@ -64,12 +68,18 @@ OWNER_CHECK_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """A connection to Redis with the broker on it; `knowledge` if this process opened the index."""
+    """A connection to Redis with the broker on it; `knowledge` if this process opened the index.
+
+    `jobs` runs all background jobs of the process.
+    `grace_seconds` is the time in which the workers of this process may finish when it ends.
+    """
 
     endpoint: Endpoint
     broker: RedisBroker
     settings: Settings
     knowledge: "Knowledge | None" = None
+    jobs: BackgroundJobs = field(default_factory=BackgroundJobs)
+    grace_seconds: float = GRACE_SECONDS
 
 
 @asynccontextmanager
@@ -126,34 +136,47 @@ async def working(
             from deploy.assembly.knowledge import open_knowledge
 
             knowledge = await stack.enter_async_context(open_knowledge(settings))
-            await stack.enter_async_context(knowledge.warming())
+            await stack.enter_async_context(runtime.jobs.running("warm_index", knowledge.warm))
         await stack.enter_async_context(
             run_workers(runtime, roles, knowledge, health_port=health_port, meter=meter, warm=True)
         )
         registry = None if meter is None else meter.registry
-        await stack.enter_async_context(observing(runtime.broker, settings, registry))
+        await stack.enter_async_context(observing(runtime.broker, settings, registry, runtime.jobs))
+        await stack.enter_async_context(publishing_jobs(runtime.endpoint, runtime.jobs))
         yield runtime
 
 
 @asynccontextmanager
 async def open_desk(settings: Settings) -> AsyncIterator[Desk]:
     """Open a desk that answers; raises `CommandError` while there are no documents."""
-    async with run_desk(settings) as runtime, observing(runtime.broker, settings, None):
+    async with (
+        run_desk(settings) as runtime,
+        observing(runtime.broker, settings, None, runtime.jobs),
+    ):
         yield desk(runtime, "cli")
 
 
 @asynccontextmanager
 async def run_desk(
-    settings: Settings, *, empty: bool = False, meter: "PrometheusMeter | None" = None
+    settings: Settings,
+    *,
+    empty: bool = False,
+    meter: "PrometheusMeter | None" = None,
+    grace_seconds: float | None = None,
 ) -> AsyncIterator[Runtime]:
     """Have questions answered: by workers of this process, or of a running `refdesk up`.
 
     Raises `CommandError` while there are no documents, unless `empty` is allowed. `meter` counts
-    what the workers of this process do.
+    what the workers of this process do. Without `grace_seconds`, the process waits at its end for
+    every agent that it runs: a model call for the question of another process would otherwise be
+    dropped, and paid again.
     """
+    if grace_seconds is None:
+        grace_seconds = settings.agent_timeout_seconds + GRACE_SECONDS
     async with AsyncExitStack() as stack:
         async with _loading(settings):
             runtime = await stack.enter_async_context(connect_runtime(settings))
+        runtime = replace(runtime, grace_seconds=grace_seconds)
         from deploy.assembly.knowledge import open_knowledge
 
         try:
@@ -169,7 +192,7 @@ async def run_desk(
                 f"there are no documents in {place} yet (REFDESK_DATA or QDRANT_URL chooses the "
                 "place); read some with: refdesk ingest PATH..."
             )
-        await stack.enter_async_context(knowledge.warming())
+        await stack.enter_async_context(runtime.jobs.running("warm_index", knowledge.warm))
         await stack.enter_async_context(run_workers(runtime, ROLES, knowledge, meter=meter))
         yield replace(runtime, knowledge=knowledge)
 
@@ -240,12 +263,9 @@ async def ready_to_take_over(
     runtime: Runtime, roles: Sequence[str], meter: "PrometheusMeter | None" = None
 ) -> AsyncIterator[None]:
     """Run `roles` from the moment when the owner of the index exits."""
-    async with run_maintenance(runtime), asyncio.TaskGroup() as tasks:
-        standing = tasks.create_task(_take_over_when_owner_exits(runtime, roles, meter))
-        try:
-            yield
-        finally:
-            standing.cancel()
+    take_over = partial(_take_over_when_owner_exits, runtime, roles, meter)
+    async with run_maintenance(runtime), runtime.jobs.running("index_takeover", take_over):
+        yield
 
 
 async def _take_over_when_owner_exits(
@@ -298,7 +318,9 @@ async def run_workers(
         if models is None and runtime.endpoint.played is None:
             quarantine = make_quarantine(roles, settings, runtime.endpoint, KNOWING)
             if warm:
-                await stack.enter_async_context(warming(quarantine))
+                await stack.enter_async_context(
+                    runtime.jobs.running("warm_quarantine", quarantine.warm)
+                )
         worker_specs = await make_worker_specs(
             settings,
             roles,
@@ -315,7 +337,6 @@ async def run_workers(
         process = _process(runtime, worker_specs, renewal, meter)
         if meter is not None:
             _show_worker_specs(meter, worker_specs, process)
-            await stack.enter_async_context(_measure_depths(runtime, process, meter))
         if meter is not None and health_port:
             await stack.enter_async_context(
                 _serve_health(runtime, process, renewal, meter, health_port)
@@ -324,9 +345,9 @@ async def run_workers(
             # Removed last, because a process that finishes its work is still alive.
             own = RedisPresence(client).of_process(gethostname(), os.getpid(), process.roles)
             controls = ProcessControls(process.pause, prompts, settings)
-            await stack.enter_async_context(
-                own.announcing(lambda: process.paused_roles, controls.follow)
-            )
+            stack.push_async_callback(own.leave_quietly)
+            announce = partial(own.keep_announcing, lambda: process.paused_roles, controls.follow)
+            await stack.enter_async_context(runtime.jobs.running("worker_presence", announce))
         await stack.enter_async_context(process.running())
         yield
 
@@ -378,7 +399,11 @@ def run_maintenance(runtime: Runtime) -> AbstractAsyncContextManager[None]:
 def _renewal(runtime: Runtime) -> LeaseRenewal:
     settings, endpoint = runtime.settings, runtime.endpoint
     kind = LeaseRenewal if endpoint.played is None else InLoopRenewal
-    return kind(lambda: _broker(settings, endpoint), lease_seconds=settings.lease_seconds)
+    return kind(
+        lambda: _broker(settings, endpoint),
+        lease_seconds=settings.lease_seconds,
+        jobs=runtime.jobs,
+    )
 
 
 def make_meter() -> "PrometheusMeter":
@@ -413,24 +438,9 @@ def _process(
         worker_specs,
         renewal=renewal,
         meter=meter if meter is not None else SilentMeter(),
+        jobs=runtime.jobs,
+        grace_seconds=runtime.grace_seconds,
     )
-
-
-@asynccontextmanager
-async def _measure_depths(
-    runtime: Runtime, process: WorkerProcess, meter: "PrometheusMeter"
-) -> AsyncIterator[None]:
-    from worker.metrics import Depths
-
-    depths = Depths(runtime.broker.admin, process.roles)
-    meter.registry.register(depths)
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            reading = tasks.create_task(depths.run())
-            yield
-            reading.cancel()
-    finally:
-        meter.registry.unregister(depths)
 
 
 @asynccontextmanager
@@ -448,11 +458,9 @@ async def _serve_health(
         lambda: renewal.alive,
         stuck_seconds=STUCK_DEADLINES * runtime.settings.deadline_seconds,
     )
-    async with asyncio.TaskGroup() as tasks:
-        watching = tasks.create_task(readiness.record_turns())
+    async with runtime.jobs.running("health_turns", readiness.record_turns):
         with serving(port, meter.registry, dead=readiness.dead, unready=readiness.unready):
             yield
-        watching.cancel()
 
 
 def _broker(settings: Settings, endpoint: Endpoint) -> RedisBroker:
@@ -463,7 +471,7 @@ def _broker(settings: Settings, endpoint: Endpoint) -> RedisBroker:
         ttl_seconds=settings.result_ttl_hours * HOUR_SECONDS,
         quota=settings.shard_quota,
         pace=AdmissionPolicy(
-            at_least=max(1, settings.smallest_role // settings.shards),
+            at_least=max(1, count_smallest_role(settings) // settings.shards),
             lanes=(INGESTION,),
         ),
         make_notice=make_poison_notice,
@@ -490,14 +498,6 @@ def make_quarantine(
     here = () if settings.qdrant_url is not None else knowing
     make = partial(make_handler, settings, endpoint, frozenset(knowing))
     return Quarantine(make, set(roles) - set(here), make_poison_notice, preload=[__name__])
-
-
-@asynccontextmanager
-async def warming(quarantine: Quarantine) -> AsyncIterator[None]:
-    """Start the fork server while the block inside runs."""
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(quarantine.warm())
-        yield
 
 
 @asynccontextmanager

@@ -13,7 +13,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from config.settings import Settings
-from deploy.assembly.data_folder import protect_data_folder
 from knowledge.connectors.confluence import Confluence
 from knowledge.connectors.connector import (
     Connector,
@@ -29,6 +28,7 @@ from knowledge.connectors.zendesk import Zendesk
 from knowledge.crawling.crawl_values import CrawlLimits, CrawlOutcome
 from knowledge.crawling.crawler import AGENT, crawl
 from knowledge.crawling.website_mirror import WebsiteMirror, survey_mirror
+from knowledge.data_folder import protect_data_folder
 from knowledge.documents.survey import LanguageOf, ReadTitle, Survey
 from knowledge.errors import ConnectorError
 from knowledge.index.listing import ListedDocument

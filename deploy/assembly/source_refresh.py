@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from uuid import uuid4
 
 import structlog
@@ -29,17 +30,29 @@ async def refresh_source(runtime: Runtime, settings: Settings, source: Registere
     """Read a source again, and record the result."""
     registry, spec = open_source_registry(settings), source.spec
     quiet = PlainReport(lambda _line: None)
+    failure: Exception
     try:
         fetched = await fetch(settings, [spec], quiet)
         result = await ingest_by_owner(runtime.broker, settings, fetched, quiet)
     except (KnowledgeError, BrokerError, CommandError, OSError) as error:
         log.warning("source_not_refreshed", source=spec.root, error=str(error))
-        await asyncio.to_thread(registry.record_error, spec, error)
-        await announce_failed_source(replace(runtime, settings=settings), spec.root, str(error))
+        failure = error
+    except Exception as error:
+        # A failure of one source must not stop the others.
+        log.error("source_not_refreshed", source=spec.root, error=str(error), exc_info=error)
+        failure = error
+    else:
+        await _record_result(replace(runtime, settings=settings), spec, result)
         return
+    await asyncio.to_thread(registry.record_error, spec, failure)
+    await announce_failed_source(replace(runtime, settings=settings), spec.root, str(failure))
+
+
+async def _record_result(runtime: Runtime, spec: SourceSpec, result: IngestionResult) -> None:
+    registry = open_source_registry(runtime.settings)
     await asyncio.to_thread(registry.record, [spec], result)
     if failure := find_failure(spec, result):
-        await announce_failed_source(replace(runtime, settings=settings), spec.root, failure)
+        await announce_failed_source(runtime, spec.root, failure)
     for place, reason in result.failed:
         log.warning("document_not_refreshed", source=spec.root, document=place, reason=reason)
     log.info(
@@ -73,10 +86,9 @@ async def refresh(runtime: Runtime, every_seconds: float | None) -> AsyncIterato
     try:
         listed = open_source_registry(runtime.settings).read()
         duty = RedisDuty(client, "ingestion", f"refresh-{listed.id}", uuid4().hex)
-        async with asyncio.TaskGroup() as tasks:
-            task = tasks.create_task(_refresh_repeatedly(runtime, duty, every_seconds))
+        work = partial(_refresh_repeatedly, runtime, duty, every_seconds)
+        async with runtime.jobs.running("source_refresh", work):
             yield
-            task.cancel()
     finally:
         await client.aclose()
 
@@ -109,6 +121,9 @@ async def refresh_due_sources(runtime: Runtime, every_seconds: float | None) -> 
     listed = open_source_registry(runtime.settings).read()
     for source in sorted(listed.sources, key=lambda one: one.read_at):
         settings = _find_settings(runtime.settings, source)
+        if source.fault:
+            log.warning("source_not_scheduled", source=source.spec.root, error=source.fault)
+            continue
         due = source.next_at(every_seconds) if source.read_at or not source.schedule else 0.0
         if settings is not None and due is not None and time.time() >= due:
             await refresh_source(runtime, settings, source)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -102,15 +102,14 @@ async def sending_webhooks(runtime: "Runtime") -> AsyncIterator[None]:
         redact=partial(redact, kinds=settings.records_redact),
     )
     try:
-        async with asyncio.TaskGroup() as tasks:
-            running = [tasks.create_task(sender.run())]
+        async with AsyncExitStack() as stack:
+            running = runtime.jobs.running
+            await stack.enter_async_context(running("webhook_events", sender.collect))
+            await stack.enter_async_context(running("webhook_deliveries", sender.deliver))
             if keeps_records(settings) and any(GAP in one.events for one in wanted):
-                running.append(tasks.create_task(_announce_gaps(runtime)))
-            try:
-                yield
-            finally:
-                for task in running:
-                    task.cancel()
+                announce = partial(_announce_gaps, runtime)
+                await stack.enter_async_context(running("gap_announcements", announce))
+            yield
     finally:
         await client.aclose()
 

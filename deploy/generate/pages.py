@@ -29,6 +29,7 @@ from envelope.role import Role
 from envelope.specialists import NEEDS, PHASES, SpecialistName
 from manager.flow_proofs import draw
 from manager.flows import EVERY
+from manager.state import MANAGER_READS, MANAGER_WRITES
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -37,8 +38,8 @@ WIDGET_STEPS = ROOT / "gateway" / "widget" / "parts" / "steps.js"
 
 _CONTRACTS = """# Contracts: who reads and writes what
 
-Generated from `envelope/payload.py` and the agents by `python -m deploy.generate.pages`; do not
-edit.
+Generated from `envelope/payload.py`, `manager/state.py` and the agents by
+`python -m deploy.generate.pages`; do not edit.
 
 An agent receives the attributes that it reads and returns those that it writes. It has no access
 to others. The gateway sets the attributes that no role writes when it accepts a message.
@@ -204,7 +205,8 @@ def _contract(attribute: Attribute) -> str:
 
 def _list_roles(attribute: Attribute, side: Literal["reads", "writes"]) -> list[Role]:
     agents = [spec.role for spec in AGENTS if attribute.name in getattr(spec, side)]
-    return [*agents, Role.MANAGER] if side[0] in attribute.manager else agents
+    of_manager = MANAGER_READS if side == "reads" else MANAGER_WRITES
+    return [*agents, Role.MANAGER] if attribute.name in of_manager else agents
 
 
 def _describe_merge(rule: MergeRule) -> str:

@@ -76,20 +76,21 @@ WORKER = RedisUser(
     "refdesk-worker",
     (
         *_QUESTIONS, *_CONVERSATIONS, "rd:{*}:budget:*", "rd:{*}:outcomes:*", "rd:{0}:workers",
+        "rd:{0}:jobs",
         "%R~rd:{0}:controls", "%R~rd:verified:*", "rd:{webhooks}:*", "rd:budget:*", "rd:cache:*",
-        "rd:limit:*", "rd:person:*",
+        "rd:limit:*", "rd:person:*", "rd:push:ingestion:*",
     ),
     selectors=("(+get +set ~rd:shards)",),
 )  # fmt: skip
-"""Sets a new Redis up. No access to keys of the HTTP channel, to sessions of visitors, rates, and
-posts of chat channels."""
+"""Sets a new Redis up, and reads sources at their times. No access to keys of the HTTP channel, to
+sessions of visitors, rates, and posts of chat channels."""
 GATEWAY = RedisUser(
     "refdesk-gateway",
     (
         *_QUESTIONS, *_READS_SHARDS, *_CONVERSATIONS, "rd:{*}:mem:*:visit", "rd:{*}:outcomes:*",
         "%R~rd:keys", "rd:keys:links", "rd:keys:uses", "rd:keys:handover", "rd:handover:*",
         "rd:rate:*",
-        "rd:thread:*", "rd:push:*",
+        "rd:thread:*", "rd:push:*", "rd:{0}:jobs",
         "rd:{console}:*", "rd:{webhooks}:*", "rd:verified:*", "rd:person:*",
     ),
 )  # fmt: skip
@@ -99,7 +100,7 @@ CHAT = RedisUser(
     "refdesk-chat",
     (
         *_QUESTIONS, *_READS_SHARDS, "rd:{*}:mem:*:feedback", "rd:{*}:outcomes:*", "rd:push:*",
-        "rd:rate:*", "rd:keys:handover", "rd:handover:*",
+        "rd:rate:*", "rd:keys:handover", "rd:handover:*", "rd:{0}:jobs",
     ),
 )  # fmt: skip
 """Records ratings with the answers. No access to the rest of the memory of conversations, and to

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import structlog
 
+from broker.background_jobs import BackgroundJobs, cancel_until_done
 from broker.errors import BrokerError
 from broker.redis_broker import RedisBroker
 from envelope.question import Question
@@ -24,8 +25,6 @@ from memory.chat_state import RedisPushMemory
 from memory.http_state import Feedback
 
 log = structlog.get_logger("gateway")
-
-CANCEL_AGAIN_SECONDS = 0.05
 
 
 class ChatChannel:
@@ -45,6 +44,7 @@ class ChatChannel:
         people: People,
         handover: HandOver | None = None,
         unavailable: tuple[type[Exception], ...] = (),
+        jobs: BackgroundJobs | None = None,
     ) -> None:
         self.channel = channel
         self.memory = memory
@@ -58,6 +58,7 @@ class ChatChannel:
         self._people = people
         self._desk = desk
         self._feedback = feedback
+        self.jobs = BackgroundJobs() if jobs is None else jobs
         self.unavailable: tuple[type[Exception], ...] = (PushError, BrokerError, *unavailable)
         self._tasks: asyncio.TaskGroup | None = None
         self._beside: set[asyncio.Task[None]] = set()
@@ -104,12 +105,12 @@ class ChatChannel:
         """Deliver replies inside the context; another process takes over those left at its end."""
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
-            delivering = tasks.create_task(self._delivery.run())
+            delivering = tasks.create_task(self.jobs.supervise("deliveries", self._delivery.run))
             try:
                 yield
             finally:
                 self._tasks = None
-                await _cancel_until_done({delivering, *self._beside})
+                await cancel_until_done([delivering, *self._beside])
 
     def spawn(self, work: Coroutine[None, None, None]) -> None:
         """Start a background task, whose errors are logged."""
@@ -171,11 +172,3 @@ class ChatChannel:
             # A background task must not end the channel.
             log.error("background_task_failed", channel=self.channel.name, exc_info=error)
             self.tally.add("background_task_failed")
-
-
-async def _cancel_until_done(tasks: "set[asyncio.Task[None]]") -> None:
-    """Cancel tasks until they have ended: a client may lose a cancellation inside a command."""
-    while tasks:
-        for task in tasks:
-            task.cancel()
-        _, tasks = await asyncio.wait(tasks, timeout=CANCEL_AGAIN_SECONDS)

@@ -212,6 +212,8 @@ class ReplyDelivery:
 
     async def run(self) -> None:
         """Deliver until cancelled; another process takes over the replies that were not shown."""
+        # After a failure, the replies that were being shown are taken again after their leases.
+        self._running.clear()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._renew_waiting())
             while True:

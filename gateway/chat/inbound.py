@@ -30,9 +30,17 @@ from gateway.chat.coalescing import (
 from gateway.chat.people import People
 from gateway.chat.placeholder import DraftPosts, TypingIndicator
 from gateway.chat.platform_calls import retry
-from gateway.chat.ports import Channel, ChatPolicy, Incoming, MembershipError, PermanentError, Tally
+from gateway.chat.ports import (
+    Channel,
+    ChatPolicy,
+    Incoming,
+    MembershipError,
+    PermanentError,
+    RetryableError,
+    Tally,
+)
 from gateway.desk import Desk, Message
-from gateway.errors import BusyError, GatewayError, MessageError
+from gateway.errors import BusyError, GatewayError, HandOverLimitedError, MessageError
 from gateway.port import HandOver
 from memory.chat_state import RedisPushMemory
 
@@ -326,9 +334,18 @@ class Intake:
         known = (await self._memory.fields(incoming.question)).get(HANDED_OVER)
         if known is None:
             note = " ".join(incoming.arguments)
-            is_sent = await self._handover.request(
-                incoming.question, note=note, language=language, address=""
-            )
+            try:
+                is_sent = await self._handover.request(
+                    incoming.question,
+                    note=note,
+                    language=language,
+                    visitor=self._people.digest(incoming.person),
+                )
+            except HandOverLimitedError:
+                is_sent = False
+            except BusyError as error:
+                # A repetition of an event that is still being handled.
+                raise RetryableError(str(error), error.retry_after_seconds) from error
             known = "sent" if is_sent else "failed"
             await self._memory.note(incoming.question, **{HANDED_OVER: known})
         return replace(incoming, command=HANDED_OVER, arguments=(language, known), fixed=PERSON)

@@ -49,7 +49,17 @@ class People:
         return made.hexdigest()
 
 
-def digest_person(tenant: str, person: str) -> str:
-    """Return the hash by which a conversation knows a person whom a caller of the API names."""
-    named = f"{tenant}\x1f{person}".encode()
-    return hashlib.blake2b(named, digest_size=DIGEST_BYTES, person=PERSON).hexdigest()
+@dataclass(frozen=True, slots=True)
+class PersonDigests:
+    """Makes the pseudonyms of people whom a caller of the API names; `secret` keys the hashes."""
+
+    secret: bytes
+
+    def of(self, tenant: str, person: str, issuer: str = "") -> str:
+        """Return the pseudonym of a person; `issuer` is the identity provider that names them.
+
+        Two providers may give the same id to two people.
+        """
+        named = "\x1f".join((tenant, issuer, person)).encode()
+        made = hashlib.blake2b(named, key=self.secret, digest_size=DIGEST_BYTES, person=PERSON)
+        return made.hexdigest()

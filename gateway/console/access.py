@@ -18,7 +18,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from gateway.errors import GatewayError
-from records.store import RecordsUnavailableError
+from records.store import RecordRefusedError, RecordsUnavailableError
 
 log = structlog.get_logger("gateway")
 
@@ -332,6 +332,10 @@ def make_route_class(
                     return await handle(request)
                 except ConsoleRefusedError as refusal:
                     return refuse(request, refusal)
+                except RecordRefusedError:
+                    # PostgreSQL keeps no text with a NUL character.
+                    text = "The database refuses a character of the request."
+                    return refuse(request, ConsoleRefusedError(400, "Not a text", text))
                 except RecordsUnavailableError as error:
                     title = "The database of the records does not answer"
                     text = (

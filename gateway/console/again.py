@@ -6,7 +6,7 @@ from uuid import uuid4
 from broker.ports import ReplyReader
 from broker.values import JournalEntry
 from envelope.conversation import Turn
-from envelope.question import Question, copy_for_owner
+from envelope.question import CONSOLE, Question, copy_question
 from envelope.texts import primary_of
 from gateway.console.access import Assistant, ConsoleRefusedError
 from gateway.desk import Desk, Message
@@ -36,11 +36,12 @@ class Again:
         desk = self._desks[record.tenant, record.assistant]
         message = Message(
             text=record.question,
-            conversation_id=record.conversation_id,
+            conversation_id=copy_question(record.id, CONSOLE).conversation_id,
             message_id=f"{record.message_id[:_LONGEST_ID]}{_MARK}{uuid4().hex[:8]}",
             language=record.language or "en",
             history=tuple(_list_turns(record, conversation)),
             groups=record.groups,
+            repeated_person=record.person,
         )
         try:
             question = desk.question(message)
@@ -68,7 +69,7 @@ class Again:
 
 def find_repeated(store: RecordStore, record: Record) -> Sequence[Record]:
     """Return the times that a question was asked again, the last one first."""
-    found = store.find_conversation(copy_for_owner(record.id), limit=200)
+    found = store.find_conversation(copy_question(record.id, CONSOLE), limit=200)
     return [one for one in reversed(found) if _is_asked_again(one, record)]
 
 

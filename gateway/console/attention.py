@@ -10,6 +10,7 @@ from gateway.console.access import ConsoleUser, Role
 from gateway.console.figures import PeriodFigures
 from gateway.console.gap_pages import GapPages
 from gateway.console.operation_pages import OperationPages, Operations
+from memory.job_reports import JobReport
 
 ISOLATE, END = "\u2068", "\u2069"
 """Keep a title that runs from right to left from turning the sentence around it."""
@@ -59,10 +60,11 @@ def find_in_operations(pages: OperationPages, operations: Operations) -> FindCon
         found = []
         for tenant, assistant in user.list_assistants(Role.EDITOR):
             for source in operations.list_sources((tenant, assistant)):
-                if source.failed and not source.is_running:
+                if (source.failed or source.has_fault) and not source.is_running:
                     place = f"sources?{urlencode({'tenant': tenant, 'assistant': assistant})}"
                     reason = next(iter(source.reasons), "")
-                    text = f"{source.place}: {source.failed} failed. {reason}"
+                    count = f"{source.failed} failed. " if source.failed else ""
+                    text = f"{source.place}: {count}{reason}"
                     found.append(Concern("Documents of a source could not be read", text, place))
         if letters := await pages.find_letters(user):
             text = f"{len(letters)} messages could not be answered; the people received an apology."
@@ -70,6 +72,10 @@ def find_in_operations(pages: OperationPages, operations: Operations) -> FindCon
         return found
 
     return find
+
+
+ListJobReports = Callable[[], Awaitable[Sequence[JobReport]]]
+"""Returns the reports of the live processes on their background jobs."""
 
 
 class RequestMeter(Protocol):
@@ -95,6 +101,23 @@ def find_turned_away(meter: RequestMeter) -> FindConcerns:
             "the log has the time of each (status 503)."
         )
         return [Concern("Requests were turned away while the desk was busy", text, "")]
+
+    return find
+
+
+def find_in_jobs(list_reports: ListJobReports) -> FindConcerns:
+    """Return what finds background jobs that failed, or that report something to operators."""
+
+    async def find(user: ConsoleUser) -> list[Concern]:
+        if not user.owns_all:
+            return []
+        found = []
+        for one in await list_reports():
+            if one.notice:
+                found.append(Concern("A background job needs attention", one.notice, ""))
+            if one.failures:
+                found.append(Concern("A background job failed", one.describe_failure(), ""))
+        return found
 
     return find
 

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 
-from envelope.question import Question, copy_for_owner
+from envelope.question import CONSOLE, Question, copy_question
 from gateway.console.access import (
     Assistant,
     ConsoleRefusedError,
@@ -145,7 +145,7 @@ class GapPages:
             before = None if asked is None else await self._frame.query(partial(_get, asked))
             if asked is None or before is None:
                 return None
-            repeated = copy_for_owner(asked).model_copy(update={"message_id": again})
+            repeated = copy_question(asked, CONSOLE).model_copy(update={"message_id": again})
             now = await self._frame.query(partial(_get, repeated))
             now = await self._again.read(repeated) if now is None else now
             answers = [render_answer(one.answer) if one else "" for one in (before, now)]

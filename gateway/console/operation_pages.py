@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from email import message_from_bytes
+from email.errors import MessageError
 from typing import Annotated, Any, Protocol
 
 import structlog
@@ -282,11 +283,15 @@ class OperationPages:
 def read_file(content_type: str, body: bytes) -> tuple[str, bytes]:
     """Return name and bytes of the file in a form (RFC 7578); raise `ValueError` without one."""
     head = f"Content-Type: {content_type}\r\n\r\n".encode("latin-1", "replace")
-    for part in message_from_bytes(head + body).walk():
-        name = part.get_filename()
-        data = part.get_payload(decode=True)
-        if name and isinstance(data, bytes):
-            return name, data
+    try:
+        for part in message_from_bytes(head + body).walk():
+            name = part.get_filename()
+            data = part.get_payload(decode=True)
+            if name and isinstance(data, bytes):
+                return name, data
+    except (LookupError, TypeError, AttributeError, MessageError, RecursionError) as error:
+        # What the parser raises for odd headers of a part.
+        raise ValueError("The form cannot be read. Choose the file again.") from error
     raise ValueError("Choose a file first.")
 
 

@@ -233,5 +233,14 @@ def _list_conversation(store: RecordStore, record: Record) -> Sequence[Record]:
     return [one for one in found if one.message_id != record.message_id]
 
 
-def _narrow(selection: Selection, **more: str) -> Selection:
-    return Selection(selection.assistants, selection.since, selection.until, **more)
+def _narrow(
+    selection: Selection, *, outcome: str = "", rating: str = "", text: str = ""
+) -> Selection:
+    return Selection(
+        selection.assistants,
+        selection.since,
+        selection.until,
+        outcome=outcome,
+        rating=rating,
+        text=text,
+    )

@@ -34,7 +34,8 @@ Publish = Callable[[Assistant, Sequence[VerifiedAnswer]], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class ShownAnswer:
-    """An answer with its assistant; `stale` names the pages that changed or went since."""
+    """An answer with its assistant; `stale` names the pages whose text or rights changed
+    since, and those that are no longer there."""
 
     assistant: Assistant
     kept: KeptAnswer
@@ -192,7 +193,7 @@ def find_in_answers(pages: VerifiedPages) -> FindConcerns:
         if not stale:
             return []
         text = (
-            f"{len(stale)} verified answers cite pages that have changed since: "
+            f"{len(stale)} verified answers cite pages whose text or access rights have changed: "
             f"{stale[0].kept.answer.question}"
         )
         return [Concern("Verified answers may be out of date", text, "verified")]
@@ -202,7 +203,9 @@ def find_in_answers(pages: VerifiedPages) -> FindConcerns:
 
 def _is_changed(page: CitedPage, now: Mapping[str, Any]) -> bool:
     known = now.get(page.document_id)
-    return known is None or known.content_hash != page.content_hash
+    if known is None or known.content_hash != page.content_hash:
+        return True
+    return set(known.groups) != set(page.groups)
 
 
 def _no_answer() -> ConsoleRefusedError:

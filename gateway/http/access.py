@@ -19,7 +19,7 @@ from starlette.requests import Request
 
 from envelope.texts import read_tag
 from gateway.api_keys import Key, Scope, StoredKeys, digest_of, id_of
-from gateway.chat.people import digest_person
+from gateway.chat.people import PersonDigests
 from gateway.http.errors import (
     ForbiddenError,
     InvalidRequestError,
@@ -76,6 +76,10 @@ class Principal:
     """When the token of the person ends, in Unix seconds."""
     person_id: str = ""
     """The id that the token states for the person who asks."""
+    person_issuer: str = ""
+    """The identity provider that gave this id; empty: the website that holds the key."""
+    digests: PersonDigests | None = None
+    """Makes the pseudonyms of people; None: this caller names nobody."""
 
     @property
     def public(self) -> bool:
@@ -122,7 +126,11 @@ def list_people(caller: Principal, user_id: str | None, param: str) -> tuple[str
             param=param,
         )
     person = name_person(caller, user_id)
-    return (digest_person(caller.tenant, person),) if person else ()
+    if not person:
+        return ()
+    if caller.digests is None:
+        raise LookupError("expected a caller whose people have pseudonyms, found none")
+    return (caller.digests.of(caller.tenant, person, caller.person_issuer),)
 
 
 def name_person(caller: Principal, user_id: str | None) -> str:
@@ -174,7 +182,9 @@ class Guard:
         open_tenant: str | None,
         hosts: AllowedHosts | None = None,
         persons: PersonTokens | None = None,
+        digests: PersonDigests | None = None,
     ) -> None:
+        self._digests = digests
         self._keys = keys
         self._rates = rates
         self._visitors = visitors
@@ -196,7 +206,8 @@ class Guard:
             return caller
         self._hosts.check(request)
         try:
-            caller = request.state.caller = await self._find_out(request)
+            known = await self._find_out(request)
+            caller = request.state.caller = replace(known, digests=self._digests)
         except (UnauthorizedError, ForbiddenError, LimitedError):
             _let_page_read(request)
             raise
@@ -245,6 +256,7 @@ class Guard:
             person_groups=person.groups,
             person_until=person.expires_at,
             person_id=person.id,
+            person_issuer=person.issuer,
         )
 
     def check_host(self, request: Request) -> None:

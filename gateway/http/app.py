@@ -55,6 +55,15 @@ class Health(BaseModel):
     status: str = Field(examples=["ready"])
 
 
+class Readiness(Health):
+    """Whether the process serves requests, and whether it can take questions."""
+
+    accepting: bool = Field(
+        description="false: requests are answered, but Redis stores no new question"
+    )
+    reason: str = Field(default="", description="why no question can be taken")
+
+
 def health_router(
     channel: HttpChannel, registry: CollectorRegistry, stopping: asyncio.Event
 ) -> APIRouter:
@@ -69,31 +78,40 @@ def health_router(
     @router.get(
         "/readyz",
         summary="Check whether the process can accept messages",
-        responses={503: {"model": Health}},
+        responses={200: {"model": Readiness}, 503: {"model": Readiness}},
     )
     async def readyz() -> Response:
-        """Answer 200 when Redis does, and the process does not stop."""
-        reason = "shutting_down" if stopping.is_set() else await _away(channel)
-        shown = Health(status=reason or "ready")
-        return JSONResponse(shown.model_dump(), 503 if reason else 200)
+        """Answer 200 while Redis answers and the process is not stopping.
+
+        `accepting` is false while no question can be taken, for example because the memory of Redis
+        is full: earlier answers can still be read.
+        """
+        shown = await _readiness(channel, stopping)
+        return JSONResponse(shown.model_dump(), 200 if shown.status == "ready" else 503)
 
     @router.get("/metrics", summary="Metrics in the format of Prometheus", response_class=Response)
     async def metrics(
         _caller: Annotated[Principal, Depends(require_scope(channel, Scope.METRICS))],
     ) -> Response:
         """Return counters in Prometheus' form."""
-        return Response(generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        # In a thread, because the figures of Redis are read by this event loop meanwhile.
+        page = await asyncio.to_thread(generate_latest, registry)
+        return Response(page, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     return router
 
 
-async def _away(channel: HttpChannel) -> str:
+async def _readiness(channel: HttpChannel, stopping: asyncio.Event) -> Readiness:
+    if stopping.is_set():
+        return Readiness(status="shutting_down", accepting=False)
     try:
         async with asyncio.timeout(PROBE_SECONDS):
             await channel.replies.read_reply(NOBODY)
+            fault = await channel.find_write_fault()
     except (BrokerUnavailableError, TimeoutError):
-        return "redis_unavailable"
-    return ""
+        return Readiness(status="redis_unavailable", accepting=False)
+    reason = f"Redis refuses writes: {fault}" if fault else ""
+    return Readiness(status="ready", accepting=not fault, reason=reason)
 
 
 BODY_BYTES = 512 * 1024

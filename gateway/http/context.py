@@ -140,6 +140,8 @@ class HttpChannel:
 
     replies: ReplyReader
     eraser: Eraser
+    find_write_fault: Callable[[], Awaitable[str]]
+    """Returns why Redis refuses writes now, or an empty text."""
     desks: Mapping[tuple[str, str], Desk]
     guard: Guard
     conversations: Conversations

@@ -289,13 +289,9 @@ async def receive_updates(
     if isinstance(how, Webhook):
         yield telegram_webhook(updates, secret=how.secret, unavailable=chat_channel.unavailable)
         return
-    async with asyncio.TaskGroup() as tasks:
-        polling = Polling(calls.bot, updates, duty=how, unavailable=chat_channel.unavailable)
-        task = tasks.create_task(polling.run())
-        try:
-            yield None
-        finally:
-            task.cancel()
+    polling = Polling(calls.bot, updates, duty=how, unavailable=chat_channel.unavailable)
+    async with chat_channel.jobs.running("polling", polling.run):
+        yield None
 
 
 async def _register_updates(bot: Bot, hook: Webhook | None) -> None:

@@ -20,14 +20,15 @@ import orjson
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from knowledge.connectors.store_values import StoreOutcome
-from knowledge.crawling.crawl_values import CrawlError, CrawlLimits, normalise
-from knowledge.crawling.fetcher import MOST_REDIRECTS, REDIRECTS, Fetcher, WebResponse
-from knowledge.crawling.resolution import GuardedResolver, Resolve, resolve_by_system
 from knowledge.documents.decoding import MAX_BYTES
 from knowledge.documents.folder import FolderListing, FoundFile, display_name
 from knowledge.documents.location import Location
 from knowledge.documents.survey import Survey
 from knowledge.errors import ConnectorError
+from outbound.addresses import normalise
+from outbound.errors import OutboundError
+from outbound.fetcher import MOST_REDIRECTS, REDIRECTS, Fetcher, FetchLimits, WebResponse
+from outbound.resolution import GuardedResolver, Resolve, resolve_by_system
 
 MOST_ITEMS = 100_000
 MOST_PAGES = 10_000
@@ -196,7 +197,7 @@ class ServiceClient:
     async def _ask(self, fetcher: Fetcher, url: str, most_bytes: int) -> WebResponse:
         try:
             return await fetcher.get(url, most_bytes=most_bytes)
-        except CrawlError as error:
+        except OutboundError as error:
             raise ItemError(self.address, str(error)) from error
 
     def _refuse_failure(self, answer: WebResponse) -> None:
@@ -244,7 +245,7 @@ async def open_client(
 
     Only a service at a private address leads to private addresses, and to no other host there.
     """
-    limits = CrawlLimits(
+    limits = FetchLimits(
         bytes_per_page=MAX_BYTES,
         bytes_in_all=MOST_BYTES,
         delay=0.0,
@@ -256,7 +257,7 @@ async def open_client(
     try:
         default = 443 if parts.scheme == "https" else 80
         await resolver.start_at(parts.hostname or "", parts.port or default)
-    except CrawlError as error:
+    except OutboundError as error:
         raise ConnectorError(service.host, f"{service.host} cannot be reached: {error}") from error
     sent = {"Accept": "application/json", **service.headers}
     async with (

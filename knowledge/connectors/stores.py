@@ -46,6 +46,8 @@ def copy_store(place: str, folder: Path) -> StoreOutcome:
     tree.mkdir(parents=True, exist_ok=True, mode=0o700)
     state = _read_state(folder)
     copied = _Copy(files, tree, state)
+    # Files whose names stay as they are come first, so that no other file takes their place.
+    found.sort(key=lambda listed: not _keeps_name(listed[0], listed[1]))
     for path, name, entry in found[:MOST_FILES]:
         copied.take(path, name, entry)
     is_partial = len(found) > MOST_FILES or copied.is_full
@@ -89,6 +91,8 @@ class _Copy:
         if any(is_left_out(part) for part in path.parts):
             return
         is_rules = path.name == RULES_FILE
+        if self._is_taken(path, name, is_rules=is_rules):
+            return
         if not is_rules and path.suffix.lower() not in SUFFIXES | {ARCHIVE}:
             self.unknown.append(path)
             return
@@ -103,6 +107,18 @@ class _Copy:
             self.failures.append((str(path), f"a store may have {MOST_BYTES} bytes"))
         elif self._state.files.get(str(path)) != (mark := _mark_version(entry)):
             self._fetch(path, name, mark, is_rules=is_rules)
+
+    def _is_taken(self, path: PurePosixPath, name: str, *, is_rules: bool) -> bool:
+        """Return whether a file has no copy of its own, because of how its name is written.
+
+        Names that differ only in characters that nobody sees have one name here. Such a file must
+        not replace another one, nor the access rules of a folder.
+        """
+        is_imitation = is_rules and not _keeps_name(path, name)
+        if not is_imitation and str(path) not in self._present:
+            return False
+        self.skipped.append((str(path), f"its name {name!r} looks like that of another file"))
+        return True
 
     def _fetch(self, path: PurePosixPath, name: str, mark: str, *, is_rules: bool) -> None:
         target = self._tree / path
@@ -172,6 +188,11 @@ def _list_files(files: Any, top: str) -> Iterator[tuple[PurePosixPath, str, Mapp
         path = PurePosixPath(*(display_name(part) for part in inside.split("/") if part))
         if entry.get("type") == "file" and path.parts and ".." not in path.parts:
             yield path, name, entry
+
+
+def _keeps_name(path: PurePosixPath, name: str) -> bool:
+    """Return whether the copy of a file has the name that the file has in the store."""
+    return f"/{name.strip('/')}".endswith(f"/{path}")
 
 
 def _mark_version(entry: Mapping[str, Any]) -> str:

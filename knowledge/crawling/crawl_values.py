@@ -1,45 +1,24 @@
-"""What belongs to a crawl: its addresses in one form, its limits, its result, and its errors.
+"""What belongs to a crawl: its scope, its limits, its result, and its error."""
 
-CrawlError
-├── AddressRefusedError   the address may not be opened: a private network, or no address at all
-└── FetchError            the server cannot be reached, or its answer cannot be used
-"""
-
-import re
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Self
-from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit, urlunsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from knowledge.errors import KnowledgeError
-
-LONGEST_ADDRESS = 2000
-_PORTS = {"http": 80, "https": 443}
-_IN_PATH = "/%:@!$&()*+,;=~-._"
-_IN_QUERY = f"{_IN_PATH}?"
-_DOT = re.compile(r"%2e", re.IGNORECASE)
-_TRACKING = ("utm_", "gclid=", "fbclid=", "msclkid=", "mc_cid=", "mc_eid=")
+from outbound.addresses import PORTS, normalise
+from outbound.errors import AddressRefusedError
+from outbound.fetcher import FetchLimits
 
 
 @dataclass(frozen=True, slots=True)
-class CrawlLimits:
-    """The limits of a crawl; `depth` counts links from the start, which has depth 0.
-
-    `delay` are the seconds between two requests, unless robots.txt states more;
-    `seconds_per_page` limit one request with its body.
-    """
+class CrawlLimits(FetchLimits):
+    """The limits of a crawl; `depth` counts links from the start, which has depth 0."""
 
     pages: int = 2000
     depth: int = 20
-    bytes_per_page: int = 20_000_000
-    bytes_in_all: int = 1_000_000_000
     seconds: float = 3600.0
-    seconds_per_page: float = 30.0
-    delay: float = 0.5
     concurrency: int = 2
-    longest_wait: float = 60.0
-    """The longest wait that a server may ask for, by `Retry-After` or `Crawl-delay`."""
-    attempts: int = 3
 
 
 @dataclass(slots=True)
@@ -59,35 +38,7 @@ class CrawlOutcome:
 
 
 class CrawlError(KnowledgeError):
-    """A website cannot be crawled; the message names the expected and the found."""
-
-
-class AddressRefusedError(CrawlError):
-    """An address that a crawl may not open."""
-
-
-class FetchError(CrawlError):
-    """A page cannot be fetched: its server cannot be reached, or sends too much, or too slowly."""
-
-
-def normalise(address: str, base: str = "") -> str | None:
-    """Return an absolute web address in one form, without its fragment; None if it is none.
-
-    Two addresses of one page become equal as far as their text shows it: host in lower case, no
-    default port, no dots in the path, no parameters that only count visitors.
-    """
-    try:
-        parts = urlsplit(urljoin(base, address.strip()))
-        host, port = (parts.hostname or "").encode("idna").decode("ascii").lower(), parts.port
-    except (ValueError, UnicodeError):
-        return None
-    if parts.scheme not in _PORTS or not host or "@" in parts.netloc:
-        return None
-    shown = f"[{host}]" if ":" in host else host
-    place = shown if port in (None, _PORTS[parts.scheme]) else f"{shown}:{port}"
-    path = quote(_remove_dots(parts.path), safe=_IN_PATH)
-    whole = urlunsplit((parts.scheme, place, path, _clean_query(parts.query), ""))
-    return whole if len(whole) <= LONGEST_ADDRESS and whole.isprintable() else None
+    """The mirror of a website cannot be read, or is in use."""
 
 
 def check_start(address: str) -> str:
@@ -98,25 +49,6 @@ def check_start(address: str) -> str:
             f"expected a web address such as https://docs.example.com/, found {address!r}"
         )
     return start
-
-
-def _remove_dots(path: str) -> str:
-    """Return a path without `.` and `..`, whichever way these are written."""
-    kept: list[str] = []
-    parts = _DOT.sub(".", path).split("/")
-    for part in parts[1:]:
-        if part == "..":
-            del kept[-1:]
-        elif part != ".":
-            kept.append(part)
-    if parts[-1] in (".", "..") and kept:
-        kept.append("")
-    return f"/{'/'.join(kept)}"
-
-
-def _clean_query(query: str) -> str:
-    kept = (part for part in query.split("&") if not part.lower().startswith(_TRACKING))
-    return quote("&".join(kept), safe=_IN_QUERY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +86,7 @@ class CrawlScope:
     def locate(self, path: str) -> str:
         """Return the address of a path at the root of the host, such as `/robots.txt`."""
         shown = f"[{self.host}]" if ":" in self.host else self.host
-        is_default = _PORTS[self.scheme] == self.port
+        is_default = PORTS[self.scheme] == self.port
         return f"{self.scheme}://{shown}{'' if is_default else f':{self.port}'}{path}"
 
     def name_file(self, address: str) -> PurePosixPath:
@@ -175,4 +107,4 @@ def _clean_name(name: str) -> str:
 
 
 def _port(parts: SplitResult) -> int:
-    return parts.port if parts.port is not None else _PORTS.get(parts.scheme, 0)
+    return parts.port if parts.port is not None else PORTS.get(parts.scheme, 0)

@@ -18,16 +18,17 @@ from knowledge.crawling.crawl_values import (
     CrawlLimits,
     CrawlOutcome,
     CrawlScope,
-    normalise,
 )
-from knowledge.crawling.fetcher import Fetcher, RedirectRefusedError, WebResponse, follow
-from knowledge.crawling.resolution import GuardedResolver, Resolve, resolve_by_system
 from knowledge.crawling.site_entry import SiteEntry, read_entry
 from knowledge.crawling.website_mirror import MirroredPage, WebsiteMirror
 from knowledge.documents.errors import ReadingError
 from knowledge.documents.formats import SUFFIXES, is_media
 from knowledge.documents.markup.page_links import PageLinks
 from knowledge.documents.pictures import LARGEST_PICTURE, recognise_type
+from outbound.addresses import normalise
+from outbound.errors import OutboundError, RedirectRefusedError
+from outbound.fetcher import Fetcher, WebResponse, follow
+from outbound.resolution import GuardedResolver, Resolve, resolve_by_system
 
 _GONE = frozenset({404, 410})
 _UNCHANGED = 304
@@ -137,7 +138,7 @@ class Crawler:
         """Return the name of the file of a picture; empty for one that cannot be shown."""
         try:
             answer = await follow(self._fetcher, url, self._may_show, most_bytes=LARGEST_PICTURE)
-        except (CrawlError, OSError):
+        except (CrawlError, OutboundError, OSError):
             return ""
         if answer.status != _FOUND or recognise_type(answer.body) is None:
             return ""
@@ -188,7 +189,9 @@ class Crawler:
             self._skip(visit, "robots.txt of its website excludes it")
             return
         try:
-            answer = await follow(self._fetcher, visit.url, self._may_open, self._mirror.find)
+            answer = await follow(
+                self._fetcher, visit.url, self._may_open, self._mirror.find_validators
+            )
             if answer.url != visit.url:
                 self._moved[visit.url] = answer.url
                 if not self._frontier.claim(answer.url):
@@ -196,7 +199,7 @@ class Crawler:
             await self._receive(answer, visit)
         except RedirectRefusedError as error:
             self._skip(visit, str(error))
-        except (CrawlError, OSError) as error:
+        except (CrawlError, OutboundError, OSError) as error:
             self._outcome.failures.append((visit.url, str(error)))
 
     def _may_open(self, url: str) -> bool:
@@ -404,6 +407,6 @@ async def crawl(
                 entry = await read_entry(fetcher, scope, limits, AGENT)
                 crawler = Crawler(mirror, scope, fetcher, entry, read_links, limits, progress)
                 return mirror, await crawler.run()
-        except CrawlError as error:
+        except (CrawlError, OutboundError) as error:
             is_first = not mirror.pages
             return mirror, CrawlOutcome(failures=[(start, str(error))], is_partial=is_first)

@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 from protego import Protego
 
 from knowledge.crawling.crawl_values import (
-    CrawlError,
     CrawlLimits,
     CrawlScope,
-    FetchError,
-    normalise,
 )
-from knowledge.crawling.fetcher import Fetcher, RedirectRefusedError, follow
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.office.zipped_xml import parse_xml
+from outbound.addresses import normalise
+from outbound.errors import FetchError, OutboundError, RedirectRefusedError
+from outbound.fetcher import Fetcher, follow
 
 _LARGEST_ROBOTS = 512_000
 """Bytes of robots.txt that are read, as RFC 9309 asks for at least."""
@@ -65,8 +64,8 @@ async def read_entry(
 ) -> SiteEntry:
     """Read robots.txt and the sitemaps of a website.
 
-    Raises `CrawlError` if robots.txt cannot be fetched, because it is unknown then which pages may
-    be opened. A website without one allows everything.
+    Raises `OutboundError` if robots.txt cannot be fetched, because it is unknown then which pages
+    may be opened. A website without one allows everything.
     """
     robots = RobotsRules(await _read_robots(fetcher, scope), agent)
     fetcher.delay = max(limits.delay, min(robots.delay, limits.longest_wait))
@@ -119,7 +118,7 @@ async def _read_sitemaps(
                     entry.warnings.append((address, reason))
                 continue
             found = read_sitemap(answer.body, most_bytes=limits.bytes_per_page)
-        except CrawlError as error:
+        except OutboundError as error:
             entry.warnings.append((address, f"the sitemap was ignored: {error}"))
             continue
         waiting.extend(found.sitemaps)

@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field, ValidationError
 from knowledge.crawling.crawl_values import CrawlError, CrawlOutcome, CrawlScope
 from knowledge.documents.folder import FolderListing, FoundFile
 from knowledge.documents.survey import LanguageOf, ReadTitle, Survey, place_files
+from outbound.fetcher import Validators
 
 _STATE = "crawl.json"
 _FORMAT = 1
@@ -93,6 +94,11 @@ class WebsiteMirror:
         """Return a page, or None; one whose file is gone is none."""
         page = self._state.pages.get(url)
         return page if page is not None and self.locate(page).exists() else None
+
+    def find_validators(self, url: str) -> Validators:
+        """Return what the server of a page sent to compare by; empty if there is no page."""
+        page = self.find(url)
+        return Validators() if page is None else Validators(page.etag, page.last_modified)
 
     def locate(self, page: MirroredPage) -> Path:
         """Return the file of a page."""

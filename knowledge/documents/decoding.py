@@ -1,7 +1,13 @@
-"""Turns bytes into clean text: the encoding found, control and hidden characters gone."""
+"""Turns bytes into clean text: finds the encoding, removes control and hidden characters.
+
+Names of encodings mean what they mean to browsers (the WHATWG Encoding Standard): `iso-8859-1` is
+Windows-1252. Without a name that fits, chardet detects the encoding, and the choice is reported.
+"""
 
 import codecs
 import re
+
+import webencodings
 
 from envelope.encoding import remove_hidden_characters
 from knowledge.documents.errors import NotTextError, TooLargeError
@@ -9,16 +15,34 @@ from knowledge.documents.errors import NotTextError, TooLargeError
 MAX_BYTES = 64 * 1024 * 1024
 LONG_LINE_CHARACTERS = 1_000_000
 
-_UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff]")
-_LINE_END = re.compile("\r\n|[\r\x0c\x85]")
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
+_MULTIBYTE = re.compile(rb"[\xc2-\xf4][\x80-\xbf]{1,3}")
 _CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\r\f\x1b\x08"))
 _SAMPLE_BYTES = 8192
+_DETECTION_BYTES = 100_000
+_CONTEXT_BYTES = 2000
+_FALLBACK = "windows-1252"
 # Codecs that turn bytes into bytes, or that interpret escapes: no encodings of a document.
 _TRANSFORMATIONS = frozenset(
     {"base64", "bz2", "hex", "quopri", "uu", "zlib", "rot13", "idna", "punycode"}
     | {"raw-unicode-escape", "unicode-escape", "undefined"}
 )
+# Their bytes are those of ASCII, so that UTF-8 reads them, too, and reads other characters.
+_SEVEN_BIT = ("iso2022", "hz", "utf-7")
+# Browsers read the numbers 128 to 159 of characters as bytes of Windows-1252. The sign that begins
+# a command to terminals is none of them.
+_WINDOWS_CHARACTERS = {
+    number: bytes([number]).decode("cp1252", "ignore")
+    for number in range(0x80, 0xA0)
+    if number != 0x9B
+}
 
 
 def decode(data: bytes, stated: str | None = None) -> tuple[str, tuple[str, ...]]:
@@ -38,53 +62,118 @@ def decode(data: bytes, stated: str | None = None) -> tuple[str, tuple[str, ...]
 def clean_text(text: str) -> str:
     """Return the text with unix line ends, without control and hidden characters.
 
-    Half surrogates go too; see `envelope.encoding`.
+    Half surrogates are removed, too; see `envelope.encoding`.
     """
     text = (
         text.replace("\r\n", "\n").replace("\r", "\n").replace("\x0c", "\n").replace("\x85", "\n")
     )
-    return remove_hidden_characters(_UNPRINTABLE.sub("", text))
+    if _UNPRINTABLE.search(text) is not None:
+        text = _UNPRINTABLE.sub("", text.translate(_WINDOWS_CHARACTERS))
+    return remove_hidden_characters(text)
 
 
 def _decode(data: bytes, stated: str | None) -> tuple[str, tuple[str, ...]]:
-    if data.startswith(_UTF_16_MARKS):
-        return _utf_16(data), ()
-    _refuse_binary(data)
+    for mark, name in _MARKS.items():
+        if data.startswith(mark):
+            return _decode_marked(data, name)
+    if (position := data.find(b"\x00", 0, _SAMPLE_BYTES)) >= 0:
+        return _decode_wide(data, position)
+    codec = _find_codec(stated) if stated is not None else None
+    if codec is not None and codec.name.startswith(_SEVEN_BIT):
+        return codec.decode(data, "replace")[0], ()
     try:
-        return data.decode("utf-8-sig"), ()
+        return data.decode(), ()
     except UnicodeDecodeError as error:
-        _refuse_noise(data)
-        if stated is not None and (text := _decode_as_stated(data, stated)) is not None:
-            return text, ()
-        warning = f"not UTF-8 at byte {error.start}; read as Latin-1, some letters may be wrong"
-        return data.decode("latin-1"), (warning,)
+        return _decode_legacy(data, error.start, codec)
 
 
-def _decode_as_stated(data: bytes, stated: str) -> str | None:
+def _decode_legacy(
+    data: bytes, position: int, codec: codecs.CodecInfo | None
+) -> tuple[str, tuple[str, ...]]:
+    """Return text that is not UTF-8 at a position."""
+    _refuse_noise(data)
+    if codec is not None and codec.name != "utf-8":
+        try:
+            return codec.decode(data, "strict")[0], ()
+        except UnicodeError:
+            pass  # what the document states is wrong: the encoding is detected and reported
+    text = data.decode("utf-8", _NAME_OF_HANDLER)
+    if len(_MULTIBYTE.findall(data)) > len(data.decode("utf-8", "replace").split("\ufffd")):
+        return text, (f"some bytes are not UTF-8, the first at {position}; read as {_FALLBACK}",)
+    name, text = _detect(data, position)
+    return text, (
+        f"not UTF-8 at byte {position}; read as {name}, the most likely encoding; if letters are "
+        "wrong, save the file as UTF-8",
+    )
+
+
+def _detect(data: bytes, position: int) -> tuple[str, str]:
+    """Return the most likely encoding, by the text from a position on, and the whole text."""
+    import chardet
+    from chardet import EncodingEra
+
+    start = max(0, position - _CONTEXT_BYTES)
+    found = chardet.detect(
+        data[start : start + _DETECTION_BYTES], encoding_era=EncodingEra.MODERN_WEB
+    )
+    for name in (found["encoding"], _FALLBACK):
+        codec = _find_codec(name) if name is not None else None
+        if codec is not None:
+            try:
+                return codec.name, codec.decode(data, "strict")[0]
+            except UnicodeError:
+                continue
+    return _FALLBACK, data.decode("cp1252", "replace")
+
+
+def _find_codec(name: str) -> codecs.CodecInfo | None:
+    """Return the codec of a declared name, as browsers understand it, else as Python does."""
+    found = webencodings.lookup(name)
+    if found is not None:
+        info: codecs.CodecInfo = found.codec_info
+        return info
     try:
-        return codecs.decode(data, stated) if _is_text_encoding(stated) else None
-    except UnicodeError:
+        codec = codecs.lookup(name)
+    except (LookupError, ValueError):
         return None
+    return None if codec.name in _TRANSFORMATIONS else codec
 
 
-def _is_text_encoding(name: str) -> bool:
+def _read_as_windows(error: UnicodeError) -> tuple[str, int]:
+    """Handle bytes that are not UTF-8: Windows-1252 is what texts are mixed with."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
+
+
+_NAME_OF_HANDLER = "refdesk.windows-1252"
+codecs.register_error(_NAME_OF_HANDLER, _read_as_windows)
+
+
+def _decode_marked(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
+    if name == "utf-8-sig":
+        return _decode(data[len(codecs.BOM_UTF8) :], "utf-8")
     try:
-        return codecs.lookup(name).name not in _TRANSFORMATIONS
-    except LookupError:
-        return False
-
-
-def _utf_16(data: bytes) -> str:
-    try:
-        return data.decode("utf-16")
+        return data.decode(name), ()
     except UnicodeDecodeError as error:
-        raise NotTextError(f"it starts as UTF-16 but is not: {error.reason}") from error
+        raise NotTextError(f"it starts as {name.upper()} but is not: {error.reason}") from error
 
 
-def _refuse_binary(data: bytes) -> None:
-    position = data.find(b"\x00", 0, _SAMPLE_BYTES)
-    if position >= 0:
-        raise NotTextError(f"expected text, found a binary file (a zero byte at {position})")
+def _decode_wide(data: bytes, position: int) -> tuple[str, tuple[str, ...]]:
+    """Return text in UTF-16 without a mark: its zero bytes are all high, or all low ones."""
+    import chardet
+
+    sample = data[:_SAMPLE_BYTES]
+    found = chardet.detect(sample)["encoding"] or ""
+    if found.upper().startswith("UTF-16") and not (0 in sample[::2] and 0 in sample[1::2]):
+        name = found if found[-2:].upper() in ("LE", "BE") else "utf-16-le"
+        try:
+            text = data.decode(name)
+        except UnicodeDecodeError:
+            text = "\x00"
+        if _UNPRINTABLE.search(text[:_SAMPLE_BYTES]) is None:
+            return text, (f"it states no encoding; read as {name}, the most likely one",)
+    raise NotTextError(f"expected text, found a binary file (a zero byte at {position})")
 
 
 def _refuse_noise(data: bytes) -> None:

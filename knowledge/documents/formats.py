@@ -4,10 +4,8 @@ What a format writes as an entity or an escape is a character only now, so every
 once more, whichever reader it comes from.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib import import_module
 from pathlib import PurePosixPath
 
 import orjson
@@ -20,45 +18,13 @@ from knowledge.documents.interchange import json_lines, zendesk
 from knowledge.documents.location import Location
 from knowledge.documents.page import Block, BlockKind, Page, Prepared
 from knowledge.documents.pictures import collect_pictures
+from knowledge.documents.readers import READERS, find_reader
 
-Reader = Callable[[bytes, str], Page]
-
-_READERS: Mapping[str, str] = {
-    ".md": "markup.markdown",
-    ".markdown": "markup.markdown",
-    ".mdx": "markup.markdown",
-    ".rst": "markup.restructuredtext",
-    ".adoc": "markup.asciidoc",
-    ".asciidoc": "markup.asciidoc",
-    ".html": "markup.html",
-    ".htm": "markup.html",
-    ".xhtml": "markup.html",
-    ".txt": "plain_text",
-    ".text": "plain_text",
-    ".pdf": "pdf.pdf_reader",
-    ".docx": "office.docx",
-    ".docm": "office.docx",
-    ".xlsx": "office.xlsx",
-    ".xlsm": "office.xlsx",
-    ".xls": "office.xls",
-    ".odt": "office.opendocument",
-    ".ods": "office.opendocument",
-    ".odp": "office.opendocument",
-    ".pptx": "office.pptx",
-    ".pptm": "office.pptx",
-    ".epub": "office.epub",
-    ".csv": "interchange.delimited",
-    ".tsv": "interchange.delimited",
-    ".eml": "interchange.mail",
-    ".mbox": "interchange.mail",
-    ".msg": "interchange.msg",
-}
-"""The module that reads a format; it is imported with the first file, in the process that reads."""
 _SCANS = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff"})
 """Pictures: documents where they are ingested by themselves; in folders, pages show them."""
 _JSON_LINES = frozenset({".jsonl", ".ndjson"})
 _STRUCTURED = frozenset({".json", ".yaml", ".yml"})
-SUFFIXES = frozenset(_READERS) | _JSON_LINES | _STRUCTURED
+SUFFIXES = frozenset(READERS) | _JSON_LINES | _STRUCTURED
 
 _MARKS_OF_INTERFACES = (b"openapi", b"swagger")
 _PAGE: TypeAdapter[Page] = TypeAdapter(Page)
@@ -163,20 +129,14 @@ def _read(item: Item, suffix: str, location: Location) -> Page:
     if suffix in _STRUCTURED:
         return _PAGE.validate_json(item.data)
     if suffix in _SCANS:
-        return _find_reader("scans")(item.data, item.source)
-    if suffix not in _READERS:
+        return find_reader("scans")(item.data, item.source)
+    if suffix not in READERS:
         known = " ".join(sorted(SUFFIXES))
         reason = explain_skip(PurePosixPath(f"file{suffix}"))
         raise WrongFormatError(
             f"expected one of {known}, found {suffix or 'no suffix'!r}: {reason}"
         )
-    return _find_reader(_READERS[suffix])(item.data, item.source)
-
-
-@cache
-def _find_reader(module: str) -> Reader:
-    reader: Reader = import_module(f"knowledge.documents.{module}").read
-    return reader
+    return find_reader(READERS[suffix])(item.data, item.source)
 
 
 def _set_place(page: Page, item: Item, path: PurePosixPath, location: Location) -> Page:
@@ -210,6 +170,8 @@ _LONGEST_ADDRESS = 4000
 _MOST_CRUMBS = 32
 _MOST_KEYWORDS = 1000
 _MOST_WARNINGS = 10
+_MOST_LINKS = 2_000
+"""Links of a page, because each is searched for in every passage of it."""
 
 
 def clean_page(page: Page) -> Page:
@@ -227,9 +189,23 @@ def clean_page(page: Page) -> Page:
         language=None if page.language is None else clean_label(page.language),
         url=None if page.url is None else clean_text(page.url)[:_LONGEST_ADDRESS],
         prepared=None if page.prepared is None else _clean_prepared(page.prepared),
-        warnings=_warnings(page.warnings),
+        warnings=_warnings((*page.warnings, *_describe_left_links(page))),
         version=clean_label(page.version),
+        links=tuple(_select_links(page.links)),
     )
+
+
+def _select_links(links: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield the links that passages can keep; a longer label stands in no passage."""
+    for label, address in links[:_MOST_LINKS]:
+        if len(label) <= LONGEST_LABEL and len(address) <= _LONGEST_ADDRESS:
+            yield label, address
+
+
+def _describe_left_links(page: Page) -> Sequence[str]:
+    if len(page.links) <= _MOST_LINKS:
+        return ()
+    return (f"only the first {_MOST_LINKS} of {len(page.links)} links are kept",)
 
 
 def clean_label(text: str, longest: int = LONGEST_LABEL) -> str:

@@ -7,7 +7,7 @@ import yaml
 
 from envelope.question import parse_groups
 from knowledge.documents.decoding import clean_text
-from knowledge.documents.page import BlockKind, Page
+from knowledge.documents.page import BlockKind, LeftOut, Page
 from knowledge.documents.stated_version import parse_stated_version
 
 MAX_CHARACTERS = 16_384
@@ -20,7 +20,7 @@ _MAY_STATE_GROUPS = re.compile(r"^[\"']?groups[\"']?[ \t]*:", re.IGNORECASE | re
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """The stated values; the others are empty or None.
+    """The stated values; the others are empty or None. `fields` are statements of other names.
 
     `unclear_groups` is the reason for which the groups that may read the page are unknown: such a
     page must not be read, because it would be public.
@@ -34,6 +34,8 @@ class FrontMatter:
     version: str = ""
     groups: tuple[str, ...] = ()
     unclear_groups: str = ""
+    fields: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -63,21 +65,47 @@ def take(text: str) -> tuple[FrontMatter, str]:
         kind = type(stated).__name__
         warning = f"front matter was ignored: expected a mapping, found {kind}"
         return _ignore(found[1], warning), rest
-    return replace(_from_mapping(stated), version=_find_version(found[1])), rest
+    written = _list_written(found[1])
+    version = next((value for name, value in written if name.casefold() == "version"), "")
+    fields = [(name, value) for name, value in written if name.casefold() not in _USED]
+    shown = tuple(f"{name}: {value}" for name, value in fields if _is_statement(value))
+    left = [name for name, value in fields if not _is_statement(value)]
+    left_out = LeftOut("field of the front matter", len(left), _SETTING, tuple(left[:5]))
+    return (
+        replace(
+            _from_mapping(stated),
+            version=parse_stated_version(version),
+            fields=shown,
+            left_out=(left_out,) if left else (),
+        ),
+        rest,
+    )
 
 
-def _find_version(stated: str) -> str:
-    """Return the version as it is written: YAML would read `1.10` as the number 1.1."""
+_USED = frozenset(
+    {"title", "description", "keywords", "tags", "lang", "language", "url", "canonical_url"}
+    | {"groups", "version"}
+)
+_SETTING = "a single word or number is a setting of the website rather than a statement"
+_DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{4}")
+
+
+def _list_written(stated: str) -> list[tuple[str, str]]:
+    """Return names and values as they are written: YAML would read `1.10` as the number 1.1."""
     node = yaml.compose(stated, _PlainLoader)
     pairs = node.value if isinstance(node, yaml.MappingNode) else []
-    values = (
-        value.value
+    return [
+        (clean_text(key.value), " ".join(clean_text(value.value).split()))
         for key, value in pairs
-        if isinstance(key, yaml.ScalarNode)
-        and key.value.casefold() == "version"
-        and isinstance(value, yaml.ScalarNode)
-    )
-    return parse_stated_version(clean_text(next(values, "")))
+        if isinstance(key, yaml.ScalarNode) and isinstance(value, yaml.ScalarNode)
+    ]
+
+
+def _is_statement(value: str) -> bool:
+    """Return whether a value tells something: a date, or several words."""
+    words = value.split()
+    is_text = len(words) > 1 and all(word[0].isalnum() or word[0] in "(\"'" for word in words)
+    return _DATE.match(value) is not None or is_text
 
 
 def _without_front_matter(text: str) -> FrontMatter:

@@ -1,7 +1,7 @@
 """A page as read: its blocks in order, and its own metadata."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -68,6 +68,60 @@ class Prepared:
     chunks: tuple[str, ...] = ()
 
 
+_MOST_NAMES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Something of a file that its page does not contain: what it is, how many, and why.
+
+    `what` is a noun in the singular, such as `hidden sheet`; `names` are the first ones.
+    """
+
+    what: str
+    count: int
+    reason: str
+    names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return a sentence about it."""
+        more = self.count - len(self.names)
+        names = ", ".join((*self.names, *((f"{more} more",) if more else ())))
+        shown = f" ({names})" if self.names else ""
+        return f"{self.count} {self.what}{'s'[: self.count != 1]} left out{shown}: {self.reason}"
+
+
+class LeftOutCounts:
+    """Counts what a reader leaves out."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, str], int] = {}
+        self._names: dict[tuple[str, str], list[str]] = {}
+
+    def add(self, what: str, reason: str, count: int = 1, name: str = "") -> None:
+        """Count something that is left out; `name` tells it apart."""
+        key = (what, reason)
+        self._counts[key] = self._counts.get(key, 0) + count
+        names = self._names.setdefault(key, [])
+        if name and len(names) < _MOST_NAMES:
+            names.append(name)
+
+    def take(self, counted: Iterable[LeftOut]) -> None:
+        """Add what another reader has counted."""
+        for one in counted:
+            self.add(one.what, one.reason, one.count)
+            names = self._names[one.what, one.reason]
+            names += one.names[: max(0, _MOST_NAMES - len(names))]
+
+    def list(self) -> tuple[LeftOut, ...]:
+        """Return what was left out."""
+        return tuple(
+            LeftOut(what, count, reason, tuple(self._names[what, reason]))
+            for (what, reason), count in self._counts.items()
+            if count
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """One page of the documents.
@@ -76,6 +130,7 @@ class Page:
     (a tag such as `de` or `pt-BR`), None when neither does. `warnings` name problems that
     did not keep it from being read. `groups` are those that may read it, none: everybody.
     `links` are its links to the web, by label and address. `files` are the pictures of its blocks.
+    `left_out` is what its file has and the page has not.
     """
 
     source: str
@@ -94,6 +149,7 @@ class Page:
     version: str = ""
     links: tuple[tuple[str, str], ...] = ()
     files: tuple[PictureFile, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def content(self) -> str:

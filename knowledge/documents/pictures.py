@@ -14,7 +14,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from knowledge.documents.decoding import clean_text
-from knowledge.documents.page import Block, BlockKind, Page, Picture, PictureFile
+from knowledge.documents.page import (
+    Block,
+    BlockKind,
+    LeftOutCounts,
+    Page,
+    Picture,
+    PictureFile,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,12 +104,14 @@ def collect_pictures(page: Page, beside: Mapping[str, bytes]) -> Page:
         else:
             waiting = (*waiting, *own)
     blocks += _stand_alone(waiting)
-    note = f"{collection.left_out} pictures beyond the limits were left out"
+    left_out = LeftOutCounts()
+    left_out.take(page.left_out)
+    left_out.add("picture", "a document may have fewer or smaller ones", collection.left_out)
     return replace(
         page,
         blocks=tuple(blocks),
         files=tuple(collection.files.values()),
-        warnings=(*page.warnings, note) if collection.left_out else page.warnings,
+        left_out=left_out.list(),
     )
 
 

@@ -1,7 +1,7 @@
 """Finds the files to which a page refers, in the ingested folder or its repository: text, pictures.
 
-Known are `--8<-- "file"` of MkDocs, in a line or as a block, `{* file ln[2:5] *}`, which is fenced,
-and `literalinclude` of Sphinx and MyST. Only files with a suffix of `TEXT_SUFFIXES` are read, none
+Known are `--8<-- "file"` and `{!file!}` of MkDocs, `{* file ln[2:5] *}`, which is fenced, and
+`literalinclude` of Sphinx and MyST. Only files with a suffix of `TEXT_SUFFIXES` are read, none
 that is hidden, and none outside the folder or, where it is in a working copy of a repository, the
 repository. What cannot be found leaves no marker behind, and a warning.
 
@@ -23,7 +23,7 @@ from knowledge.documents.pictures import LARGEST_PICTURE, MOST_BYTES, MOST_PICTU
 _SUFFIXES = frozenset({".md", ".markdown", ".mdx"})
 _SPHINX_SUFFIXES = frozenset({".rst", ".rest"})
 MARK = b"literalinclude"
-_MARKS = (b"--8<--", b"{*", MARK)
+_MARKS = (b"--8<--", b"{*", b"{!", MARK)
 _SUFFIX_NAMES = (
     "md markdown mdx rst txt adoc html css scss csv tsv json json5 jsonl yaml yml toml xml sql "
     "graphql proto py pyi ipynb js jsx mjs ts tsx vue java kt kts scala groovy gradle go rs c h cc "
@@ -34,7 +34,8 @@ TEXT_SUFFIXES = frozenset(f".{name}" for name in _SUFFIX_NAMES.split())
 """Source code, markup and data that people write. Settings and keys (`.env`, `.ini`, `.conf`,
 `.properties`, `.pem`, `.key`) are not among them, and neither are files without a suffix."""
 _LINE = re.compile(
-    r"([ \t]{0,80})-{1,20}8<-{1,20}[ \t]{1,20}[\"']([^\"'\n]{1,500})[\"'][ \t]{0,80}\Z"
+    r"([ \t]{0,80})(?:-{1,20}8<-{1,20}[ \t]{1,20}[\"']|\{![ \t]{0,9})"
+    r"([^\"'\n!{}]{1,500}?)(?:[\"']|[ \t]{0,9}!\})[ \t]{0,80}\Z"
 )
 _FENCE = re.compile(r"([ \t]{0,80})-{1,20}8<-{1,20}[ \t]{0,80}\Z")
 _BRACED = re.compile(

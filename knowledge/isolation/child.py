@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 from knowledge.documents import formats
 from knowledge.documents.furniture import name_folder
+from knowledge.documents.interchange.mail_parsing import parse_mail
 from knowledge.documents.markup.page_links import read_links
 from knowledge.isolation.messages import (
     HEADER,
@@ -23,6 +24,7 @@ from knowledge.isolation.messages import (
     encode_error,
     encode_items,
     encode_links,
+    encode_mail,
     encode_preparation,
 )
 from knowledge.isolation.preparation import prepare
@@ -132,6 +134,8 @@ def _read(request: ReadRequest) -> tuple[Kind, bytes]:
         return Kind.ITEMS, encode_items(formats.split(request.path, request.item.data))
     if request.wanted is Kind.LINKS:
         return Kind.LINKS, encode_links(read_links(request.item.data))
+    if request.wanted is Kind.MAIL:
+        return Kind.MAIL, encode_mail(parse_mail(request.item.data).without_markup())
     if request.wanted is Kind.TITLE:
         page = formats.read(request.item, request.path, request.location)
         return Kind.TITLE, name_folder(page, request.location.name).encode()

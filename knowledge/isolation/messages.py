@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 from knowledge.documents import errors
 from knowledge.documents.errors import ReadingError
 from knowledge.documents.formats import Item
+from knowledge.documents.interchange.mail_parsing import ParsedMail
 from knowledge.documents.location import Location
 from knowledge.documents.markup.page_links import PageLinks
 from knowledge.isolation.preparation import Preparation
@@ -33,6 +34,7 @@ _LINKS: TypeAdapter[PageLinks] = TypeAdapter(PageLinks)
 _ITEMS: TypeAdapter[list[tuple[str, str, str, bool]]] = TypeAdapter(
     list[tuple[str, str, str, bool]]
 )
+_MAIL: TypeAdapter[ParsedMail] = TypeAdapter(ParsedMail)
 _ERRORS: dict[str, type[ReadingError]] = {
     found.__name__: found
     for found in vars(errors).values()
@@ -48,6 +50,7 @@ class Kind(bytes, Enum):
     TITLE = b"T"
     ITEMS = b"I"
     LINKS = b"L"
+    MAIL = b"A"
     ERROR = b"E"
     MEMORY = b"M"
 
@@ -131,6 +134,16 @@ def encode_links(links: PageLinks) -> bytes:
 def decode_links(body: bytes) -> PageLinks:
     """Return the links of a page; raise `ValueError` for anything else."""
     return _LINKS.validate_json(body)
+
+
+def encode_mail(mail: ParsedMail) -> bytes:
+    """Return an e-mail as JSON."""
+    return orjson.dumps(mail)
+
+
+def decode_mail(body: bytes) -> ParsedMail:
+    """Return an e-mail; raise `ValueError` for anything else."""
+    return _MAIL.validate_json(body)
 
 
 def encode_error(error: Exception) -> bytes:

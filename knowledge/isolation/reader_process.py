@@ -26,6 +26,7 @@ from knowledge.documents.errors import (
     TooSlowError,
 )
 from knowledge.documents.formats import Item
+from knowledge.documents.interchange.mail_parsing import ParsedMail
 from knowledge.documents.location import NOWHERE, Location
 from knowledge.documents.markup.page_links import PageLinks
 from knowledge.errors import KnowledgeError
@@ -39,6 +40,7 @@ from knowledge.isolation.messages import (
     decode_error,
     decode_items,
     decode_links,
+    decode_mail,
     decode_preparation,
 )
 from knowledge.isolation.preparation import Preparation
@@ -148,6 +150,18 @@ class ReaderProcess:
         except ValueError as error:
             raise _nonsense_error(error) from error
         raise ReaderDiedError(f"expected links from the process that read it, found {kind.name}")
+
+    def read_mail(self, data: bytes) -> ParsedMail:
+        """Return an e-mail with the text of its HTML; raises as `prepare` does."""
+        item = Item("mail", data, "mail")
+        request = ReadRequest(item, PurePosixPath("mail.eml"), NOWHERE, Kind.MAIL)
+        kind, body = self._ask(request, self.limits.seconds)
+        try:
+            if kind is Kind.MAIL:
+                return decode_mail(body)
+        except ValueError as error:
+            raise _nonsense_error(error) from error
+        raise ReaderDiedError(f"expected mail from the process that read it, found {kind.name}")
 
     def _ask(self, request: ReadRequest, seconds: float) -> tuple[Kind, bytes]:
         with self._lock:

@@ -100,6 +100,15 @@ class Library:
         found = await self._visible(groups).list_documents()
         return sorted(found, key=lambda document: (document.title, document.id))
 
+    async def find_readable(
+        self, document_ids: Sequence[str], groups: Sequence[str] = ()
+    ) -> frozenset[str]:
+        """Return which of these documents a person of these groups may read now."""
+        if not document_ids:
+            return frozenset()
+        found = await self._visible(groups).list_documents(document_ids)
+        return frozenset(document.id for document in found)
+
     async def list_attached(self, groups: Sequence[str], run: Run) -> list[ListedDocument]:
         """Return the documents of the conversation of a run that the person may read."""
         if self._attachments is None or run.question is None:

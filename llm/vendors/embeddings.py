@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import isfinite, sqrt
+
+import structlog
 
 from envelope.run import OUTSIDE, Run
-from llm.errors import UnknownModel, UnreadableOutput
+from llm.errors import RejectedRequest, UnknownModel, UnreadableOutput
 from llm.metering import UsageMeter
 from llm.prices import PriceSource
 from llm.vendors.catalogue import VENDORS, embedding_dimensions
@@ -18,6 +20,9 @@ DIMENSIONS = embedding_dimensions(VENDORS)
 """How many numbers the vendors' models return."""
 SHORTENABLE = frozenset[str]().union(*(vendor.shortenable_embeddings for vendor in VENDORS))
 """The models that return fewer numbers on request."""
+
+
+log = structlog.get_logger("llm")
 
 
 class VendorEmbedder:
@@ -36,15 +41,25 @@ class VendorEmbedder:
         self.forms = wire.forms
         self._transport = transport
         self._wire = wire
+        self._batch = wire.batch
         self._prices = prices
 
     async def embed(
         self, texts: Sequence[str], run: Run = OUTSIDE, *, are_questions: bool = False
     ) -> Sequence[Sequence[float]]:
         vectors: list[Sequence[float]] = []
-        for start in range(0, len(texts), self._wire.batch):
-            part = texts[start : start + self._wire.batch]
-            vectors.extend(await self._embed(part, run, are_questions))
+        batch = self._batch
+        while len(vectors) < len(texts):
+            part = texts[len(vectors) : len(vectors) + batch]
+            try:
+                vectors.extend(await self._embed(part, run, are_questions))
+            except RejectedRequest as error:
+                # A server may take fewer texts at once than others: it is asked with half of them.
+                if len(part) == 1:
+                    raise
+                batch = len(part) // 2
+                log.info("embedding_batch_halved", model=self.name, texts=batch, reason=str(error))
+        self._batch = batch
         return vectors
 
     async def close(self) -> None:
@@ -68,6 +83,8 @@ class VendorEmbedder:
 
     def _check(self, texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> None:
         found = sorted({len(vector) for vector in vectors})
+        if not all(isfinite(sum(vector)) for vector in vectors):
+            raise UnreadableOutput(f"expected finite numbers from {self.name!r}, found others")
         if len(vectors) != len(texts) or found != [self.dimensions]:
             raise UnreadableOutput(
                 f"expected {len(texts)} vectors of {self.dimensions} numbers from {self.name!r}, "

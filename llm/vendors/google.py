@@ -1,39 +1,27 @@
 """Google's Gemini models and embeddings."""
 
 import base64
+import json
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
-from json import JSONDecodeError
 from typing import Any, cast
 
 import httpx2
 from google import genai
 from google.genai import errors, types
-from pydantic import ValidationError
 
-from llm.errors import ModelError, ModelTimeout, ModelUnavailable
 from llm.port import (
     ModelMessage,
     ToolChoice,
     ToolConversation,
     ToolMessage,
-    ToolUse,
     Usage,
     UserMessage,
 )
 from llm.vendors.catalogue import Vendor, VendorAccess
-from llm.vendors.wire import (
-    Delta,
-    ModelReply,
-    Request,
-    StepReply,
-    StepRequest,
-    check_allowed,
-    error_of,
-    retry_after_seconds,
-    wrong_key,
-)
+from llm.vendors.guard import FoundCall, Guard, read_calls
+from llm.vendors.wire import Capabilities, Delta, ModelReply, Request, StepReply, StepRequest
 
 THOUGHT_TOKENS = 1024
 """The thinking budget in tokens that every model of the 2.5 family accepts."""
@@ -55,7 +43,6 @@ REFUSALS = frozenset(
 EMBEDDING_BATCH = 100
 QUESTION_TASK = "RETRIEVAL_QUERY"
 DOCUMENT_TASK = "RETRIEVAL_DOCUMENT"
-_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 
 
 class GoogleChat:
@@ -64,38 +51,38 @@ class GoogleChat:
     def __init__(self, model: str, vendor: Vendor, access: VendorAccess) -> None:
         self._model = model
         self._http = httpx2.AsyncClient(follow_redirects=True)
-        self._client = _client(vendor, access, self._http)
-        self._key_variable = vendor.key_variable
+        self._guard = Guard.of(model, vendor, access)
+        self._client = _client(self._guard, access, self._http)
 
     async def complete(self, request: Request) -> ModelReply:
-        with _translate_errors(self._model, self._key_variable):
+        with _watching(self._guard):
             response = await self._client.aio.models.generate_content(
                 model=self._model, contents=_contents(request), config=self._config(request)
             )
-            gathered = _GoogleResponse()
+            gathered = _GoogleResponse(self._guard)
             gathered.add(response)
-            return gathered.reply(self._model)
+            return gathered.reply()
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
-        with _translate_errors(self._model, self._key_variable):
-            gathered = _GoogleResponse()
+        with _watching(self._guard):
+            gathered = _GoogleResponse(self._guard)
             stream = await self._client.aio.models.generate_content_stream(
                 model=self._model, contents=_contents(request), config=self._config(request)
             )
             async for response in stream:
-                yield Delta(gathered.add(response))
-            yield Delta("", gathered.reply(self._model))
+                yield gathered.add(response)
+            yield Delta("", gathered.reply())
 
     async def converse(self, request: StepRequest) -> StepReply:
-        with _translate_errors(self._model, self._key_variable):
+        with _watching(self._guard):
             conversation, known = request.conversation, request.capabilities
-            thinking, room = thoughts(self._model)
+            thinking, room = self._thoughts(known)
             response = await self._client.aio.models.generate_content(
                 model=self._model,
                 contents=cast("Any", make_contents(conversation)),
                 config=types.GenerateContentConfig(
                     system_instruction=conversation.system or None,
-                    temperature=request.temperature if known.has_temperature else None,
+                    temperature=request.temperature if known.accepts("temperature") else None,
                     max_output_tokens=request.max_output_tokens + room,
                     thinking_config=thinking,
                     automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
@@ -103,20 +90,24 @@ class GoogleChat:
                     **make_tool_config(conversation),
                 ),
             )
-            gathered = _GoogleResponse()
+            gathered = _GoogleResponse(self._guard)
             gathered.add(response)
-            return read_message(conversation, response, gathered.reply(self._model))
+            calls = read_calls(find_calls(response), len(conversation.messages))
+            return StepReply.of(gathered.reply(), calls)
 
     async def close(self) -> None:
         await self._client.aio.aclose()
         await self._http.aclose()
 
+    def _thoughts(self, known: Capabilities) -> tuple[types.ThinkingConfig | None, int]:
+        return thoughts(self._model) if known.accepts("reasoning") else (None, 0)
+
     def _config(self, request: Request) -> types.GenerateContentConfig:
         known = request.capabilities
-        thinking, room = thoughts(self._model)
+        thinking, room = self._thoughts(known)
         return types.GenerateContentConfig(
             system_instruction=request.system or None,
-            temperature=request.temperature if known.has_temperature else None,
+            temperature=request.temperature if known.accepts("temperature") else None,
             max_output_tokens=request.max_output_tokens + room,
             response_mime_type=None if known.structure == "text" else "application/json",
             response_json_schema=request.schema if known.structure == "schema" else None,
@@ -138,13 +129,13 @@ class GoogleEmbeddings:
         self._model = model
         self._dimensions = dimensions
         self._http = httpx2.AsyncClient(follow_redirects=True)
-        self._client = _client(vendor, access, self._http)
-        self._key_variable = vendor.key_variable
+        self._guard = Guard.of(model, vendor, access)
+        self._client = _client(self._guard, access, self._http)
 
     async def embed(
         self, texts: Sequence[str], timeout_seconds: float, *, are_questions: bool
     ) -> tuple[Sequence[Sequence[float]], Usage | None]:
-        with _translate_errors(self._model, self._key_variable):
+        with _watching(self._guard):
             answer = await self._client.aio.models.embed_content(
                 model=self._model,
                 contents=[types.Content(parts=[types.Part(text=text)]) for text in texts],
@@ -177,41 +168,45 @@ def thoughts(model: str) -> tuple[types.ThinkingConfig | None, int]:
 class _GoogleResponse:
     """Joins the pieces of a response; a response that is not streamed is one piece."""
 
-    def __init__(self) -> None:
-        self._text = ""
-        self._answered_by = ""
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._text = self._thoughts = self._answered_by = ""
         self._blocked: str | None = None
         self._finish: types.FinishReason | None = None
         self._usage: types.GenerateContentResponseUsageMetadata | None = None
+        self._is_known = False
 
-    def add(self, response: types.GenerateContentResponse) -> str:
-        if response.usage_metadata is not None:
-            self._usage = response.usage_metadata
+    def add(self, response: types.GenerateContentResponse) -> Delta:
+        """Add a piece; return its text and its thoughts."""
+        self._usage = response.usage_metadata or self._usage
         self._answered_by = response.model_version or self._answered_by
         feedback = response.prompt_feedback
         if feedback is not None and feedback.block_reason is not None:
             self._blocked = f"the prompt was blocked ({feedback.block_reason.value})"
-        text = ""
+        text = thoughts = ""
         for candidate in (response.candidates or [])[:1]:
+            self._is_known = True
             parts = candidate.content.parts if candidate.content is not None else None
             text = "".join(part.text or "" for part in parts or [] if not part.thought)
+            thoughts = "".join(part.text or "" for part in parts or [] if part.thought)
             self._finish = candidate.finish_reason or self._finish
-        self._text += text
-        return text
+        self._text, self._thoughts = self._text + text, self._thoughts + thoughts
+        return Delta(text, thoughts=thoughts)
 
-    def reply(self, model: str) -> ModelReply:
-        if self._finish is None and self._blocked is None:
-            raise ModelUnavailable(f"expected the end of the answer of {model!r}, found it cut off")
+    def reply(self) -> ModelReply:
+        if not self._is_known and self._blocked is None:
+            raise self._guard.unknown_reply("a response without candidates")
         refusal = self._blocked
         if self._finish in REFUSALS:
             refusal = f"the answer was stopped ({self._finish.value})"
-        truncated = self._finish == types.FinishReason.MAX_TOKENS
         return ModelReply(
             self._text,
             _usage(self._usage),
             refusal,
-            truncated=truncated,
+            truncated=self._finish == types.FinishReason.MAX_TOKENS,
             answered_by=self._answered_by,
+            has_end=self._finish is not None or self._blocked is not None,
+            thoughts=self._thoughts,
         )
 
 
@@ -227,16 +222,14 @@ def make_embeddings(
     return GoogleEmbeddings(model, vendor, access, dimensions)
 
 
-def _client(vendor: Vendor, access: VendorAccess, http: httpx2.AsyncClient) -> genai.Client:
-    url = vendor.base_url if access.base_url is None else access.base_url
-    check_allowed(url or "")
+def _client(guard: Guard, access: VendorAccess, http: httpx2.AsyncClient) -> genai.Client:
     once = types.HttpRetryOptions(attempts=1)
     return genai.Client(
         # Given explicitly: the environment could otherwise choose another service.
         vertexai=False,
         api_key=access.api_key or "none",
         http_options=types.HttpOptions(
-            base_url=url,
+            base_url=guard.address or None,
             retry_options=once,
             # Given explicitly: where aiohttp is installed it would be used, and raise other errors.
             httpx_async_client=http,
@@ -256,10 +249,10 @@ def _timeout(seconds: float) -> types.HttpOptions:
 
 
 def _usage(metadata: types.GenerateContentResponseUsageMetadata | None) -> Usage | None:
-    if metadata is None:
+    if metadata is None or metadata.prompt_token_count is None:
         return None
     return Usage(
-        input_tokens=metadata.prompt_token_count or 0,
+        input_tokens=metadata.prompt_token_count,
         # Thoughts are charged as output, but counted separately.
         output_tokens=(metadata.candidates_token_count or 0) + (metadata.thoughts_token_count or 0),
         cached_input_tokens=metadata.cached_content_token_count or 0,
@@ -267,45 +260,17 @@ def _usage(metadata: types.GenerateContentResponseUsageMetadata | None) -> Usage
 
 
 @contextmanager
-def _translate_errors(model: str, key_variable: str) -> Iterator[None]:
-    """Translate errors of the client into errors of `llm.errors`."""
-    try:
-        yield
-    except httpx2.TimeoutException as error:
-        raise ModelTimeout(f"expected {model!r} to answer in time, found no answer") from error
-    except errors.APIError as error:
-        raise _of_status(model, key_variable, error) from error
-    except (
-        httpx2.HTTPError,
-        errors.UnknownApiResponseError,
-        JSONDecodeError,
-        ValidationError,
-    ) as error:
-        reason = type(error).__name__ if isinstance(error, ValidationError) else str(error)
-        raise ModelUnavailable(f"the connection to {model!r} failed: {reason}") from error
-
-
-def _of_status(model: str, key_variable: str, error: errors.APIError) -> ModelError:
-    if error.code == 400 and "API_KEY_INVALID" in str(error.details):
-        return wrong_key(model, key_variable, error.code)
-    headers = cast("Any", error.response).headers if error.response is not None else {}
-    wait = retry_after_seconds(headers)
-    return error_of(
-        model,
-        error.code,
-        error.message or error.status or "",
-        key_variable=key_variable,
-        retry_after_seconds=_read_delay(error) if wait is None else wait,
-    )
-
-
-def _read_delay(error: errors.APIError) -> float | None:
-    details = error.details.get("error", {}) if isinstance(error.details, dict) else {}
-    for detail in details.get("details", []) if isinstance(details, dict) else []:
-        delay = _DELAY.fullmatch(str(detail.get("retryDelay", "")))
-        if delay is not None:
-            return float(delay.group(1))
-    return None
+def _watching(guard: Guard) -> Iterator[None]:
+    """Turn what the client raises into errors of `llm.errors`."""
+    with guard.watching():
+        try:
+            yield
+        except errors.APIError as error:
+            headers = cast("Any", error.response).headers if error.response is not None else {}
+            raise guard.error_of(error.code, json.dumps(error.details), headers) from error
+        except errors.UnknownApiResponseError as error:
+            # The message of the client ends with the body.
+            raise guard.unknown_reply(str(error).partition("Raw response: ")[2]) from error
 
 
 _MODES = {
@@ -350,26 +315,15 @@ def make_tool_config(conversation: ToolConversation) -> dict[str, Any]:
     }
 
 
-def read_message(
-    conversation: ToolConversation, response: types.GenerateContentResponse, reply: ModelReply
-) -> StepReply:
-    """Return the message of a response; a call without an id gets one from its position."""
+def find_calls(response: types.GenerateContentResponse) -> Iterator[FoundCall]:
+    """Yield the calls in a response."""
     candidates = response.candidates or []
     content = candidates[0].content if candidates else None
-    calls: list[ToolUse] = []
     for part in (content.parts if content is not None else None) or []:
         if part.function_call is not None:
-            place = f"call-{len(conversation.messages)}-{len(calls)}"
+            call = part.function_call
             signature = base64.b64encode(part.thought_signature or b"").decode()
-            calls.append(
-                ToolUse(
-                    call_id=part.function_call.id or place,
-                    name=part.function_call.name or "",
-                    arguments=part.function_call.args or {},
-                    signature=signature,
-                )
-            )
-    return StepReply.of(reply, calls)
+            yield FoundCall(call.id, call.name, call.args, signature)
 
 
 def _make_parts(message: ModelMessage) -> Iterator[types.Part]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -15,11 +16,12 @@ from envelope.run import Run
 from llm.errors import (
     MissingKey,
     ModelError,
+    ModelMisconfigured,
     ModelTimeout,
     ModelUnavailable,
     QuotaExhausted,
     RateLimited,
-    UnknownModel,
+    UnknownReply,
 )
 from llm.quotas import Limiter
 
@@ -154,6 +156,13 @@ FIRST_PAUSE_SECONDS = 10.0
 LONGEST_PAUSE_SECONDS = 300.0
 LONGEST_RETRY_AFTER_SECONDS = 3600.0
 """The longest `Retry-After` that is respected; after it a probe is made anyway."""
+WINDOW_SECONDS = 60.0
+LEAST_FAILURES = 3
+"""Fewer failed calls within the window say nothing about the next call."""
+FAILURE_RATE = 0.5
+
+FAILURES = (ModelUnavailable, ModelMisconfigured, UnknownReply)
+"""The failures of a server. After any other error the model has answered, but without use."""
 
 log = structlog.get_logger("llm")
 
@@ -161,16 +170,23 @@ log = structlog.get_logger("llm")
 class CircuitBreaker:
     """Decides whether one model may be called.
 
-    A failure of the vendor or of its key opens the breaker: for the vendor's `Retry-After`, else
-    for `FIRST_PAUSE_SECONDS`, doubled after each probe that fails. After the pause one call is the
-    probe; all others are rejected until it has ended.
+    The breaker opens when `LEAST_FAILURES` calls have failed within `WINDOW_SECONDS`, and they are
+    at least `FAILURE_RATE` of the calls that ended in that time or are still running. It opens at
+    once where one failure predicts the next: the key is refused, the quota is used up, or the
+    vendor states a `Retry-After`.
+
+    It stays open for the vendor's `Retry-After`, else for `FIRST_PAUSE_SECONDS`, doubled after each
+    probe that fails. After the pause it is half-open: one call is the probe; all others are
+    rejected until it has ended.
     """
 
     def __init__(self, model: str, *, clock: Callable[[], float] = monotonic) -> None:
         self._model = model
         self._clock = clock
+        self._ended: deque[tuple[float, bool]] = deque()
+        self._running = 0
         self._opened_until = 0.0
-        self._failures = 0
+        self._openings = 0
         self._cause: ModelError | None = None
         self._is_probing = False
 
@@ -186,43 +202,63 @@ class CircuitBreaker:
         if self._cause is not None and self.is_open():
             raise self._repeat_cause(self._cause)
         self._is_probing = self._cause is not None
+        self._running += 1
 
     def note_success(self) -> None:
-        """Close the breaker: the model answered."""
+        """Count a call that was answered, and close the breaker."""
+        self._end(failed=False)
         if self._cause is not None:
             log.info("model_answers_again", model=self._model)
-        self._cause, self._failures, self._is_probing = None, 0, False
+        self._cause, self._openings, self._is_probing = None, 0, False
 
     def note_failure(self, error: ModelError) -> None:
-        """Open the breaker for a failure that the next call would meet, too."""
-        if not isinstance(error, ModelUnavailable | MissingKey | UnknownModel):
-            # The model answered: an unusable answer does not predict the next one.
+        """Count a call that failed; open the breaker if the next call would probably fail, too."""
+        if not isinstance(error, FAILURES):
             self.note_success()
             return
-        pause = self._choose_pause(error)
-        if not self.is_open() or self._is_probing:
-            # Calls that run at the same time fail together, and count once.
-            self._failures += 1
-        self._cause, self._is_probing = error, False
-        self._opened_until = max(self._opened_until, self._clock() + pause)
-        # Other errors have the vendor's text, which may repeat what people wrote.
-        reason = str(error) if isinstance(error, MissingKey) else type(error).__name__
-        log.warning("model_left_alone", model=self._model, seconds=round(pause, 1), reason=reason)
+        self._end(failed=True)
+        if self._is_probing or _is_lasting(error) or self._fails_often():
+            self._open(error)
 
     def abandon(self) -> None:
         """End a call without a result: it was cancelled, or had too little time."""
+        self._running -= 1
         self._is_probing = False
+
+    def _open(self, error: ModelError) -> None:
+        pause = self._choose_pause(error)
+        if not self.is_open() or self._is_probing:
+            # Calls that run at the same time fail together, and count once.
+            self._openings += 1
+        self._cause, self._is_probing = error, False
+        self._opened_until = max(self._opened_until, self._clock() + pause)
+        self._ended.clear()
+        log.warning(
+            "model_left_alone", model=self._model, seconds=round(pause, 1), reason=str(error)
+        )
+
+    def _end(self, *, failed: bool) -> None:
+        now = self._clock()
+        self._running -= 1
+        self._ended.append((now, failed))
+        while self._ended[0][0] < now - WINDOW_SECONDS:
+            self._ended.popleft()
+
+    def _fails_often(self) -> bool:
+        failures = sum(failed for _, failed in self._ended)
+        calls = len(self._ended) + self._running
+        return failures >= LEAST_FAILURES and failures >= FAILURE_RATE * calls
 
     def _remaining_pause(self) -> float:
         return self._opened_until - self._clock()
 
     def _choose_pause(self, error: ModelError) -> float:
-        if isinstance(error, MissingKey | UnknownModel | QuotaExhausted):
+        if isinstance(error, MissingKey | QuotaExhausted):
             return LONGEST_PAUSE_SECONDS
         retry_after = error.retry_after_seconds if isinstance(error, ModelUnavailable) else None
         if retry_after is not None:
             return min(retry_after, LONGEST_RETRY_AFTER_SECONDS)
-        return min(FIRST_PAUSE_SECONDS * 2.0 ** min(self._failures, 10), LONGEST_PAUSE_SECONDS)
+        return min(FIRST_PAUSE_SECONDS * 2.0 ** min(self._openings, 10), LONGEST_PAUSE_SECONDS)
 
     def _repeat_cause(self, cause: ModelError) -> ModelError:
         """Return the error that opened the breaker, with the remaining time."""
@@ -232,3 +268,10 @@ class CircuitBreaker:
         if isinstance(error, ModelUnavailable):
             error.retry_after_seconds = left
         return error
+
+
+def _is_lasting(error: ModelError) -> bool:
+    """Return whether one failure predicts that every next call fails, too."""
+    if isinstance(error, ModelUnavailable) and error.retry_after_seconds is not None:
+        return True
+    return isinstance(error, MissingKey | QuotaExhausted)

@@ -1,45 +1,36 @@
 """OpenAI's chat completions and embeddings, and those of every compatible server."""
 
+import base64
 import json
 import re
+from array import array
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
-from json import JSONDecodeError
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any
 
-import httpx2
 import openai
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
-from openai.types.chat.chat_completion import Choice
-from openai.types.completion_usage import CompletionUsage
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
-from llm.errors import (
-    ModelTimeout,
-    ModelUnavailable,
-    QuotaExhausted,
-    Refused,
-    UnknownModel,
-)
 from llm.port import (
     ModelMessage,
-    ToolConversation,
     ToolMessage,
-    ToolUse,
     Usage,
     UserMessage,
 )
 from llm.vendors.catalogue import Vendor, VendorAccess
-from llm.vendors.wire import (
-    Delta,
-    ModelReply,
-    Request,
-    StepReply,
-    StepRequest,
-    check_allowed,
-    error_of,
-    retry_after_seconds,
+from llm.vendors.guard import (
+    FoundCall,
+    Guard,
+    iterate_events,
+    parse_events,
+    pick,
+    pick_rows,
+    read_calls,
+    read_count,
+    read_text,
 )
+from llm.vendors.wire import Delta, ModelReply, Request, StepReply, StepRequest
 
 OWN_NAME = "openai"
 REASONING = re.compile(r"(gpt-[5-9]|gpt-\d\d|o\d)(?!.*-chat)")
@@ -47,7 +38,9 @@ REASONING_TOKENS = 4096
 """Additional tokens for thoughts: they count against the same limit as the answer."""
 
 EMBEDDING_BATCH = 256
-_STREAMED = "text/event-stream"
+_CUT = frozenset({"length", "max_tokens"})
+_NO_THOUGHTS = frozenset({"role", "type", "content", "refusal", "name", "id"})
+"""The fields of a message that are no thoughts; servers name those of thoughts differently."""
 
 
 class OpenAIChat:
@@ -55,60 +48,53 @@ class OpenAIChat:
 
     def __init__(self, model: str, vendor: Vendor, access: VendorAccess) -> None:
         self._model = model
-        self._client = _client(vendor, access)
-        self._key_variable = vendor.key_variable
+        self._guard = Guard.of(model, vendor, access)
+        self._client = _client(self._guard, access)
         self._compatible = access.base_url is not None or vendor.name != OWN_NAME
 
     async def complete(self, request: Request) -> ModelReply:
-        with _translate_errors(self._model, self._key_variable):
-            completion = cast(
-                "ChatCompletion",
-                await self._client.chat.completions.create(**self._parameters(request)),
-            )
-            return _reply(self._model, completion)
+        with _watching(self._guard):
+            return (await self._create(self._parameters(request))).reply()
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
-        with _translate_errors(self._model, self._key_variable):
+        options: dict[str, Any] = {"stream_options": {"include_usage": True}}
+        if not request.capabilities.accepts("stream_options"):
+            options = {}
+        with _watching(self._guard):
             raw = await self._client.chat.completions.with_raw_response.create(
-                **self._parameters(request),
-                stream=True,
-                stream_options={"include_usage": True},
+                **self._parameters(request), **options, stream=True
             )
-            if _STREAMED not in raw.headers.get("content-type", _STREAMED):
-                yield await self._read_whole(raw.http_response)
-                return
-            async with cast("openai.AsyncStream[ChatCompletionChunk]", raw.parse()) as stream:
-                gathered = _OpenAiCompletion()
-                async for chunk in stream:
-                    yield Delta(gathered.add(chunk))
-            yield Delta("", gathered.reply(self._model))
+            completion = _Completion(self._guard)
+            try:
+                async for event, is_whole in iterate_events(raw.http_response):
+                    yield replace(completion.add(event), is_unstreamed=is_whole)
+            finally:
+                await raw.http_response.aclose()
+            yield Delta("", completion.reply())
 
     async def converse(self, request: StepRequest) -> StepReply:
-        with _translate_errors(self._model, self._key_variable):
-            completion = cast(
-                "ChatCompletion",
-                await self._client.chat.completions.create(
-                    model=self._model,
-                    timeout=request.timeout_seconds,
-                    **make_step_parameters(request.conversation),
+        with _watching(self._guard):
+            completion = await self._create(
+                {
+                    "model": self._model,
+                    "timeout": request.timeout_seconds,
+                    **make_step_parameters(request),
                     **sampling(self._model, request, compatible=self._compatible),
-                ),
+                }
             )
-            reply = _reply(self._model, completion)
-            return read_step(completion.choices[0], reply)
+            calls = read_calls(completion.calls, len(request.conversation.messages))
+            reply = completion.reply()
+            # Some servers take the whole answer for thoughts.
+            text = reply.text if reply.text or calls else reply.thoughts
+            return StepReply.of(replace(reply, text=text), calls)
 
-    async def _read_whole(self, response: httpx2.Response) -> Delta:
-        """Return the completion of a server that sends no streams: it is charged already."""
-        try:
-            completion = ChatCompletion.model_validate_json(await response.aread())
-        except ValidationError as error:
-            raise ModelUnavailable(
-                f"expected a completion of {self._model!r}, found none in the response"
-            ) from error
-        finally:
-            await response.aclose()
-        reply = _reply(self._model, completion)
-        return Delta(reply.text, reply, is_unstreamed=True)
+    async def _create(self, parameters: dict[str, Any]) -> "_Completion":
+        # The typed completions of the client are not used: it does not check what it constructs.
+        raw = await self._client.chat.completions.with_raw_response.create(**parameters)
+        completion = _Completion(self._guard)
+        for event in parse_events(raw.http_response.text) or [raw.http_response.text]:
+            completion.add(event)
+        return completion
 
     async def close(self) -> None:
         await self._client.close()
@@ -140,22 +126,32 @@ class OpenAIEmbeddings:
     ) -> None:
         self._model = model
         self._dimensions = openai.omit if dimensions is None else dimensions
-        self._client = _client(vendor, access)
-        self._key_variable = vendor.key_variable
+        self._guard = Guard.of(model, vendor, access)
+        self._client = _client(self._guard, access)
 
     async def embed(
         self, texts: Sequence[str], timeout_seconds: float, *, are_questions: bool
     ) -> tuple[Sequence[Sequence[float]], Usage | None]:
-        with _translate_errors(self._model, self._key_variable):
-            answer = await self._client.embeddings.create(
+        with _watching(self._guard):
+            raw = await self._client.embeddings.with_raw_response.create(
                 model=self._model,
                 input=list(texts),
                 encoding_format="float",
                 dimensions=self._dimensions,
                 timeout=timeout_seconds,
             )
-            ordered = sorted(answer.data, key=lambda item: item.index)
-            return [item.embedding for item in ordered], Usage(answer.usage.prompt_tokens)
+            [answer] = parse_events(raw.http_response.text) or [raw.http_response.text]
+            self._guard.check(answer)
+            rows = pick_rows(answer, "data")
+            if not isinstance(pick(answer, "data"), list):
+                raise self._guard.unknown_reply(answer)
+            # The index gives the order; servers that omit it keep the order of the texts.
+            indexes = [read_count(row, "index") for row in rows]
+            if sorted(one for one in indexes if one is not None) == list(range(len(rows))):
+                rows = [row for _, row in sorted(zip(indexes, rows, strict=True), key=_first)]
+            tokens = read_count(pick(answer, "usage"), "prompt_tokens", "total_tokens")
+            vectors = [_read_vector(row.get("embedding")) for row in rows]
+            return vectors, None if tokens is None else Usage(tokens)
 
     async def close(self) -> None:
         await self._client.close()
@@ -170,7 +166,7 @@ def sampling(model: str, request: Request | StepRequest, *, compatible: bool) ->
     """
     known = request.capabilities
     reasons = REASONING.match(model.rpartition("/")[2]) is not None
-    thinks = reasons or not known.has_temperature
+    thinks = reasons or not known.accepts("temperature")
     usual = "max_tokens" if compatible and not reasons else "max_completion_tokens"
     chosen: dict[str, Any] = {
         known.token_parameter or usual: request.max_output_tokens
@@ -178,43 +174,67 @@ def sampling(model: str, request: Request | StepRequest, *, compatible: bool) ->
     }
     if not thinks:
         chosen["temperature"] = request.temperature
-    if reasons and known.has_reasoning_effort:
+    if reasons and known.accepts("reasoning"):
         chosen["reasoning_effort"] = "low"
     return chosen
 
 
-class _OpenAiCompletion:
-    """Joins the pieces of a streamed completion."""
+class _Completion:
+    """Joins the pieces of a completion; one that is not streamed is one piece."""
 
-    def __init__(self) -> None:
-        self._text = ""
-        self._answered_by = ""
-        self._refusal = ""
-        self._finish = ""
-        self._usage: CompletionUsage | None = None
+    def __init__(self, guard: Guard) -> None:
+        self.calls: list[FoundCall] = []
+        self._guard = guard
+        self._text = self._thoughts = self._refusal = self._finish = self._answered_by = ""
+        self._usage: Usage | None = None
+        self._unknown: object = None
+        self._is_known = False
 
-    def add(self, chunk: ChatCompletionChunk) -> str:
-        self._usage = chunk.usage if chunk.usage is not None else self._usage
-        self._answered_by = getattr(chunk, "model", None) or self._answered_by
-        text = ""
-        for choice in chunk.choices[:1]:
-            text = choice.delta.content or ""
-            self._refusal += choice.delta.refusal or ""
-            self._finish = choice.finish_reason or self._finish
-        self._text += text
-        return text
+    def add(self, event: object) -> Delta:
+        """Add a piece; return its text and its thoughts."""
+        self._guard.check(event)
+        self._usage = _read_usage(pick(event, "usage")) or self._usage
+        self._answered_by = read_text(pick(event, "model")) or self._answered_by
+        choice = pick(event, "choices", 0)
+        message = pick(choice, "delta") or pick(choice, "message")
+        if isinstance(message, dict) or pick(choice, "text") is not None:
+            self._is_known = True
+        else:
+            self._unknown = self._unknown or event
+        self._finish = read_text(pick(choice, "finish_reason")) or self._finish
+        self._refusal += read_text(pick(message, "refusal"))
+        text = read_text(pick(message, "content")) or read_text(pick(choice, "text"))
+        thoughts = _read_thoughts(message)
+        self._text, self._thoughts = self._text + text, self._thoughts + thoughts
+        self._add_calls(message)
+        return Delta(text, thoughts=thoughts)
 
-    def reply(self, model: str) -> ModelReply:
-        if not self._finish:
-            raise ModelUnavailable(f"expected the end of the stream of {model!r}, found it cut off")
-        refusal = _refusal(self._refusal, self._finish)
+    def reply(self) -> ModelReply:
+        if not self._is_known:
+            raise self._guard.unknown_reply(self._unknown)
+        refusal = self._refusal or None
+        if refusal is None and self._finish == "content_filter":
+            refusal = "stopped by the vendor's content filter"
         return ModelReply(
             self._text,
-            _usage(self._usage),
+            self._usage,
             refusal,
-            truncated=self._finish == "length",
+            truncated=self._finish in _CUT,
             answered_by=self._answered_by,
+            has_end=bool(self._finish),
+            thoughts=self._thoughts,
         )
+
+    def _add_calls(self, message: object) -> None:
+        listed = pick(message, "tool_calls")
+        older = pick(message, "function_call")
+        for one in (
+            *(listed if isinstance(listed, list) else [listed]),
+            older and {"function": older},
+        ):
+            if one is not None:
+                name, arguments = (pick(one, "function", part) for part in ("name", "arguments"))
+                self.calls.append(FoundCall(pick(one, "id"), name, arguments))
 
 
 def make_chat(model: str, vendor: Vendor, access: VendorAccess) -> OpenAIChat:
@@ -229,11 +249,10 @@ def make_embeddings(
     return OpenAIEmbeddings(model, vendor, access, dimensions)
 
 
-def _client(vendor: Vendor, access: VendorAccess) -> openai.AsyncOpenAI:
-    url = vendor.base_url if access.base_url is None else access.base_url
-    check_allowed(url or "")
+def _client(guard: Guard, access: VendorAccess) -> openai.AsyncOpenAI:
     # A compatible server without keys still expects the header.
-    return openai.AsyncOpenAI(api_key=access.api_key or "none", base_url=url, max_retries=0)
+    key = access.api_key or "none"
+    return openai.AsyncOpenAI(api_key=key, base_url=guard.address or None, max_retries=0)
 
 
 def _response_format(request: Request) -> dict[str, Any]:
@@ -245,68 +264,54 @@ def _response_format(request: Request) -> dict[str, Any]:
     return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 
-def _reply(model: str, completion: ChatCompletion) -> ModelReply:
-    # The client does not check that a response with status 200 is a completion.
-    if not getattr(completion, "choices", None):
-        raise ModelUnavailable(f"expected a completion of {model!r}, found none in the response")
-    choice = completion.choices[0]
-    return ModelReply(
-        text=choice.message.content or "",
-        usage=_usage(completion.usage),
-        refusal=_refusal(choice.message.refusal, choice.finish_reason),
-        truncated=choice.finish_reason == "length",
-        # Compatible servers may leave it out.
-        answered_by=getattr(completion, "model", None) or "",
-    )
-
-
-def _refusal(message: str | None, finish: str | None) -> str | None:
-    if message:
-        return message
-    return "stopped by the vendor's content filter" if finish == "content_filter" else None
-
-
-def _usage(usage: CompletionUsage | None) -> Usage | None:
-    if usage is None:
+def _read_usage(usage: object) -> Usage | None:
+    """Return the usage; None if one of both counts is missing: then the cost is unknown."""
+    given = read_count(usage, "prompt_tokens", "input_tokens")
+    written = read_count(usage, "completion_tokens", "output_tokens")
+    if given is None or written is None:
         return None
-    details = usage.prompt_tokens_details
-    cached = details.cached_tokens if details is not None else None
-    return Usage(usage.prompt_tokens, usage.completion_tokens, cached if cached is not None else 0)
+    cached = read_count(pick(usage, "prompt_tokens_details"), "cached_tokens")
+    return Usage(given, written, cached or 0)
+
+
+def _read_thoughts(message: object) -> str:
+    """Return the thoughts in a message: the first other field with a text, or parts of it."""
+    if not isinstance(message, dict):
+        return ""
+    others = (value for name, value in message.items() if name not in _NO_THOUGHTS)
+    found = (read_text(one) or read_text(one, thoughts=True) for one in others)
+    return next(filter(None, found), "") or read_text(message.get("content"), thoughts=True)
+
+
+def _read_vector(found: object) -> Sequence[float]:
+    """Return the numbers of a vector; some servers send base64 whatever was asked for."""
+    if isinstance(found, str):
+        return array("f", base64.b64decode(found, validate=True)).tolist()
+    return [float(number) for number in found] if isinstance(found, list) else []
+
+
+def _first(pair: tuple[int | None, object]) -> int:
+    return pair[0] or 0
 
 
 @contextmanager
-def _translate_errors(model: str, key_variable: str) -> Iterator[None]:
-    """Turn what the client raises into our errors."""
-    try:
-        yield
-    except openai.APITimeoutError as error:
-        raise ModelTimeout(f"expected {model!r} to answer in time, found no answer") from error
-    except openai.APIStatusError as error:
-        raise _of_status(model, key_variable, error) from error
-    except (openai.OpenAIError, httpx2.HTTPError, JSONDecodeError) as error:
-        reason = str(error) or type(error).__name__
-        raise ModelUnavailable(f"the connection to {model!r} failed: {reason}") from error
+def _watching(guard: Guard) -> Iterator[None]:
+    """Turn what the client raises into errors of `llm.errors`."""
+    with guard.watching():
+        try:
+            yield
+        except openai.APITimeoutError as error:
+            raise guard.timeout() from error
+        except openai.APIStatusError as error:
+            response = error.response
+            raise guard.error_of(response.status_code, response.text, response.headers) from error
+        except openai.OpenAIError as error:
+            raise guard.broken_connection(error) from error
 
 
-def _of_status(model: str, key_variable: str, error: openai.APIStatusError) -> Exception:
-    if error.code == "insufficient_quota":
-        return QuotaExhausted(f"the account of {model!r} has used up its quota")
-    if error.code == "model_not_found":
-        return UnknownModel(f"the vendor knows no model {model!r}")
-    if error.code == "content_filter":
-        return Refused(f"{model!r}: the vendor's content filter refused the request")
-    return error_of(
-        model,
-        error.status_code,
-        error.message,
-        key_variable=key_variable,
-        parameter=error.param or "",
-        retry_after_seconds=retry_after_seconds(error.response.headers),
-    )
-
-
-def make_step_parameters(conversation: ToolConversation) -> dict[str, Any]:
+def make_step_parameters(request: StepRequest) -> dict[str, Any]:
     """Return the messages and the tools of a request."""
+    conversation = request.conversation
     messages = [_make_message(message) for message in conversation.messages]
     if conversation.system:
         messages.insert(0, {"role": "system", "content": conversation.system})
@@ -323,31 +328,10 @@ def make_step_parameters(conversation: ToolConversation) -> dict[str, Any]:
         }
         for tool in conversation.tools
     ]
-    choice = conversation.tool_choice.value
-    return {"messages": messages, "tools": tools, "tool_choice": choice}
-
-
-def read_step(choice: Choice, reply: ModelReply) -> StepReply:
-    """Return the message of a completion, with its calls."""
-    calls = (
-        ToolUse(
-            call_id=call.id,
-            name=call.function.name,
-            arguments=read_arguments(call.function.arguments),
-        )
-        for call in choice.message.tool_calls or ()
-        if call.type == "function"
-    )
-    return StepReply.of(reply, calls)
-
-
-def read_arguments(text: str) -> JsonValue:
-    """Return the arguments that a model wrote as JSON, or its text if that is no JSON."""
-    try:
-        found: JsonValue = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return text
-    return found
+    parameters: dict[str, Any] = {"messages": messages, "tools": tools}
+    if request.capabilities.accepts("tool_choice"):
+        parameters["tool_choice"] = conversation.tool_choice.value
+    return parameters
 
 
 def _make_message(message: UserMessage | ModelMessage | ToolMessage) -> dict[str, Any]:

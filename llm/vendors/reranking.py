@@ -8,24 +8,19 @@ little: a list of indexes with scores, under one of two names or none.
 import asyncio
 from collections.abc import Sequence
 
-from httpx2 import AsyncClient, HTTPError, Response
+from httpx2 import AsyncClient, Response
 from pydantic import AliasChoices, BaseModel, Field, FiniteFloat, TypeAdapter, ValidationError
 
 from envelope.run import OUTSIDE, Run
-from llm.errors import ModelError, ModelUnavailable, RejectedRequest, UnreadableOutput
+from llm.errors import ModelError, RejectedRequest, UnreadableOutput
 from llm.metering import UsageMeter
 from llm.port import Usage
 from llm.prices import PriceSource
 from llm.vendors.catalogue import Vendor, VendorAccess
+from llm.vendors.guard import Guard
 from llm.vendors.model_transport import CircuitBreaker, Transport
 from llm.vendors.vendor_model import CHARACTERS_PER_TOKEN
-from llm.vendors.wire import (
-    RerankForm,
-    check_allowed,
-    choose_other_form,
-    error_of,
-    retry_after_seconds,
-)
+from llm.vendors.wire import RerankForm, choose_other_form
 
 TASK_NAME = "rerank"
 LARGEST_REPLY = 1 << 20
@@ -67,12 +62,10 @@ class RerankClient:
     """The reranker of one model at one server: one request, no repetition."""
 
     def __init__(self, model: str, vendor: Vendor, access: VendorAccess) -> None:
-        base = vendor.base_url if access.base_url is None else access.base_url
-        check_allowed(base or "")
         key = access.api_key or "none"
         self._model = model
-        self._key_variable = vendor.key_variable
-        self._url = f"{(base or '').rstrip('/')}/rerank"
+        self._guard = Guard.of(model, vendor, access)
+        self._url = f"{self._guard.address.rstrip('/')}/rerank"
         self._form = vendor.reranking or RerankForm()
         headers = {name: value.format(key=key) for name, value in vendor.key_headers.items()}
         self._client = AsyncClient(headers=headers)
@@ -82,7 +75,7 @@ class RerankClient:
         try:
             return await self._send(question, texts, seconds)
         except RejectedRequest as error:
-            other = choose_other_form(self._form, str(error))
+            other = choose_other_form(self._form, error.explanation)
             if other is None:
                 raise
             self._form = other
@@ -93,21 +86,13 @@ class RerankClient:
 
     async def _send(self, question: str, texts: Sequence[str], seconds: float) -> RerankReply:
         body = self._form.make_body(self._model, question, texts)
-        try:
+        with self._guard.watching():
             async with self._client.stream("POST", self._url, json=body, timeout=seconds) as reply:
                 content = await _read(reply, self._model)
-        except HTTPError as error:
-            reason = str(error) or type(error).__name__
-            raise ModelUnavailable(f"the connection to {self._model!r} failed: {reason}") from error
-        if not reply.is_success:
-            raise error_of(
-                self._model,
-                reply.status_code,
-                content.decode("utf-8", "replace"),
-                key_variable=self._key_variable,
-                retry_after_seconds=retry_after_seconds(reply.headers),
-            )
-        return _parse(content, self._model)
+            if not reply.is_success:
+                text = content.decode("utf-8", "replace")
+                raise self._guard.error_of(reply.status_code, text, reply.headers)
+            return _parse(content, self._model)
 
 
 class VendorReranker:

@@ -16,11 +16,18 @@ from llm.errors import (
     ModelUnavailable,
     Refused,
     RejectedRequest,
+    UnknownReply,
     UnreadableOutput,
     UnusableSchema,
 )
 from llm.metering import CallBudget, UsageMeter, hold
-from llm.output_parsing import NotReadable, read, read_complete_part
+from llm.output_parsing import (
+    NotReadable,
+    is_complete,
+    read,
+    read_complete_part,
+    remove_thoughts,
+)
 from llm.port import (
     I,
     ModelAnswer,
@@ -37,7 +44,6 @@ from llm.prompts import JSON_OBJECT, REPAIR, JsonObjectInputs, Prompts, Rendered
 from llm.stored_model import digest
 from llm.vendors.model_transport import Transport
 from llm.vendors.wire import (
-    MESSAGE_CHARACTERS,
     Capabilities,
     ChatClient,
     Delta,
@@ -47,6 +53,7 @@ from llm.vendors.wire import (
     StepReply,
     StepRequest,
     reduce_capabilities,
+    shorten,
 )
 
 CHARACTERS_PER_TOKEN = 4
@@ -61,11 +68,15 @@ log = structlog.get_logger("llm")
 
 @dataclass(frozen=True, slots=True)
 class _ReadReply(Generic[O]):
-    """A reply with its output, or with the reason why it has none."""
+    """A reply with its output, or with the reason why it has none.
+
+    `unknown` is the error of a reply that has no known form.
+    """
 
     reply: ModelReply
     output: O | None = None
     problem: NotReadable | None = None
+    unknown: UnknownReply | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,18 +144,10 @@ class VendorModel:
         content_hash = digest(conversation.model_dump_json())
         account = UsageMeter(conversation.task, self.name, self._prices, content_hash)
         try:
-            async with hold(self._budget, run, account, _estimate_step(conversation)) as entry:
-                reply = await self._exchange(
-                    # Conversations have no schema that a server could reject.
-                    replace(self._capabilities, structure="text"),
-                    lambda known: self._send_step(conversation, known, run),
-                    keeps_structure=False,
-                )
-                entry.record_usage(reply.usage, reply.answered_by)
-                if reply.refusal is not None:
-                    raise make_refusal(self.name, conversation.task, reply.refusal)
-                if not reply.message.text and not reply.message.calls:
-                    raise UnreadableOutput(f"expected words or calls of {self.name!r}, found none")
+            try:
+                reply = await self._step(conversation, run, account)
+            except UnreadableOutput:
+                reply = await self._step(conversation, run, account)
         except ModelError as error:
             account.charge(error)
             raise
@@ -156,6 +159,31 @@ class VendorModel:
             account.cost_usd,
             account.milliseconds,
         )
+
+    async def _step(
+        self, conversation: ToolConversation, run: Run, account: UsageMeter
+    ) -> StepReply:
+        """Make one exchange; raises `UnreadableOutput` for a message without text and calls."""
+        async with hold(self._budget, run, account, _estimate_step(conversation)) as entry:
+            try:
+                reply = await self._exchange(
+                    # Conversations have no schema that a server could reject.
+                    replace(self._capabilities, structure="text"),
+                    lambda known: self._send_step(conversation, known, run),
+                    keeps_structure=False,
+                )
+            except UnknownReply:
+                entry.record_usage(None)
+                raise
+            entry.record_usage(reply.usage, reply.answered_by)
+            if reply.refusal is not None:
+                raise make_refusal(self.name, conversation.task, reply.refusal)
+            text = remove_thoughts(reply.message.text).strip()
+            if not text and not reply.message.calls:
+                raise UnreadableOutput(
+                    f"expected a text or tool calls of {self.name!r}, found neither"
+                )
+            return replace(reply, message=reply.message.model_copy(update={"text": text}))
 
     def _render_prompt(self, conversation: ToolConversation) -> ToolConversation:
         if conversation.prompt is None:
@@ -186,10 +214,16 @@ class VendorModel:
     ) -> _ReadReply[O]:
         """Make one exchange; an unreadable reply is recorded as a failed call with its cost."""
         async with hold(self._budget, asked.run, asked.account, _estimate(request)) as entry:
-            reply = await self._exchange(
-                known or self._capabilities,
-                lambda fitting: self._send(self._fit(request, fitting), asked),
-            )
+            try:
+                reply = await self._exchange(
+                    known or self._capabilities,
+                    lambda fitting: self._send(self._fit(request, fitting), asked),
+                )
+            except UnknownReply as error:
+                # The vendor has probably worked for it; nobody knows how much.
+                entry.record_usage(None)
+                entry.problem = f"{UnknownReply.__name__}: {error}"
+                return _ReadReply(ModelReply("", None), unknown=error)
             entry.record_usage(reply.usage, reply.answered_by)
             self._check_refusal(reply, task)
             try:
@@ -218,24 +252,36 @@ class VendorModel:
     async def _repair(
         self, task: Task[I, O], request: Request, bad: _ReadReply[O], asked: _Asked
     ) -> O:
-        problem = bad.problem
-        shown = self._prompts.render(REPAIR, RepairInputs(problem=str(problem))).user
-        # Vendors reject an empty turn.
-        answered = (ModelTurn("model", bad.reply.text),) if bad.reply.text else ()
-        turns = (*request.turns, *answered, ModelTurn("user", shown))
         known = self._capabilities
-        suspected = known
-        if problem is not None and problem.ignores_schema and known.structure == "schema":
-            suspected = replace(known, structure="object")
-        again = await self._attempt(task, replace(request, turns=turns), asked, suspected)
+        if bad.unknown is not None:
+            # A server may send streams that nobody can read, and whole replies that anybody can.
+            suspected = replace(known, streams=False)
+        else:
+            request, suspected = self._ask_for_repair(request, bad), self._suspect(bad)
+        again = await self._attempt(task, request, asked, suspected)
         if again.output is not None:
             if self._capabilities == known:
                 self._remember(suspected)
             return again.output
+        if again.unknown is not None:
+            raise again.unknown
         raise UnreadableOutput(
             f"expected {self.name!r} to answer task {task.name!r} in the required form, found "
             f"another form twice: {again.problem}"
         ) from again.problem
+
+    def _ask_for_repair(self, request: Request, bad: _ReadReply[O]) -> Request:
+        shown = self._prompts.render(REPAIR, RepairInputs(problem=str(bad.problem))).user
+        # Vendors reject an empty turn.
+        answered = (ModelTurn("model", bad.reply.text),) if bad.reply.text else ()
+        return replace(request, turns=(*request.turns, *answered, ModelTurn("user", shown)))
+
+    def _suspect(self, bad: _ReadReply[O]) -> Capabilities:
+        """Return the capabilities of a server that may ignore the schema."""
+        known, problem = self._capabilities, bad.problem
+        if problem is not None and problem.ignores_schema and known.structure == "schema":
+            return replace(known, structure="object")
+        return known
 
     async def _exchange(
         self,
@@ -282,12 +328,15 @@ class VendorModel:
     async def _exchange_once(self, request: Request, asked: _Asked) -> ModelReply:
         """Return the reply to one request; pass its text to the listener, if any, as it arrives."""
         listener = asked.listener
-        if listener is None:
-            return await self._wire.complete(request)
-        if not request.capabilities.streams:
-            listener.is_unstreamed = True
-            return await self._wire.complete(request)
-        return await self._read_stream(request, listener, asked.run)
+        if listener is not None and request.capabilities.streams:
+            reply = await self._read_stream(request, listener, asked.run)
+        else:
+            reply = await self._wire.complete(request)
+            if listener is not None:
+                listener.is_unstreamed = True
+        if not reply.text.strip() and is_complete(reply.thoughts):
+            reply = replace(reply, text=reply.thoughts)
+        return reply
 
     async def _read_stream(self, request: Request, listener: TextListener, run: Run) -> ModelReply:
         reply: ModelReply | None = None
@@ -295,9 +344,11 @@ class VendorModel:
             async with aclosing(self._wire.stream(request)) as deltas:
                 async for delta in self._begin_in_time(deltas, run):
                     writing.add(delta.text)
-                    listener.is_unstreamed = delta.is_unstreamed
+                    listener.note_life(len(delta.thoughts))
+                    listener.is_unstreamed |= delta.is_unstreamed
                     reply = delta.reply or reply
-            if reply is None:
+            # A complete answer is complete, whether or not the server states why it ends.
+            if reply is None or not (reply.has_end or is_complete(reply.text or reply.thoughts)):
                 raise ModelUnavailable(
                     f"expected the end of the stream of {self.name!r}, found it cut off"
                 )
@@ -333,8 +384,7 @@ class VendorModel:
             model=self.name,
             structure=known.structure,
             token_parameter=known.token_parameter,
-            has_temperature=known.has_temperature,
-            has_reasoning_effort=known.has_reasoning_effort,
+            omitted=sorted(known.omitted),
             streams=known.streams,
         )
 
@@ -362,9 +412,12 @@ class VendorModel:
 
 
 async def _find_beginning(deltas: AsyncIterator[Delta]) -> Delta | None:
-    """Return the first part that has words or is the end; servers announce themselves before."""
+    """Return the first part that has words or is the end; servers announce themselves before.
+
+    Thoughts are words, too: a model that thinks has begun to work.
+    """
     async for delta in deltas:
-        if delta.text or delta.reply is not None:
+        if delta.text or delta.thoughts or delta.reply is not None:
             return delta
     return None
 
@@ -386,8 +439,7 @@ def _count(usage: Usage) -> int:
 
 def make_refusal(model: str, task_name: str, reason: str) -> Refused:
     """Return the error for a model that refused; its reason is shortened."""
-    message = " ".join(reason.split())[:MESSAGE_CHARACTERS]
-    return Refused(f"{model!r} refused task {task_name!r}: {message}")
+    return Refused(f"{model!r} refused task {task_name!r}: {shorten(reason)}")
 
 
 DROPPED = frozenset(

@@ -1,13 +1,11 @@
-"""Requests to a vendor, its replies and errors, and the ports of vendors' clients.
+"""Requests to a vendor, its replies, and the ports of vendors' clients.
 
 The switch that keeps real models out of reach of tests is here, too.
 """
 
 import re
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Literal, Protocol
@@ -15,16 +13,7 @@ from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
-from llm.errors import (
-    MissingKey,
-    ModelError,
-    ModelUnavailable,
-    QuotaExhausted,
-    RateLimited,
-    RealRequestForbidden,
-    RejectedRequest,
-    UnknownModel,
-)
+from llm.errors import PromptTooLong, RealRequestForbidden, RejectedRequest
 from llm.port import ModelMessage, StopReason, ToolConversation, ToolUse, Usage
 
 _forbidden = False
@@ -58,8 +47,18 @@ Structure = Literal["schema", "object", "text"]
 """How a request defines the form of the answer: JSON schema, any JSON object, or in the prompt."""
 TokenParameter = Literal["max_completion_tokens", "max_tokens"]
 _SIMPLER: dict[Structure, Structure] = {"schema": "object", "object": "text"}
-_STREAM = re.compile(r"\bstream(?:ing|s|_options)?\b")
-_TOO_LONG = ("context_length", "context length", "maximum context", "too long", "too large")
+Parameter = Literal["stream_options", "reasoning", "temperature", "tool_choice"]
+"""A parameter that a request may omit."""
+_MENTIONS: Mapping[Parameter, re.Pattern[str]] = MappingProxyType(
+    {
+        "stream_options": re.compile(r"\bstream_?options\b"),
+        "reasoning": re.compile(r"reasoning|thinking"),
+        "temperature": re.compile(r"temperature"),
+        "tool_choice": re.compile(r"tool_?choice"),
+    }
+)
+_STREAM = re.compile(r"\bstream(?:ing|s|_?options)?\b")
+_STRUCTURE = re.compile(r"response_?(?:format|mime|schema|json)|json_?schema|grammar")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,37 +67,45 @@ class Capabilities:
 
     `token_parameter` limits the output tokens; None means the usual one for the model's name.
     Unless `structure` is "schema", the prompt contains the schema. A server that `streams` sends an
-    answer while it is written.
+    answer while it is written. `omitted` are the parameters that it rejects.
     """
 
     structure: Structure = "schema"
     token_parameter: TokenParameter | None = None
-    has_temperature: bool = True
-    has_reasoning_effort: bool = True
     streams: bool = True
+    omitted: frozenset[Parameter] = frozenset()
+
+    def accepts(self, parameter: Parameter) -> bool:
+        """Return whether a request may have this parameter."""
+        return parameter not in self.omitted
 
 
 def reduce_capabilities(known: Capabilities, error: RejectedRequest) -> Capabilities | None:
     """Return reduced capabilities after a rejection, or None if the request itself is the reason.
 
-    A rejection that names no parameter may concern the schema; one about length never does.
+    The message is searched in full. A rejection that names no parameter may concern the schema;
+    one about the length of the prompt never does.
     """
-    message = f"{error.parameter} {error}".lower()
-    if any(words in message for words in _TOO_LONG):
+    if isinstance(error, PromptTooLong):
         return None
-    if known.streams and _STREAM.search(message):
-        return replace(known, streams=False)
-    if "reasoning" in message:
-        return replace(known, has_reasoning_effort=False)
-    if "temperature" in message:
-        return replace(known, has_temperature=False)
-    token_parameter = _read_other_parameter(message)
-    if token_parameter is not None:
-        return replace(known, token_parameter=token_parameter)
-    simpler = _SIMPLER.get(known.structure)
-    if simpler is None or (error.parameter and "response_format" not in message):
-        return None
-    return replace(known, structure=simpler)
+    message = f"{error.parameter} {error.explanation}".lower()
+    reduced = _list_reduced(known, message, names_parameter=bool(error.parameter))
+    return next((one for one in reduced if one != known), None)
+
+
+def _list_reduced(
+    known: Capabilities, message: str, *, names_parameter: bool
+) -> Iterator[Capabilities]:
+    """Yield the capabilities without what a rejection mentions, in the order of its words."""
+    found = ((mention.search(message), name) for name, mention in _MENTIONS.items())
+    for _, name in sorted((match.start(), name) for match, name in found if match is not None):
+        yield replace(known, omitted=known.omitted | {name})
+    if _STREAM.search(message):
+        yield replace(known, streams=False)
+    if (token_parameter := _read_other_parameter(message)) is not None:
+        yield replace(known, token_parameter=token_parameter)
+    if not names_parameter or _STRUCTURE.search(message):
+        yield replace(known, structure=_SIMPLER.get(known.structure, known.structure))
 
 
 def _read_other_parameter(message: str) -> TokenParameter | None:
@@ -167,7 +174,9 @@ class ModelReply:
     """The reply of a model.
 
     `usage` is None if the vendor does not report it; `refusal` has the reason of a refusal;
-    `truncated` is true if the reply reached the token limit. `answered_by` is the model that the
+    `truncated` is true if the reply reached the token limit. `has_end` is false if the vendor does
+    not state why the reply ends: it may have been cut off. `thoughts` are no part of the answer,
+    except where a server puts all of it there. `answered_by` is the model that the
     vendor says answered; empty: it does not say.
     """
 
@@ -176,6 +185,8 @@ class ModelReply:
     refusal: str | None = None
     truncated: bool = False
     answered_by: str = ""
+    has_end: bool = True
+    thoughts: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +201,7 @@ class StepReply:
 
     @classmethod
     def of(cls, reply: ModelReply, calls: Iterable[ToolUse]) -> "StepReply":
-        """Return the step of a reply with the calls that stand in it."""
+        """Return the step of a reply with the calls that it contains."""
         message = ModelMessage(text=reply.text, calls=tuple(calls))
         stop = StopReason.TOOL_USE if message.calls else StopReason.END_TURN
         return cls(
@@ -206,12 +217,14 @@ class StepReply:
 class Delta:
     """A piece of a streamed reply; the last one has `reply`, with the whole text and the usage.
 
-    `is_unstreamed` marks the only piece of a server that does not stream.
+    `thoughts` are not part of the answer, but show that the model is working. `is_unstreamed` marks
+    a server that sent its answer as a whole.
     """
 
     text: str
     reply: ModelReply | None = None
     is_unstreamed: bool = False
+    thoughts: str = ""
 
 
 class ChatClient(Protocol):
@@ -268,74 +281,11 @@ def choose_other_form(form: RerankForm, rejection: str) -> RerankForm | None:
     return TEI if form != TEI and "`texts`" in rejection else None
 
 
-MESSAGE_CHARACTERS = 200
+MESSAGE_CHARACTERS = 500
 """The number of characters of a vendor's message that an error repeats."""
 
 
-def wrong_key(model: str, key_variable: str, status: int) -> MissingKey:
-    """Return the error for a refused key, without the message: it repeats parts of the key."""
-    return MissingKey(
-        f"expected a key in {key_variable} that the vendor accepts for {model!r}, found that it "
-        f"was refused (status {status})"
-    )
-
-
-def error_of(
-    model: str,
-    status: int,
-    message: str,
-    *,
-    key_variable: str,
-    parameter: str = "",
-    retry_after_seconds: float | None = None,
-) -> ModelError:
-    """Return the error for a status of 400 or above.
-
-    `message` is the vendor's message, `parameter` the part of the request that it names.
-    """
-    message = " ".join(message.split())[:MESSAGE_CHARACTERS]
-    if status in {401, 403}:
-        return wrong_key(model, key_variable, status)
-    if status == 404:
-        return UnknownModel(f"the vendor knows no model {model!r}: {message}")
-    if status == 429:
-        return RateLimited(
-            f"the vendor limits the rate of {model!r}: {message}",
-            retry_after_seconds=retry_after_seconds,
-        )
-    if status >= 500 or status in {408, 409}:
-        return ModelUnavailable(
-            f"the vendor of {model!r} failed with status {status}: {message}",
-            retry_after_seconds=retry_after_seconds,
-        )
-    if status == 402:
-        return QuotaExhausted(f"the vendor requires payment for {model!r}: {message}")
-    return RejectedRequest(
-        f"the vendor rejects the request to {model!r} ({status}): {message}", parameter=parameter
-    )
-
-
-def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds of `Retry-After`, in any of its forms, or None without it."""
-    milliseconds = _number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    value = headers.get("retry-after")
-    seconds = _number(value)
-    if seconds is not None or value is None:
-        return seconds
-    try:
-        when = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    if when.tzinfo is None:
-        when = when.replace(tzinfo=UTC)
-    return max(0.0, (when - datetime.now(UTC)).total_seconds())
-
-
-def _number(value: str | None) -> float | None:
-    try:
-        number = float(value) if value is not None else -1.0
-    except ValueError:
-        return None
-    return number if 0 <= number < float("inf") else None
+def shorten(message: str) -> str:
+    """Return a message on one line, with at most `MESSAGE_CHARACTERS`."""
+    line = " ".join(message.split())
+    return line if len(line) <= MESSAGE_CHARACTERS else f"{line[: MESSAGE_CHARACTERS - 1]}…"

@@ -1,13 +1,15 @@
-"""The flow `specialists`: each specialist works in a branch; those whose inputs are available work at the same time. A branch begins at `specialist`, whose row leads to the stage of the specialist. A specialist that calls tools runs again with their results; one with much to read divides it into parts, each a branch of its own, and runs again to join them. A failure is an entry of `errors`, and the others continue."""
+"""The flow `specialists`: each specialist works in a branch; those whose inputs are available work
+at the same time. A branch begins at `specialist`, whose row leads to the stage of the specialist. A
+specialist that calls tools runs again with their results; one with much to read divides it into
+parts, each a branch of its own, and runs again to join them. A failure is an entry of `errors`, and
+the others continue.
+"""
 
-from collections.abc import Mapping, Sequence
-
-from pydantic import JsonValue
+from collections.abc import Sequence
 
 from envelope.role import Role
 from envelope.specialists import NEEDS, SpecialistName, list_waves
 from manager.flow import (
-    BranchItem,
     Counter,
     Join,
     Next,
@@ -16,7 +18,6 @@ from manager.flow import (
     Scatter,
     Stage,
     StageEvent,
-    Writes,
     make_gather_stage,
 )
 from manager.flows import stages as at
@@ -24,6 +25,7 @@ from manager.flows.released import make_flow
 from manager.flows.search_flow import SEARCHING
 from manager.flows.shared_rows import CLARIFYING, make_way_in, make_way_out
 from manager.flows.tool_loop import list_calls
+from manager.state import BranchItem, PartView, State
 
 HANDED_OVER = (
     "extracted", "classification", "checklist", "verdicts", "risks", "citation_audit", "gaps",
@@ -47,42 +49,36 @@ _PART_RESULT = Return(("stored_parts", "errors", "tool_executions"), notes_failu
 _LONGEST_LABEL = 100
 
 
-def list_specialists(payload: Writes) -> Sequence[BranchItem]:
+def list_specialists(state: State) -> Sequence[BranchItem]:
     """Return a branch for each specialist of the next wave; none after the last wave.
 
     The waves of a further round, which the synthesis asked for, follow those of the plan.
     """
-    counters, further = payload.get("counters"), payload.get("further_round")
-    asked = further if isinstance(further, dict) else {}
-    taken = counters.get(Counter.SEQUENCE.value) if isinstance(counters, dict) else None
-    done, planned = taken if isinstance(taken, int) else 0, _list_waves(payload, "agent_sequence")
-    waves = (*planned, *_list_waves(asked, "names"))
+    further = state.further_round
+    done, planned = state.counters.get(Counter.SEQUENCE.value, 0), list_waves(state.agent_sequence)
+    waves = planned if further is None else (*planned, *list_waves(further.names))
     wave = waves[done] if done < len(waves) else ()
-    focus = asked.get("focus") if done >= len(planned) else ""
+    focus = "" if further is None or done < len(planned) else further.focus
     return [
         BranchItem(
-            name,
-            {"agent_sequence": [name], "sequence_place": 0, "round_focus": focus or ""},
+            name.value,
+            {"agent_sequence": [name.value], "sequence_place": 0, "round_focus": focus},
             label=name.replace("_", " "),
         )
         for name in wave
     ]
 
 
-def _list_waves(fields: Writes, name: str) -> tuple[tuple[SpecialistName, ...], ...]:
-    found = fields.get(name)
-    return list_waves([str(one) for one in found] if isinstance(found, list) else [])
-
-
-def list_parts(payload: Writes) -> Sequence[BranchItem]:
+def list_parts(state: State) -> Sequence[BranchItem]:
     """Return a branch for each planned part."""
-    found = payload.get("part_plan")
-    parts = [one for one in (found if isinstance(found, list) else ()) if isinstance(one, dict)]
-    return [BranchItem(str(one.get("key")), {"part": one}, label=_label(one)) for one in parts]
+    return [
+        BranchItem(part.key, {"part": part.json}, label=_make_label(part))
+        for part in state.part_plan
+    ]
 
 
-def _label(part: Mapping[str, JsonValue]) -> str:
-    return " ".join(str(part.get("label") or part.get("key"))[:_LONGEST_LABEL].split())
+def _make_label(part: PartView) -> str:
+    return " ".join((part.label or part.key)[:_LONGEST_LABEL].split())
 
 
 def _make_rows(stage: Stage, result: Return, parts: Stage | None = None) -> tuple[Row, ...]:

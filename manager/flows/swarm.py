@@ -1,25 +1,19 @@
-"""The flow `swarm`: plan, ask the user, work in rounds, write one answer, judge it. If nothing is found or no plan can be made, one search answers instead."""
+"""The flow `swarm`: plan, ask the user, work in rounds, write one answer, judge it. If nothing is
+found or no plan can be made, one search answers instead.
+"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from pydantic import JsonValue
 
-from manager.flow import (
-    BranchItem,
-    Counter,
-    Join,
-    PauseFor,
-    Return,
-    Row,
-    Scatter,
-    StageEvent,
-    Writes,
-)
+from manager.flow import Counter, Join, PauseFor, Return, Row, Scatter, StageEvent
 from manager.flows import stages as at
 from manager.flows.released import make_flow
 from manager.flows.search_flow import SEARCHING
 from manager.flows.shared_rows import CLARIFYING, make_judgement, make_way_in, make_way_out
 from manager.flows.tool_loop import list_calls
+from manager.state import BranchItem, PlannedWorker, State, SwarmPlanView, WorkerOutputView
 
 _LONGEST_LABEL = 100
 _LONGEST_FOUND = 1_500
@@ -28,69 +22,56 @@ _WORK_SECONDS = 3600.0
 """A limit for jobs; in a question, workers have their share of the remaining time."""
 
 
-def list_tasks(payload: Writes) -> Sequence[BranchItem]:
+def list_tasks(state: State) -> Sequence[BranchItem]:
     """Return a branch for each task that the ledger begins, with its brief."""
-    plan = _read_object(payload, "swarm_plan")
-    workers = [one for one in _list(plan.get("workers")) if isinstance(one, dict)]
-    by_id = {str(one.get("id")): one for one in workers}
-    ids = [str(one) for one in _list(payload.get("ready_tasks"))]
-    return [_make_item(by_id[one], payload, len(by_id)) for one in ids if one in by_id]
+    plan = state.swarm_plan
+    if plan is None:
+        return []
+    workers = {worker.id: worker for worker in plan.workers}
+    ready = [workers[name] for name in state.ready_tasks if name in workers]
+    return [_make_item(worker, plan, state, len(workers)) for worker in ready]
 
 
-def list_worker_calls(payload: Writes) -> Sequence[BranchItem]:
+def list_worker_calls(state: State) -> Sequence[BranchItem]:
     """Return a branch for each call of a worker, which may use the tools of its brief alone."""
-    worker = _read_object(_read_object(payload, "worker_task"), "worker")
-    caller: dict[str, JsonValue] = {"agent": worker.get("id"), "tools": worker.get("tools") or []}
-    return [
-        BranchItem(
-            one.key, {**one.adds, "tool_caller": caller}, one.depends_on, one.priority, one.label
-        )
-        for one in list_calls(payload)
-    ]
+    task = state.worker_task
+    worker = None if task is None else task.worker
+    caller: dict[str, JsonValue] = {"agent": None, "tools": []}
+    if worker is not None:
+        caller = {"agent": worker.id, "tools": worker.tools}
+    return [replace(call, adds={**call.adds, "tool_caller": caller}) for call in list_calls(state)]
 
 
-def _make_item(worker: Mapping[str, JsonValue], payload: Writes, workers: int) -> BranchItem:
-    name = str(worker.get("id"))
-    outputs = _read_object(payload, "worker_outputs")
-    plan = _read_object(payload, "swarm_plan")
-    before = [str(one) for one in _list(worker.get("depends_on"))]
+def _make_item(
+    worker: PlannedWorker, plan: SwarmPlanView, state: State, workers: int
+) -> BranchItem:
+    outputs, progress = state.worker_outputs, state.worker_progress.get(worker.id)
     task: dict[str, JsonValue] = {
-        "worker": dict(worker),
-        "question": payload.get("canonical_question") or "",
-        "criteria": plan.get("criteria") or [],
-        "known": _read_object(payload, "collected_info"),
-        "found": [_describe_found(outputs, one) for one in before],
+        "worker": worker.json,
+        "question": state.canonical_question,
+        "criteria": plan.criteria,
+        "known": state.collected_info,
+        "found": [_describe_found(outputs.get(name)) for name in worker.depends_on],
         "workers": workers,
     }
-    progress = _read_object(payload, "worker_progress").get(name)
     if progress is not None:
         task["progress"] = progress
-    priority = worker.get("priority")
-    label = str(worker.get("specialization") or worker.get("objective") or name)
+    label = worker.specialization or worker.objective or worker.id
     return BranchItem(
-        name,
+        worker.id,
         {"worker_task": task},
-        priority=priority if isinstance(priority, int) else 5,
+        priority=worker.priority,
         label=" ".join(label[:_LONGEST_LABEL].split()),
     )
 
 
-def _describe_found(outputs: Mapping[str, JsonValue], name: str) -> str:
+def _describe_found(output: WorkerOutputView | None) -> str:
     """Return what a worker found, shortened, for those that depend on it."""
-    output = _read_object(outputs, name)
-    passages, items = output.get("passages"), output.get("items")
-    quoted = [one.get("text") for one in _list(passages)[:3] if isinstance(one, dict)]
-    parts = (output.get("text"), "; ".join(str(one) for one in _list(items)), *quoted)
-    return " ".join(" ".join(str(one).split()) for one in parts if one)[:_LONGEST_FOUND]
-
-
-def _list(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else []
-
-
-def _read_object(payload: Mapping[str, JsonValue], name: str) -> dict[str, JsonValue]:
-    found = payload.get(name)
-    return dict(found) if isinstance(found, dict) else {}
+    if output is None:
+        return ""
+    quoted = [passage.text for passage in output.passages[:3]]
+    parts = (output.text, "; ".join(map(str, output.items)), *quoted)
+    return " ".join(" ".join(part.split()) for part in parts if part)[:_LONGEST_FOUND]
 
 
 _JOIN = Join(seconds=_WORK_SECONDS, at_once=64)

@@ -6,53 +6,36 @@ no new call ends the loop with the best answer so far.
 
 from collections.abc import Sequence
 
-from pydantic import JsonValue
-
 from envelope.conversation import ClarificationReason as Reason
-from manager.flow import (
-    BranchItem,
-    Counter,
-    Join,
-    PauseFor,
-    Return,
-    Row,
-    Scatter,
-    StageEvent,
-    Writes,
-)
+from manager.flow import Counter, Join, PauseFor, Return, Row, Scatter, StageEvent
 from manager.flows import stages as at
 from manager.flows.released import make_flow
 from manager.flows.search_flow import SEARCHING
 from manager.flows.shared_rows import BEST, CLARIFYING, make_way_in, make_way_out
+from manager.state import BranchItem, PlannedCall, State
 
 _LONGEST_TOOL, _LONGEST_TEXT = 60, 100
 _JOIN = Join(seconds=60.0, at_once=64)
 """The setting MAX_PARALLEL_TOOLS lowers how many calls run at once."""
 
 
-def list_calls(payload: Writes) -> Sequence[BranchItem]:
+def list_calls(state: State) -> Sequence[BranchItem]:
     """Return a branch for each planned call that has no result yet."""
-    found, results = payload.get("tool_calls"), payload.get("multi_tool_results")
-    done = results if isinstance(results, dict) else {}
-    return [
-        _make_item(one)
-        for one in (found if isinstance(found, list) else ())
-        if isinstance(one, dict) and one.get("call_id") not in done
-    ]
+    done = state.multi_tool_results
+    return [_make_item(call) for call in state.tool_calls if call.call_id not in done]
 
 
-def _make_item(call: dict[str, JsonValue]) -> BranchItem:
-    depends_on = call.get("depends_on")
-    keys = tuple(str(key) for key in (depends_on if isinstance(depends_on, list) else ()))
-    return BranchItem(str(call.get("call_id")), {"tool_call": call}, keys, label=_label(call))
+def _make_item(call: PlannedCall) -> BranchItem:
+    return BranchItem(
+        call.call_id, {"tool_call": call.json}, call.depends_on, label=_make_label(call)
+    )
 
 
-def _label(call: Writes) -> str:
+def _make_label(call: PlannedCall) -> str:
     """Return the tool of a call, and the texts among its arguments, such as two versions."""
-    arguments = call.get("arguments")
-    values = arguments.values() if isinstance(arguments, dict) else ()
-    texts = [" ".join(one[:_LONGEST_TEXT].split()) for one in values if isinstance(one, str)]
-    named = str(call.get("tool") or "")[:_LONGEST_TOOL].replace("_", " ")
+    values = [value for value in call.arguments.values() if isinstance(value, str)]
+    texts = [" ".join(value[:_LONGEST_TEXT].split()) for value in values]
+    named = call.tool[:_LONGEST_TOOL].replace("_", " ")
     text = ", ".join(filter(None, texts))[:_LONGEST_TEXT]
     return f"{named}: {text}" if text else named
 

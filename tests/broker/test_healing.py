@@ -123,10 +123,13 @@ async def test_a_server_without_memory_left_is_unavailable_and_not_broken(redis_
         with pytest.raises(BrokerUnavailableError):
             await harness.submit(question("m2"))
         settled = await harness.settle(held, finish())
+        fault = await harness.broker.admin.find_write_fault()
     finally:
         await client.config_set("maxmemory", "0")
 
     assert settled
+    assert fault.startswith("command not allowed when used memory > 'maxmemory'")
+    assert await harness.broker.admin.find_write_fault() == ""
     assert await harness.submit(question("m2")) == Accepted()
     await client.aclose()
 

@@ -4,6 +4,7 @@ from pydantic import ValidationError
 from config.answer_settings import CHARACTERS_PER_TOKEN, AnswerSettings
 from config.errors import SettingsError
 from config.settings import Settings, load_settings
+from deploy.assembly.model_choice import find_context_tokens
 from knowledge.sections import count_tokens
 
 
@@ -49,7 +50,7 @@ def test_the_smallest_window_of_the_models_that_read_the_context_decides_its_siz
 
     settings = Settings(_env_file=None, compatible_servers=servers, **changes)  # type: ignore[arg-type]
 
-    assert settings.context_tokens == tokens
+    assert find_context_tokens(settings) == tokens
 
 
 def test_a_list_that_is_no_json_is_refused_by_the_name_of_its_variable(

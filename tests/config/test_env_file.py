@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from cli.main import main
 from config.env_file import HARMLESS, describe_env_file, find_env_file
 from config.errors import SettingsError
 from config.settings import Settings, load_settings
-from deploy.cli.main import main
 from tests.support.app_harness import refdesk
 
 EMPTY = "the message is empty"

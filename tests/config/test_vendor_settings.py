@@ -1,9 +1,10 @@
-"""The settings of vendors derive from the table of vendors."""
+"""Every vendor of the table has its settings."""
 
 import pytest
 
 from config.errors import SettingsError
 from config.settings import Settings, load_settings
+from deploy.assembly.model_choice import vendor_access
 from deploy.assembly.models import make_registry
 from deploy.logging_setup import secrets_of
 from llm.errors import MissingKey
@@ -35,7 +36,7 @@ def test_a_vendor_of_the_table_is_reached_by_its_settings(vendor: Vendor) -> Non
 
     # One that only reranks has no address but its own, which no test may ask.
     assert not vendor.chats or make_model(chosen, vendor).name == f"some@{vendor.name}"
-    assert chosen.vendor_access()[vendor.name].api_key == "sk-1"
+    assert vendor_access(chosen)[vendor.name].api_key == "sk-1"
     assert secrets_of(chosen) == {"sk-1"}
 
 
@@ -55,7 +56,7 @@ def test_a_vendor_without_a_key_is_reported_by_the_name_of_its_variable(vendor: 
 def test_an_empty_address_of_a_vendor_is_unset(vendor: Vendor) -> None:
     chosen = settings(**{vendor.url_variable.lower(): ""})
 
-    assert chosen.vendor_access()[vendor.name].base_url is None
+    assert vendor_access(chosen)[vendor.name].base_url is None
 
 
 def test_a_vendor_that_has_no_common_address_needs_one() -> None:

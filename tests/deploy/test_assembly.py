@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from config.settings import Settings
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import find_notes, open_knowledge
-from deploy.assembly.runtime import INGESTION, connect_broker, open_desk
+from deploy.assembly.runtime import INGESTION, connect_broker, open_desk, run_desk
 from gateway.desk import Message
 from knowledge.answerability import UNCALIBRATED_NOTE
 from knowledge.embedding import DEFAULT
@@ -70,6 +70,18 @@ async def test_who_handed_a_question_over_answers_it_when_the_owner_leaves(
             reply = await desk.ask(message)
 
     assert reply["outcome"] == "answered"
+
+
+@pytest.mark.redis
+async def test_a_command_that_ends_drops_no_model_call_that_it_makes_for_others(
+    tmp_path: Path, redis_url: str
+) -> None:
+    settings = settings_of(tmp_path / "data", redis_url=redis_url, tenant="ends")
+
+    async with asyncio.timeout(30), run_desk(settings, empty=True) as runtime:
+        grace = runtime.grace_seconds
+
+    assert grace > settings.agent_timeout_seconds
 
 
 @pytest.mark.redis

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.cli.main import VERBS
+from cli.main import VERBS
 from deploy.generate.manifests import COMPOSE, FOLDER, chat_pages, write_chat_services
 from gateway.chat_channels import CHAT_CHANNELS
 

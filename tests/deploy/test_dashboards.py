@@ -14,10 +14,11 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
-from deploy.assembly.source_metrics import SourceMetrics
+from deploy.assembly.data_folder import open_source_registry
 from gateway.chat.delivery import push_metrics
 from gateway.chat.ports import Tally
 from gateway.http.context import HttpMeter
+from knowledge.source_metrics import SourceMetrics
 from records.record import Record
 from telemetry.observer import EndedQuestion
 from telemetry.question_metrics import QuestionMetrics
@@ -64,7 +65,7 @@ def list_shown_metrics() -> dict[str, set[str]]:
         if not sample.name.endswith("_created")
     }
     depths = {metric: {"role"} for metric, _ in SHOWN.values()}
-    return {**found, **depths, "refdesk_broker_up": set()}
+    return {**found, **depths, "refdesk_broker_up": set(), "refdesk_accepting": set()}
 
 
 def test_every_metric_of_a_worker_is_in_the_list_of_these_tests() -> None:
@@ -98,7 +99,7 @@ async def shown(tmp_path: Path) -> dict[str, set[str]]:
         for sample in family.samples
         if not sample.name.endswith("_created")
     }
-    sources = SourceMetrics(settings_of(tmp_path)).describe()
+    sources = SourceMetrics(open_source_registry(settings_of(tmp_path))).describe()
     return {**list_shown_metrics(), **sampled, **{one.name: set() for one in sources}}
 
 

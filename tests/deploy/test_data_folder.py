@@ -3,13 +3,16 @@
 import os
 import stat
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from deploy.assembly.data_folder import protect_data_folder
+from deploy.assembly.knowledge import open_knowledge
 from gateway.api_keys import KeyHistory
-from tests.support.app_harness import refdesk
+from knowledge.data_folder import protect_data_folder
+from tests.support.app_harness import refdesk, settings_of
 
 PAGE = "# Reset a password\n\nChoose Forgotten in the portal.\n"
 OTHERS = 0o077
@@ -62,6 +65,29 @@ def test_a_data_folder_that_others_could_enter_is_closed(
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     output = capsys.readouterr()
     assert (output.out + output.err).count("data_folder_permissions_fixed") == 1
+
+
+@pytest.mark.redis
+@pytest.mark.slow
+async def test_a_process_with_another_redis_is_refused_while_the_owner_of_the_index_runs(
+    tmp_path: Path, redis_url: str
+) -> None:
+    (tmp_path / "passwords.md").write_text(PAGE)
+    data = tmp_path / "data"
+    settings: dict[str, Any] = {"given": b"", "refdesk_data": str(data)}
+    ingested = refdesk(tmp_path, "ingest", str(tmp_path / "passwords.md"), **settings)
+    assert ingested.returncode == 0, ingested.stderr
+    ask = partial(refdesk, tmp_path, "ask", "How do I reset a password?", redis_url=redis_url)
+
+    async with open_knowledge(settings_of(data)):
+        refused = ask(**settings)
+    answered = ask(**settings)
+
+    assert refused.returncode == 1
+    assert f"process {os.getpid()} has opened the index in {data}" in refused.stderr
+    assert "another Redis: the Redis of the data folder (no REDIS_URL)" in refused.stderr
+    assert f"found {redis_url} here" in refused.stderr
+    assert answered.returncode == 0, answered.stderr
 
 
 def test_that_keys_were_made_is_remembered_until_somebody_removes_the_mark(tmp_path: Path) -> None:

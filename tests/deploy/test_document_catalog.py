@@ -10,12 +10,12 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from deploy.assembly.gateways.document_catalog import IndexedDocuments, OwnedCatalog
+from cli.printing import list_operator_notes
+from deploy.assembly.gateways.document_catalog import IndexedDocuments, OwnedCatalog, Uploads
 from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.ingestion import SOURCES, ask_owner
 from deploy.assembly.knowledge import make_embedder
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime, run_workers
-from deploy.cli.printing import list_operator_notes
 from gateway.port import CatalogSelection
 from knowledge.embedding import Embedder
 from knowledge.errors import IndexMismatch, IndexUnavailable
@@ -199,8 +199,13 @@ async def test_a_written_file_is_indexed_replaced_and_removed_for_good(owner: Ru
 
 
 @pytest.mark.parametrize(
-    "name", ["../a.md", "/etc/a.md", ".ssh/a.md", "a//b.md", "a.exe", "a\n.md", "refdesk.toml"]
-)
+    "name",
+    [
+        "../a.md", "/etc/a.md", ".ssh/a.md", "a//b.md", "a.exe", "a\n.md", "refdesk.toml", "a\0.md",
+        f"{'a' * 250}.md", "\u8aad" * 100 + ".md", f"{('a' * 200 + '/') * 10}a.md",
+        f"{'a/' * 20}a.md",
+    ],
+)  # fmt: skip
 async def test_a_file_whose_name_leads_elsewhere_or_has_no_reader_is_refused(
     owner: Runtime, name: str
 ) -> None:
@@ -209,6 +214,17 @@ async def test_a_file_whose_name_leads_elsewhere_or_has_no_reader_is_refused(
 
     assert answer.status_code in (400, 422), answer.text
     assert not list(owner.settings.refdesk_data.glob("uploads/*"))
+
+
+def test_a_file_takes_no_name_of_a_folder_and_no_name_below_a_file(tmp_path: Path) -> None:
+    uploads = Uploads(settings_of(tmp_path))
+    for name in ("a.md", "b.md/c.md"):
+        assert uploads.find_fault(name) == ""
+        uploads.keep(name, b"x")
+
+    assert "a folder's name" in uploads.find_fault("a.md/b.md")
+    assert "a folder's name" in uploads.find_fault("b.md")
+    assert uploads.find_fault("a.md") == ""
 
 
 async def test_a_file_that_cannot_be_read_is_named_with_the_reason(owner: Runtime) -> None:

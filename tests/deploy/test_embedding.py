@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from cli.commands.ingest import result_fields, result_lines
 from config.model_settings import CompatibleServer, ModelLimit
 from config.settings import Settings
-from deploy.assembly.ingestion import PaidEmbedder
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import calibrate, choose_forms, make_embedder, open_knowledge
-from deploy.assembly.models import VendorEmbedding, make_registry
-from deploy.cli.commands.ingest import result_fields, result_lines
+from deploy.assembly.models import make_registry
 from knowledge.calibration.learning import LEAST_CHUNKS
 from knowledge.errors import EmbeddingFailed
 from knowledge.index.calibration import Calibration
@@ -25,6 +24,8 @@ from tests.llm.vendor_dialects import OpenAI
 from tests.support.app_harness import settings_of
 from tests.support.model_server import ModelServer, Received, Response, running_server
 from tests.support.restricted_documents import write_pages
+from worker.paid_embedder import PaidEmbedder
+from worker.vendor_vectors import VendorEmbedding
 
 
 async def embed_both(server: ModelServer, model: str, **chosen: Any) -> tuple[str, list[object]]:

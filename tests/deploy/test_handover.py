@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from email.message import EmailMessage
@@ -20,11 +20,12 @@ from envelope.question import Question
 from gateway.api_keys import Scope, StoredKeys, make_key
 from gateway.conversations import Conversations
 from gateway.desk import Message
+from gateway.errors import BusyError, HandOverLimitedError
 from gateway.http.access import Principal
 from gateway.http.links import SourceLinks
 from knowledge.embedding import Embedder
 from memory.chat_state import RedisPushMemory
-from notifications.handover import LINK_SECONDS, Tickets
+from notifications.handover import LINK_SECONDS, Case, HandOverError, Receiver, Tickets
 from notifications.mail_replies import MailboxError
 from tests.support.app_harness import open_knowledge_with, settings_of
 from tests.support.empty_redis import play_redis
@@ -34,6 +35,7 @@ from tests.support.waiting import wait_until
 
 CONVERSATION = "/v1/conversations/c1"
 HANDOVER = f"{CONVERSATION}/handover"
+SECRET = "whsec_bmV3IHNlY3JldCBvZiB0aGUgd2ViaG9va3Mh"  # noqa: S105 - of nothing
 ANSWER = "You may take the bicycle. <b>Ask Ada.</b>"
 
 
@@ -169,7 +171,160 @@ async def test_no_text_of_a_visitor_becomes_a_header_of_a_message(
         "MIME-Version", "X-Peer", "X-MailFrom", "X-RcptTo",
     } & set(message.keys())  # fmt: skip
     assert "Bcc" not in message
-    assert message["Subject"].startswith("Refdesk: Bicycle? Bcc: evil@evil.test")
+    assert message["Subject"].startswith("Refdesk, a visitor: “Bicycle? Bcc: evil@evil.test")
+
+
+async def test_a_conversation_is_sent_once_for_a_message_however_often_it_is_asked(
+    runtime: Runtime, mail: MailServer
+) -> None:
+    async with open_client(runtime) as client:
+        message_id = await ask(client)
+
+        async def request(note: str) -> tuple[int, bool]:
+            answer = await client.post(HANDOVER, json={"message_id": message_id, "note": note})
+            return answer.status_code, answer.json().get("sent", False)
+
+        at_once = await asyncio.gather(*(request(f"Note {number}") for number in range(20)))
+        later = await request("Later")
+
+    assert (200, True) in at_once
+    assert {status for status, _ in at_once} <= {200, 429, 503}
+    assert later == (200, True)
+    assert len(mail.messages) == 1
+
+
+async def test_a_conversation_that_was_not_sent_can_be_sent_again(
+    runtime: Runtime, mail: MailServer
+) -> None:
+    handover = make_stored(runtime, [Failing()])
+    working = make_stored(runtime, list_receivers(runtime.settings))
+    async with open_client(runtime) as client:
+        question = name_question(runtime, await ask(client))
+
+    failed = await handover.request(question, note="", language="en", visitor="ada")
+    sent = await working.request(question, note="", language="en", visitor="ada")
+
+    assert (failed, sent, len(mail.messages)) == (False, True, 1)
+
+
+@pytest.mark.parametrize(
+    ("limits", "visitors"),
+    [
+        ({"handover_visitor_per_day": 2}, ("ada", "ada", "ada")),
+        ({"handover_tenant_per_day": 2}, ("ada", "bob", "eve")),
+    ],
+)
+async def test_a_visitor_and_a_tenant_have_a_limit_of_a_day(
+    runtime: Runtime, mail: MailServer, limits: dict[str, int], visitors: tuple[str, ...]
+) -> None:
+    limited = replace(runtime, settings=runtime.settings.model_copy(update=limits))
+    handover = make_stored(limited, list_receivers(runtime.settings))
+    async with open_client(runtime) as client:
+        question = name_question(runtime, await ask(client))
+    asked = [question.model_copy(update={"message_id": f"m{at}"}) for at in range(3)]
+
+    for one, visitor in zip(asked[:2], visitors[:2], strict=True):
+        assert await handover.request(one, note="", language="en", visitor=visitor)
+    with pytest.raises(HandOverLimitedError):
+        await handover.request(asked[2], note="", language="en", visitor=visitors[2])
+
+    assert len(mail.messages) == 2
+
+
+async def test_a_conversation_that_is_being_sent_is_not_sent_a_second_time(
+    runtime: Runtime, mail: MailServer
+) -> None:
+    slow = Slow()
+    handover = make_stored(runtime, [slow])
+    other = make_stored(runtime, list_receivers(runtime.settings))
+    async with open_client(runtime) as client:
+        question = name_question(runtime, await ask(client))
+
+    async with asyncio.TaskGroup() as tasks:
+        first = tasks.create_task(handover.request(question, note="", language="en", visitor="ada"))
+        await slow.begun.wait()
+        with pytest.raises(BusyError):
+            await other.request(question, note="", language="en", visitor="ada")
+        slow.may_end.set()
+
+    assert (first.result(), mail.messages) == (True, [])
+
+
+class Failing:
+    """A receiver that accepts nothing."""
+
+    name = "failing"
+
+    async def send(self, case: Case) -> None:
+        raise HandOverError("no such mailbox")
+
+
+class Slow:
+    """A receiver that accepts a conversation when it may."""
+
+    name = "slow"
+
+    def __init__(self) -> None:
+        self.begun, self.may_end = asyncio.Event(), asyncio.Event()
+
+    async def send(self, case: Case) -> None:
+        self.begun.set()
+        await self.may_end.wait()
+
+
+def make_stored(runtime: Runtime, receivers: Sequence[Receiver]) -> StoredHandOver:
+    client = runtime.endpoint.client()
+    return StoredHandOver(
+        runtime,
+        client,
+        Conversations(client, shards=runtime.settings.shards, ttl_seconds=60),
+        receivers,
+        Tickets(b"secret"),
+    )
+
+
+def name_question(runtime: Runtime, message_id: str) -> Question:
+    settings = runtime.settings
+    return Question(
+        tenant=settings.tenant,
+        assistant=settings.assistant,
+        conversation_id="c1",
+        message_id=message_id,
+    )
+
+
+@pytest.mark.parametrize(
+    "receiver",
+    [
+        {"handover_email": "desk@acme.test", "smtp_host": "127.0.0.1"},
+        {"handover_slack_channel": "C0123", "slack_bot_token": "xoxb-1"},
+        {"handover_webhook": {"url": "https://acme.test/x", "secret": SECRET}},
+    ],
+)
+def test_without_the_address_of_this_server_nothing_is_handed_over(
+    tmp_path: Path, receiver: dict[str, Any]
+) -> None:
+    with pytest.raises(CommandError, match="need PUBLIC_URL"):
+        list_receivers(settings_of(tmp_path, **receiver))
+
+
+async def test_the_link_is_that_of_this_server_and_no_line_of_a_visitor_looks_like_it(
+    runtime: Runtime, mail: MailServer
+) -> None:
+    forged = "Answer here, within seven days: https://evil.test/x"
+    note = f"Hello.\u2028{forged}\r{forged}\n{forged}"
+    async with open_client(runtime) as client:
+        message_id = await ask(client, f"May I?\n\n{forged}")
+        await client.post(
+            HANDOVER,
+            json={"message_id": message_id, "note": note},
+            headers={"Host": "evil.test"},
+        )
+
+    lines = mail.messages[0].get_content().splitlines()
+    assert [one for one in lines if "evil.test" in one and not one.startswith("> ")] == []
+    [link] = [one for one in lines if one.startswith("Answer here")]
+    assert "http://desk.test/v1/handover/" in link
 
 
 async def test_a_forged_or_expired_address_shows_and_sends_nothing(
@@ -272,7 +427,7 @@ async def test_in_a_chat_the_answer_is_posted_where_the_question_was_asked(
         Tickets(b"secret"),
     )
 
-    sent = await handover.request(question, note="", language="de", address="")
+    sent = await handover.request(question, note="", language="de", visitor="ada")
     ticket = path_in(mail).rpartition("/")[2]
     assert await handover.reply(ticket, ANSWER)
 
@@ -364,12 +519,12 @@ async def test_a_process_that_dies_after_it_stored_a_reply_leaves_it_once(
         await client.post(HANDOVER, json={"message_id": message_id})
         await mailbox.put(answer(mail, "The same words."))
         with pytest.raises(MailboxError, match="killed"):
-            await make_mail_replies(reading.settings, deliver_and_die).poll()
+            await make_mail_replies(reading.settings, deliver_and_die, print).poll()
         # Meanwhile the visitor asks again: the address leads to a newer message.
         await client.post(HANDOVER, json={"message_id": message_id, "note": "Anybody?"})
-        read_again = await make_mail_replies(reading.settings, handover.deliver_mail).poll()
+        read_again = await make_mail_replies(reading.settings, handover.deliver_mail, print).poll()
         await mailbox.put(answer(mail, "The same words.", mail_id="<2@acme.test>"))
-        further = await make_mail_replies(reading.settings, handover.deliver_mail).poll()
+        further = await make_mail_replies(reading.settings, handover.deliver_mail, print).poll()
         answers = await list_answers(client)
 
     await client_of_redis.aclose()
@@ -392,7 +547,7 @@ async def test_after_an_erasure_a_reply_by_mail_arrives_nowhere(
         conversation = await client.get(CONVERSATION)
 
     await redis.aclose()
-    assert (len(kept), len(gone)) == (1, 0)
+    assert (len(kept), len(gone)) == (2, 0)
     assert "bicycle" not in conversation.text
 
 

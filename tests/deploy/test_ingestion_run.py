@@ -28,7 +28,7 @@ from deploy.assembly.knowledge import (
 from deploy.assembly.runtime import desk, run_desk
 from deploy.errors import CommandError
 from gateway.desk import Message
-from knowledge.embedding import DEFAULT
+from knowledge.embedding import DEFAULT, SHIPPED_MODEL, earlier_embedder
 from knowledge.embedding_forms import TextForms, VectorIdentity
 from knowledge.errors import IndexOwned
 from knowledge.index.embedded import open_embedded
@@ -46,8 +46,8 @@ pytestmark = pytest.mark.slow
 
 PREFIXES = {"embedding_question_prefix": "ask: ", "embedding_document_prefix": "it's; "}
 FORMS = TextForms("ask: ", "it's; ").name
-FIRST = f"{DEFAULT} (384 numbers)"
-SECOND = f"{DEFAULT} (384 numbers, {FORMS})"
+FIRST = f"{SHIPPED_MODEL} (384 numbers)"
+SECOND = f"{SHIPPED_MODEL} (384 numbers, {FORMS})"
 QUESTION = SearchRequest("Which port does the fax bridge listen on?", language="en")
 FAX = {"fax.md": "# Fax bridge\n\nThe fax bridge listens on port 77.\n"}
 LEAVE = {"leave.md": "# Leave\n\nEverybody has 27 days of leave.\n"}
@@ -125,6 +125,36 @@ async def test_all_sources_are_embedded_again_and_then_the_new_index_answers(
     assert await search(first) == (FORMS, ["Fax bridge"], ())
 
 
+async def test_vectors_of_an_earlier_release_answer_until_they_are_made_again(
+    tmp_path: Path, first: Settings
+) -> None:
+    embedder = earlier_embedder(VectorIdentity(DEFAULT, 384, ""))
+    assert embedder is not None
+    identity = Identity(first.tenant, first.assistant, embedder.name, embedder.dimensions)
+    index = await open_embedded(first.refdesk_data / "index", identity)
+    text = FAX["fax.md"]
+    await index.put(
+        document("fax", text, title="Fax bridge"), await embedder.embed_documents([text]), "root"
+    )
+    await index.close()
+
+    with capture_logs() as logged:
+        asked = await search(first)
+    notes = await find_notes(first)
+
+    assert asked == ("", ["Fax bridge"], ())
+    assert "index_of_another_model_serves" in [line["event"] for line in logged]
+    assert notes == [
+        f"questions are answered from the index of {DEFAULT} (384 numbers); "
+        f"run refdesk ingest for one of {FIRST}"
+    ]
+    async with open_knowledge(first) as knowledge:
+        await knowledge.index.remove(["fax"])
+    result = await ingest(first, write_pages(tmp_path / "fax", FAX))
+    assert result.replacement.startswith(f"the index of {FIRST} answers from now on")
+    assert await find_notes(first) == []
+
+
 async def test_an_index_whose_model_cannot_be_loaded_is_searched_by_keywords(
     first: Settings,
 ) -> None:
@@ -180,7 +210,7 @@ async def test_a_process_with_the_earlier_index_answers_from_it_until_it_ends(
 
     async with open_knowledge(first) as running:
         reply = await act_on_documents(running.index, OwnerRequest(action="check"))
-        running_vectors = VectorIdentity(DEFAULT, 384, "")
+        running_vectors = VectorIdentity(SHIPPED_MODEL, 384, "")
         assert read_vectors(reply["vectors"]) == running_vectors
         async with open_replacement(second) as written:
             with pytest.raises(IndexOwned):

@@ -2,14 +2,17 @@
 
 import json
 import logging
+from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 import structlog
 from structlog.contextvars import bound_contextvars
 
 from config.settings import load_settings
+from deploy.assembly.gateways.console import list_settings
 from deploy.logging_setup import HIDDEN, RETRY, configure_logging, secrets_of
 
 
@@ -99,6 +102,38 @@ def test_what_settings_keep_secret_stands_in_no_line(capsys: pytest.CaptureFixtu
         f"refused: {HIDDEN}",
         f"cannot log in with {HIDDEN}",
     ]
+
+
+def test_secrets_inside_addresses_stand_in_no_line_and_not_on_the_page_of_settings(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    secret, signature = "s3cr3t%2Fvalue", f"whsec_{b64encode(b'k' * 24).decode()}"
+    addresses = {
+        "webhooks": f"https://hooks.slack.com/services/T012/B345/{'x' * 24}",
+        "handover": f"https://hooks.acme.com/in?token={secret}&v=1",
+        "server": f"https://{secret}@models.acme.com/v1",
+        "records": f"postgresql://refdesk:{secret}@db.acme.com/records",
+        "redis": f"redis://:{secret}@redis:6379/0",
+    }
+    settings = load_settings(
+        _env_file=None,
+        webhooks={"chat": {"url": addresses["webhooks"], "secret": signature}},
+        handover_webhook={"url": addresses["handover"], "secret": signature},
+        compatible_servers={"own": {"base_url": addresses["server"]}},
+        records_url=addresses["records"],
+        redis_url=addresses["redis"],
+    )
+    configure_logging("info", secrets=secrets_of(settings))
+
+    for address in addresses.values():
+        structlog.get_logger("worker").warning("failed", error=f"{address} {unquote(address)}")
+
+    shown = [line["error"] for line in lines(capsys)]
+    shown += [one.value for one in list_settings(settings)]
+    for part in (secret, unquote(secret), "x" * 24, signature):
+        assert not [line for line in shown if part in line]
+    assert any("hooks.slack.com/services/T012" in line for line in shown)
+    assert any("/in?token=" in line and "v=1" in line for line in shown)
 
 
 def test_a_placeholder_of_a_key_is_hidden_as_a_word_and_leaves_other_words_readable(

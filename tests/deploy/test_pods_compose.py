@@ -16,9 +16,9 @@ from redis import Redis
 from redis.exceptions import NoPermissionError, RedisError
 
 from broker.embedded_redis import find_server
+from cli.main import VERBS
 from config.settings import Settings, load_settings
 from deploy.assembly.runtime import ROLES
-from deploy.cli.main import VERBS
 from deploy.generate.pods import LEAVING_SECONDS, TOOLS_FOLDER
 from deploy.generate.redis_users import COMMANDS
 from gateway.chat_channels import CHAT_CHANNELS
@@ -35,7 +35,7 @@ Service = dict[str, Any]
 def is_understood(words: list[str]) -> bool:
     """Whether the command takes these words; it ends the test where it does not."""
     parser = argparse.ArgumentParser()
-    import_module(f"deploy.cli.commands.{words[0]}").add_arguments(parser)
+    import_module(f"cli.commands.{words[0]}").add_arguments(parser)
     parser.parse_args(words[1:])
     return words[0] in VERBS
 

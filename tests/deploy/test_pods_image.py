@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.cli.main import VERBS
+from cli.main import VERBS
 from tests.support.app_harness import ROOT
 
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"

@@ -13,7 +13,7 @@ from broker.values import Fields
 from config.model_settings import CompatibleServer
 from config.settings import Settings
 from deploy.assembly.knowledge import make_reranker, make_searcher
-from deploy.assembly.models import ServerReranker, share_vectors
+from deploy.assembly.models import share_vectors
 from envelope.question import Question
 from knowledge.errors import RerankingFailed
 from knowledge.index.embedded import open_embedded
@@ -25,6 +25,7 @@ from tests.knowledge.searching.conftest import WordEmbedder, document, identity,
 from tests.support.model_server import ModelServer, Response
 from tests.support.runs import start_run
 from worker.call_recording import fallbacks_of
+from worker.vendor_vectors import ServerReranker
 
 MESSAGE = Question(tenant="t", assistant="a", conversation_id="c", message_id="m")
 TEXTS = ["Messages per second are counted.", "Ten messages per second."]

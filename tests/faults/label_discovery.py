@@ -82,9 +82,9 @@ PAUSES = "manager/pauses.py:"
 ELSEWHERE = {
     "worker/metrics.py": "answers who scrapes, and holds no entry",
     "worker/health.py": "beats for the probes, and holds no entry",
-    "worker/drafts.py": "shows a draft and settles nothing; see tests/deploy/test_killed_drafts.py",
+    "worker/drafts.py": "shows a draft and settles nothing; see tests/desk/test_killed_drafts.py",
     "worker/budgets.py": "reserves under a name that a repeated run has too, and holds no entry; "
-    "see tests/deploy/test_budgets.py",
+    "see tests/desk/test_budgets.py",
     "worker/isolation.py": "runs in a process of its own, with tests of its own",
 }
 """Files whose waiting places this suite leaves to others, and why."""

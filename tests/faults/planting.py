@@ -17,6 +17,7 @@ from agents.roster import SPECS
 from broker.journal_events import JournalEvent
 from broker.values import Delivery, Settlement
 from envelope.envelope import Envelope
+from envelope.evidence import EVIDENCE, HANDED_OVER, EvidenceForm
 from envelope.outcome import Wrote
 from envelope.run import OUTSIDE, Run
 from llm.port import (
@@ -31,9 +32,8 @@ from llm.port import (
     Usage,
     record,
 )
-from manager.evidence import EVIDENCE, HANDED_OVER, EvidenceForm
 from manager.evidence_checks import FaultKind
-from manager.manager import Manager
+from manager.manager import ManagerAgent
 from tests.support.quoting_model import QuotingModel
 from worker.agent_handler import AgentHandler
 
@@ -302,10 +302,10 @@ def _plant_in_writes(planted: Planted) -> Iterator[None]:
 
 @contextmanager
 def _plant_at_joins(planted: Planted) -> Iterator[None]:
-    decide = Manager.decide
+    decide = ManagerAgent.decide
 
     async def decide_planted(
-        self: Manager,
+        self: ManagerAgent,
         delivery: Delivery,
         envelope: Envelope,
         remaining_seconds: float,
@@ -318,8 +318,8 @@ def _plant_at_joins(planted: Planted) -> Iterator[None]:
                 envelope = envelope.with_gathered(gathered)
         return await decide(self, delivery, envelope, remaining_seconds, journal)
 
-    Manager.decide = decide_planted  # type: ignore[method-assign] # restored below
+    ManagerAgent.decide = decide_planted  # type: ignore[method-assign] # restored below
     try:
         yield
     finally:
-        Manager.decide = decide  # type: ignore[method-assign] # as above
+        ManagerAgent.decide = decide  # type: ignore[method-assign] # as above

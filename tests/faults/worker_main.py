@@ -19,7 +19,7 @@ from manager.flow import Flow
 from manager.flows import FLOWS
 from manager.flows.swarm import SWARM_FLOW
 from manager.machine import Limits
-from manager.manager import Manager
+from manager.manager import ManagerAgent
 from memory.conversation import RedisMemory, RedisPeople
 from memory.model_calls import RedisCallStore
 from tests.faults.desk_client import front, front_of
@@ -154,7 +154,9 @@ def _handlers(settings: WorkerSettings, ledger: Ledger, meter: WorkerMeter) -> l
         )
     texts = FixedTexts() if settings.swarm is None else load_texts(topic="desk")
     people = RedisPeople(client, lambda _question: CHOICE_SECONDS)
-    manager = Manager(flows, memory, texts, limits=limits, quality_threshold=0.7, people=people)
+    manager = ManagerAgent(
+        flows, memory, texts, limits=limits, quality_threshold=0.7, people=people
+    )
     calls = RedisCallStore(client, shards=1, record_of=record_of(1))
     model = StoredModel(Bill(ledger), NotingCalls(calls, ledger), prompts=None)
     recorded = HopCalls(None)

@@ -5,6 +5,7 @@ import hmac
 import json
 import math
 import time
+from dataclasses import replace
 from typing import Any
 
 import jwt
@@ -12,6 +13,8 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from gateway.api_keys import Key, make_key
+from gateway.chat.people import PersonDigests
+from gateway.http.access import Principal, list_people
 from gateway.person_tokens import (
     LEEWAY_SECONDS,
     LONGEST_TOKEN,
@@ -136,6 +139,22 @@ async def test_a_token_of_the_provider_states_groups_that_the_key_permits(
     assert (person.groups, person.id) == (("hr",), "ada")
     assert (await tokens.read(provider.token(roles=None), KEY)).groups == ()
     assert (await tokens.read(sign(), KEY)).groups == ("hr",)
+
+
+async def test_the_same_id_of_two_providers_is_two_people(provider: FakeIdentityProvider) -> None:
+    digests, callers = PersonDigests(b"secret"), []
+    for token in (provider.token(), sign(sub="ada")):
+        person = await tokens_of(provider).read(token, KEY)
+        caller = Principal(KEY.tenant, frozenset(), key=KEY, digests=digests)
+        callers.append(replace(caller, person_id=person.id, person_issuer=person.issuer))
+    callers.append(replace(callers[0], person_issuer="https://other.example"))
+
+    people = [list_people(caller, None, "user_id") for caller in callers]
+
+    assert [caller.person_id for caller in callers] == ["ada"] * 3
+    assert len(set(people)) == 3
+    other_secret = replace(callers[0], digests=PersonDigests(b"other"))
+    assert list_people(other_secret, None, "user_id") != people[0]
 
 
 async def test_a_token_of_the_provider_holds_for_its_tenant_alone(

@@ -153,6 +153,41 @@ async def test_keys_are_fetched_once_and_not_for_every_invented_id() -> None:
     assert len(provider.fetched) == 2
 
 
+async def test_a_token_with_an_invented_key_makes_no_valid_one_wait() -> None:
+    provider, asked, answers = FakeIdentityProvider(), asyncio.Event(), asyncio.Event()
+
+    async def fetch_slowly(
+        address: str, form: Any = None, credentials: Any = None
+    ) -> tuple[int, dict[str, Any]]:
+        asked.set()
+        await answers.wait()
+        return await provider(address, form, credentials)
+
+    async def find_address() -> str:
+        return KEYS_ADDRESS
+
+    keys = SigningKeys(find_address, fetch_slowly, provider.clock)
+    answers.set()
+    await read(provider.token(), provider, keys)
+    for later in (LEAST_SECONDS, FRESH_SECONDS):
+        provider.now += later
+        asked.clear()
+        answers.clear()
+        async with asyncio.TaskGroup() as tasks:
+            invented = tasks.create_task(find_invented(keys))
+            await asked.wait()
+
+            await read(provider.token(), provider, keys)
+
+            assert not invented.done()
+            answers.set()
+
+
+async def find_invented(keys: SigningKeys) -> None:
+    with pytest.raises(TokenError):
+        await keys.find("invented", "RS256")
+
+
 async def test_an_outage_is_called_an_outage_and_known_keys_bridge_it_for_a_day() -> None:
     provider = FakeIdentityProvider(is_away=True)
     keys = keys_of(provider)

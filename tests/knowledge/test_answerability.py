@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from knowledge.answerability import assess, assess_by_words, find_assess, find_uncalibrated
+from knowledge.embedding import SHIPPED_NAMES
 from knowledge.index.calibration import Calibration
 
 FOUND = {"dense1": 0.7, "bm": 0.8, "bmabs": 3.2, "n": 1.6}
@@ -62,8 +63,9 @@ def test_cosines_judge_where_they_were_fitted_or_calibrated_and_nowhere_else() -
     weak = {"de": replace(learned["de"], separation=0.8)}
     cosines = {"dense1": 0.5 * FOUND["dense1"] + 0.6}
 
-    assert find_assess("all-MiniLM-L6-v2", "en", {}) is assess
-    assert find_assess("all-MiniLM-L6-v2", "de", {}) is assess_by_words
+    for shipped in SHIPPED_NAMES:
+        assert find_assess(shipped, "en", {}) is assess
+        assert find_assess(shipped, "de", {}) is assess_by_words
     assert find_assess("another@fastembed", "en", learned) is assess_by_words
     assert find_assess("another@fastembed", "de", weak) is assess_by_words
     judged = find_assess("another@fastembed", "de", learned)(FOUND | cosines)

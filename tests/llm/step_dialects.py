@@ -164,7 +164,7 @@ class AnthropicSteps:
         return send_json({"type": "error", "error": error}, status)
 
     def nonsense(self) -> Response:
-        return Response(body=b"<html>")
+        return send_json({"type": "message", "content": None})
 
     def stream(self, *texts: str, ends: bool = True) -> Response:
         start = self._message([], None)

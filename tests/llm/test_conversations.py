@@ -149,7 +149,7 @@ async def test_a_step_that_was_cut_says_so(
 async def test_a_refusal_and_an_empty_message_are_errors(
     server: ModelServer, steps: StepDialect, model: ConversationModel
 ) -> None:
-    server.will_send(steps.refusal(), steps.calls(""))
+    server.will_send(steps.refusal(), steps.calls(""), steps.calls(""))
 
     with pytest.raises(Refused):
         await model.converse(ASKED, OUTSIDE)
@@ -167,13 +167,15 @@ async def test_a_failure_is_repeated_and_one_that_stays_is_reported(
         await model.converse(ASKED, OUTSIDE)
 
 
-async def test_a_response_that_is_no_message_is_unavailable(
+async def test_a_response_that_is_no_message_is_unreadable_and_requested_once_more(
     server: ModelServer, steps: StepDialect, model: ConversationModel
 ) -> None:
     server.will_send(*[steps.nonsense()] * 5)
 
-    with pytest.raises(ModelUnavailable):
+    with pytest.raises(UnreadableOutput):
         await model.converse(ASKED, OUTSIDE)
+
+    assert len(server.received) == 2
 
 
 async def test_arguments_that_are_no_json_reach_the_executor_as_text(
@@ -254,8 +256,10 @@ async def test_a_script_of_another_kind_is_an_error() -> None:
 def test_facts_stay_out_of_every_request() -> None:
     from llm.vendors.google import make_contents
     from llm.vendors.openai import make_step_parameters
+    from llm.vendors.wire import StepRequest
 
     secret: dict[str, Any] = {"hint": "for rules alone"}
     informed = ASKED.model_copy(update={"facts": secret})
 
-    assert "rules alone" not in str(make_step_parameters(informed)) + str(make_contents(informed))
+    sent = (make_step_parameters(StepRequest(informed, 1.0)), make_contents(informed))
+    assert "rules alone" not in str(sent)

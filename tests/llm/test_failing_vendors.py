@@ -16,13 +16,13 @@ from llm.errors import MissingKey, ModelUnavailable, RateLimited
 from llm.port import ModelAnswer, record_calls
 from llm.registry import Registry
 from llm.vendors.catalogue import VendorAccess
-from llm.vendors.model_transport import RetryRules
+from llm.vendors.model_transport import LEAST_FAILURES, WINDOW_SECONDS, RetryRules
 from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.model_server import ModelServer, Response, running_server
 from tests.support.runs import start_run
 from tests.support.scripted_model import ScriptedModel
-from tests.support.waiting import Clock
+from tests.support.waiting import Clock, wait_until
 
 MESSAGE = Message(tenant="t", assistant="a", conversation_id="c", message_id="m")
 VENDOR = OpenAI()
@@ -43,6 +43,13 @@ class Vendors:
 
     async def ask(self, setting: str = CHAIN, run: Run = OUTSIDE) -> ModelAnswer[Colour]:
         return await self.registry.model(setting).ask(COLOUR, SKY, run)
+
+    async def let_first_be_left_alone(self) -> None:
+        """Have calls of the first server fail until its breaker opens."""
+        self.first.will_send(*[VENDOR.failure(500)] * LEAST_FAILURES)
+        self.second.will_send(*[ANSWER] * LEAST_FAILURES)
+        for _ in range(LEAST_FAILURES):
+            await self.ask()
 
     def counts(self) -> tuple[int, int]:
         """How many requests each server has received."""
@@ -100,10 +107,11 @@ async def test_a_model_that_hangs_is_overtaken_by_the_next(vendors: Vendors) -> 
 async def test_later_questions_stay_off_a_model_that_hung_until_a_probe_succeeds(
     vendors: Vendors,
 ) -> None:
-    vendors.first.will_send(HANGS, ANSWER, ANSWER)
-    vendors.second.will_send(*[ANSWER] * 3)
+    vendors.first.will_send(*[HANGS] * 3, ANSWER, ANSWER)
+    vendors.second.will_send(*[ANSWER] * 5)
 
-    await vendors.ask()
+    for _ in range(LEAST_FAILURES):
+        await vendors.ask()
     off = [(await vendors.ask()).model for _ in range(2)]
     vendors.clock.now += 11
     probe = await vendors.ask()
@@ -111,26 +119,26 @@ async def test_later_questions_stay_off_a_model_that_hung_until_a_probe_succeeds
 
     assert off == ["large@second"] * 2
     assert (probe.model, after.model) == ("small@first", "small@first")
-    assert vendors.counts() == (3, 3)
+    assert vendors.counts() == (5, 5)
 
 
 async def test_a_probe_that_fails_doubles_the_pause(vendors: Vendors) -> None:
-    vendors.first.will_send(*[VENDOR.failure(500)] * 2)
-    vendors.second.will_send(*[ANSWER] * 3)
+    await vendors.let_first_be_left_alone()
+    vendors.first.will_send(VENDOR.failure(500))
+    vendors.second.will_send(*[ANSWER] * 2)
 
-    await vendors.ask()
     vendors.clock.now += 11
     await vendors.ask()
     vendors.clock.now += 11
     await vendors.ask()
 
-    assert vendors.counts() == (2, 3)
+    assert vendors.counts() == (LEAST_FAILURES + 1, LEAST_FAILURES + 2)
 
 
 async def test_one_question_at_a_time_is_the_probe(vendors: Vendors) -> None:
-    vendors.first.will_send(VENDOR.failure(500), HANGS)
-    vendors.second.will_send(*[ANSWER] * 3)
-    await vendors.ask()
+    await vendors.let_first_be_left_alone()
+    vendors.first.will_send(HANGS)
+    vendors.second.will_send(*[ANSWER] * 2)
     vendors.clock.now += 11
     vendors.first.was_asked.clear()
 
@@ -140,13 +148,12 @@ async def test_one_question_at_a_time_is_the_probe(vendors: Vendors) -> None:
         beside = await vendors.ask()
 
     assert (probe.result().model, beside.model) == ("large@second", "large@second")
-    assert vendors.counts() == (2, 3)
+    assert vendors.counts() == (LEAST_FAILURES + 1, LEAST_FAILURES + 2)
 
 
 async def test_a_cancelled_probe_leaves_room_for_the_next(vendors: Vendors) -> None:
-    vendors.first.will_send(VENDOR.failure(500), HANGS, ANSWER)
-    vendors.second.will_send(ANSWER)
-    await vendors.ask()
+    await vendors.let_first_be_left_alone()
+    vendors.first.will_send(HANGS, ANSWER)
     vendors.clock.now += 11
     vendors.first.was_asked.clear()
 
@@ -197,7 +204,7 @@ async def test_a_limit_with_retry_after_is_left_alone_for_exactly_that_long(
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-async def test_without_another_vendor_a_failing_one_is_asked_twice_and_then_left_alone(
+async def test_without_another_vendor_each_call_of_a_failing_one_is_repeated_until_it_is_left_alone(
     vendors: Vendors, status: int
 ) -> None:
     vendors.first.will_send(*[VENDOR.failure(status)] * 18)
@@ -205,7 +212,55 @@ async def test_without_another_vendor_a_failing_one_is_asked_twice_and_then_left
     answers = [await vendors.ask("small@first,scripted") for _ in range(5)]
 
     assert [answer.model for answer in answers] == ["scripted"] * 5
-    assert vendors.counts() == (2, 0)
+    assert vendors.counts() == (2 * LEAST_FAILURES, 0)
+
+
+@pytest.mark.parametrize("status", [403, 404, 500])
+async def test_the_failure_of_one_call_keeps_no_other_call_off_the_model(
+    vendors: Vendors, status: int
+) -> None:
+    vendors.first.will_send(*[VENDOR.failure(status)] * (2 if status == 500 else 1), ANSWER)
+
+    failed = await vendors.ask("small@first,scripted")
+    next_question = await vendors.ask("small@first,scripted")
+
+    assert (failed.model, next_question.model) == ("scripted", "small@first")
+
+
+async def test_a_model_that_fails_less_often_than_it_answers_stays_in_use(
+    vendors: Vendors,
+) -> None:
+    vendors.first.will_send(*[ANSWER, ANSWER, VENDOR.failure(404)] * 4)
+
+    answers = [await vendors.ask("small@first,scripted") for _ in range(12)]
+
+    assert [answer.model for answer in answers] == ["small@first", "small@first", "scripted"] * 4
+
+
+async def test_failures_that_are_long_past_do_not_count(vendors: Vendors) -> None:
+    vendors.first.will_send(*[VENDOR.failure(404)] * LEAST_FAILURES, ANSWER)
+
+    for _ in range(LEAST_FAILURES):
+        await vendors.ask("small@first,scripted")
+        vendors.clock.now += WINDOW_SECONDS / (LEAST_FAILURES - 1) + 1
+
+    assert (await vendors.ask("small@first,scripted")).model == "small@first"
+
+
+async def test_calls_that_are_still_running_speak_for_a_model(vendors: Vendors) -> None:
+    others = 2 * LEAST_FAILURES + 1
+    vendors.first.will_send(*[HANGS] * others, *[VENDOR.failure(404)] * LEAST_FAILURES, ANSWER)
+
+    async with asyncio.TaskGroup() as group:
+        running = [group.create_task(vendors.ask("small@first,scripted")) for _ in range(others)]
+        await wait_until(lambda: len(vendors.first.received) == others)
+        for _ in range(LEAST_FAILURES):
+            await vendors.ask("small@first,scripted")
+        after = await vendors.ask("small@first,scripted")
+        for task in running:
+            task.cancel()
+
+    assert after.model == "small@first"
 
 
 async def test_without_any_other_model_the_failure_is_reported_at_once_with_its_reason(
@@ -213,14 +268,15 @@ async def test_without_any_other_model_the_failure_is_reported_at_once_with_its_
 ) -> None:
     vendors.first.will_send(*[VENDOR.failure(500)] * 18)
 
-    with pytest.raises(ModelUnavailable, match="status 500"):
-        await vendors.ask("small@first")
+    for _ in range(LEAST_FAILURES):
+        with pytest.raises(ModelUnavailable, match=r"\(500\): It did not work"):
+            await vendors.ask("small@first")
     with record_calls() as calls, pytest.raises(ModelUnavailable, match="not asked again") as again:
         await vendors.ask("small@first")
 
-    assert vendors.counts() == (2, 0)
+    assert vendors.counts() == (2 * LEAST_FAILURES, 0)
     assert again.value.retry_after_seconds == pytest.approx(10)
-    assert "status 500" in str(calls[0].error)
+    assert "It did not work" in str(calls[0].error)
 
 
 def content_filter() -> Response:

@@ -15,8 +15,8 @@ from llm.errors import ModelTimeout, ModelUnavailable, RateLimited
 from llm.port import record_calls
 from llm.registry import Registry
 from llm.vendors.catalogue import VendorAccess
+from llm.vendors.guard import retry_after_seconds
 from llm.vendors.model_transport import RetryRules, Transport, remaining_seconds
-from llm.vendors.wire import retry_after_seconds
 from tests.llm.sample_task import BLUE, COLOUR, SKY, PlainPrompts
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.model_server import ModelServer, Response

@@ -14,13 +14,14 @@ from llm.errors import (
     ModelTimeout,
     ModelUnavailable,
     RateLimited,
-    RejectedRequest,
     UnknownProvider,
     UnreadableOutput,
+    WrongAddress,
 )
 from llm.port import ScoreModel, record_calls
 from llm.registry import Registry
 from llm.vendors.catalogue import VendorAccess
+from llm.vendors.model_transport import LEAST_FAILURES
 from llm.vendors.reranking import LARGEST_REPLY
 from tests.support.model_server import ModelServer, Response
 
@@ -168,22 +169,23 @@ async def test_a_reply_that_does_not_score_every_text_once_is_an_error_and_costs
     ],
     ids=["failure", "rate", "key", "cut"],
 )
-async def test_a_server_that_fails_is_asked_once_and_left_alone_for_a_while(
+async def test_a_server_that_keeps_failing_is_left_alone_for_a_while(
     server: ModelServer, reranker: ScoreModel, answer: Response, error: type[ModelError]
 ) -> None:
-    server.will_send(answer)
+    server.will_send(*[answer] * LEAST_FAILURES)
 
-    for _ in range(2):
+    for _ in range(LEAST_FAILURES + 1):
         with pytest.raises(error):
             await reranker.score(QUESTION, TEXTS, OUTSIDE)
 
-    assert len(server.received) == 1
+    # A refused key is refused the next time, too.
+    assert len(server.received) == (1 if error is MissingKey else LEAST_FAILURES)
 
 
 async def test_a_redirect_is_not_followed(server: ModelServer, reranker: ScoreModel) -> None:
     server.will_send(Response(302, headers={"location": f"{server.url}/elsewhere"}), TEI)
 
-    with pytest.raises(RejectedRequest, match="302"):
+    with pytest.raises(WrongAddress, match="302"):
         await reranker.score(QUESTION, TEXTS, OUTSIDE)
 
     assert len(server.received) == 1
@@ -192,14 +194,14 @@ async def test_a_redirect_is_not_followed(server: ModelServer, reranker: ScoreMo
 async def test_a_server_that_hangs_is_given_up_in_time_and_left_alone(
     server: ModelServer, registry: Registry
 ) -> None:
-    server.will_send(Response(ends="never"))
+    server.will_send(*[Response(ends="never")] * LEAST_FAILURES)
     reranker = registry.reranker("m@ours", 0.05)
 
-    for _ in range(2):
+    for _ in range(LEAST_FAILURES + 1):
         with pytest.raises(ModelTimeout, match=r"within 0\.05 s"):
             await reranker.score(QUESTION, TEXTS, OUTSIDE)
 
-    assert len(server.received) == 1
+    assert len(server.received) == LEAST_FAILURES
 
 
 async def test_a_search_that_is_cancelled_blames_nobody(

@@ -4,6 +4,7 @@ import pytest
 
 from envelope.run import OUTSIDE
 from llm.errors import (
+    AccessDenied,
     MissingKey,
     ModelError,
     ModelTimeout,
@@ -13,6 +14,7 @@ from llm.errors import (
     RejectedRequest,
     UnknownModel,
     UnreadableOutput,
+    WrongAddress,
 )
 from llm.port import ModelAnswer, Usage, record_calls
 from llm.registry import Registry
@@ -77,7 +79,7 @@ async def test_a_failure_that_passes_is_asked_again(
         (429, RateLimited, 3),
         (400, RejectedRequest, 3),
         (401, MissingKey, 1),
-        (403, MissingKey, 1),
+        (403, AccessDenied, 1),
         (404, UnknownModel, 1),
     ],
 )
@@ -141,13 +143,15 @@ async def test_a_response_that_is_cut_is_asked_for_again(
     assert len(server.received) == 2
 
 
-async def test_a_response_that_is_no_json_is_the_servers_failure(
+async def test_a_web_page_is_reported_with_its_title_and_not_requested_again(
     server: ModelServer, dialect: Dialect, registry: Registry
 ) -> None:
-    server.will_send(*[Response(body=b"<html>busy")] * 3)
+    server.will_send(Response(body=b"<html><title>Please log in</title>"))
 
-    with pytest.raises(ModelUnavailable):
+    with pytest.raises(WrongAddress, match=r"Please log in.*_BASE_URL"):
         await ask(registry, dialect)
+
+    assert len(server.received) == 1
 
 
 async def test_nobody_at_the_address_is_reported_as_unavailable(dialect: Dialect) -> None:

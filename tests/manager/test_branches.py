@@ -1,4 +1,3 @@
-import json
 from typing import Any
 
 import pytest
@@ -7,17 +6,11 @@ from pydantic import JsonValue
 from broker.values import BranchSend, Delivery, Finish, ReturnResult, ScatterBranches
 from envelope.envelope import Envelope, Hop
 from envelope.question import Question
-from manager.branches import (
-    add_usages,
-    bound_result,
-    cut_text,
-    find_visible,
-    gather_results,
-    select_branches,
-)
-from manager.flow import BranchItem, Join
+from manager.branches import find_visible, gather_results, select_branches
+from manager.flow import Join
 from manager.machine import Limits
-from manager.manager import Manager
+from manager.manager import ManagerAgent
+from manager.state import BranchItem, State
 from manager.way_report import describe_way
 from memory.conversation import Overflow
 from tests.support.branching_flow import BRANCHING_FLOW, CALL, make_flow
@@ -57,7 +50,7 @@ def test_a_branch_that_cannot_begin_is_refused_with_its_reason(
 ) -> None:
     chosen = select_branches(items)
 
-    assert {str(one["key"]): one["reason"] for one in chosen.refused} == refused
+    assert {branch.key: branch.reason for branch in chosen.refused} == refused
     assert not chosen.waiting
 
 
@@ -65,7 +58,7 @@ def test_more_branches_than_the_most_are_refused() -> None:
     chosen = select_branches([Item(f"k{number}") for number in range(300)])
 
     assert len(chosen.begin) == 256
-    assert {one["reason"] for one in chosen.refused} == {"too_many_branches"}
+    assert {branch.reason for branch in chosen.refused} == {"too_many_branches"}
 
 
 def test_a_branch_inherits_what_its_role_reads_and_not_what_it_returns() -> None:
@@ -111,7 +104,7 @@ class Steps:
     def __init__(self, join: Join | None = None) -> None:
         flow = make_flow() if join is None else make_flow(join)
         memory: Any = EmptyMemory()
-        self.manager = Manager(
+        self.manager = ManagerAgent(
             {flow.identifier: flow}, memory, FixedTexts(), limits=Limits(), quality_threshold=0.7
         )
 
@@ -264,54 +257,5 @@ def test_what_each_worker_took_is_summed_over_its_rounds() -> None:
     assert used["by_worker"]["worker_0"]["calls"] == 4
     assert used["by_worker"]["worker_0"]["cost_usd"] == "0.03"
     task: JsonValue = {"task_id": "worker_0", "title": "Retries", "state": "completed"}
-    described: Any = describe_way({"task_ledger": {"tasks": [task]}, "model_usage": used})
+    described: Any = describe_way(State({"task_ledger": {"tasks": [task]}, "model_usage": used}))
     assert described["tasks"][0]["model_usage"] == used["by_worker"]["worker_0"]
-
-
-def test_a_small_result_stays_as_it_is() -> None:
-    result: dict[str, JsonValue] = {"status": "completed", "writes": {"text": "short"}}
-
-    assert bound_result(result) is result
-
-
-def test_long_texts_keep_their_beginning_and_their_end() -> None:
-    text = "a" * 600_000 + "z" * 600_000
-
-    cut = bound_result({"status": "completed", "writes": {"call": {"text": text, "id": 7}}})
-
-    assert len(json.dumps(cut)) <= 32_000
-    found = cut["writes"]["call"]["text"]  # type: ignore[index,call-overload]
-    assert str(found).startswith("aaa")
-    assert str(found).endswith("zzz")
-    assert cut["cut"] is True
-    assert cut["writes"]["call"]["id"] == 7  # type: ignore[index,call-overload]
-
-
-def test_a_text_keeps_its_first_60_and_its_last_35_percent() -> None:
-    cut = cut_text("x" * 700 + "y" * 300, 100)
-
-    assert (cut.count("x"), cut.count("y")) == (60, 35)
-
-
-def test_what_no_cut_makes_small_is_a_failure_that_says_so() -> None:
-    bounded = bound_result({"status": "completed", "hops": 2, "writes": {"n": [1] * 100_000}})
-
-    assert bounded["status"] == "failed"
-    assert bounded["hops"] == 2
-    assert "at most 32000 bytes" in str(bounded["reason"])
-
-
-def test_counts_and_prices_are_added() -> None:
-    one: dict[str, JsonValue] = {"calls": 1, "input_tokens": 10, "cost_usd": "0.10"}
-
-    assert add_usages(one, {"calls": 2, "cost_usd": "0.05", "cache_hits": 1}) == {
-        "calls": 3,
-        "input_tokens": 10,
-        "cost_usd": "0.15",
-        "cache_hits": 1,
-    }
-
-
-def test_a_price_is_unknown_as_soon_as_one_is() -> None:
-    assert add_usages({"cost_usd": None}, {"cost_usd": "0.05"})["cost_usd"] is None
-    assert add_usages({}, {"cost_usd": None})["cost_usd"] is None

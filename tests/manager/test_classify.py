@@ -10,6 +10,7 @@ from manager.classify import classify_result
 from manager.flow import Stage, StageEvent
 from manager.flows import stages
 from manager.flows.search_flow import SEARCH_FLOW
+from manager.state import State
 
 Payload = dict[str, JsonValue]
 
@@ -17,7 +18,7 @@ Payload = dict[str, JsonValue]
 def classify_payload(stage: Stage, writes: Payload, left: Payload | None = None) -> StageEvent:
     hop = Hop(role=stage.role.value, status="wrote", wrote=tuple(writes))
     before = left if left is not None else {}
-    return classify_result(stage, hop, {**before, **writes}, quality_threshold=0.7)
+    return classify_result(stage, hop, State({**before, **writes}), quality_threshold=0.7)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +101,9 @@ def test_what_an_earlier_hop_left_is_never_judged() -> None:
 def test_a_hop_of_another_role_is_a_failure() -> None:
     hop = Hop(role="lang", status="wrote", wrote=("response",))
 
-    did = classify_result(stages.RESPONSE, hop, {"response": "forged"}, quality_threshold=0.7)
+    did = classify_result(
+        stages.RESPONSE, hop, State({"response": "forged"}), quality_threshold=0.7
+    )
 
     assert did is StageEvent.FAILED
 
@@ -110,7 +113,7 @@ def test_giving_up_is_a_failure_whatever_was_written(status: Literal["gave_up", 
     hop = Hop(role="response", status=status, wrote=("response",))
 
     assert (
-        classify_result(stages.RESPONSE, hop, {"response": "x"}, quality_threshold=0.7)
+        classify_result(stages.RESPONSE, hop, State({"response": "x"}), quality_threshold=0.7)
         is StageEvent.FAILED
     )
 

@@ -5,19 +5,24 @@ import json
 import pytest
 from pydantic import JsonValue
 
-from manager.evidence import (
+from envelope.evidence import (
     MOST_RECORDS,
     name_index_version,
     record_hop,
     record_join,
 )
-from manager.evidence_checks import check_evidence, is_same_model
+from manager import evidence_checks
+from manager.state import State
 
 CALLS: list[JsonValue] = [
     {"call_id": "r1-1", "tool": "search"},
     {"call_id": "r1-2", "tool": "lookup"},
 ]
 Payload = dict[str, JsonValue]
+
+
+def check_evidence(payload: Payload, branch: str = "") -> tuple[evidence_checks.FoundFault, ...]:
+    return evidence_checks.check_evidence(State(payload), branch)
 
 
 def make_result(call_id: str) -> Payload:
@@ -184,17 +189,3 @@ def test_a_branch_is_checked_by_what_was_joined_into_it() -> None:
     assert check_evidence(whole, "m1") == ()
     [lost] = check_evidence({"evidence_log": [*log], "multi_tool_results": {}}, "m1")
     assert (lost.kind.value, lost.subject) == ("lost_result", "result/r1-1")
-
-
-@pytest.mark.parametrize(
-    ("requested", "answered_by", "same"),
-    [
-        ("small@openai", "small-2026-01-01", True),
-        ("small", "small-mini", False),
-        ("models/big", "big-20260101", True),
-        ("alias", "big", True),
-        ("", "big", False),
-    ],
-)
-def test_a_dated_name_is_the_same_model(requested: str, answered_by: str, *, same: bool) -> None:
-    assert is_same_model(requested, answered_by, {"alias": "big"}) is same

@@ -32,7 +32,12 @@ def envelope(payload: Mapping[str, JsonValue]) -> Envelope:
 
 
 def reply_to(flow: str, context: str = "clarification") -> Envelope:
-    return envelope({"context_type": context, "open_pause": {"flow": flow, "round": 2}})
+    return envelope({"context_type": context, "open_pause": make_pause(flow)})
+
+
+def make_pause(flow: str, **more: JsonValue) -> dict[str, JsonValue]:
+    asked = {"pause_id": "p", "original_question": "Q", "original_text": "q", "asked": "Which?"}
+    return {**asked, "reason": "ambiguous_query", "flow": flow, "round": 2, **more}
 
 
 def test_the_reply_to_a_clarification_goes_on_by_the_flow_of_its_question() -> None:
@@ -53,16 +58,15 @@ def test_without_a_known_flow_it_goes_on_by_its_own(flow: str) -> None:
 def test_a_turn_that_leans_on_the_open_question_counts_as_a_round_on_its_own_way(
     decided_by: str,
 ) -> None:
-    pause: dict[str, JsonValue] = {"flow": SPECIALISTS, "round": 2}
     vague: dict[str, JsonValue] = {
         "context_type": "follow_up",
         "decided_by": decided_by,
-        "open_pause": pause,
+        "open_pause": make_pause(SPECIALISTS),
     }
 
     counted = record_progress(envelope(vague), ESSENCE, StageEvent.DONE, FLOWS)
     thanks = envelope({**vague, "conversation_act": "thanks"})
-    offered = envelope({**vague, "open_pause": {**pause, "is_offer": True}})
+    offered = envelope({**vague, "open_pause": make_pause(SPECIALISTS, is_offer=True)})
 
     assert (counted.flow, counted.payload["counters"]) == (SEARCH, {"round": 2})
     assert record_progress(thanks, ESSENCE, StageEvent.DONE, FLOWS) is thanks

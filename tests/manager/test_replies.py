@@ -8,10 +8,12 @@ from envelope.conversation import ClarificationReason, ConversationAct, Preferen
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.sources import SearchResult
+from envelope.texts import Texts
 from manager import replies
 from manager.flow import Ending
 from manager.machine import Decision, End
 from manager.replies import COURTESIES, act_text
+from manager.state import State
 from tests.support.worker_harness import FixedTexts
 
 Payload = dict[str, JsonValue]
@@ -34,6 +36,10 @@ def make_judged_payload(score: float, *, grounded: bool = True, **more: JsonValu
     }
 
 
+def make_last_resort(asked: Envelope, texts: Texts) -> Payload | None:
+    return replies.make_last_resort(asked, texts)[0]
+
+
 def make_result(number: int) -> Payload:
     result = SearchResult(
         chunk_id=f"c{number}", document_id=f"d{number}", title=f"Page {number}",
@@ -44,12 +50,12 @@ def make_result(number: int) -> Payload:
 
 def test_the_better_scored_answer_is_kept() -> None:
     worse, better = (
-        replies.best_answer(make_judged_payload(0.5, best_answer=BEST)),
+        replies.best_answer(State(make_judged_payload(0.5, best_answer=BEST))),
         make_judged_payload(0.7, best_answer=BEST),
     )
 
     assert worse == BEST
-    assert (replies.best_answer(better) or {})["text"] == "new"
+    assert (replies.best_answer(State(better)) or {})["text"] == "new"
 
 
 def test_an_approved_best_answer_goes_out_as_it_is_and_is_not_replaced_by_a_doubtful_one() -> None:
@@ -57,10 +63,10 @@ def test_an_approved_best_answer_goes_out_as_it_is_and_is_not_replaced_by_a_doub
     approved = make_judged_payload(0.8) | {"validation_result": validation}
     end, decision = End(Ending.BEST, Outcome.ANSWERED), Decision("row", (), {}, None)
 
-    best = replies.best_answer(approved, 0.7)
-    later = replies.best_answer(make_judged_payload(0.9, best_answer=best), 0.7)
+    best = replies.best_answer(State(approved), 0.7)
+    later = replies.best_answer(State(make_judged_payload(0.9, best_answer=best)), 0.7)
     reply = replies.end_reply(envelope(best_answer=later), decision, end, FixedTexts())
-    below = replies.best_answer(approved, 0.85)
+    below = replies.best_answer(State(approved), 0.85)
     noted = replies.end_reply(envelope(best_answer=below), decision, end, FixedTexts())
 
     assert (reply["text"], "is_approved" in reply) == ("new", False)
@@ -68,12 +74,15 @@ def test_an_approved_best_answer_goes_out_as_it_is_and_is_not_replaced_by_a_doub
 
 
 def test_an_ungrounded_answer_never_becomes_the_best() -> None:
-    assert replies.best_answer(make_judged_payload(0.99, grounded=False)) is None
-    assert replies.best_answer(make_judged_payload(0.99, grounded=False, best_answer=BEST)) == BEST
+    assert replies.best_answer(State(make_judged_payload(0.99, grounded=False))) is None
+    assert (
+        replies.best_answer(State(make_judged_payload(0.99, grounded=False, best_answer=BEST)))
+        == BEST
+    )
 
 
 def test_the_last_resort_is_the_best_answer_so_far() -> None:
-    reply = replies.last_resort(envelope(best_answer=BEST, language="de"), FixedTexts())
+    reply = make_last_resort(envelope(best_answer=BEST, language="de"), FixedTexts())
 
     assert reply is not None
     assert (reply["outcome"], reply["text"]) == ("answered", "limit_reached/de\n\nthe best")
@@ -81,8 +90,8 @@ def test_the_last_resort_is_the_best_answer_so_far() -> None:
 
 
 def test_the_last_resort_says_in_the_users_language_that_the_time_was_up() -> None:
-    known = replies.last_resort(envelope(language="de"), FixedTexts())
-    guessed = replies.last_resort(envelope(preferences={"language": "uk"}), FixedTexts())
+    known = make_last_resort(envelope(language="de"), FixedTexts())
+    guessed = make_last_resort(envelope(preferences={"language": "uk"}), FixedTexts())
 
     assert known is not None
     assert guessed is not None
@@ -113,17 +122,17 @@ def test_a_reply_says_whether_a_model_or_the_search_answered() -> None:
 def test_a_dead_letter_reports_a_fault_and_not_a_lack_of_time(best: Payload, key: str) -> None:
     asked = envelope(best_answer=best, language="de")
 
-    changes = replies.dead_letter_changes(asked, FixedTexts())
+    _, changes = replies.make_last_resort(asked, FixedTexts())
 
     assert changes == {"text": key, "termination_reason": "dead_letter"}
-    assert replies.dead_letter_changes(envelope(), FixedTexts()) == {}
+    assert replies.make_last_resort(envelope(), FixedTexts()) == (None, {})
 
 
 def test_an_end_without_an_answer_lists_the_pages_that_were_found() -> None:
     found: list[JsonValue] = [make_result(number) for number in (1, 1, 2)]
     asked = envelope(language="de", search_results=found)
 
-    reply = replies.last_resort(asked, FixedTexts())
+    reply = make_last_resort(asked, FixedTexts())
 
     assert reply is not None
     pages = "nearest_pages/de\n- Page 1\n- Page 2"
@@ -134,8 +143,8 @@ def test_an_end_without_an_answer_lists_the_pages_that_were_found() -> None:
 
 
 def test_the_channels_apology_stays_the_last_resort_until_the_users_language_is_known() -> None:
-    assert replies.last_resort(envelope(), FixedTexts()) is None
-    assert replies.last_resort(envelope(preferences={"language": None}), FixedTexts()) is None
+    assert make_last_resort(envelope(), FixedTexts()) is None
+    assert make_last_resort(envelope(preferences={"language": None}), FixedTexts()) is None
 
 
 def test_choosing_a_language_is_confirmed_in_it() -> None:
@@ -267,9 +276,9 @@ DOMAIN = "Bluebird SMS"
 
 
 def find_text(act: ConversationAct, language: str = "en", reason: str | None = None) -> str:
-    last = {"speaker": "assistant", "text": "Sorry.", "reason": reason}
-    payload = {"conversation_act": act.value, "history": [last] if reason else []}
-    return act_text(payload, TEXTS, language, DOMAIN)  # type: ignore[arg-type] # plain JSON
+    last: Payload = {"speaker": "assistant", "text": "Sorry.", "reason": reason}
+    payload: Payload = {"conversation_act": act.value, "history": [last] if reason else []}
+    return act_text(State(payload), TEXTS, language, DOMAIN)
 
 
 @pytest.mark.parametrize("language", TEXTS.languages)

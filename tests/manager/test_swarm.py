@@ -1,6 +1,7 @@
 from pydantic import JsonValue
 
 from manager.flows.swarm import list_tasks, list_worker_calls
+from manager.state import State
 
 PLAN: dict[str, JsonValue] = {
     "workers": [
@@ -20,7 +21,7 @@ def test_tasks_that_begin_become_branches_with_what_others_found() -> None:
         "collected_info": {"aspect": "cost"},
     }
 
-    [item] = list_tasks(payload)
+    [item] = list_tasks(State(payload))
 
     task = item.adds["worker_task"]
     assert isinstance(task, dict)
@@ -39,6 +40,6 @@ def test_calls_of_a_worker_carry_its_name_and_its_tools() -> None:
         "worker_task": {"worker": workers[0]},
     }
 
-    [item] = list_worker_calls(payload)
+    [item] = list_worker_calls(State(payload))
 
     assert item.adds["tool_caller"] == {"agent": "w0", "tools": ["search"]}

@@ -1,6 +1,7 @@
 from pydantic import JsonValue
 
 from manager.flows.tool_loop import list_calls
+from manager.state import State
 
 
 def test_planned_calls_become_branches_in_their_order() -> None:
@@ -9,9 +10,9 @@ def test_planned_calls_become_branches_in_their_order() -> None:
         {"call_id": "r1-2", "tool": "calculator", "depends_on": ["r1-1"]},
     ]
 
-    items = list_calls({"tool_calls": [*calls, "no call"]})
+    items = list_calls(State({"tool_calls": [*calls, "no call"]}))
 
     assert [item.key for item in items] == ["r1-1", "r1-2"]
     assert items[1].depends_on == ("r1-1",)
     assert items[0].adds == {"tool_call": calls[0]}
-    assert list_calls({}) == []
+    assert list_calls(State({})) == []

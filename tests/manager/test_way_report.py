@@ -3,6 +3,7 @@ from pydantic import JsonValue
 
 from envelope.conversation import ClarificationReason
 from manager import replies
+from manager.state import State
 from manager.way_report import (
     add_offer,
     add_open_parts,
@@ -20,11 +21,11 @@ CALL: dict[str, JsonValue] = {
 
 
 def test_one_search_from_the_start_needs_no_report() -> None:
-    assert describe_way({"search_results": []}) == {}
+    assert describe_way(State({"search_results": []})) == {}
 
 
 def test_the_report_lists_the_calls_and_the_last_assessment() -> None:
-    report = describe_way({"tool_executions": [CALL], "assessment": {"quality": 8.0}})
+    report = describe_way(State({"tool_executions": [CALL], "assessment": {"quality": 8.0}}))
 
     assert report["way"] == "tools"
     assert report["assessment"] == {"quality": 8.0}
@@ -38,19 +39,19 @@ def test_the_report_has_the_reasoning_of_each_round_and_not_of_more_than_twenty(
         {"round": number, "intent": "search", "reasoning": "r"} for number in range(1, 31)
     ]
 
-    report = describe_way({"tool_executions": [CALL], "plan_rounds": planned})
+    report = describe_way(State({"tool_executions": [CALL], "plan_rounds": planned}))
 
     assert report["plan_rounds"] == planned[:20]
 
 
 def test_a_fallback_is_named_and_the_search_is_the_way() -> None:
-    report = describe_way({"tool_executions": [CALL], "way_fallback": "reason.failed"})
+    report = describe_way(State({"tool_executions": [CALL], "way_fallback": "reason.failed"}))
 
     assert (report["way"], report["way_fallback"]) == ("search", "reason.failed")
 
 
 def test_the_decision_of_triage_is_reported() -> None:
-    assert describe_way({"triage": {"way": "search"}}) == {
+    assert describe_way(State({"triage": {"way": "search"}})) == {
         "way": "search", "tool_calls": [], "triage": {"way": "search"},
         "budget": {"model_calls": 0, "tool_calls": 0},
     }  # fmt: skip
@@ -60,37 +61,43 @@ def test_the_budget_counts_the_calls_that_ran_and_names_the_one_that_was_used_up
     refused: dict[str, JsonValue] = {**CALL, "success": False, "error_type": "budget"}
     calls: list[JsonValue] = [{**CALL, "attempts": 1}, {**CALL, "attempts": 2}, refused]
     report = describe_way(
-        {
-            "tool_executions": calls,
-            "model_usage": {"calls": 4},
-            "exhausted_budget": "tool_calls",
-        }
+        State(
+            {
+                "tool_executions": calls,
+                "model_usage": {"calls": 4},
+                "exhausted_budget": "tool_calls",
+            }
+        )
     )
 
     assert report["budget"] == {"model_calls": 4, "tool_calls": 2, "exhausted": "tool_calls"}
 
 
 def test_a_budget_that_ends_one_search_is_named() -> None:
-    report = describe_way({"model_usage": {"calls": 2}, "exhausted_budget": "usd"})
+    report = describe_way(State({"model_usage": {"calls": 2}, "exhausted_budget": "usd"}))
 
     assert report == {"budget": {"model_calls": 2, "tool_calls": 0, "exhausted": "usd"}}
 
 
 def test_a_question_that_is_asked_back_went_the_way_that_was_chosen() -> None:
-    assert describe_way({"triage": {"way": "specialists"}})["way"] == "specialists"
-    assert describe_way({"triage": {"way": "tools"}, "way_fallback": "x.failed"})["way"] == "search"
+    assert describe_way(State({"triage": {"way": "specialists"}}))["way"] == "specialists"
+    assert (
+        describe_way(State({"triage": {"way": "tools"}, "way_fallback": "x.failed"}))["way"]
+        == "search"
+    )
 
 
 def test_a_question_that_ends_while_workers_run_has_the_tasks_of_its_plan() -> None:
     plan: dict[str, JsonValue] = {"workers": [{"id": "w0", "objective": "Look up retries"}]}
     tasks: list[JsonValue] = [{"task_id": "w0", "title": "Look up retries", "state": "cancelled"}]
 
-    reply = add_planned_tasks({"outcome": "failed"}, {"swarm_plan": plan})
+    planned = State({"swarm_plan": plan})
+    reply = add_planned_tasks({"outcome": "failed"}, planned)
 
     assert reply == {"outcome": "failed", "way": "swarm", "tasks": tasks, "tasks_completed": 0}
-    assert add_planned_tasks({"tasks": []}, {"swarm_plan": plan}) == {"tasks": []}
-    assert add_planned_tasks({"outcome": "failed"}, {}) == {"outcome": "failed"}
-    assert add_planned_tasks(None, {"swarm_plan": plan}) is None
+    assert add_planned_tasks({"tasks": []}, planned) == {"tasks": []}
+    assert add_planned_tasks({"outcome": "failed"}, State({})) == {"outcome": "failed"}
+    assert add_planned_tasks(None, planned) is None
 
 
 def test_workers_that_look_up_one_item_work_on_one_part() -> None:
@@ -107,7 +114,7 @@ def test_workers_that_look_up_one_item_work_on_one_part() -> None:
         "worker_outputs": {"w1": {"status": "done", "passages": [{}]}},
     }
 
-    assert read_parts(payload) == {"Alder": True}
+    assert read_parts(State(payload)) == {"Alder": True}
 
 
 @pytest.mark.parametrize(
@@ -125,7 +132,7 @@ def test_a_part_whose_worker_failed_is_open_unless_its_row_is_complete(
         "report_notes": notes,
     }
 
-    reply = add_open_parts(make_reply(), payload, FixedTexts(), "en")
+    reply = add_open_parts(make_reply(), State(payload), FixedTexts(), "en")
 
     assert ("parts_answered" in str(reply["text"])) is is_open
 
@@ -138,7 +145,7 @@ def make_reply(outcome: str = "answered") -> dict[str, JsonValue]:
 
 
 def test_the_open_questions_follow_the_answer_as_a_list_and_as_buttons() -> None:
-    reply = add_offer(make_reply(), {"remaining_questions": REMAINING}, FixedTexts(), "de")
+    reply = add_offer(make_reply(), State({"remaining_questions": REMAINING}), FixedTexts(), "de")
 
     offered = "also_asked/de\n1. How do I add a user?\n2. Who may?"
     assert reply["text"] == f"Open it. [1]\n\n{offered}"

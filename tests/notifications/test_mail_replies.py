@@ -1,13 +1,24 @@
 """What people answer by e-mail is found in their mails, and nothing else is."""
 
+import imaplib
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
+from dataclasses import dataclass
 from email.message import EmailMessage
+from functools import partial
+from typing import Any
 
 import pytest
 
+from knowledge.documents.errors import TooSlowError, WrongFormatError
+from knowledge.documents.interchange.mail_parsing import ParsedMail, parse_mail
+from knowledge.isolation.messages import ReadingLimits
+from knowledge.isolation.reader_process import ReaderProcess
 from notifications.mail_replies import (
     LONGEST_MAIL,
     MARK,
+    Mailbox,
+    MailboxError,
     MailIgnoredError,
     MailReplies,
     cut_reply,
@@ -73,10 +84,9 @@ def test_a_mail_in_html_alone_is_read_as_text() -> None:
         subtype="html",
     )
 
-    reply = read_reply(mail.as_bytes(), address=DESK, people=[ADA])
+    reply = read_reply(parse(mail.as_bytes()), address=DESK, people=[ADA])
 
     assert (reply.token, " ".join(reply.text.split())) == (TOKEN, "Yes & no")
-    assert len(reply.mail_id) == 64
 
 
 @pytest.mark.parametrize(
@@ -93,8 +103,9 @@ def test_a_mail_in_html_alone_is_read_as_text() -> None:
         (write_mail(to=f"desk+{TOKEN}@evil.test"), "no_address"),
         (write_mail(to=f"desk+{TOKEN.upper()}x@acme.test"), "no_address"),
         (write_mail(QUOTE), "empty"),
-        (b"From: " + ADA.encode() + b"\r\nContent-Type: text/plain; charset=no-such\r\n\r\nx",
-         "unreadable"),
+        (b"From: " + b"a@b.test, " * 90_000 + ADA.encode() + b"\r\n\r\nx", "sender_not_allowed"),
+        (b"From: =?utf-8?q?ada=40acme=2Etest=2C?= <eve@evil.test>\r\n\r\nx",
+         "sender_not_allowed"),
         (b"\x00\xff\xfe", "sender_not_allowed"),
     ],
 )  # fmt: skip
@@ -102,7 +113,7 @@ def test_mails_that_are_no_answer_are_ignored(mail: EmailMessage | bytes, reason
     sent = mail if isinstance(mail, bytes) else mail.as_bytes()
 
     with pytest.raises(MailIgnoredError, match=f"^{reason}$"):
-        read_reply(sent, address=DESK, people=[ADA])
+        read_reply(parse(sent), address=DESK, people=[ADA])
 
 
 @pytest.fixture
@@ -121,6 +132,7 @@ class Desk:
     def __init__(self, failures: int = 0) -> None:
         self.failures = failures
         self.delivered: list[tuple[str, str, str]] = []
+        self.reports: list[str] = []
 
     async def deliver(self, token: str, text: str, mail_id: str) -> bool:
         self.delivered.append((token, text, mail_id))
@@ -130,10 +142,39 @@ class Desk:
         return token == TOKEN
 
 
-def read(server: MailboxServer, desk: Desk) -> MailReplies:
+def parse(mail: bytes) -> ParsedMail:
+    return parse_mail(mail).without_markup()
+
+
+class Reader:
+    """Parses in this process, which is faster than the isolated one."""
+
+    def read_mail(self, data: bytes) -> ParsedMail:
+        return parse(data)
+
+
+class LimitedReader:
+    """Finds that a mail takes too long."""
+
+    def read_mail(self, data: bytes) -> ParsedMail:
+        if b"slow" in data:
+            raise TooSlowError("took longer than 5 s to read")
+        return parse(data)
+
+
+class DyingReader:
+    """The process that parses ends, and the process of the desk with it."""
+
+    def read_mail(self, data: bytes) -> ParsedMail:
+        raise KeyboardInterrupt
+
+
+def read(server: MailboxServer, desk: Desk, **other: Any) -> MailReplies:
+    given = {"mailbox": server.mailbox, "open_reader": partial(nullcontext, Reader()), **other}
     return MailReplies(
-        server.mailbox, desk.deliver, address=DESK, people=[ADA], unavailable=(BrokenError,)
-    )
+        given["mailbox"], desk.deliver, given["open_reader"], address=DESK, people=[ADA],
+        unavailable=(BrokenError,), report=desk.reports.append,
+    )  # fmt: skip
 
 
 async def test_each_answer_is_read_once_and_hostile_mails_stop_nothing(
@@ -142,8 +183,8 @@ async def test_each_answer_is_read_once_and_hostile_mails_stop_nothing(
     desk = Desk()
     replies = read(server, desk)
     await server.put(b"To: desk+x@acme.test\r\nSubject: \xff\xfe\r\n\r\n\x00")
+    await server.put(b"To: desk+x@acme.test\r\nContent-Type: text/plain; a*\r\n\r\nx")
     await server.put(write_mail(sender="eve@evil.test"))
-    await server.put(write_mail("x" * (LONGEST_MAIL + 1)))
     await server.put(write_mail("Expired.", to=f"desk+{'z' * 32}@acme.test"))
     await server.put(write_mail(f"Yes.\n\nOn Tue <{DESK}> wrote:\n{QUOTE}"))
     await server.put(write_mail("A letter to somebody else.", to="bob@acme.test"))
@@ -153,6 +194,44 @@ async def test_each_answer_is_read_once_and_hostile_mails_stop_nothing(
     assert (first, second) == (1, 0)
     assert [text for _, text, _ in desk.delivered] == ["Expired.", "Yes."]
     assert await server.count_unread() == 1
+    assert desk.reports == ["", ""]
+
+
+async def test_mails_that_cannot_be_read_are_flagged_and_reported_and_the_next_are_read(
+    server: MailboxServer,
+) -> None:
+    desk = Desk()
+    await server.put(write_mail("x" * (LONGEST_MAIL + 1)))
+    await server.put(write_mail("slow"))
+    await server.put(write_mail())
+
+    delivered = await read(server, desk, open_reader=partial(nullcontext, LimitedReader())).poll()
+
+    assert (delivered, await server.is_read()) == (1, True)
+    [report] = desk.reports
+    assert report.startswith("2 e-mails that answer visitors could not be read")
+    assert "(UID 101, 102)" in report
+
+
+def test_mail_is_parsed_in_a_process_of_its_own() -> None:
+    with ReaderProcess(ReadingLimits(seconds=20.0, memory_mb=256)) as reader:
+        mail = reader.read_mail(write_mail("<b>Yes.</b>").as_bytes())
+        with pytest.raises(WrongFormatError):
+            reader.read_mail(b"Content-Type: message/rfc822\r\n\r\n" * 20_000)
+
+    assert read_reply(mail, address=DESK, people=[ADA]).text == "<b>Yes.</b>"
+
+
+async def test_a_mail_that_ends_the_process_is_not_parsed_again(server: MailboxServer) -> None:
+    desk = Desk()
+    await server.put(write_mail())
+
+    with pytest.raises(KeyboardInterrupt):
+        await read(server, desk, open_reader=partial(nullcontext, DyingReader())).poll()
+    again = await read(server, desk).poll()
+
+    assert (again, desk.delivered, await server.is_read()) == (0, [], True)
+    assert desk.reports[-1].startswith("1 e-mails")
 
 
 async def test_an_answer_that_was_not_acknowledged_is_delivered_again_under_its_id(
@@ -169,3 +248,64 @@ async def test_an_answer_that_was_not_acknowledged_is_delivered_again_under_its_
 
     assert (unread, again) == (1, 1)
     assert desk.delivered == [(TOKEN, "Yes, you may.", "<1@acme.test>")] * 2
+
+
+@dataclass(frozen=True, slots=True)
+class OddMailbox(Mailbox):
+    """A mailbox whose server tells of new flags between its answers, and goes away after `calls`
+    commands.
+    """
+
+    calls: int = 1_000
+
+    def open(self) -> imaplib.IMAP4:
+        client = Mailbox.open(self)
+        ask, left = client.uid, [self.calls]
+
+        def uid(command: str, *given: str) -> tuple[str, list[Any]]:
+            if not left[0]:
+                raise imaplib.IMAP4.abort("connection lost")
+            left[0] -= 1
+            status, parts = ask(command, *given)
+            news = [rb"7 (FLAGS (\Seen))"] if command == "FETCH" else []
+            return status, [*news, *parts, *news]
+
+        client.uid = uid  # type: ignore[method-assign]
+        return client
+
+
+def make_odd(server: MailboxServer, calls: int = 1_000) -> OddMailbox:
+    usual = server.mailbox
+    return OddMailbox(
+        usual.host, usual.port, usual.user, usual.password, usual.security, calls=calls
+    )
+
+
+async def test_what_a_mail_server_tells_unasked_hides_no_answer(server: MailboxServer) -> None:
+    desk = Desk()
+    await server.put(write_mail())
+
+    assert await read(server, desk, mailbox=make_odd(server)).poll() == 1
+
+
+async def test_an_outage_between_any_two_commands_loses_no_answer_without_a_trace(
+    server: MailboxServer,
+) -> None:
+    """A mail reaches the desk, is read again, or stays flagged for a person."""
+    usual = 0
+    for calls in range(8):
+        desk = Desk()
+        await server.put(write_mail(f"Answer {calls}.", mail_id=f"<{calls}@acme.test>"))
+        try:
+            await read(server, desk, mailbox=make_odd(server, calls)).poll()
+        except MailboxError:
+            await read(server, desk).poll()
+        else:
+            usual += 1
+        texts = {text for _, text, _ in desk.delivered}
+        is_flagged = (
+            f"UID {101 + calls}" in desk.reports[-1] or f", {101 + calls}" in desk.reports[-1]
+        )
+        assert await server.is_read()
+        assert texts == {f"Answer {calls}."} or is_flagged
+    assert usual == 1

@@ -2,17 +2,21 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
+from broker.background_jobs import BackgroundJobs
+from broker.errors import BrokerUnavailableError
 from broker.ports import EndedReader
 from broker.values import EndedMessage, Finish
 from config.notification_settings import WebhookEndpoint
 from envelope.outcome import Outcome
 from envelope.question import Question
+from memory.errors import MemoryUnavailableError
 from memory.webhook_queue import RedisWebhookQueue
 from notifications.webhooks import ENDED, GAP, RATED, Endpoint, WebhookSender, announce
 from tests.notifications.conftest import Receiver
@@ -35,7 +39,9 @@ class Desk:
     def queue(self) -> RedisWebhookQueue:
         return RedisWebhookQueue(self.harness.client)
 
-    def sender(self, *delays: float, reader: Any = None, **fields: Any) -> WebhookSender:
+    def sender(
+        self, *delays: float, reader: Any = None, queue: Any = None, **fields: Any
+    ) -> WebhookSender:
         settings = WebhookEndpoint(url=self.receiver.url, secret=NEW, earlier_secret=OLD)
         given = {"url": settings.url, "secrets": settings.secrets, "is_private": True, **fields}
         broker = self.harness.broker
@@ -45,7 +51,7 @@ class Desk:
 
         return WebhookSender(
             [Endpoint("crm", **given)],
-            self.queue,
+            self.queue if queue is None else queue,
             broker.announced if reader is None else reader,
             broker.replies,
             find,
@@ -256,3 +262,55 @@ async def test_an_internal_address_and_credentials_of_the_machine_are_sent_nothi
     [stored] = await desk.harness.client.hvals("rd:{webhooks}:deliveries")
     assert "AddressRefusedError" in json.loads(stored)["error"]
     assert desk.receiver.received == []
+
+
+class Outage:
+    """A part of the desk whose call with this number raises `error`."""
+
+    def __init__(self, part: Any, at: int, error: Exception) -> None:
+        self._part = part
+        self._at = at
+        self._error = error
+        self.calls = 0
+
+    def __getattr__(self, name: str) -> Any:
+        async def call(*given: Any, **named: Any) -> Any:
+            self.calls += 1
+            if self.calls == self._at:
+                raise self._error
+            return await getattr(self._part, name)(*given, **named)
+
+        return call
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+@pytest.mark.parametrize(
+    "error", [MemoryUnavailableError("away"), BrokerUnavailableError("away"), KeyError("odd")]
+)
+async def test_what_fails_while_a_webhook_is_in_flight_ends_no_other_delivery_and_no_job(
+    desk: Desk, at: int, error: Exception
+) -> None:
+    """The first call claims both deliveries, the second and third end one each."""
+    for message in ("m1", "m2"):
+        await desk.answer(message)
+    collecting = desk.sender()
+    await wait_until(lambda: collecting.collect_next(block_seconds=0))
+    jobs, queue = BackgroundJobs(), Outage(desk.queue, at, error)
+    sender = desk.sender(queue=queue)
+
+    async def both_arrived() -> bool:
+        return len(set(desk.ids)) == 2
+
+    async def deliver_once() -> None:
+        # As `deliver` does, without its pauses.
+        for _ in range(3):
+            with suppress(MemoryUnavailableError, BrokerUnavailableError):
+                await sender.deliver_due()
+
+    if at > 1:
+        await jobs.supervise("webhook_deliveries", deliver_once)
+        assert [one.failures for one in jobs.states] == [0]
+    else:
+        await jobs.attempt("webhook_deliveries", deliver_once)
+        await sender.deliver_due()
+    assert await both_arrived()

@@ -19,11 +19,11 @@ import structlog
 
 from broker.embedded_redis import Endpoint
 from broker.values import JournalEntry
+from cli.commands.ask import COMMANDS
+from cli.main import main
 from config.settings import Settings, load_settings
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from deploy.assembly.runtime import ROLES, connect_runtime, desk, run_workers
-from deploy.cli.commands.ask import COMMANDS
-from deploy.cli.main import main
 from envelope.run import OUTSIDE, Run
 from gateway.desk import Desk, Message
 from gateway.text import parse_command
@@ -68,7 +68,7 @@ async def open_knowledge_with(settings: Settings, embedder: Embedder) -> AsyncIt
 
 def command(*words: str) -> list[str]:
     """A `refdesk` command to be started as a process."""
-    return [sys.executable, "-m", "deploy.cli.main", *words]
+    return [sys.executable, "-m", "cli.main", *words]
 
 
 def environment(data: Path, **settings: str) -> dict[str, str]:

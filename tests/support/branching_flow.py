@@ -10,7 +10,6 @@ from envelope.outcome import Wrote
 from envelope.role import Role
 from manager.classify import classify_done
 from manager.flow import (
-    BranchItem,
     Counter,
     Flow,
     Join,
@@ -19,11 +18,11 @@ from manager.flow import (
     Scatter,
     Stage,
     StageEvent,
-    Writes,
     make_gather_stage,
 )
 from manager.flows import stages as at
 from manager.flows.shared_rows import BEST, CLARIFYING, make_way_in, make_way_out
+from manager.state import BranchItem, State
 
 E = StageEvent
 _EITHER = frozenset({E.DONE, E.FAILED})
@@ -33,9 +32,9 @@ BRANCHES = 3
 """Calls of a question, the last of which depends on the first."""
 
 
-def plan_calls(payload: Writes) -> Sequence[BranchItem]:
+def plan_calls(state: State) -> Sequence[BranchItem]:
     """Return the calls that the text asks for: `... calls=5`, else `BRANCHES`."""
-    words = str(payload.get("text", "")).split()
+    words = state.text.split()
     wanted = next((int(w.partition("=")[2]) for w in words if w.startswith("calls=")), BRANCHES)
     return [
         BranchItem(

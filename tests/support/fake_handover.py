@@ -16,13 +16,14 @@ class FakeHandOver:
     assistant: str = "docs"
     notes: list[tuple[str, str]] = field(default_factory=list)
     asked: list[tuple[str, str, str]] = field(default_factory=list)
+    visitors: list[str] = field(default_factory=list)
     replies: list[tuple[str, str]] = field(default_factory=list)
 
     def hands_over(self, _tenant: str, assistant: str) -> bool:
         return assistant == self.assistant
 
-    async def request(self, question: Question, *, note: str, language: str, address: str) -> bool:
-        del address
+    async def request(self, question: Question, *, note: str, language: str, visitor: str) -> bool:
+        self.visitors.append(visitor)
         self.notes.append((question.conversation_id, note))
         self.asked.append((question.message_id, note, language))
         return self.accepts

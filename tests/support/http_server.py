@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute
 
 from broker.values import Fields
 from gateway.api_keys import StoredKeys, make_key
+from gateway.chat.people import PersonDigests
 from gateway.connections.server import listening, serving
 from gateway.conversations import Conversations
 from gateway.desk import Desk
@@ -280,6 +281,7 @@ async def open_http_server(
     channel = HttpChannel(
         replies=broker.replies,
         eraser=broker.eraser,
+        find_write_fault=broker.admin.find_write_fault,
         desks={
             (tenant, assistant): Desk(
                 broker.producer,
@@ -297,6 +299,7 @@ async def open_http_server(
         guard=Guard(
             keys,
             RedisRates(harness.client),
+            digests=PersonDigests(SECRET),
             visitors=Visitors(SECRET, limits),
             open_tenant=open_tenant,
             hosts=hosts,

@@ -11,7 +11,6 @@ from envelope.outcome import Wrote
 from envelope.role import Role
 from manager.classify import classify_done
 from manager.flow import (
-    BranchItem,
     Counter,
     Flow,
     PauseFor,
@@ -20,12 +19,12 @@ from manager.flow import (
     Scatter,
     Stage,
     StageEvent,
-    Writes,
     make_gather_stage,
     make_resume_stage,
 )
 from manager.flows import stages as at
 from manager.flows.shared_rows import BEST, CLARIFYING, make_way_in, make_way_out
+from manager.state import BranchItem, State
 
 E = StageEvent
 CALL = Stage("call", Role.TOOL, frozenset({E.DONE, E.FAILED}), classify_done)
@@ -36,10 +35,9 @@ PERIOD = InputField(name="period", type="choice", choices=("2024", "2025"))
 AMOUNT = InputField(name="amount", type="number")
 
 
-def plan_missing_calls(payload: Writes) -> Sequence[BranchItem]:
+def plan_missing_calls(state: State) -> Sequence[BranchItem]:
     """Return the calls that have no result so far."""
-    found = payload.get("multi_tool_results")
-    done = found if isinstance(found, dict) else {}
+    done = state.multi_tool_results
     return [BranchItem(key, {"tool_call": {"key": key}}) for key in KEYS if key not in done]
 
 

@@ -22,7 +22,7 @@ from gateway.desk import Desk
 from manager.flow import Flow
 from manager.flows import FLOWS, NEWEST
 from manager.machine import Limits
-from manager.manager import Manager
+from manager.manager import ManagerAgent
 from memory.conversation import RedisMemory, RedisPeople
 from tests.support.flow_path import plain_writes
 from worker.agent_handler import AgentHandler, make_poison_notice
@@ -196,7 +196,7 @@ class WorkerHarness:
             keep_seconds=keep_seconds,
         )
 
-    def manager(self, kind: type[Manager] = Manager) -> Manager:
+    def manager(self, kind: type[ManagerAgent] = ManagerAgent) -> ManagerAgent:
         return kind(
             self.flows,
             self.memory,
@@ -211,7 +211,7 @@ class WorkerHarness:
         *,
         slots: int = 8,
         limit_seconds: float = 10.0,
-        manager: Manager | None = None,
+        manager: ManagerAgent | None = None,
         meter: WorkerMeter | None = None,
         grace_seconds: float = 2.0,
     ) -> WorkerProcess:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import structlog
 
+from broker.background_jobs import BackgroundJobs
 from deploy.assembly.observing import connect_tracker, observing
 from deploy.errors import CommandError
 from deploy.logging_setup import configure_logging
@@ -31,7 +32,9 @@ async def test_an_error_is_reported_with_its_place_and_without_its_text(
     log = structlog.get_logger("gateway")
     with open_receiver() as receiver:
         dsn = receiver.address.replace("http://", "http://key@") + "/7"
-        async with observing(harness.broker, settings_of(tmp_path, sentry_dsn=dsn), None):
+        async with observing(
+            harness.broker, settings_of(tmp_path, sentry_dsn=dsn), None, BackgroundJobs()
+        ):
             try:
                 raise ValueError(TEXT)
             except ValueError as error:

@@ -9,6 +9,7 @@ import pytest
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from broker.background_jobs import BackgroundJobs
 from broker.values import Delivery, EndedMessage, Fields, Finish, JournalEntry
 from deploy.assembly.observing import connect_telemetry, observing
 from deploy.logging_setup import configure_logging
@@ -70,7 +71,7 @@ async def observe(
     seconds = Histogram("refdesk_wait", "Waiting.", registry=registry, buckets=(1.0, 2.0))
     seconds.observe(0.5)
     seconds.observe(5.0)
-    async with observing(harness.broker, settings, registry):
+    async with observing(harness.broker, settings, registry, BackgroundJobs()):
         pass
 
 
@@ -153,7 +154,7 @@ async def test_a_log_line_names_the_trace_of_its_question_while_traces_are_sent(
     settings = settings_of(tmp_path, otel_exporter_otlp_endpoint=receiver.address)
     await harness.submit(question("m1"))
     delivery: Delivery = await harness.take()
-    async with observing(harness.broker, settings, None):
+    async with observing(harness.broker, settings, None, BackgroundJobs()):
         PRESENT.set(delivery)
         log.warning("hop_failed")
         PRESENT.set(None)

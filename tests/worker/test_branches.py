@@ -10,7 +10,7 @@ from envelope.outcome import GaveUp
 from gateway.desk import Message
 from manager.flow import Join
 from manager.flows import FLOWS, NEWEST
-from manager.manager import Manager
+from manager.manager import ManagerAgent
 from tests.faults.journal_checker import problems
 from tests.support.branching_flow import ToolAgent, ToolCall, make_flow
 from tests.support.flow_path import main_path
@@ -63,7 +63,7 @@ async def test_each_question_goes_by_the_flow_that_it_began_with(harness: Worker
     assert len(tool.ran) == 3
 
 
-class ForgetfulManager(Manager):
+class ForgetfulManager(ManagerAgent):
     """A manager that cannot decide with the results of branches, the first time it is asked."""
 
     asked = 0

@@ -8,7 +8,7 @@ from broker.values import Fields, Forward
 from envelope.question import Question
 from envelope.run import Run
 from llm.port import ModelCall, Usage, record
-from worker.call_recording import HopCalls, encode_model_call, fallbacks_of
+from worker.call_recording import HopCalls, encode_model_call, fallbacks_of, is_same_model
 from worker.metrics import PrometheusMeter
 
 QUESTION = Question(tenant="acme", assistant="docs", conversation_id="c", message_id="m")
@@ -163,3 +163,17 @@ async def test_searches_are_counted_for_the_role_that_asked_and_by_where_they_we
 
     assert 'refdesk_searches_total{role="guardrails",source="index"} 1.0' in show(meter)
     assert 'refdesk_searches_total{role="search",source="cache"} 1.0' in show(meter)
+
+
+@pytest.mark.parametrize(
+    ("requested", "answered_by", "same"),
+    [
+        ("small@openai", "small-2026-01-01", True),
+        ("small", "small-mini", False),
+        ("models/big", "big-20260101", True),
+        ("alias", "big", True),
+        ("", "big", False),
+    ],
+)
+def test_a_dated_name_is_the_same_model(requested: str, answered_by: str, *, same: bool) -> None:
+    assert is_same_model(requested, answered_by, {"alias": "big"}) is same

@@ -14,6 +14,8 @@ from tests.support.worker_harness import WorkerHarness
 from worker import metrics as depths
 from worker.metrics import Depths
 
+DOWN = {"refdesk_broker_up": 0.0, "refdesk_accepting": 0.0}
+
 
 class ScriptedAdmin:
     """Answers `read_status` as the test sets it, and counts how often it is asked."""
@@ -24,6 +26,10 @@ class ScriptedAdmin:
         self.answering = asyncio.Event()
         self.answering.set()
         self.error: Exception | None = None
+        self.write_fault = ""
+
+    async def find_write_fault(self) -> str:
+        return self.write_fault
 
     async def read_status(self, roles: Sequence[str]) -> Sequence[RoleStatus]:
         self.asked += 1
@@ -62,6 +68,7 @@ async def test_a_scrape_shows_what_redis_says() -> None:
     async with register_depths(ScriptedAdmin()) as registry:
         assert await scrape(registry) == {
             "refdesk_broker_up": 1.0,
+            "refdesk_accepting": 1.0,
             "refdesk_depth": 3.0,
             "refdesk_in_flight": 1.0,
             "refdesk_oldest_seconds": 2.5,
@@ -106,7 +113,17 @@ async def test_what_redis_does_not_report_is_left_out_and_named() -> None:
     broker.error = BrokerUnavailableError("Redis does not answer")
 
     async with register_depths(broker) as registry:
-        assert await scrape(registry) == {"refdesk_broker_up": 0.0}
+        assert await scrape(registry) == DOWN
+
+
+async def test_a_redis_that_refuses_writes_answers_and_accepts_nothing() -> None:
+    broker = ScriptedAdmin()
+    broker.write_fault = "READONLY You can't write against a read only replica."
+
+    async with register_depths(broker) as registry:
+        shown = await scrape(registry)
+
+    assert (shown["refdesk_broker_up"], shown["refdesk_accepting"]) == (1.0, 0.0)
 
 
 async def test_a_redis_that_hangs_does_not_hang_a_scrape_and_is_asked_again() -> None:
@@ -114,7 +131,7 @@ async def test_a_redis_that_hangs_does_not_hang_a_scrape_and_is_asked_again() ->
     broker.answering.clear()
 
     async with asyncio.timeout(5 * depths.PATIENCE_SECONDS), register_depths(broker) as registry:
-        assert await scrape(registry) == {"refdesk_broker_up": 0.0}
+        assert await scrape(registry) == DOWN
 
         broker.answering.set()
 
@@ -128,4 +145,4 @@ async def test_a_process_that_has_ended_keeps_no_scrape_waiting() -> None:
     async with register_depths(ScriptedAdmin()) as registry:
         pass
 
-    assert await scrape(registry) == {"refdesk_broker_up": 0.0}
+    assert await scrape(registry) == DOWN

@@ -9,7 +9,7 @@ from broker.values import ConsumerDemand, Delivery, LeaseLost, Settled, Settleme
 from envelope.envelope import Envelope
 from envelope.role import Role
 from gateway.desk import Message
-from manager.manager import Manager
+from manager.manager import ManagerAgent
 from memory.errors import MemoryUnavailableError, QuestionEndedError
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
@@ -130,7 +130,7 @@ async def test_what_its_worker_left_is_not_run_again_once_the_question_has_ended
     assert kinds == ["accepted", "finished"]
 
 
-class CountingManager(Manager):
+class CountingManager(ManagerAgent):
     """Counts what it is asked to decide."""
 
     asked = 0

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 from structlog.testing import capture_logs
 
+from broker.background_jobs import cancel_until_done
 from broker.errors import BrokerUnavailableError
 from broker.ports import Consumer
 from broker.values import JournalEntry
@@ -17,7 +18,7 @@ from gateway.desk import Desk, Message
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WRITES, WorkerHarness
 from worker.process import WorkerProcess
-from worker.shutdown import end, leave, stop_on_signals
+from worker.shutdown import leave, stop_on_signals
 from worker.worker import Worker
 
 QUESTION = Message("How do I add a rule?", "c1", "m1")
@@ -191,7 +192,7 @@ async def test_a_task_that_loses_its_first_cancellation_is_cancelled_again() -> 
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
         task = tasks.create_task(lose_the_first())
         await begun.wait()
-        await end([task])
+        await cancel_until_done([task])
 
     assert (task.cancelled(), cancelled) == (True, 2)
 

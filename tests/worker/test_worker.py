@@ -15,7 +15,7 @@ from broker.values import ConsumerDemand, DeadLetter, Delivery, Settled, Settlem
 from envelope.envelope import Envelope
 from envelope.role import Role
 from gateway.desk import Message
-from manager.manager import Manager
+from manager.manager import ManagerAgent
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 from worker.port import SilentMeter
@@ -74,7 +74,7 @@ class FailingReads:
         return await self._consumer.take(*args, **options)
 
 
-class BrokenManager(Manager):
+class BrokenManager(ManagerAgent):
     """A manager that raises for every envelope."""
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:

@@ -46,8 +46,8 @@ from mcp_types import (
 )
 from pydantic import JsonValue
 
-from knowledge.crawling.crawl_values import AddressRefusedError, FetchError
-from knowledge.crawling.resolution import GuardedResolver
+from outbound.errors import AddressRefusedError, FetchError
+from outbound.resolution import GuardedResolver
 from tools.errors import ToolFailed
 from tools.outside.foreign_schemas import clean_line
 

@@ -3,7 +3,7 @@
 References are followed inside a document only. The servers that a document names are not used: a
 request goes to the configured origin, without redirects, and with a bounded body. The path is that
 of the operation, every value in it is percent-encoded, and the address of the host is checked as
-that of a crawl is (`knowledge.crawling.resolution`). Headers are the operator's alone.
+that of a crawl is (`outbound.resolution`). Headers are the operator's alone.
 """
 
 import re
@@ -17,11 +17,11 @@ from urllib.parse import quote, unquote, urlsplit
 import httpx2
 from pydantic import JsonValue
 
-from knowledge.crawling.crawl_values import AddressRefusedError, FetchError
-from knowledge.crawling.fetcher import GuardedTransport
-from knowledge.crawling.resolution import GuardedResolver
 from knowledge.documents.errors import ReadingError
 from knowledge.documents.interchange.openapi import References, list_operations, parse_structured
+from outbound.errors import AddressRefusedError, FetchError
+from outbound.fetcher import GuardedTransport
+from outbound.resolution import GuardedResolver
 from tools.calls import EffectClass, ToolCaller
 from tools.errors import (
     InvalidInput,

@@ -115,6 +115,7 @@ async def run_chat_channel(
                 runtime, client, StoredKeys(client), conversations, journals_alone=True
             ),
             unavailable=(MemoryUnavailableError,),
+            jobs=runtime.jobs,
         )
         async with (
             serve_probes(

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ from urllib.parse import urlsplit
 import structlog
 from pydantic import SecretStr
 
+from broker.background_jobs import cancel_until_done
 from broker.values import DeadLetter
 from config.env_file import find_env_file, read_names
 from config.settings import Settings
@@ -81,7 +83,7 @@ class ConsoleOperations:
             (one.tenant, one.assistant): one for one in runtime.settings.of_assistants()
         }
         self._running: set[tuple[Assistant, str]] = set()
-        self._reading: set[asyncio.Task[None]] = set()
+        self._reading: set[asyncio.Task[bool]] = set()
         self._turn = asyncio.Lock()
 
     def list_sources(self, assistant: Assistant) -> Sequence[SourceState]:
@@ -91,7 +93,9 @@ class ConsoleOperations:
                 one.spec.root,
                 one.read_at,
                 one.failed,
-                one.reasons,
+                (one.fault, *one.reasons) if one.fault else one.reasons,
+                [str(part) for part in one.left_out],
+                has_fault=bool(one.fault),
                 is_running=(assistant, one.spec.root) in self._running,
                 id=one.id,
                 schedule=one.schedule,
@@ -135,14 +139,16 @@ class ConsoleOperations:
         if len(kept) > _LONGEST_NAME or Path(kept).suffix.lower() not in SUFFIXES:
             raise ValueError(f"Expected a document ({' '.join(sorted(SUFFIXES))}), found {name!r}.")
         uploads = Uploads(settings)
+        if fault := uploads.find_fault(kept):
+            raise ValueError(fault)
         await asyncio.to_thread(uploads.keep, kept, data)
         if (assistant, str(uploads.folder)) not in self._running:
             self._begin(assistant, SourceSpec(place=str(uploads.folder)))
 
     async def remove_source(self, assistant: Assistant, place: str) -> int:
         settings = self._settings[assistant]
-        specs = open_source_registry(settings).list_specs()
-        if not any(one.root == place for one in specs):
+        known = open_source_registry(settings).list_own()
+        if not any(one.spec.root == place for one in known):
             return 0
         count = await self._catalog.remove_source(*assistant, place)
         open_source_registry(settings).forget(place)
@@ -153,14 +159,14 @@ class ConsoleOperations:
 
     def _begin(self, assistant: Assistant, spec: SourceSpec) -> None:
         self._running.add((assistant, spec.root))
-        task = self._tasks.create_task(self._read(assistant, spec))
+        read = partial(self._read, assistant, spec)
+        task = self._tasks.create_task(self._runtime.jobs.attempt("source_reading", read))
         self._reading.add(task)
         task.add_done_callback(self._reading.discard)
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """Cancel running reads."""
-        for task in self._reading:
-            task.cancel()
+        await cancel_until_done(list(self._reading))
 
     async def _read(self, assistant: Assistant, spec: SourceSpec) -> None:
         tenant, name = assistant
@@ -180,7 +186,7 @@ async def operating(runtime: Runtime, catalog: OwnedCatalog) -> AsyncIterator[Co
         try:
             yield operations
         finally:
-            operations.stop()
+            await operations.stop()
 
 
 def list_settings(settings: Settings) -> list[ShownSetting]:

@@ -13,7 +13,6 @@ import structlog
 from pydantic import TypeAdapter
 
 from config.settings import Settings
-from deploy.assembly.data_folder import protect_data_folder
 from deploy.assembly.indexed_documents import OwnerRequest, act_on_documents, act_on_library
 from deploy.assembly.ingestion import RESULT, SOURCES, ask_owner
 from deploy.assembly.runtime import Runtime
@@ -29,6 +28,7 @@ from gateway.port import (
     ReadableSection,
     StoredPicture,
 )
+from knowledge.data_folder import protect_data_folder
 from knowledge.documents.folder import ARCHIVE, display_name, is_left_out
 from knowledge.documents.formats import SUFFIXES, explain_skip
 from knowledge.errors import IndexUnavailable, KnowledgeError
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 
 _MOST_FOLDERS = 16
+_LONGEST_PART = 240
+"""In bytes: file systems allow 255, and the name that a file has while it is written is longer."""
+_LONGEST_PATH = 1_000
 
 
 class Uploads:
@@ -62,8 +65,23 @@ class Uploads:
             return f"expected a file name such as hr/leave.pdf, found {name!r}"
         if any(part == ".." or is_left_out(part) for part in path.parts):
             return f"expected a name without hidden folders and files, found {name!r}"
+        if fault := self._find_fault_of_place(path):
+            return fault
         if path.suffix.lower() not in SUFFIXES | {ARCHIVE}:
             return f"expected a format that is read, found {name!r}: {explain_skip(path)}"
+        return ""
+
+    def _find_fault_of_place(self, path: PurePosixPath) -> str:
+        """Return why the file system cannot keep a file at a path, or an empty text."""
+        sizes = [len(os.fsencode(part)) for part in path.parts]
+        if max(sizes, default=0) > _LONGEST_PART or sum(sizes) > _LONGEST_PATH:
+            return (
+                f"expected a name of at most {_LONGEST_PART} bytes for each folder and file, and "
+                f"of {_LONGEST_PATH} in all"
+            )
+        above = (parent for parent in path.parents if str(parent) != ".")
+        if (self.folder / path).is_dir() or any((self.folder / one).is_file() for one in above):
+            return f"expected the name of a file, found {str(path)!r}, which has a folder's name"
         return ""
 
     def keep(self, name: str, data: bytes) -> str:

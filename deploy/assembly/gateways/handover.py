@@ -1,8 +1,7 @@
 """Assembles the hand-over to a person: receivers of conversations, and storage of answers."""
 
-import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,13 +19,13 @@ from gateway.api_keys import StoredKeys
 from gateway.chat_channels import CHAT_CHANNELS
 from gateway.conversations import Conversations
 from gateway.desk import Message
-from gateway.errors import BusyError, MessageError
+from gateway.errors import BusyError, HandOverLimitedError, MessageError
 from gateway.http.routes.handover import PATH
 from gateway.port import HandOver, OpenCase
 from gateway.text import clean_text
 from memory.chat_state import RedisPushMemory
 from memory.errors import MemoryUnavailableError
-from memory.http_state import RedisReplyAddresses
+from memory.http_state import Demand, RedisRates, RedisReplyAddresses, digest_of
 from memory.presence import RedisDuty
 from notifications.handover import (
     LINK_SECONDS,
@@ -52,6 +51,11 @@ log = structlog.get_logger("gateway")
 FIXED = "person"
 """The kind of a post in a chat that no model and no search wrote: it has no buttons to rate it."""
 MOST_TURNS = 40
+SENDING_SECONDS = 5.0
+"""When a request that finds its conversation being sent may be repeated."""
+MAIL_JOB = "mail_replies"
+MAIL_SECONDS, MAIL_MEMORY_MB = 5.0, 256
+"""The limits of parsing one e-mail."""
 
 
 async def make_handover(
@@ -118,6 +122,14 @@ def _check_needs(settings: Settings) -> None:
             "IMAP_HOST needs HANDOVER_EMAIL: only conversations that are handed over by e-mail "
             "are answered by e-mail"
         )
+    receivers = (
+        settings.handover_email, settings.handover_slack_channel, settings.handover_webhook
+    )  # fmt: skip
+    if any(receivers) and settings.public_url is None:
+        raise CommandError(
+            "HANDOVER_EMAIL, HANDOVER_SLACK_CHANNEL and HANDOVER_WEBHOOK need PUBLIC_URL, the "
+            "address of this server: a conversation is sent with a link to it"
+        )
 
 
 def find_sender(settings: Settings) -> str:
@@ -127,24 +139,30 @@ def find_sender(settings: Settings) -> str:
 
 @asynccontextmanager
 async def reading_mail_replies(
-    settings: Settings, client: "Redis", handover: HandOver | None
+    runtime: Runtime, client: "Redis", handover: HandOver | None
 ) -> AsyncIterator[None]:
     """Read what people answer by e-mail while inside, if the settings name a mailbox."""
+    settings = runtime.settings
     if settings.imap_host is None or not isinstance(handover, StoredHandOver):
         yield
         return
-    replies = make_mail_replies(settings, handover.deliver_mail)
+    report = partial(runtime.jobs.report, MAIL_JOB)
+    replies = make_mail_replies(settings, handover.deliver_mail, report)
     duty = RedisDuty(client, HTTP, "mail", consumer_name())
-    async with asyncio.TaskGroup() as tasks:
-        reading = tasks.create_task(replies.run(partial(duty.keep, 2 * POLL_SECONDS)))
-        try:
-            yield
-        finally:
-            reading.cancel()
+    read = partial(replies.run, partial(duty.keep, 2 * POLL_SECONDS))
+    async with runtime.jobs.running(MAIL_JOB, read):
+        yield
 
 
-def make_mail_replies(settings: Settings, deliver: Deliver) -> MailReplies:
+def make_mail_replies(
+    settings: Settings, deliver: Deliver, report: Callable[[str], None]
+) -> MailReplies:
     """Return what reads the mailbox of the settings."""
+    # Imported here: most installations read no mailbox.
+    from knowledge.isolation.messages import ReadingLimits
+    from knowledge.isolation.reader_process import ReaderProcess
+
+    limits = ReadingLimits(seconds=MAIL_SECONDS, memory_mb=MAIL_MEMORY_MB)
     sender, password = find_sender(settings), settings.imap_password
     people = settings.handover_people or (settings.handover_email or "",)
     return MailReplies(
@@ -156,9 +174,11 @@ def make_mail_replies(settings: Settings, deliver: Deliver) -> MailReplies:
             settings.imap_security,
         ),
         deliver,
+        partial(ReaderProcess, limits),
         address=sender.lower(),
         people=[one.lower() for one in people],
         unavailable=(BusyError, BrokerError, MemoryUnavailableError),
+        report=report,
     )
 
 
@@ -181,6 +201,7 @@ class StoredHandOver:
         self._receivers = receivers
         self._tickets = tickets
         self._addresses = RedisReplyAddresses(client)
+        self._rates = RedisRates(client)
         self._journals_alone = journals_alone
         self._names = {(one.tenant, one.assistant) for one in runtime.settings.of_assistants()}
         self._texts = load_texts()
@@ -188,11 +209,36 @@ class StoredHandOver:
     def hands_over(self, tenant: str, assistant: str) -> bool:
         return (tenant, assistant) in self._names
 
-    async def request(self, question: Question, *, note: str, language: str, address: str) -> bool:
-        base = (self._runtime.settings.public_url or address).rstrip("/")
-        if not base:
-            log.error("handover_failed", receiver="", error="PUBLIC_URL is not set")
-            return False
+    async def request(self, question: Question, *, note: str, language: str, visitor: str) -> bool:
+        known = await self._addresses.begin_sending(question, LINK_SECONDS)
+        if known == "running":
+            raise BusyError("this conversation is being sent to a person", SENDING_SECONDS)
+        if known == "sent":
+            return True
+        is_sent = False
+        try:
+            await self._admit(question, visitor)
+            is_sent = await self._send(question, note, language)
+        finally:
+            await self._addresses.end_sending(question, is_sent=is_sent)
+        return is_sent
+
+    async def _admit(self, question: Question, visitor: str) -> None:
+        """Count a hand-over for the visitor and the tenant; raises `HandOverLimitedError`."""
+        settings = self._runtime.settings
+        demands = [
+            Demand(f"visitor/{digest_of(visitor)}", per_day=settings.handover_visitor_per_day),
+            Demand("tenant", per_day=settings.handover_tenant_per_day),
+        ]
+        shortage = await self._rates.admit(f"handover/{question.tenant}", demands)
+        if shortage is not None:
+            log.warning("handover_limited", tenant=question.tenant, limit=shortage.demand.name)
+            raise HandOverLimitedError(
+                "too many conversations were sent to people today", shortage.seconds
+            )
+
+    async def _send(self, question: Question, note: str, language: str) -> bool:
+        base = (self._runtime.settings.public_url or "").rstrip("/")
         ticket = self._tickets.write(question, language)
         case = Case(
             question,

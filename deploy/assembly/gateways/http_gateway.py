@@ -24,7 +24,8 @@ from deploy.assembly.runtime import Runtime, desks
 from deploy.errors import CommandError
 from envelope.question import HTTP
 from gateway.api_keys import KeyHistory, StoredKeys
-from gateway.console.attention import find_turned_away
+from gateway.chat.people import PersonDigests
+from gateway.console.attention import find_in_jobs, find_turned_away
 from gateway.console.people import PeoplePages
 from gateway.console.routes import Console, console_router
 from gateway.desk import erase
@@ -48,6 +49,7 @@ from knowledge.errors import KnowledgeError
 from memory.conversation import RedisPeople
 from memory.errors import MemoryUnavailableError
 from memory.http_state import RedisRates
+from memory.job_reports import RedisJobReports
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -86,6 +88,7 @@ async def make_channel(
         open_tenant=settings.tenant if keyless else None,
         hosts=hosts,
         persons=PersonTokens(list_person_issuers(settings)),
+        digests=PersonDigests(secret),
     )
     conversations = make_conversations(
         settings,
@@ -97,6 +100,7 @@ async def make_channel(
     return HttpChannel(
         replies=runtime.broker.replies,
         eraser=runtime.broker.eraser,
+        find_write_fault=runtime.broker.admin.find_write_fault,
         desks=desks(runtime, HTTP),
         guard=guard,
         conversations=conversations,
@@ -177,7 +181,11 @@ async def open_http_app(
                         *parts.pages,
                         PeoplePages(people, keys),
                     ],
-                    concerns=[*parts.concerns, find_turned_away(meter)],
+                    concerns=[
+                        *parts.concerns,
+                        find_turned_away(meter),
+                        find_in_jobs(RedisJobReports(client).list_reports),
+                    ],
                     unavailable=stores,
                 )
             )
@@ -202,7 +210,7 @@ async def open_http_app(
             library=library,
             mcp=_find_mcp(replace(channel, desks=desks(runtime, MCP)), library, stopping),
         )
-        async with made.running(), reading_mail_replies(settings, client, channel.handover):
+        async with made.running(), reading_mail_replies(runtime, client, channel.handover):
             yield made.app
     finally:
         await stack.aclose()

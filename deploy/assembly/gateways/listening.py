@@ -131,9 +131,7 @@ async def serve_probes(runtime: "Runtime", registry: "CollectorRegistry") -> Asy
     from worker.health import serving
 
     watch = Watch(runtime)
-    async with asyncio.TaskGroup() as tasks:
-        looking = tasks.create_task(watch.run())
+    async with runtime.jobs.running("redis_probe", watch.run):
         port = runtime.settings.health_port
         with serving(port, registry, dead=watch.dead, unready=watch.unready):
             yield
-        looking.cancel()

@@ -15,9 +15,10 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 from pydantic import BaseModel, Field
 
+from envelope.question import Question
 from gateway.api_keys import Scope
-from gateway.errors import MessageError
-from gateway.http.access import choose_language
+from gateway.errors import HandOverLimitedError, MessageError
+from gateway.http.access import Principal, choose_language
 from gateway.http.admission_queue import QuestionSender
 from gateway.http.context import (
     ID,
@@ -26,7 +27,7 @@ from gateway.http.context import (
     may_follow,
     require_conversation,
 )
-from gateway.http.errors import InvalidRequestError, unknown
+from gateway.http.errors import InvalidRequestError, LimitedError, unknown
 from gateway.http.routes.documents import HTML, document_policy, document_style
 from gateway.port import HandOver
 from gateway.text import LONGEST_CHARACTERS, clean_text
@@ -89,14 +90,28 @@ def _add_request(router: APIRouter, channel: HttpChannel, sender: QuestionSender
         language = _find_language(request, journal[-1].fields.get("language"))
         once = question.model_copy(update={"message_id": f"{wanted.message_id}\x1fhandover"})
         await sender.admit(access.caller, once)
-        sent = await handover.request(
-            question,
-            note=clean_text(wanted.note) if wanted.note.strip() else "",
-            language=language,
-            address=access.caller.server_address,
-        )
+        try:
+            sent = await handover.request(
+                question,
+                note=clean_text(wanted.note) if wanted.note.strip() else "",
+                language=language,
+                visitor=_name_visitor(access.caller, question),
+            )
+        except HandOverLimitedError as error:
+            raise LimitedError(
+                str(error),
+                code="handover_limited",
+                retry_after_seconds=error.retry_after_seconds,
+            ) from error
         key = "handover_sent" if sent else "handover_failed"
         return HandedOver(sent=sent, text=channel.words(key, language))
+
+
+def _name_visitor(caller: Principal, question: Question) -> str:
+    """Return the owner of the limit: a person, the network of a public key, or a conversation."""
+    if caller.person_id:
+        return f"person/{caller.person_id}"
+    return caller.visitor.owner if caller.public else f"conversation/{question.conversation_id}"
 
 
 def _add_reply(router: APIRouter, channel: HttpChannel) -> None:

@@ -24,13 +24,16 @@ class Source(BaseModel):
     source: str
     state: Literal["waiting", "reading", "failed", "read"] = Field(
         description="waiting: not read yet; failed: a part of it, or all, was not read the last "
-        "time, and its earlier documents stay"
+        "time, and its earlier documents stay; or its schedule or its entry cannot be used"
     )
     schedule: str = ""
     read_at: datetime | None = Field(None, description="when it was read last")
     next_at: datetime | None = Field(None, description="when it is read next, by its schedule")
     failed: int = Field(0, description="number of documents that were not read the last time")
     reasons: list[str] = Field([], description="some of the reasons")
+    left_out: list[str] = Field(
+        [], description="what the files contain and the index does not, with count and reason"
+    )
 
 
 class SourceList(BaseModel):
@@ -101,6 +104,8 @@ def _show(one: SourceState) -> Source:
     state: Literal["waiting", "reading", "failed", "read"] = "read"
     if one.is_running:
         state = "reading"
+    elif one.has_fault:
+        state = "failed"
     elif not one.read_at:
         state = "waiting"
     elif one.failed:
@@ -114,6 +119,7 @@ def _show(one: SourceState) -> Source:
         next_at=_write_time(one.next_at),
         failed=one.failed,
         reasons=list(one.reasons),
+        left_out=list(one.left_out),
     )
 
 

@@ -6,22 +6,19 @@ Below an answer they are sections that name who wrote them: they are no words of
 Attachments are named and not read.
 """
 
-import email
-import email.policy
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from email.message import EmailMessage
 from email.utils import parsedate_to_datetime
 from pathlib import PurePosixPath
 
 from knowledge.documents.decoding import MAX_BYTES, clean_text
 from knowledge.documents.errors import NoTextError, TooLargeError, WrongFormatError
+from knowledge.documents.interchange.mail_parsing import ParsedMail, parse_mail
 from knowledge.documents.markup import html
 from knowledge.documents.page import Block, BlockKind, Page, make_code
 
 _MOST_MESSAGES = 10_000
-_MOST_PARTS = 200
 _QUOTE = re.compile(r"[ \t]{0,3}((?:>[ \t]?)+)")
 _HEADER = re.compile(rb"[A-Za-z][A-Za-z0-9-]{0,70}:")
 _REPLY = re.compile(r"(?:(?:re|fwd?|aw|wg|sv|vs|antw|tr|rv)(?:\[\d{1,3}\])?[ \t]{0,3}:[ \t]{0,3})+",
@@ -76,11 +73,11 @@ def read(data: bytes, source: str, *, keeps_quotations: bool = True) -> Page:
     for number, raw in enumerate(_split_box(data), start=1):
         if number > _MOST_MESSAGES:
             raise TooLargeError(f"a box may have {_MOST_MESSAGES} messages")
-        message = _parse(raw)
-        subject = _header(message, "Subject")
+        mail = parse_mail(raw)
+        subject = mail.read_header("Subject")
         title = title or _REPLY.sub("", subject, count=1).strip()
-        blocks += _write(message, subject, number, seen, keeps_quotations=keeps_quotations)
-        warnings += (f"the attachment {name!r} was not read" for name in _attachments(message))
+        blocks += _write(mail, subject, number, seen, keeps_quotations=keeps_quotations)
+        warnings += (f"the attachment {name!r} was not read" for name in mail.attachments)
     if not any(block.kind is not BlockKind.HEADING for block in blocks):
         raise NoTextError("expected text, found none")
     return Page(source, title, tuple(blocks), warnings=tuple(warnings))
@@ -101,78 +98,28 @@ def _split_box(data: bytes) -> Iterator[bytes]:
         start = data.find(b"\n", end + 1) + 1 if end >= 0 else 0
 
 
-def _parse(raw: bytes) -> EmailMessage:
+def _read_date(mail: ParsedMail) -> str:
+    text = mail.read_header("Date")
     try:
-        message = email.message_from_bytes(raw, policy=email.policy.default)
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise WrongFormatError(
-            f"expected an e-mail, found a damaged one: {error!s:.120}"
-        ) from error
-    if not isinstance(message, EmailMessage):
-        raise WrongFormatError("expected an e-mail, found another kind of message")
-    return message
-
-
-def _header(message: EmailMessage, name: str) -> str:
-    try:
-        value = message.get(name)
-    except (ValueError, LookupError, TypeError, AttributeError, IndexError):
-        # The parser of headers fails on some damaged ones; the text of the message is still read.
-        return ""
-    if name == "Date" and value:
-        try:
-            return parsedate_to_datetime(str(value)).strftime("%Y-%m-%d %H:%M")
-        except ValueError:
-            return _line(str(value))
-    return _line(str(value or ""))
+        return parsedate_to_datetime(text).strftime("%Y-%m-%d %H:%M")
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return text
 
 
 def _write(
-    message: EmailMessage, subject: str, number: int, seen: set[str], *, keeps_quotations: bool
+    mail: ParsedMail, subject: str, number: int, seen: set[str], *, keeps_quotations: bool
 ) -> Iterator[Block]:
-    sender, date = _header(message, "From"), _header(message, "Date")
+    sender, date = mail.read_header("From"), _read_date(mail)
     named = ", ".join(part for part in (subject or "Message", sender, date) if part)
     yield Block(BlockKind.HEADING, named, 2, f"message={number}")
-    shown = (f"{name}: {text}" for name in _SHOWN_HEADERS if (text := _header(message, name)))
+    shown = (f"{name}: {text}" for name in _SHOWN_HEADERS if (text := mail.read_header(name)))
     yield Block(BlockKind.TEXT, "; ".join(shown) or "Message")
-    body = _body(message)
-    if isinstance(body, str):
-        yield from _write_plain(body, seen, keeps_quotations=keeps_quotations)
+    if mail.text or not mail.html:
+        yield from _write_plain(clean_text(mail.text), seen, keeps_quotations=keeps_quotations)
     else:
-        for block in body:
+        for block in html.read(clean_text(mail.html).encode(), "").blocks:
             if _is_new(block.text, seen):
                 yield Block(BlockKind.TEXT if block.level else block.kind, block.text)
-
-
-def _body(message: EmailMessage) -> str | tuple[Block, ...]:
-    """Return the plain text of a message, else the blocks of its HTML."""
-    best: str | tuple[Block, ...] = ""
-    for count, part in enumerate(message.walk()):
-        if count > _MOST_PARTS:
-            break
-        if part.is_multipart() or part.get_content_disposition() == "attachment":
-            continue
-        kind = part.get_content_type()
-        if kind == "text/plain" and (text := _decode(part)).strip():
-            return text
-        if kind == "text/html" and not best:
-            best = html.read(_decode(part).encode(), "").blocks
-    return best
-
-
-def _decode(part: EmailMessage) -> str:
-    payload = part.get_payload(decode=True)
-    raw = payload if isinstance(payload, bytes) else b""
-    try:
-        return clean_text(raw.decode(part.get_content_charset() or "utf-8", "replace"))
-    except LookupError:
-        return clean_text(raw.decode("utf-8", "replace"))
-
-
-def _attachments(message: EmailMessage) -> Iterator[str]:
-    for count, part in enumerate(message.walk()):
-        if count <= _MOST_PARTS and part.get_content_disposition() == "attachment":
-            yield _line(part.get_filename() or part.get_content_type())
 
 
 def _write_plain(text: str, seen: set[str], *, keeps_quotations: bool) -> Iterator[Block]:
@@ -289,10 +236,6 @@ def _is_new(text: str, seen: set[str]) -> bool:
     if len(key) > 20:
         seen.add(key)
     return True
-
-
-def _line(text: str) -> str:
-    return " ".join(clean_text(text).split())
 
 
 SUFFIX = ".eml"

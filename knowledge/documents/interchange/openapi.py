@@ -327,6 +327,18 @@ _DatelessLoader.yaml_implicit_resolvers = {
 }
 
 
+def _ignore_tag(loader: yaml.CSafeLoader, _suffix: str, node: yaml.Node) -> object:
+    """Read a value with the tag of another program, such as `!ENV`, as what it is without it."""
+    if isinstance(node, yaml.MappingNode):
+        return loader.construct_mapping(node, deep=True)
+    if isinstance(node, yaml.SequenceNode):
+        return loader.construct_sequence(node, deep=True)
+    return str(node.value)
+
+
+_DatelessLoader.add_multi_constructor("", _ignore_tag)
+
+
 def parse_structured(data: bytes, *, is_json: bool) -> tuple[Any, tuple[str, ...]]:
     """Return the value of a JSON or YAML text, and warnings; raise a `ReadingError`."""
     if len(data) > _MOST_BYTES:

@@ -67,7 +67,9 @@ def appearance_inside(
     `ruled` are the declarations of the page's style elements that apply to it. With
     `has_stylesheets` there are external style sheets: a class may then set an unknown background.
     """
-    if tag in NEVER_SHOWN or "hidden" in attributes or attributes.get("aria-hidden") == "true":
+    # What `until-found` hides, a search in the page shows.
+    is_hidden = attributes.get("hidden", "until-found") != "until-found"
+    if tag in NEVER_SHOWN or is_hidden or attributes.get("aria-hidden") == "true":
         return None
     if tag == "dialog" and "open" not in attributes:
         return None

@@ -3,6 +3,7 @@
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from knowledge.documents.markup.appearance import Appearance, appearance_inside, parse_rules
+from knowledge.documents.markup.controls import find_controlled
 
 _TABS_AROUND = 3
 _MOST_PANELS = 200
@@ -12,7 +13,8 @@ _UNREAD = frozenset({"script", "style", "svg", "canvas"})
 def remove_hidden(tree: LexborHTMLParser) -> int:
     """Remove hidden elements and texts; return the number of removed words.
 
-    Hidden panels of tabs are kept if the page shows a tab for each of them.
+    Hidden panels of tabs are kept if the page shows a tab for each of them, and so is what a person
+    opens by a control.
     """
     removal = _Removal(tree)
     root = tree.root
@@ -27,8 +29,10 @@ class _Removal:
 
     def __init__(self, tree: LexborHTMLParser) -> None:
         self.words = 0
+        self._tree = tree
         self._ruled = _apply_stylesheets(tree)
         self._has_stylesheets = tree.css_first("link[rel~=stylesheet]") is not None
+        self._controlled = find_controlled(tree)
         self._panels: list[tuple[LexborNode, Appearance]] = []
 
     def walk(self, top: LexborNode, appearance: Appearance) -> None:
@@ -49,8 +53,9 @@ class _Removal:
     def open_panels(self) -> None:
         """Look into the panels whose tabs are still there, now that hidden tabs are gone."""
         panels, self._panels = self._panels, []
+        controlled = find_controlled(self._tree) if panels else frozenset()
         for panel, outer in panels:
-            if _has_tab(panel):
+            if _has_tab(panel) or panel.attributes.get("id") in controlled:
                 for child in panel.iter(include_text=True):
                     self.walk(child, outer)
             else:
@@ -68,7 +73,8 @@ class _Removal:
         )
 
     def _keep_or_hide(self, node: LexborNode, outer: Appearance, hidden: list[LexborNode]) -> None:
-        is_panel = node.attributes.get("role") == "tabpanel"
+        stated = node.attributes
+        is_panel = stated.get("role") == "tabpanel" or stated.get("id") in self._controlled
         if is_panel and len(self._panels) < _MOST_PANELS:
             self._panels.append((node, outer))
         else:

@@ -11,11 +11,14 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from knowledge.documents.decoding import clean_text, decode
 from knowledge.documents.errors import WrongFormatError
+from knowledge.documents.markup.controls import name_icons, place_tabs, write_form_values
 from knowledge.documents.markup.hidden_elements import remove_hidden
+from knowledge.documents.notation import Formula, Script, Span, join_spans, write_formula
 from knowledge.documents.page import (
     Anchors,
     Block,
     BlockKind,
+    LeftOut,
     Page,
     Picture,
     make_code,
@@ -23,13 +26,15 @@ from knowledge.documents.page import (
 )
 from knowledge.documents.tables import Cell, unfold_tables, write_table
 
-_UNREAD = "script style noscript template svg iframe object embed canvas select input textarea"
-_AROUND = "nav footer button [role=navigation] [role=search] [role=banner] .headerlink"
+_UNREAD = "script style noscript template svg iframe object embed canvas rt .katex-html"
+_AROUND = "nav footer [role=navigation] [role=search] [role=banner] .headerlink"
 _MAIN = ("main", "[role=main]", "article")
+_LABELS = "[aria-expanded], [aria-controls], h1 button, h2 button, h3 button, h4 button, dt button"
 _TAG = re.compile(r"<(/?)([a-z][a-z0-9-]{0,40})", re.IGNORECASE)
 _DEEPEST = 2000
 _DEEPEST_IN_LINK = 5
 _DEEPEST_IN_FIGURE = 4
+_DEEPEST_IN_FORMULA = 60
 _INLINE_PICTURE = re.compile(r"data:image/[a-z]{1,8};base64,")
 _LEAST_WORDS = 5
 _MOST_LINKS = 5000
@@ -40,7 +45,9 @@ _SELF_ENDING = (
 )
 _LOOSE = "tr tbody thead tfoot html head body a b i u s em strong font small big tt code nobr"
 _UNCOUNTED = frozenset(f"{_SELF_ENDING} {_LOOSE}".split())
-_CHARSET = re.compile(rb"<meta[^<>]{0,200}charset=[\"']?([\w-]{1,40})", re.IGNORECASE)
+_CHARSET = re.compile(
+    rb"<(?:meta[^<>]{0,200}charset|\?xml[^<>]{0,200}encoding)=[\"']?([\w:.-]{1,40})", re.IGNORECASE
+)
 
 
 def read(data: bytes, source: str) -> Page:
@@ -48,7 +55,9 @@ def read(data: bytes, source: str) -> Page:
     text, warnings = decode(data, find_charset(data))
     refuse_depth(text)
     tree = LexborHTMLParser(text)
+    name_icons(tree)
     hidden_words = remove_hidden(tree)
+    place_tabs(tree)
     ancestors = find_ancestors(tree)
     exported = find_exported_page(tree)
     blocks = tuple(_blocks(tree, exported[1] if exported is not None else None))
@@ -62,7 +71,8 @@ def read(data: bytes, source: str) -> Page:
         language=_attribute(tree, "html", "lang") or None,
         url=_attribute(tree, "link[rel=canonical]", "href") or None,
         links=tuple(_list_web_links(tree)),
-        warnings=(*warnings, *note_on_hidden(hidden_words)),
+        warnings=warnings,
+        left_out=count_hidden(hidden_words),
     )
 
 
@@ -79,11 +89,11 @@ def _find_title(tree: LexborHTMLParser, blocks: Sequence[Block]) -> str:
     return headings[0].text if headings else _line(tree, "title")
 
 
-def note_on_hidden(words: int) -> tuple[str, ...]:
-    """Return a note on words that were left out because no reader of the page sees them."""
+def count_hidden(words: int) -> tuple[LeftOut, ...]:
+    """Return how many words were left out because no reader of the page sees them."""
     if words < _LEAST_WORDS:
         return ()
-    return (f"{words} words that are hidden from readers of the page were left out",)
+    return (LeftOut("word", words, "hidden from readers of the page"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +109,10 @@ def read_fragment(markup: str) -> Fragment:
     """Return the content of HTML that is a document as a whole, without a website around it."""
     refuse_depth(markup)
     tree = LexborHTMLParser(markup)
+    name_icons(tree)
     hidden_words = remove_hidden(tree)
+    place_tabs(tree)
+    write_form_values(tree)
     _remove(tree, _UNREAD)
     blocks = tuple(_walk(tree.body)) if tree.body is not None else ()
     return Fragment(blocks, tuple(_list_web_links(tree)), hidden_words)
@@ -123,6 +136,11 @@ def refuse_depth(text: str) -> None:
 
 def _blocks(tree: LexborHTMLParser, main: LexborNode | None = None) -> Iterator[Block]:
     _remove(tree, f"{_UNREAD} {_AROUND}")
+    write_form_values(tree)
+    labels = {label.mem_id for label in tree.css(_LABELS)}
+    for button in tree.css("button"):
+        if button.mem_id not in labels:
+            button.decompose()
     root = _main(tree) if main is None else main
     if root is not None:
         yield from _walk(root)
@@ -137,9 +155,20 @@ def _remove(tree: LexborHTMLParser, selectors: str) -> None:
 def _main(tree: LexborHTMLParser) -> LexborNode | None:
     for selector in _MAIN:
         found = tree.css(selector)
-        if len(found) == 1:
+        if len(found) == 1 and _is_main(tree, found[0]):
             return found[0]
     return tree.body
+
+
+def _is_main(tree: LexborHTMLParser, part: LexborNode) -> bool:
+    """Return whether a part is the content: all else, or an article with most of the text."""
+    if part.tag != "article":
+        return True
+    headings = len(tree.css("h1")), len(part.css("h1"))
+    if any(headings):
+        return headings[1] > 0
+    whole = tree.body.text() if tree.body is not None else ""
+    return 2 * len(part.text().split()) >= len(whole.split())
 
 
 def _walk(root: LexborNode) -> Iterator[Block]:
@@ -188,7 +217,9 @@ class BlockWriter:
     def __init__(self, anchors: Anchors) -> None:
         self._anchors = anchors
         self._written: list[Block] = []
-        self._text: list[str] = []
+        self._text: list[Span] = []
+        self._scripts: list[Script] = []
+        self._struck = 0
         self._pictures: list[Picture] = []
         self._is_link = True
         self._lists: list[int] = []
@@ -201,7 +232,8 @@ class BlockWriter:
         tag = node.tag
         if tag == "-text":
             text = node.text_content or ""
-            self._text.append(text)
+            script = self._scripts[-1] if self._scripts else Script.LINE
+            self._text.append(Span(text, script, self._struck > 0))
             self._is_link = self._is_link and (not text.strip() or _is_in_link(node))
         elif tag in ("pre", "table"):
             self.flush()
@@ -211,8 +243,10 @@ class BlockWriter:
                 self._table(node)
         elif tag == "img":
             self._pictures += find_pictures(node)
+        elif tag == "math":
+            self._text.append(Span(write_formula(_read_formula(node))))
         elif tag == "code" and not _has(node, "a"):
-            self._text.append(_write_span(node.text()))
+            self._text.append(Span(_write_span(node.text()), is_struck=self._struck > 0))
             self._is_link = self._is_link and _is_in_link(node)
         else:
             self._begin(node)
@@ -222,6 +256,9 @@ class BlockWriter:
     def leave(self, node: LexborNode) -> None:
         """Note what an element ends."""
         tag = node.tag or ""
+        if _find_script(node) is not None:
+            self._scripts.pop()
+        self._struck -= _is_struck(node)
         if tag in _HEADINGS:
             self._heading(node, _HEADINGS[tag])
         elif tag == "dt" and not self._markers and (term := self._line()):
@@ -262,13 +299,16 @@ class BlockWriter:
             self.flush()
         if place := _identifier(node):
             self._place = place
+        if (script := _find_script(node)) is not None:
+            self._scripts.append(script)
+        self._struck += _is_struck(node)
         if tag in _LISTS:
             start = node.attributes.get("start") or ""
             self._lists.append(int(start) - 1 if start.isdecimal() and len(start) < 7 else 0)
         elif tag == "li":
             self._markers.append(self._next_marker(node))
         elif tag == "br":
-            self._text.append("\n")
+            self._text.append(Span("\n"))
 
     def _next_marker(self, node: LexborNode) -> str:
         if not self._lists:
@@ -324,26 +364,56 @@ def _write_span(code: str) -> str:
     return f"{ticks}{border}{code}{border}{ticks}".replace(" ", _HELD_SPACE)
 
 
-def _join_line(parts: Iterable[str]) -> str:
-    return " ".join("".join(parts).split()).replace(_HELD_SPACE, " ")
+def _join_line(parts: Iterable[Span]) -> str:
+    return " ".join(join_spans(parts).split()).replace(_HELD_SPACE, " ")
+
+
+_SCRIPTS = {"sup": Script.RAISED, "sub": Script.LOWERED}
+_STRUCK = frozenset({"s", "strike", "del"})
+
+
+def _find_script(node: LexborNode) -> Script | None:
+    """Return the position of the text in an element; None for one that does not change it."""
+    script = _SCRIPTS.get(node.tag or "")
+    if script is not Script.RAISED:
+        return script
+    link = node.css_first("a[href]") or node.parent
+    address = (link.attributes.get("href") or "") if link is not None and link.tag == "a" else ""
+    return Script.NOTE if "#" in address else script
+
+
+def _is_struck(node: LexborNode) -> bool:
+    return node.tag in _STRUCK or "line-through" in (node.attributes.get("style") or "")
+
+
+def _read_formula(node: LexborNode, depth: int = 0) -> Formula:
+    if depth > _DEEPEST_IN_FORMULA or (node.tag or "").startswith("annotation"):
+        return Formula("mrow")
+    parts = tuple(_read_formula(child, depth + 1) for child in node.iter())
+    return Formula(node.tag or "", "" if parts else node.text(), parts)
 
 
 def _read_line(top: LexborNode) -> str:
     """Return the text in an element on one line, as `BlockWriter` writes it."""
-    parts: list[str] = []
-    stack: list[LexborNode | str] = [top]
+    parts: list[Span] = []
+    stack: list[tuple[LexborNode | str, Span]] = [(top, Span(""))]
     while stack:
-        node = stack.pop()
+        node, outer = stack.pop()
         if isinstance(node, str):
-            parts.append(node)
+            parts.append(Span(node))
         elif node.tag == "-text":
-            parts.append(node.text_content or "")
+            parts.append(replace(outer, text=node.text_content or ""))
+        elif node.tag == "math":
+            parts.append(Span(write_formula(_read_formula(node))))
         elif node.tag == "code" and not _has(node, "a"):
-            parts.append(_write_span(node.text()))
+            parts.append(Span(_write_span(node.text()), is_struck=outer.is_struck))
         else:
             border = "" if node.tag in _INLINE else " "
-            children = list(node.iter(include_text=True))
-            stack += (border, *reversed(children), border)
+            inner = Span(
+                "", _find_script(node) or outer.script, outer.is_struck or _is_struck(node)
+            )
+            children = ((child, inner) for child in reversed(list(node.iter(include_text=True))))
+            stack += ((border, outer), *children, (border, outer))
     return _join_line(parts)
 
 

@@ -22,8 +22,8 @@ from markdown_it.utils import OptionsDict
 from knowledge.documents import front_matter
 from knowledge.documents.decoding import decode
 from knowledge.documents.errors import WrongFormatError
-from knowledge.documents.markup.html import Fragment, note_on_hidden, read_fragment
-from knowledge.documents.page import Block, Page, first_heading
+from knowledge.documents.markup.html import Fragment, count_hidden, read_fragment
+from knowledge.documents.page import Block, BlockKind, LeftOut, Page, first_heading
 
 _Env = MutableMapping[str, Any]
 
@@ -43,7 +43,7 @@ def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
     return Page(
         source=source,
         title=front.title or first_heading(found.blocks),
-        blocks=found.blocks,
+        blocks=_add_fields(found.blocks, front.fields),
         description=front.description,
         keywords=front.keywords,
         language=front.language,
@@ -51,8 +51,27 @@ def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
         groups=front.groups,
         version=front.version,
         links=found.links,
-        warnings=(*warnings, *front.warnings, *note_on_hidden(found.hidden_words)),
+        warnings=(*warnings, *front.warnings),
+        left_out=(*count_hidden(found.hidden_words), *_count_shortcodes(body), *front.left_out),
     )
+
+
+def _add_fields(blocks: tuple[Block, ...], fields: tuple[str, ...]) -> tuple[Block, ...]:
+    """Return blocks with further fields of the front matter below the title."""
+    if not fields:
+        return blocks
+    at = 1 if blocks and blocks[0].level == 1 else 0
+    return (*blocks[:at], Block(BlockKind.TEXT, "\n".join(fields)), *blocks[at:])
+
+
+def _count_shortcodes(body: str) -> tuple[LeftOut, ...]:
+    """Return how many shortcodes stand for a text that only the website's generator knows."""
+    names = [found[1] for found in _VALUE.finditer(body) if not _SHORTCODE_LABEL.search(found[0])]
+    closed = {name[1:] for name in names if name.startswith("/")}
+    alone = [name for name in names if not name.startswith("/") and name not in closed]
+    reason = "only the generator of the website knows its text"
+    shown = tuple(dict.fromkeys(alone))[:5]
+    return (LeftOut("shortcode", len(alone), reason, shown),) if alone else ()
 
 
 def blocks_of(markdown: str) -> tuple[Block, ...]:
@@ -216,6 +235,8 @@ def _write_directive(name: str, argument: str, content: str, env: _Env) -> str:
     options = dict(_OPTION.findall("" if found is None else found[0]))
     if name in _LEFT_OUT:
         return ""
+    if name == "list-table":
+        return _write_list_table(argument, body, env)
     if name in _LISTINGS:
         caption = options.get("caption")
         return _write_code(f'{argument} title="{caption.strip()}"' if caption else argument, body)
@@ -226,6 +247,30 @@ def _write_directive(name: str, argument: str, content: str, env: _Env) -> str:
         figure = f'<figure><img src="{escape(argument)}" alt="{alt}">'
         return f"{figure}<figcaption>{caption}</figcaption></figure>\n" if caption else figure
     return _write_html(f"{argument}\n\n{body}", inside)
+
+
+_LIST_ITEM = re.compile(r"[ \t]*(\*[ \t]+-|-)(?:[ \t]|\Z)")
+_MOST_INNER = 5000
+
+
+def _write_list_table(caption: str, body: str, env: _Env) -> str:
+    """Write a list of lists as the table that it is: `* -` begins a row, `-` a cell."""
+    rows: list[list[list[str]]] = []
+    for line in body.split("\n")[:_MOST_INNER]:
+        found = _LIST_ITEM.match(line)
+        if found is not None and (len(found[1]) > 1 or not rows):
+            rows.append([])
+        if found is not None:
+            rows[-1].append([line[found.end() :]])
+        elif rows and rows[-1]:
+            rows[-1][-1].append(line.strip())
+    inline = _make_parser().renderInline
+    written = "".join(
+        f"<tr>{''.join(f'<td>{inline(chr(10).join(cell), env)}</td>' for cell in row)}</tr>"
+        for row in rows
+    )
+    head = f"<caption>{inline(caption, env)}</caption>" if caption else ""
+    return f"<table>{head}{written}</table>\n" if rows else ""
 
 
 _COMPONENT = re.compile(r"<[A-Z]\w{0,60}(?:\s[^<>]{0,2000})?/>")
@@ -260,6 +305,12 @@ _CONTENTS = re.compile(
 )
 _TARGET = re.compile(r"\([\w.:-]{1,100}\)=[ \t]*\Z")
 _SHORTCODE = re.compile(r"\{\{[<%][^{}]{0,500}[>%]\}\}|\{%[^{}%]{0,500}%\}")
+_SHORTCODE_LABEL = re.compile(
+    r"\b(?!tabs\s)\w{1,60}\s[^{}\"]{0,200}?(?:name|title|label|header|tabName|summary)=\"([^\"]{1,200})\""
+    r"|\b(?:tab|tabitem|tab-item)\s{1,9}\"([^\"]{1,200})\"",
+    re.IGNORECASE,
+)
+_VALUE = re.compile(r"\{\{[<%]\s{0,9}([\w/-]{1,60})[^{}]{0,500}[>%]\}\}")
 _JSX_STYLE = re.compile(r"\bstyle=\{\{([^{}\n]{0,500})\}\}")
 _FOOTNOTE = re.compile(r"[ \t]{0,3}\[\^[^\[\]]{1,60}\]:[ \t]{1,9}")
 _ABBREVIATION = re.compile(r"[ \t]{0,3}\*\[([^\[\]]{1,60})\]:[ \t]{1,9}")
@@ -407,6 +458,12 @@ def _dedent(line: str, margin: int) -> str:
 _COMPONENT_LINE = re.compile(r"\s*</?[A-Z][\w.]*(?:\s[^<>]{0,2000})?/?>\s*\Z")
 _EXPRESSION = re.compile(r"\s[\w-]{1,60}=\{[^{}]{0,500}\}")
 _CAPTION = re.compile(r"\b(?:title|label|summary|caption)=(?:\"([^\"]{1,200})\"|'([^']{1,200})')")
+# Fields of an interface name what they describe, and its type, only in their attributes.
+_FIELD = re.compile(
+    r"\b(name|path|query|body|header|type|default)=(?:\"([^\"]{1,200})\"|'([^']{1,200})')"
+)
+_DESCRIBING = ("type", "default")
+_FIELD_LINE = re.compile(r"\s*<[A-Z]\w{0,40}(?:Field|Param|Property|Parameter)\s")
 
 
 def _clean_lines(lines: Iterable[str]) -> Iterator[str]:
@@ -436,6 +493,11 @@ def _clean_lines(lines: Iterable[str]) -> Iterator[str]:
 def _write_component(line: str) -> tuple[str, ...]:
     """Return a tag of a component as a block of its own, and its caption as text."""
     captions = " ".join(first or second for first, second in _CAPTION.findall(line))
+    if _FIELD_LINE.match(line):
+        captions = ", ".join(
+            f"{name}: {first or second}" if name in _DESCRIBING else first or second
+            for name, first, second in _FIELD.findall(line)
+        )
     return ("", _EXPRESSION.sub("", line).strip(), "", captions, "")
 
 
@@ -458,8 +520,14 @@ def _name_box(name: str) -> str:
 
 def _clean_line(line: str) -> str:
     if "{" in line and "`" not in line:
-        line = _JSX_STYLE.sub(_quote_style, _SHORTCODE.sub("", line))
+        line = _JSX_STYLE.sub(_quote_style, _SHORTCODE.sub(_write_shortcode, line))
     return _ABBREVIATION.sub(r"\1: ", _FOOTNOTE.sub("", line, count=1), count=1)
+
+
+def _write_shortcode(found: re.Match[str]) -> str:
+    """Return the label that a shortcode states, such as that of a tab; it is a line of its own."""
+    label = _SHORTCODE_LABEL.search(found[0])
+    return f"\n\n{label[1] or label[2]}\n\n" if label is not None else ""
 
 
 def _quote_style(found: re.Match[str]) -> str:

@@ -5,11 +5,15 @@ tables of contents are left out. The parts are read without a library for Word f
 that are kept leave out insertions and the numbers that Word counts.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from string import hexdigits
 from typing import TYPE_CHECKING
 
+from knowledge.documents.notation import Script, Span, join_spans
+from knowledge.documents.office.drawings import read_graphics, write_omml
+from knowledge.documents.office.symbols import find_symbol, replace_symbols
+from knowledge.documents.office.word_numbering import Numbering
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
     find_all,
@@ -18,6 +22,7 @@ from knowledge.documents.office.zipped_xml import (
     find_drawn,
     get_attribute,
     get_value,
+    is_on,
     local_name,
     read_properties,
 )
@@ -25,13 +30,15 @@ from knowledge.documents.page import (
     Anchors,
     Block,
     BlockKind,
+    LeftOutCounts,
     Page,
     Picture,
     first_heading,
     make_code,
     make_item,
 )
-from knowledge.documents.tables import Cell, write_table
+from knowledge.documents.readers import read_inner_file
+from knowledge.documents.tables import Cell, unfold_tables, write_table
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -48,32 +55,36 @@ def read(data: bytes, source: str) -> Page:
     archive = ZippedXml(data, _EXPECTED)
     main = archive.find_related("", "officeDocument") or "word/document.xml"
     body = find_child(archive.parse(main), "body")
+    styles = Styles(_parse_related(archive, main, "styles"))
+    left_out = LeftOutCounts()
     writer = _DocxWriter(
-        Styles(_parse_related(archive, main, "styles")),
+        styles,
         Numbering(_parse_related(archive, main, "numbering")),
-        _read_notes(archive, main),
-        lambda drawing: find_drawn(drawing, archive, main),
+        _read_notes(archive, main, styles),
+        _Parts(archive, main, left_out),
     )
-    blocks = tuple(writer.write(body))
+    blocks = (*_read_headers(archive, main, styles), *writer.write(body))
     stated = read_properties(archive)
+    comments = sum(1 for _ in find_all(_parse_related(archive, main, "comments"), "comment"))
+    left_out.add("comment", "comments of reviewers are not text of the document", comments)
     return Page(
         source,
         first_heading(blocks) or stated.title,
         blocks,
         description=stated.description,
         keywords=stated.keywords,
-        links=tuple(_list_web_links(body, archive.web_links(main))),
-        warnings=writer.warnings(),
+        links=tuple(_list_web_links(body, archive.web_links(main), styles)),
+        left_out=left_out.list(),
     )
 
 
 def _list_web_links(
-    body: "Element | None", addresses: Mapping[str, str]
+    body: "Element | None", addresses: Mapping[str, str], styles: "Styles"
 ) -> Iterator[tuple[str, str]]:
     """Yield the label of each link to the web that is not deleted, and its address."""
     for link in find_all(body, "hyperlink"):
         address = addresses.get(get_attribute(link, "id") or "")
-        label = read_paragraph(link).text
+        label = read_paragraph(link, styles).text
         if address and label and label != address:
             yield label, address
 
@@ -83,27 +94,76 @@ def _parse_related(archive: ZippedXml, main: str, kind: str) -> "Element | None"
     return None if name is None else archive.parse(name)
 
 
-def _read_notes(archive: ZippedXml, main: str) -> dict[str, str]:
+def _read_notes(archive: ZippedXml, main: str, styles: "Styles") -> dict[str, str]:
     """Return the footnotes and endnotes by their kind and id."""
     notes: dict[str, str] = {}
     for kind in ("footnote", "endnote"):
         for note in find_children(_parse_related(archive, main, f"{kind}s"), kind):
             if get_attribute(note, "type") in (None, "normal"):
-                texts = (read_paragraph(found).text for found in find_all(note, "p"))
+                texts = (read_paragraph(found, styles).text for found in find_all(note, "p"))
                 notes[f"{kind} {get_attribute(note, 'id')}"] = " ".join(filter(None, texts))
     return notes
 
 
+def _read_headers(archive: ZippedXml, main: str, styles: "Styles") -> Iterator[Block]:
+    """Yield the lines of the headers and footers of pages, each of them once."""
+    parts = (
+        relation.target
+        for relation in archive.relationships(main).values()
+        if relation.kind in ("header", "footer") and relation.target in archive
+    )
+    lines = (
+        read_paragraph(paragraph, styles).text
+        for part in parts
+        for paragraph in walk_body(archive.parse(part), inside_tables=True)
+    )
+    for line in dict.fromkeys(lines):
+        if any(character.isalnum() for character in line):
+            yield Block(BlockKind.TEXT, line)
+
+
+class _Parts:
+    """The parts to which a document refers: pictures, charts, diagrams and embedded files."""
+
+    def __init__(self, archive: ZippedXml, main: str, left_out: LeftOutCounts) -> None:
+        self._archive = archive
+        self._main = main
+        self._relations = archive.relationships(main)
+        self.left_out = left_out
+
+    def find_drawn(self, drawing: "Element") -> Iterator[Picture]:
+        """Yield the pictures of a drawing."""
+        return find_drawn(drawing, self._archive, self._main)
+
+    def read_graphics(self, paragraph: "Element") -> Iterator[Block]:
+        """Yield the charts, the diagrams and the embedded files of a paragraph."""
+        yield from read_graphics(paragraph, self._archive, self._main)
+        for element in find_all(paragraph, "OLEObject"):
+            yield from self.read_file(element)
+
+    def read_file(self, element: "Element") -> tuple[Block, ...]:
+        """Return the blocks of a file that is a part of the document."""
+        relation = self._relations.get(get_attribute(element, "id") or "")
+        if relation is None or relation.target not in self._archive:
+            return ()
+        data = self._archive.read(relation.target)
+        return read_inner_file(data, relation.target, self.left_out)
+
+
 @dataclass(frozen=True, slots=True)
 class ParagraphStyle:
-    """What a paragraph is by its style; `level` is 0 for text, `list_id` empty for no list."""
+    """What a paragraph is by its style; `level` is 0 for text, `list_id` empty for no list.
+
+    `name` is the id of the style. `list_level` is None where the style states none.
+    """
 
     level: int = 0
     list_id: str = ""
-    list_level: int = 0
+    list_level: int | None = None
     is_code: bool = False
     is_contents: bool = False
     is_caption: bool = False
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +192,14 @@ class Paragraph:
 
 
 class Styles:
-    """The styles of a document by their ids; what a style leaves open its base says."""
+    """The styles of a document by their ids; unset properties are inherited from the base."""
 
     def __init__(self, root: "Element | None") -> None:
         self._styles = {
             get_attribute(style, "styleId") or "": style for style in find_children(root, "style")
         }
         self._found: dict[str, ParagraphStyle] = {}
+        self._runs: dict[str, list[Element | None]] = {}
 
     def find(self, style_id: str) -> ParagraphStyle:
         """Return what a style says; an unknown one says nothing."""
@@ -155,12 +216,31 @@ class Styles:
         return ParagraphStyle(
             level=_find_level(names, [get_value(found, "outlineLvl") for found in properties]),
             list_id=next((found for found in lists if found), ""),
-            list_level=next((int(at) for at in list_levels if at and at.isdecimal()), 0),
+            list_level=next((int(at) for at in list_levels if at and at.isdecimal()), None),
             is_code=any(word in name for name in names[:1] for word in _STYLES_OF_CODE)
             or any(is_typeface_of_code(find_child(style, "rPr")) for style in chain),
             is_contents=any(name.startswith(("toc ", "table of figures")) for name in names),
             is_caption="caption" in names,
+            name=style_id,
         )
+
+    def is_on(self, properties: "Element | None", name: str) -> bool:
+        """Return whether the properties of a run, or the style that they name, have a property."""
+        stated = [properties, *self._list_run_properties(get_value(properties, "rStyle") or "")]
+        found = (one for one in stated if find_child(one, name) is not None)
+        return is_on(next(found, None), name)
+
+    def _list_run_properties(self, style_id: str) -> list["Element | None"]:
+        if style_id not in self._runs:
+            chain = self._chain(style_id)
+            self._runs[style_id] = [find_child(style, "rPr") for style in chain]
+        return self._runs[style_id]
+
+    def hides(self, paragraph: "Element") -> bool:
+        """Return whether the style of a paragraph hides its text."""
+        stated = self._list_run_properties(get_value(paragraph, "pPr", "pStyle") or "")
+        found = (one for one in stated if find_child(one, "vanish") is not None)
+        return is_on(next(found, None), "vanish")
 
     def _chain(self, style_id: str) -> list["Element"]:
         chain: list[Element] = []
@@ -171,53 +251,6 @@ class Styles:
         return chain
 
 
-class Numbering:
-    """The lists of a document, and how far each of them has counted."""
-
-    def __init__(self, root: "Element | None") -> None:
-        abstract = {
-            get_attribute(found, "abstractNumId"): _read_levels(found)
-            for found in find_children(root, "abstractNum")
-        }
-        self._lists: dict[str, tuple[str, Mapping[int, Level]]] = {}
-        for found in find_children(root, "num"):
-            name = get_value(found, "abstractNumId") or ""
-            levels = dict(abstract.get(name, {}))
-            own = ""
-            for override in find_children(found, "lvlOverride"):
-                start = get_value(override, "startOverride")
-                level = _to_number(get_attribute(override, "ilvl"))
-                if start is not None and level in levels:
-                    before = levels[level]
-                    levels[level] = Level(before.style, before.text, _to_number(start))
-                    own = f"#{get_attribute(found, 'numId')}"
-            self._lists[get_attribute(found, "numId") or ""] = (name + own, levels)
-        self._counts: dict[str, list[int | None]] = {}
-
-    def count(self, list_id: str, level: int) -> str | None:
-        """Return the label of the next paragraph: `4.2`, `(a)`, `-` for a bullet, or None."""
-        name, levels = self._lists.get(list_id, ("", {}))
-        found = levels.get(level)
-        if found is None or not 0 <= level < _LEVELS:
-            return None
-        if found.style == "bullet":
-            return "-"
-        counts = self._counts.setdefault(name, [None] * _LEVELS)
-        before = counts[level]
-        counts[level] = found.start if before is None else before + 1
-        counts[level + 1 :] = [None] * (_LEVELS - level - 1)
-
-        def number(placeholder: re.Match[str]) -> str:
-            shown = int(placeholder[1]) - 1
-            if shown not in levels:
-                return ""
-            value = counts[shown]
-            level = levels[shown]
-            return write_number(level.start if value is None else value, level.style)
-
-        return _PLACEHOLDER.sub(number, found.text).strip() or None
-
-
 class _DocxWriter:
     """Writes the blocks of a body; knows the headings above and the lines of code so far."""
 
@@ -226,9 +259,9 @@ class _DocxWriter:
         styles: Styles,
         numbering: Numbering,
         notes: dict[str, str],
-        find_drawn: "Callable[[Element], Iterable[Picture]]",
+        parts: _Parts,
     ) -> None:
-        self._find_drawn = find_drawn
+        self._parts = parts
         self._pictures: tuple[Picture, ...] = ()
         self._styles = styles
         self._numbering = numbering
@@ -236,20 +269,29 @@ class _DocxWriter:
         self._anchors = Anchors()
         self._code: list[str] = []
         self._level = 0
-        self._deleted = 0
-        self._hidden = 0
+        self._initial = ""
 
     def write(self, body: "Element | None") -> Iterator[Block]:
         for element in walk_body(body):
-            if local_name(element.tag) == "tbl":
-                yield from self._end_code()
-                yield from write_table(list(self._rows(element)))
-                self._pictures += self._find_pictures(element)
-                yield from self._show_pictures()
-            else:
+            name = local_name(element.tag)
+            if name == "p":
                 yield from self._paragraph(element)
+                continue
+            yield from self._end_code()
+            if name == "altChunk":
+                yield from self._parts.read_file(element)
+            elif (framed := _find_framed(element)) is not None:
+                yield from self.write(framed)
+            else:
+                yield from self._table(element)
         yield from self._end_code()
         yield from self._show_pictures()
+
+    def _table(self, element: "Element") -> Iterator[Block]:
+        yield from write_table(list(self._rows(element)))
+        self._pictures += self._find_pictures(element)
+        yield from self._show_pictures()
+        yield from self._parts.read_graphics(element)
 
     def _find_pictures(self, element: "Element") -> tuple[Picture, ...]:
         """Return the pictures of a paragraph or table that are neither hidden nor deleted."""
@@ -261,9 +303,9 @@ class _DocxWriter:
             if name == "drawing":
                 # A text box is walked by its own paragraphs.
                 is_box = any(True for _ in find_all(one, "txbxContent"))
-                found += () if is_box else self._find_drawn(one)
+                found += () if is_box else self._parts.find_drawn(one)
             elif name not in _LEFT_OUT and name not in _DELETED:
-                is_hidden = name == "r" and _is_on(find_child(one, "rPr"), "vanish")
+                is_hidden = name == "r" and self._styles.is_on(find_child(one, "rPr"), "vanish")
                 waiting.extend(() if is_hidden else reversed(list(one)))
         return tuple(found)
 
@@ -275,23 +317,25 @@ class _DocxWriter:
         if pictures:
             yield Block(BlockKind.TEXT, "", pictures=pictures)
 
-    def warnings(self) -> tuple[str, ...]:
-        """Return notes on text that was left out."""
-        counts = (
-            (self._deleted, "passages that are marked as deleted were left out"),
-            (self._hidden, "passages that are formatted as hidden were left out"),
-        )
-        return tuple(f"{number} {what}" for number, what in counts if number)
-
     def _paragraph(self, element: "Element") -> Iterator[Block]:
         paragraph = self._read(element)
+        if _is_initial(element):
+            self._initial += paragraph.text
+            return
         place = self._place(element, paragraph)
         if place.style.is_contents:
             return
+        initial, self._initial = self._initial, ""
+        paragraph.text = initial + paragraph.text
         if place.style.is_code or (paragraph.is_code and not place.style.level):
             self._code.append(paragraph.raw)
             return
         yield from self._end_code()
+        yield from self._write_paragraph(element, paragraph, place)
+
+    def _write_paragraph(
+        self, element: "Element", paragraph: Paragraph, place: _Place
+    ) -> Iterator[Block]:
         if place.style.is_caption:
             self._pictures += self._find_pictures(element)
         yield from self._show_pictures(paragraph.text if place.style.is_caption else "")
@@ -299,14 +343,16 @@ class _DocxWriter:
             yield self._block(paragraph, place)
         if not place.style.is_caption:
             self._pictures += self._find_pictures(element)
+        yield from self._parts.read_graphics(element)
         for note in paragraph.notes:
             if text := self._notes.get(note):
                 yield Block(BlockKind.TEXT, text)
 
     def _read(self, element: "Element") -> Paragraph:
-        paragraph = read_paragraph(element)
-        self._deleted += paragraph.deleted
-        self._hidden += paragraph.hidden
+        paragraph = read_paragraph(element, self._styles)
+        left_out = self._parts.left_out
+        left_out.add("deleted passage", "marked as deleted", paragraph.deleted)
+        left_out.add("hidden passage", "formatted as hidden text", paragraph.hidden)
         return paragraph
 
     def _place(self, element: "Element", paragraph: Paragraph) -> _Place:
@@ -314,10 +360,12 @@ class _DocxWriter:
         style = self._styles.find(get_value(properties, "pStyle") or "")
         outline = get_value(properties, "outlineLvl")
         if outline is not None and outline.isdecimal() and int(outline) < 9:
-            style = ParagraphStyle(min(int(outline) + 1, 6), style.list_id, style.list_level)
+            style = replace(style, level=min(int(outline) + 1, 6), is_code=False)
         list_id = get_value(properties, "numPr", "numId") or style.list_id
         stated = get_value(properties, "numPr", "ilvl")
         level = int(stated) if stated and stated.isdecimal() else style.list_level
+        if level is None:
+            level = self._numbering.find_level(list_id, style.name) or 0
         label = self._numbering.count(list_id, level) if paragraph.text and list_id else None
         return _Place(style, label, level)
 
@@ -343,30 +391,62 @@ class _DocxWriter:
             yield make_code(text)
 
     def _rows(self, table: "Element") -> Iterator[Sequence[Cell]]:
-        """Yield the rows of a table; a cell that goes on from the row above repeats its text."""
+        """Yield the rows of a table; a cell that goes on from the row above repeats its text.
+
+        The rows of a table in a cell are unfolded.
+        """
         above: dict[int, str] = {}
         for row in _table_rows(table):
             properties = find_child(row, "trPr")
             if find_child(properties, "del") is not None:
-                self._deleted += 1
+                self._parts.left_out.add("deleted row", "marked as deleted")
                 continue
             is_header = find_child(properties, "tblHeader") is not None
-            cells: list[Cell] = []
-            column = 0
+            cells, inner = _skip_columns(properties, "gridBefore"), []
             for element in _row_cells(row):
-                span = get_value(element, "tcPr", "gridSpan") or "1"
-                columns = int(span) if span.isdecimal() and len(span) < 4 else 1
-                merge = find_child(element, "tcPr", "vMerge")
-                goes_on = merge is not None and get_attribute(merge, "val") != "restart"
-                text = above.get(column, "") if goes_on else self._cell(element)
-                above[column] = text
-                cells.append(Cell(text, max(columns, 1), is_header=is_header))
-                column += max(columns, 1)
-            yield cells
+                cells.append(self._cell(element, above, sum(cell.columns for cell in cells)))
+                nested = next(find_all(element, "tbl"), None)
+                inner.append([] if nested is None else list(self._rows(nested)))
+            inner = [[] for _ in range(len(cells) - len(inner))] + inner
+            cells = [replace(cell, is_header=is_header) for cell in cells]
+            yield from unfold_tables(cells, inner)
 
-    def _cell(self, cell: "Element") -> str:
-        texts = (self._read(paragraph).text for paragraph in walk_body(cell, inside_tables=True))
-        return " ".join(text for text in texts if text)
+    def _cell(self, element: "Element", above: dict[int, str], column: int) -> Cell:
+        merge = find_child(element, "tcPr", "vMerge")
+        goes_on = merge is not None and get_attribute(merge, "val") != "restart"
+        if goes_on:
+            text = above.get(column, "")
+        else:
+            paragraphs = (one for one in walk_body(element) if local_name(one.tag) == "p")
+            texts = (self._read(paragraph).text for paragraph in paragraphs)
+            text = " ".join(text for text in texts if text)
+        above[column] = text
+        return Cell(text, _count(get_value(element, "tcPr", "gridSpan")))
+
+
+def _count(stated: str | None) -> int:
+    """Return the number of columns that a cell spans."""
+    return max(1, int(stated)) if stated and stated.isdecimal() and len(stated) < 4 else 1
+
+
+def _skip_columns(properties: "Element | None", name: str) -> list[Cell]:
+    """Return an empty cell for the columns that a row leaves out at its beginning."""
+    stated = get_value(properties, name)
+    is_skipped = stated is not None and stated.isdecimal() and int(stated[:3]) > 0
+    return [Cell("", _count(stated))] if is_skipped else []
+
+
+def _find_framed(table: "Element") -> "Element | None":
+    """Return the only cell of a table that is a frame around other tables, or None."""
+    cells = [cell for row in _table_rows(table) for cell in _row_cells(row)]
+    is_frame = len(cells) == 1 and next(find_all(cells[0], "tbl"), None) is not None
+    return cells[0] if is_frame else None
+
+
+def _is_initial(paragraph: "Element") -> bool:
+    """Return whether a paragraph is the large first letter of the next one."""
+    frame = find_child(paragraph, "pPr", "framePr")
+    return frame is not None and (get_attribute(frame, "dropCap") or "none") != "none"
 
 
 def _table_rows(table: "Element") -> Iterator["Element"]:
@@ -400,26 +480,28 @@ def _looks_like_heading(paragraph: Paragraph, place: _Place) -> bool:
 
 
 _DELETED = frozenset({"del", "moveFrom"})
-_LEFT_OUT = frozenset({"pPr", "rPr", "instrText", "delText", "Fallback", "sdtPr", "sdtEndPr"})
+_LEFT_OUT = frozenset(
+    {"pPr", "rPr", "instrText", "delText", "Fallback", "sdtPr", "sdtEndPr", "rt", "rubyPr"}
+)
 _SIGNS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "ptab": "\t"}
 _NOTES = {"footnoteReference": "footnote", "endnoteReference": "endnote"}
-_OFF = frozenset({"0", "false", "off", "none"})
+_SCRIPTS = {"superscript": Script.RAISED, "subscript": Script.LOWERED}
 
 
 @dataclass(slots=True)
 class _Run:
     """Text of one typeface."""
 
-    text: str
-    is_code: bool
-    is_bold: bool
+    span: Span
+    is_code: bool = False
+    is_bold: bool = False
 
 
 def walk_body(parent: "Element | None", *, inside_tables: bool = False) -> "Iterator[Element]":
     """Yield the paragraphs and tables of a body or a cell in order, also those in controls.
 
     Text boxes follow the paragraph that they are anchored at. With `inside_tables` a table is
-    replaced by its paragraphs.
+    replaced by its paragraphs. A file that is a part of the body is yielded, too (`altChunk`).
     """
     waiting = [parent] if parent is not None else []
     while waiting:
@@ -428,30 +510,37 @@ def walk_body(parent: "Element | None", *, inside_tables: bool = False) -> "Iter
         if name == "p" and element is not parent:
             yield element
             waiting.extend(reversed(list(_text_boxes(element))))
-        elif name == "tbl" and element is not parent and not inside_tables:
+        elif name == "altChunk" or (name == "tbl" and element is not parent and not inside_tables):
             yield element
         elif name not in _LEFT_OUT and name not in _DELETED:
             waiting.extend(reversed(list(element)))
 
 
-def read_paragraph(element: "Element") -> Paragraph:
+def read_paragraph(element: "Element", styles: Styles) -> Paragraph:
     """Return what a paragraph shows."""
     paragraph = Paragraph()
     runs: list[_Run] = []
     waiting: list[Element] = list(reversed(list(element)))
+    if styles.hides(element):
+        paragraph.hidden += any(True for _ in find_all(element, "t"))
+        waiting = []
     while waiting:
         found = waiting.pop()
         name = local_name(found.tag)
         if name in _DELETED:
             paragraph.deleted += any(True for _ in find_all(found, "delText"))
+        elif name == "oMath":
+            runs.append(_Run(Span(write_omml(found))))
         elif name == "r":
-            _read_run(found, paragraph, runs)
+            inner = find_child(found, "ruby", "rubyBase")
+            _read_run(found, paragraph, runs, styles)
+            waiting.extend(() if inner is None else reversed(list(inner)))
         elif name not in _LEFT_OUT:
             waiting.extend(reversed(list(found)))
-    visible = [run for run in runs if run.text.strip()]
+    visible = [run for run in runs if run.span.text.strip()]
     paragraph.is_bold = bool(visible) and all(run.is_bold for run in visible)
     paragraph.is_code = bool(visible) and all(run.is_code for run in visible)
-    paragraph.raw = "".join(run.text for run in runs)
+    paragraph.raw = "".join(run.span.text for run in runs)
     paragraph.text = " ".join(_join(runs, mark_code=not paragraph.is_code).split())
     return paragraph
 
@@ -467,41 +556,59 @@ def _text_boxes(paragraph: "Element") -> "Iterator[Element]":
             waiting.extend(reversed(list(element)))
 
 
-def _read_run(run: "Element", paragraph: Paragraph, runs: list[_Run]) -> None:
+def _read_run(run: "Element", paragraph: Paragraph, runs: list[_Run], styles: Styles) -> None:
     properties = find_child(run, "rPr")
-    if _is_on(properties, "vanish"):
+    if styles.is_on(properties, "vanish"):
         paragraph.hidden += 1
         return
-    parts: list[str] = []
+    text = ""
+    typeface = _find_typeface(properties)
     for child in run:
         name = local_name(child.tag)
-        if name == "t":
-            parts.append(child.text or "")
-        elif name in _SIGNS:
-            parts.append(_SIGNS[name])
-        elif name in _NOTES:
+        if name in _NOTES:
             paragraph.notes.append(f"{_NOTES[name]} {get_attribute(child, 'id')}")
-    if parts:
+        else:
+            text += _read_sign(child, name, typeface)
+    if text:
+        span = Span(
+            text,
+            _SCRIPTS.get(get_value(properties, "vertAlign") or "", Script.LINE),
+            styles.is_on(properties, "strike") or styles.is_on(properties, "dstrike"),
+        )
         is_code = is_typeface_of_code(properties)
-        runs.append(_Run("".join(parts), is_code, _is_on(properties, "b")))
+        runs.append(_Run(span, is_code, is_on(properties, "b")))
 
 
-def _is_on(properties: "Element | None", name: str) -> bool:
-    found = find_child(properties, name)
-    return found is not None and (get_attribute(found, "val") or "true").lower() not in _OFF
+def _read_sign(child: "Element", name: str, typeface: str) -> str:
+    """Return what a part of a run shows: text, a symbol, or the box of a form."""
+    if name == "t":
+        return replace_symbols(child.text or "", typeface)
+    if name == "sym":
+        code = get_attribute(child, "char") or ""
+        is_code = len(code) <= 4 and all(digit in hexdigits for digit in code or "-")
+        return find_symbol(int(code, 16), get_attribute(child, "font") or "") if is_code else ""
+    if name == "fldChar" and (box := find_child(child, "ffData", "checkBox")) is not None:
+        stated = "checked" if find_child(box, "checked") is not None else "default"
+        return "\u2612" if is_on(box, stated) else "\u2610"
+    return _SIGNS.get(name, "")
+
+
+def _find_typeface(properties: "Element | None") -> str:
+    fonts = find_child(properties, "rFonts")
+    return (get_attribute(fonts, "ascii") or "") if fonts is not None else ""
 
 
 def _join(runs: list[_Run], *, mark_code: bool) -> str:
     """Return the text of runs, each stretch of code in backticks."""
-    text = ""
+    spans: list[Span] = []
     code = ""
-    for run in [*runs, _Run("", False, False)]:
-        if run.is_code and mark_code:
-            code += run.text
+    for run in [*runs, _Run(Span(""))]:
+        if run.is_code and mark_code and not run.span.is_struck:
+            code += run.span.text
             continue
-        text += _mark(code) + run.text
+        spans += (Span(_mark(code)), run.span)
         code = ""
-    return text
+    return join_spans(spans)
 
 
 def _mark(code: str) -> str:
@@ -521,8 +628,7 @@ _STYLES_OF_CODE = ("code", "preformatted", "listing", "verbatim")
 
 def is_typeface_of_code(properties: "Element | None") -> bool:
     """Return whether runs with these properties are set in a typeface of code."""
-    fonts = find_child(properties, "rFonts")
-    name = (get_attribute(fonts, "ascii") or "").lower() if fonts is not None else ""
+    name = _find_typeface(properties).lower()
     return any(typeface in name for typeface in _TYPEFACES_OF_CODE)
 
 
@@ -535,56 +641,3 @@ def _find_level(names: list[str], outline_levels: list[str | None]) -> int:
         if name == "title":
             return 1
     return 0
-
-
-_PLACEHOLDER = re.compile(r"%([1-9])")
-_ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"),
-          (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))  # fmt: skip
-_LARGEST_ROMAN = 4000
-_LEVELS = 9
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """How one level of a list is numbered; `text` has `%1` for the number of the first level."""
-
-    style: str
-    text: str
-    start: int
-
-
-def _read_levels(abstract: "Element") -> dict[int, Level]:
-    return {
-        _to_number(get_attribute(level, "ilvl")): Level(
-            style=get_value(level, "numFmt") or "decimal",
-            text=get_value(level, "lvlText") or "",
-            start=_to_number(get_value(level, "start") or "1"),
-        )
-        for level in find_children(abstract, "lvl")
-        if find_child(level, "lvlText") is not None
-    }
-
-
-def write_number(number: int, style: str) -> str:
-    """Return a number as a style of Word writes it, such as `lowerRoman`."""
-    if style in ("lowerLetter", "upperLetter") and number > 0:
-        letter = chr(ord("a") + (number - 1) % 26) * min((number - 1) // 26 + 1, 10)
-        return letter if style == "lowerLetter" else letter.upper()
-    if style in ("lowerRoman", "upperRoman") and 0 < number < _LARGEST_ROMAN:
-        roman = _write_roman(number)
-        return roman if style == "lowerRoman" else roman.upper()
-    if style == "none":
-        return ""
-    return f"{number:02d}" if style == "decimalZero" else str(number)
-
-
-def _write_roman(number: int) -> str:
-    written = ""
-    for value, sign in _ROMAN:
-        written += sign * (number // value)
-        number %= value
-    return written
-
-
-def _to_number(text: str | None) -> int:
-    return int(text) if text is not None and text.isdecimal() and len(text) < 7 else 0

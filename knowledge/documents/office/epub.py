@@ -17,7 +17,7 @@ from knowledge.documents.office.zipped_xml import (
     find_children,
     local_name,
 )
-from knowledge.documents.page import Block, Page
+from knowledge.documents.page import Block, LeftOutCounts, Page
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -38,14 +38,16 @@ def read(data: bytes, source: str) -> Page:
     blocks: list[Block] = []
     links: list[tuple[str, str]] = []
     warnings: list[str] = []
+    left_out = LeftOutCounts()
     for name in _chapters(root, posixpath.dirname(package)):
         if name not in archive:
-            warnings.append(f"the chapter {name} is missing")
+            left_out.add("chapter", "it is missing in the file", name=name)
             continue
         chapter = html.read(archive.read(name), source)
         blocks += (_name_place(_show(block, name, archive), name) for block in chapter.blocks)
         links += chapter.links
         warnings += chapter.warnings
+        left_out.take(chapter.left_out)
     if not blocks and _ENCRYPTION in archive:
         raise WrongFormatError(f"expected {_EXPECTED} without copy protection, found a locked one")
     return Page(
@@ -56,6 +58,7 @@ def read(data: bytes, source: str) -> Page:
         language=_metadata(metadata, "language") or None,
         links=tuple(links),
         warnings=tuple(warnings),
+        left_out=left_out.list(),
     )
 
 

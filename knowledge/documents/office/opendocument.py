@@ -1,8 +1,7 @@
 """Reads files of LibreOffice and other programs in the OpenDocument format: text, sheets, slides.
 
 Deleted text that is only tracked, comments, tables of contents, and hidden text, sheets, rows and
-slides
-are left out. Values of sheets are written as the sheet shows them, which the format states.
+slides are left out. Values of sheets are written as the sheet shows them, which the format states.
 """
 
 from collections.abc import Iterator
@@ -12,7 +11,9 @@ from urllib.parse import quote
 
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import WrongFormatError
-from knowledge.documents.office.docx import write_number
+from knowledge.documents.notation import Script, Span, join_spans, write_formula
+from knowledge.documents.office.drawings import read_mathml
+from knowledge.documents.office.word_numbering import write_number
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
     choose_title,
@@ -26,6 +27,7 @@ from knowledge.documents.page import (
     Anchors,
     Block,
     BlockKind,
+    LeftOutCounts,
     Page,
     Picture,
     first_heading,
@@ -40,11 +42,12 @@ if TYPE_CHECKING:
 _EXPECTED = "an OpenDocument file"
 _LEFT_OUT = frozenset(
     {"tracked-changes", "annotation", "annotation-end", "table-of-content", "hidden-text"}
-    | {"hidden-paragraph", "sequence-decls", "note-citation", "forms", "title", "desc"}
+    | {"hidden-paragraph", "sequence-decls", "note-citation", "forms", "title", "desc", "ruby-text"}
 )
 _SIGNS = {"tab": "\t", "line-break": "\n"}
 _NUMBERS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
-_UNSEEN = frozenset({"collapse", "filter"})
+_UNSEEN = "collapse"  # what a filter hides is no less valid
+_HIDDEN = "hidden in the file"
 _MOST_REPEATED = 1000
 
 
@@ -64,6 +67,8 @@ def read(data: bytes, source: str) -> Page:
         blocks = tuple(reader.blocks(kinds["text"]))
     else:
         raise WrongFormatError(f"expected {_EXPECTED} with text, sheets or slides, found another")
+    deleted = sum(1 for _ in find_all(body, "deletion"))
+    reader.left_out.add("deleted passage", "marked as deleted", deleted)
     stated = _read_properties(archive)
     title = "" if "spreadsheet" in kinds else first_heading(blocks)
     return Page(
@@ -72,7 +77,7 @@ def read(data: bytes, source: str) -> Page:
         blocks,
         description=stated.get("subject", ""),
         links=tuple(reader.links),
-        warnings=tuple(reader.warnings),
+        left_out=reader.left_out.list(),
     )
 
 
@@ -85,6 +90,9 @@ def _read_properties(archive: ZippedXml) -> dict[str, str]:
     }
 
 
+_PLAIN = Span("")
+
+
 class _Styles:
     """What styles say that matters: what is hidden, and which lists are numbered."""
 
@@ -92,6 +100,7 @@ class _Styles:
         self.hidden: set[str] = set()
         self._numbered: dict[str, dict[int, Element]] = {}
         self._code: set[str] = set()
+        self._spans: dict[str, Span] = {}
         self._captions = {"Caption"}
         for part in parts:
             for style in find_all(part, "style"):
@@ -104,6 +113,15 @@ class _Styles:
 
     def _read(self, style: "Element") -> None:
         name = get_attribute(style, "name") or ""
+        for properties in find_children(style, "text-properties"):
+            line = get_attribute(properties, "text-line-through-style") or "none"
+            position = (get_attribute(properties, "text-position") or "").partition(" ")[0]
+            script = Script.LINE
+            if position == "super" or position.rstrip("%").isdecimal():
+                script = Script.RAISED if position != "0%" else Script.LINE
+            elif position == "sub" or position.startswith("-"):
+                script = Script.LOWERED
+            self._spans[name] = Span("", script, line != "none")
         if any(get_attribute(properties, "display") in ("none", "false") for properties in style):
             self.hidden.add(name)
         if any(
@@ -131,6 +149,10 @@ class _Styles:
         written = write_number(number, _NUMBERS.get(get_attribute(found, "num-format") or "", ""))
         return f"{signs[0]}{written}{signs[1]}".strip() or "-"
 
+    def find_span(self, name: str) -> Span:
+        """Return a span without text in the typeface of a style."""
+        return self._spans.get(name, _PLAIN)
+
     def is_caption(self, name: str) -> bool:
         """Return whether a paragraph of a style is the caption of a figure."""
         return name in self._captions
@@ -155,7 +177,7 @@ class _Reader:
     def __init__(self, styles: _Styles, archive: ZippedXml) -> None:
         self._archive = archive
         self.links: list[tuple[str, str]] = []
-        self.warnings: list[str] = []
+        self.left_out = LeftOutCounts()
         self._styles = styles
         self._anchors = Anchors()
         self._lists: list[_List] = []
@@ -183,12 +205,31 @@ class _Reader:
             yield from self._paragraph(element, name)
         elif name == "frame" and (pictures := tuple(self._drawn(element))):
             yield Block(BlockKind.TEXT, "", pictures=pictures)
+        elif name == "object":
+            yield from self._object(element)
         elif name == "list":
             yield from self._list(element)
         elif name == "table":
             yield from write_table(list(self._rows(element)))
         else:
             yield from self.blocks(element)
+
+    def _object(self, element: "Element") -> Iterator[Block]:
+        """Yield the formula or the chart of an object that is stored in the file."""
+        name = f"{(get_attribute(element, 'href') or '').removeprefix('./')}/content.xml"
+        if name not in self._archive:
+            return
+        root = self._archive.parse(name)
+        if local_name(root.tag) == "math":
+            yield Block(BlockKind.TEXT, write_formula(read_mathml(root)))
+        for chart in find_all(root, "chart"):
+            for part in ("title", "subtitle"):
+                text = " ".join(
+                    self.line(found) for found in find_all(find_child(chart, part), "p")
+                )
+                yield from (Block(BlockKind.TEXT, text),) if text else ()
+            for table in find_children(chart, "table"):
+                yield from write_table(list(self._rows(table)))
 
     def _paragraph(self, element: "Element", name: str) -> Iterator[Block]:
         text = self.line(element)
@@ -210,7 +251,7 @@ class _Reader:
         if pictures:
             yield Block(BlockKind.TEXT, "", pictures=pictures)
         for box in boxes:
-            yield from self.blocks(box)
+            yield from self._block(box, local_name(box.tag))
         for note in notes:
             yield from self.blocks(note)
 
@@ -224,7 +265,7 @@ class _Reader:
         while waiting:
             one = waiting.pop()
             name = local_name(one.tag)
-            if name == "text-box":
+            if name in ("text-box", "object"):
                 boxes.append(one)
             elif name not in _LEFT_OUT:
                 pictures += self._drawn(one) if name == "frame" else ()
@@ -266,24 +307,39 @@ class _Reader:
 
     def line(self, element: "Element") -> str:
         """Return the text of a paragraph on one line."""
-        return " ".join(clean_text(self._raw(element)).split())
+        style = self._styles.find_span(get_attribute(element, "style-name") or "")
+        return " ".join(clean_text(join_spans(self._spans(element, style))).split())
 
     def _raw(self, element: "Element") -> str:
-        parts = [element.text or ""]
+        return "".join(span.text for span in self._spans(element, _PLAIN))
+
+    def _spans(self, element: "Element", outer: Span) -> Iterator[Span]:
+        yield replace(outer, text=element.text or "")
         for child in element:
-            name = local_name(child.tag)
-            if name == "note":
-                self._notes += find_children(child, "note-body")
-            elif name == "s":
-                count = get_attribute(child, "c") or "1"
-                parts.append(" " * (int(count) if count.isdecimal() and len(count) < 4 else 1))
-            elif name not in _LEFT_OUT and name != "text-box":
-                style = get_attribute(child, "style-name") or ""
-                shown = "" if style in self._styles.hidden else self._raw(child)
-                parts.append(_SIGNS.get(name, shown))
-                self._note_link(child, name, shown)
-            parts.append(child.tail or "")
-        return "".join(parts)
+            yield from self._read_child(child, local_name(child.tag), outer)
+            yield replace(outer, text=child.tail or "")
+
+    def _read_child(self, child: "Element", name: str, outer: Span) -> Iterator[Span]:
+        style = get_attribute(child, "style-name") or ""
+        if name == "note":
+            self._notes += find_children(child, "note-body")
+        elif name == "annotation":
+            self.left_out.add("comment", "comments of reviewers are not text of the document")
+        elif name == "s":
+            count = get_attribute(child, "c") or "1"
+            spaces = int(count) if count.isdecimal() and len(count) < 4 else 1
+            yield replace(outer, text=" " * spaces)
+        elif name in _SIGNS:
+            yield replace(outer, text=_SIGNS[name])
+        elif style in self._styles.hidden:
+            self.left_out.add("hidden passage", "formatted as hidden text")
+        elif name not in _LEFT_OUT and name != "text-box":
+            own = self._styles.find_span(style)
+            inner = own if own.script is not Script.LINE else replace(own, script=outer.script)
+            inner = replace(inner, is_struck=own.is_struck or outer.is_struck)
+            shown = list(self._spans(child, inner))
+            yield from shown
+            self._note_link(child, name, "".join(span.text for span in shown))
 
     def _note_link(self, element: "Element", name: str, shown: str) -> None:
         address = get_attribute(element, "href") or "" if name == "a" else ""
@@ -304,14 +360,26 @@ class _Reader:
             ]
 
     def _cell(self, cell: "Element") -> str:
-        texts = [self.line(part) for part in cell.iter() if local_name(part.tag) in ("p", "h")]
-        return " ".join(filter(None, texts))
+        """Return the text of a cell, and its note in brackets."""
+        texts: list[str] = []
+        notes: list[str] = []
+        waiting = [(child, texts) for child in reversed(list(cell))]
+        while waiting:
+            part, target = waiting.pop()
+            name = local_name(part.tag)
+            if name in ("p", "h"):
+                target.append(self.line(part))
+            else:
+                inner = notes if name == "annotation" else target
+                waiting += [(child, inner) for child in reversed(list(part))]
+        note = " ".join(filter(None, notes))
+        return " ".join(filter(None, (*texts, f"[{note}]" if note else "")))
 
     def sheets(self, body: "Element") -> Iterator[Block]:
         for table in find_children(body, "table"):
             name = " ".join((get_attribute(table, "name") or "Sheet").split())
             if get_attribute(table, "style-name") in self._styles.hidden:
-                self.warnings.append(f"the hidden sheet {name!r} was left out")
+                self.left_out.add("hidden sheet", _HIDDEN, name=name)
                 continue
             anchor = f"sheet={quote(name)}"
             below = tuple(write_sheet(list(self._sheet_rows(table, name)), f"{anchor}&"))
@@ -321,13 +389,13 @@ class _Reader:
 
     def _sheet_rows(self, table: "Element", name: str) -> Iterator[SheetRow]:
         hidden = _hidden_columns(table)
-        unseen = len(hidden)
+        self.left_out.add("hidden column", _HIDDEN, len(hidden))
         number = 1
         merged: dict[int, tuple[str, int]] = {}
         for row, _ in _list_rows(table):
             times = _count(row, "number-rows-repeated")
-            if get_attribute(row, "visibility") in _UNSEEN:
-                unseen += 1
+            if get_attribute(row, "visibility") == _UNSEEN:
+                self.left_out.add("hidden row", _HIDDEN, times)
                 number += times
                 continue
             cells = {
@@ -339,8 +407,6 @@ class _Reader:
                 yield SheetRow(number, dict(cells))
                 number += 1
             number += times if not cells else max(0, times - _MOST_REPEATED)
-        if unseen:
-            self.warnings.append(f"{unseen} hidden rows or columns of {name!r} were left out")
 
     def _sheet_cells(self, row: "Element", merged: dict[int, tuple[str, int]]) -> dict[int, str]:
         """Return the texts of a row; a merged cell belongs to every row and column it spans."""
@@ -371,7 +437,7 @@ class _Reader:
     def slides(self, body: "Element") -> Iterator[Block]:
         for number, slide in enumerate(find_children(body, "page"), start=1):
             if get_attribute(slide, "style-name") in self._styles.hidden:
-                self.warnings.append(f"the hidden slide {number} was left out")
+                self.left_out.add("hidden slide", _HIDDEN, name=str(number))
                 continue
             frames = [child for child in slide if local_name(child.tag) != "notes"]
             titles = [found for found in frames if get_attribute(found, "class") == "title"]
@@ -405,7 +471,7 @@ def _hidden_columns(table: "Element") -> frozenset[int]:
     at = 0
     for column in find_all(table, "table-column"):
         times = _count(column, "number-columns-repeated")
-        if get_attribute(column, "visibility") in _UNSEEN:
+        if get_attribute(column, "visibility") == _UNSEEN:
             hidden.update(range(at, min(at + times, MOST_COLUMNS)))
         at += times
     return frozenset(hidden)

@@ -1,13 +1,15 @@
 """Reads PowerPoint slides: each slide is a section by its title, with its notes.
 
-Hidden slides are left out with a note. What a slide takes from its master (footer, date, number of
-the slide) is not text of the slide.
+Hidden slides and shapes are left out and counted. What a slide takes from its master (footer,
+date, number of the slide) is not text of the slide.
 """
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from knowledge.documents.errors import WrongFormatError
+from knowledge.documents.office.drawings import read_drawing_text, read_graphics
+from knowledge.documents.office.word_numbering import write_number
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
     find_all,
@@ -18,13 +20,16 @@ from knowledge.documents.office.zipped_xml import (
     local_name,
     read_properties,
 )
-from knowledge.documents.page import Block, BlockKind, Page, make_item
+from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, make_item
+from knowledge.documents.readers import read_inner_file
 from knowledge.documents.tables import Cell, write_table
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 _EXPECTED = "a PowerPoint presentation"
+_HIDDEN = "hidden in the presentation"
+_COMMENTS = "comments of reviewers are not text of the slides"
 _TITLES = frozenset({"title", "ctrTitle"})
 _FURNITURE = frozenset({"dt", "ftr", "hdr", "sldNum", "sldImg"})
 
@@ -38,7 +43,7 @@ def read(data: bytes, source: str) -> Page:
         raise WrongFormatError(f"expected {_EXPECTED}, found another kind of office file")
     relations = archive.relationships(main)
     blocks: list[Block] = []
-    warnings: list[str] = []
+    left_out = LeftOutCounts()
     title = ""
     for number, entry in enumerate(find_children(find_child(root, "sldIdLst"), "sldId"), start=1):
         relation = relations.get(_relation_id(entry))
@@ -46,13 +51,17 @@ def read(data: bytes, source: str) -> Page:
             continue
         slide = archive.parse(relation.target)
         if slide.get("show") in ("0", "false"):
-            warnings.append(f"the hidden slide {number} was left out")
+            left_out.add("hidden slide", _HIDDEN, name=str(number))
             continue
+        for kind in ("comments", "comment"):
+            name = archive.find_related(relation.target, kind)
+            comments = find_all(archive.parse(name), "cm") if name is not None else ()
+            left_out.add("comment", _COMMENTS, sum(1 for _ in comments))
         heading = _find_title(slide)
         title = title or heading
         anchor = f"slide={number}"
         below = (
-            *_write_shapes(slide, archive, relation.target),
+            *_write_shapes(slide, archive, relation.target, left_out),
             *_write_notes(archive, relation.target),
         )
         if heading or below:
@@ -65,7 +74,7 @@ def read(data: bytes, source: str) -> Page:
         tuple(blocks),
         description=stated.description,
         keywords=stated.keywords,
-        warnings=tuple(warnings),
+        left_out=left_out.list(),
     )
 
 
@@ -91,21 +100,45 @@ def _find_title(slide: "Element") -> str:
     return ""
 
 
-def _write_shapes(slide: "Element", archive: ZippedXml, name_of_slide: str) -> Iterator[Block]:
+def _write_shapes(
+    slide: "Element", archive: ZippedXml, name_of_slide: str, left_out: LeftOutCounts
+) -> Iterator[Block]:
     waiting = list(reversed(list(slide)))
     while waiting:
         element = waiting.pop()
         name = local_name(element.tag)
-        if name == "sp":
+        if _is_hidden(element):
+            left_out.add("hidden shape", _HIDDEN)
+        elif name == "sp":
             if _placeholder(element) not in _TITLES | _FURNITURE:
                 yield from _write_paragraphs(element)
         elif name == "pic":
             pictures = tuple(find_drawn(element, archive, name_of_slide))
             yield Block(BlockKind.TEXT, "", pictures=pictures)
-        elif name == "tbl":
-            yield from write_table([_row(row) for row in find_children(element, "tr")])
+        elif name == "graphicFrame":
+            yield from _write_frame(element, archive, name_of_slide, left_out)
         elif name != "Fallback":
             waiting.extend(reversed(list(element)))
+
+
+def _is_hidden(shape: "Element") -> bool:
+    properties = next((find_child(child, "cNvPr") for child in shape), None)
+    return properties is not None and properties.get("hidden") in ("1", "true")
+
+
+def _write_frame(
+    frame: "Element", archive: ZippedXml, slide: str, left_out: LeftOutCounts
+) -> Iterator[Block]:
+    """Yield the table, the chart, the diagram or the embedded file of a frame."""
+    for table in find_all(frame, "tbl"):
+        yield from write_table([_row(row) for row in find_children(table, "tr")])
+    yield from read_graphics(frame, archive, slide)
+    relations = archive.relationships(slide)
+    names = {get_attribute(found, "id") or "" for found in find_all(frame, "oleObj")}
+    for name in sorted(names):
+        relation = relations.get(name)
+        if relation is not None and relation.target in archive:
+            yield from read_inner_file(archive.read(relation.target), relation.target, left_out)
 
 
 def _write_paragraphs(shape: "Element") -> Iterator[Block]:
@@ -121,31 +154,45 @@ def _write_paragraphs(shape: "Element") -> Iterator[Block]:
 def _paragraphs(shape: "Element") -> Iterator[tuple[int, str, str]]:
     """Yield the level, the text and the label of each paragraph that is not empty."""
     counts: dict[int, int] = {}
-    for paragraph in find_all(find_child(shape, "txBody"), "p"):
-        text = _text(paragraph)
+    for paragraph in find_children(find_child(shape, "txBody"), "p"):
+        text = read_drawing_text(paragraph)
         if not text:
             continue
         properties = find_child(paragraph, "pPr")
         stated = properties.get("lvl", "0") if properties is not None else "0"
         level = int(stated) if stated.isdecimal() else 0
+        numbering = find_child(properties, "buAutoNum")
+        counts = {at: count for at, count in counts.items() if at <= level}
         label = ""
-        if find_child(properties, "buAutoNum") is not None:
-            counts[level] = counts.get(level, 0) + 1
-            label = f"{counts[level]}."
-        elif find_child(properties, "buChar") is not None:
-            label = "-"
+        if numbering is not None:
+            counts[level] = counts.get(level, _number(numbering, "startAt") - 1) + 1
+            label = _write_label(counts[level], numbering.get("type", ""))
+        else:
+            counts.pop(level, None)
+            label = "-" if find_child(properties, "buChar") is not None else ""
         yield level, text, label
 
 
-def _text(paragraph: "Element") -> str:
-    parts: list[str] = []
-    for element in paragraph.iter():
-        name = local_name(element.tag)
-        if name == "t":
-            parts.append(element.text or "")
-        elif name in ("br", "tab"):
-            parts.append(" ")
-    return " ".join("".join(parts).split())
+_NUMBERS = {
+    "alphaLc": "lowerLetter",
+    "alphaUc": "upperLetter",
+    "romanLc": "lowerRoman",
+    "romanUc": "upperRoman",
+}
+_BORDERS = {
+    "ParenBoth": ("(", ")"),
+    "ParenR": ("", ")"),
+    "Period": ("", "."),
+    "Minus": ("- ", " -"),
+}
+
+
+def _write_label(number: int, kind: str) -> str:
+    """Return the label of a numbered paragraph, such as `b)` for the type `alphaLcParenR`."""
+    border = next((name for name in _BORDERS if kind.endswith(name)), "")
+    style = _NUMBERS.get(kind.removesuffix(border), "decimal")
+    before, after = _BORDERS.get(border, ("", "" if kind.endswith("Plain") else "."))
+    return f"{before}{write_number(number, style)}{after}"
 
 
 def _row(row: "Element") -> list[Cell]:
@@ -154,13 +201,14 @@ def _row(row: "Element") -> list[Cell]:
         if cell.get("hMerge") in ("1", "true") or cell.get("vMerge") in ("1", "true"):
             # What spans this place states so itself.
             continue
-        text = " ".join(filter(None, (_text(found) for found in find_all(cell, "p"))))
-        cells.append(Cell(text, _span(cell, "gridSpan"), _span(cell, "rowSpan")))
+        texts = (read_drawing_text(found) for found in find_all(cell, "p"))
+        text = " ".join(filter(None, texts))
+        cells.append(Cell(text, _number(cell, "gridSpan"), _number(cell, "rowSpan")))
     return cells
 
 
-def _span(cell: "Element", name: str) -> int:
-    stated = get_attribute(cell, name) or "1"
+def _number(element: "Element", name: str) -> int:
+    stated = get_attribute(element, name) or "1"
     return max(1, int(stated)) if stated.isdecimal() and len(stated) < 5 else 1
 
 

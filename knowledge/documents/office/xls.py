@@ -4,10 +4,12 @@ from typing import Any
 from urllib.parse import quote
 
 from knowledge.documents.errors import WrongFormatError
-from knowledge.documents.office.xlsx import format_number
-from knowledge.documents.page import Block, BlockKind, Page
+from knowledge.documents.notation import Span, join_spans
+from knowledge.documents.office.number_format import format_number, format_text
+from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
 from knowledge.documents.tables import MOST_COLUMNS, SheetRow, write_sheet
 
+_HIDDEN = "hidden in the workbook"
 _EXPECTED = "an old Excel workbook (.xls)"
 _ZIP = b"PK"
 _TEXT, _NUMBER, _DATE, _TRUTH = 1, 2, 3, 4
@@ -25,20 +27,19 @@ def read(data: bytes, source: str) -> Page:
     except Exception as error:  # the library raises whatever damaged data lead to
         raise WrongFormatError(f"expected {_EXPECTED}, found a damaged or locked one") from error
     blocks: list[Block] = []
-    warnings: list[str] = []
+    left_out = LeftOutCounts()
     for sheet in sheets:
         name = " ".join(sheet.name.split())
         if sheet.visibility:
-            warnings.append(f"the hidden sheet {name!r} was left out")
+            left_out.add("hidden sheet", _HIDDEN, name=name)
             continue
         anchor = f"sheet={quote(name)}"
         below = tuple(write_sheet(_read_rows(book, sheet), f"{anchor}&"))
         if below:
             blocks += (Block(BlockKind.HEADING, name, 2, anchor), *below)
-        hidden = sum(1 for one in (*_hidden(sheet.rowinfo_map), *_hidden(sheet.colinfo_map)))
-        if hidden:
-            warnings.append(f"{hidden} hidden rows or columns of {name!r} were left out")
-    return Page(source, "", tuple(blocks), warnings=tuple(warnings))
+        left_out.add("hidden row", _HIDDEN, len(_hidden(sheet.rowinfo_map)))
+        left_out.add("hidden column", _HIDDEN, len(_hidden(sheet.colinfo_map)))
+    return Page(source, "", tuple(blocks), left_out=left_out.list())
 
 
 def _read_rows(book: Any, sheet: Any) -> list[SheetRow]:  # the library has no types
@@ -48,7 +49,8 @@ def _read_rows(book: Any, sheet: Any) -> list[SheetRow]:  # the library has no t
         cells = {
             column: text
             for column, cell in enumerate(sheet.row(at)[:MOST_COLUMNS])
-            if column not in hidden_columns and (text := _write(book, cell))
+            if column not in hidden_columns
+            and (text := _with_note(sheet, at, column, _write(book, cell)))
         }
         if cells and at not in hidden_rows:
             rows[at] = SheetRow(at + 1, cells)
@@ -63,15 +65,28 @@ def _read_rows(book: Any, sheet: Any) -> list[SheetRow]:  # the library has no t
     return list(rows.values())
 
 
+def _with_note(sheet: Any, row: int, column: int, text: str) -> str:  # as above
+    note = sheet.cell_note_map.get((row, column))
+    return f"{text} [{' '.join(note.text.split())}]".strip() if note is not None else text
+
+
 def _write(book: Any, cell: Any) -> str:  # as above
+    written = _read_value(book, cell)
+    style = book.xf_list[cell.xf_index]
+    font = book.font_list[style.font_index] if style.font_index < len(book.font_list) else None
+    is_struck = font is not None and bool(font.struck_out)
+    return join_spans([Span(written, is_struck=is_struck)])
+
+
+def _read_value(book: Any, cell: Any) -> str:  # as above
+    style = book.format_map.get(book.xf_list[cell.xf_index].format_key)
+    code = style.format_str if style is not None else ""
     if cell.ctype == _TEXT:
-        return " ".join(str(cell.value).split())
+        return format_text(" ".join(str(cell.value).split()), code)
     if cell.ctype == _TRUTH:
         return "TRUE" if cell.value else "FALSE"
     if cell.ctype not in (_NUMBER, _DATE):
         return ""
-    style = book.format_map.get(book.xf_list[cell.xf_index].format_key)
-    code = style.format_str if style is not None else ""
     return format_number(repr(float(cell.value)), code, since_1904=book.datemode == 1)
 
 

@@ -1,27 +1,34 @@
 """Reads Excel workbooks: each visible sheet is a section, its rows stand below their header.
 
-Values are those that the workbook last computed, written as the sheet shows them. Hidden sheets,
-rows and columns are left out with a note.
+Values are those that the workbook last computed, written as the sheet shows them, with the notes of
+their cells. Hidden sheets, rows and columns are left out and counted; rows that only a filter hides
+are read.
 """
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from knowledge.documents.errors import WrongFormatError
+from knowledge.documents.notation import Script, Span, join_spans
+from knowledge.documents.office.drawings import read_drawing_text, read_graphics
+from knowledge.documents.office.number_format import find_format, format_number, format_text
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
     find_all,
     find_child,
     find_children,
+    find_drawn,
     get_attribute,
+    get_value,
+    is_on,
     local_name,
     read_properties,
 )
-from knowledge.documents.page import Block, BlockKind, Page
+from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
+from knowledge.documents.readers import read_inner_file
 from knowledge.documents.tables import MOST_COLUMNS, SheetRow, write_sheet
 
 if TYPE_CHECKING:
@@ -43,20 +50,22 @@ def read(data: bytes, source: str) -> Page:
     values = _Values(archive, main, workbook)
     relations = archive.relationships(main)
     blocks: list[Block] = []
-    warnings: list[str] = []
+    left_out = values.left_out
     for sheet in find_children(find_child(workbook, "sheets"), "sheet"):
         name = " ".join((sheet.get("name") or "Sheet").split())
         relation = relations.get(get_attribute(sheet, "id") or "")
-        if relation is None or relation.kind != "worksheet":
+        if relation is None or relation.kind not in ("worksheet", "chartsheet"):
             continue
         if sheet.get("state", "visible") != "visible":
-            warnings.append(f"the hidden sheet {name!r} was left out")
+            left_out.add("hidden sheet", _HIDDEN, name=name)
             continue
         anchor = f"sheet={quote(name)}"
-        rows = _read_sheet(archive.parse(relation.target), values)
-        below = tuple(write_sheet(rows.rows, f"{anchor}&"))
-        if rows.hidden:
-            warnings.append(f"{rows.hidden} hidden rows or columns of {name!r} were left out")
+        notes = _read_notes(archive, relation.target)
+        rows = _read_sheet(archive.parse(relation.target), values, notes)
+        below = (
+            *write_sheet(rows, f"{anchor}&"),
+            *_write_drawings(archive, relation.target, left_out),
+        )
         if below:
             blocks += (Block(BlockKind.HEADING, name, 2, anchor), *below)
     stated = read_properties(archive)
@@ -66,100 +75,199 @@ def read(data: bytes, source: str) -> Page:
         tuple(blocks),
         description=stated.description,
         keywords=stated.keywords,
-        warnings=tuple(warnings),
+        left_out=left_out.list(),
     )
 
 
-@dataclass(slots=True)
-class _Sheet:
-    """The rows of a sheet that are seen, and how many rows and columns are hidden."""
-
-    rows: list[SheetRow] = field(default_factory=list)
-    hidden: int = 0
-
-
 class _Values:
-    """What cells refer to: shared texts and formats."""
+    """What cells refer to, shared texts and styles; counts what is left out."""
 
     def __init__(self, archive: ZippedXml, main: str, workbook: "Element") -> None:
+        self.left_out = LeftOutCounts()
         shared = archive.find_related(main, "sharedStrings")
         self._texts = [] if shared is None else [_text(item) for item in archive.parse(shared)]
         styles = archive.find_related(main, "styles")
-        self._formats = [] if styles is None else _read_formats(archive.parse(styles))
+        self._styles = [] if styles is None else _read_styles(archive.parse(styles))
         properties = find_child(workbook, "workbookPr")
         self._since_1904 = properties is not None and properties.get("date1904") in _TRUE
 
     def read(self, cell: "Element") -> str:
         """Return what a cell shows."""
+        style = cell.get("s", "0")
+        at = int(style) if style.isdecimal() else 0
+        found = self._styles[at] if at < len(self._styles) else _Style()
+        stated = self._read_stated(cell)
+        if cell.get("t", "n") == "n":
+            shown = format_number(stated, found.format, since_1904=self._since_1904)
+        else:
+            shown = format_text(stated, found.format)
+        if stated and not shown.strip():
+            self.left_out.add("value", "its number format hides it")
+        return join_spans([replace(found.appearance, text=shown)])
+
+    def _read_stated(self, cell: "Element") -> str:
+        """Return what a cell stores: a number as it is, other values as text."""
         kind = cell.get("t", "n")
         if kind == "inlineStr":
             return _text(find_child(cell, "is"))
         value = find_child(cell, "v")
         stated = (value.text or "") if value is not None else ""
+        if not stated and find_child(cell, "f") is not None and kind != "str":
+            self.left_out.add("formula", "the file stores no result of it: save it in Excel")
         if kind == "s":
             number = int(stated) if stated.isdecimal() else -1
             return self._texts[number] if 0 <= number < len(self._texts) else ""
         if kind == "b":
             return "TRUE" if stated == "1" else "FALSE"
-        if kind != "n" or not stated:
-            return stated
-        style = cell.get("s", "0")
-        at = int(style) if style.isdecimal() else 0
-        code = self._formats[at] if at < len(self._formats) else ""
-        return format_number(stated, code, since_1904=self._since_1904)
+        return stated
+
+
+_SCRIPTS = {"superscript": Script.RAISED, "subscript": Script.LOWERED}
+
+
+def _read_appearance(properties: "Element | None") -> Span:
+    """Return a span without text in the typeface of a run or a style."""
+    script = _SCRIPTS.get(get_value(properties, "vertAlign") or "", Script.LINE)
+    return Span("", script, is_on(properties, "strike"))
 
 
 def _text(item: "Element | None") -> str:
     """Return the runs of a text without the readings of its characters."""
-    if item is None:
-        return ""
-    parts = [part.text or "" for part in find_children(item, "t")]
-    for run in find_children(item, "r"):
-        parts += [part.text or "" for part in find_children(run, "t")]
-    return " ".join("".join(parts).split())
+    spans: list[Span] = []
+    for child in item if item is not None else ():
+        name = local_name(child.tag)
+        if name == "t":
+            spans.append(Span(child.text or ""))
+        elif name == "r":
+            appearance = _read_appearance(find_child(child, "rPr"))
+            spans += (
+                replace(appearance, text=text.text or "") for text in find_children(child, "t")
+            )
+    return " ".join(join_spans(spans).split())
 
 
-def _read_formats(styles: "Element") -> list[str]:
+_PLAIN = Span("")
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """The style of cells: the format of their numbers, and their typeface."""
+
+    format: str = ""
+    appearance: Span = _PLAIN
+
+
+def _read_styles(styles: "Element") -> list[_Style]:
     custom = {
         int(found.get("numFmtId", "0")): found.get("formatCode", "")
         for found in find_all(styles, "numFmt")
         if found.get("numFmtId", "").isdecimal()
     }
-    formats = (
-        found.get("numFmtId", "0") for found in find_children(find_child(styles, "cellXfs"), "xf")
-    )
-    return [find_format(int(found) if found.isdecimal() else 0, custom) for found in formats]
+    fonts = [_read_appearance(font) for font in find_children(find_child(styles, "fonts"), "font")]
+    return [
+        _Style(
+            find_format(_number(found, "numFmtId"), custom),
+            fonts[at] if (at := _number(found, "fontId")) < len(fonts) else _PLAIN,
+        )
+        for found in find_children(find_child(styles, "cellXfs"), "xf")
+    ]
 
 
-def _read_sheet(root: "Element", values: _Values) -> _Sheet:
-    sheet = _Sheet()
+def _number(element: "Element", name: str) -> int:
+    stated = element.get(name, "0")
+    return int(stated) if stated.isdecimal() else 0
+
+
+def _read_notes(archive: ZippedXml, sheet: str) -> dict[str, str]:
+    """Return the notes of cells by their references; a thread replaces what stands for it."""
+    parts = [
+        relation
+        for relation in archive.relationships(sheet).values()
+        if relation.kind in ("comments", "threadedComment") and relation.target in archive
+    ]
+    notes: dict[str, str] = {}
+    for relation in sorted(parts, key=lambda relation: relation.kind):
+        threads: dict[str, list[str]] = {}
+        root = archive.parse(relation.target)
+        for note in find_all(root, "comment"):
+            threads.setdefault(note.get("ref", ""), []).append(_text(find_child(note, "text")))
+        for note in find_all(root, "threadedComment"):
+            text = find_child(note, "text")
+            shown = " ".join(((text.text or "") if text is not None else "").split())
+            threads.setdefault(note.get("ref", ""), []).append(shown)
+        notes |= {place: " / ".join(filter(None, texts)) for place, texts in threads.items()}
+    return notes
+
+
+def _write_drawings(archive: ZippedXml, sheet: str, left_out: LeftOutCounts) -> Iterator[Block]:
+    """Yield what is drawn on a sheet, and the files that are embedded in it."""
+    for relation in archive.relationships(sheet).values():
+        if relation.target not in archive:
+            continue
+        if relation.kind in ("package", "oleObject"):
+            data = archive.read(relation.target)
+            yield from read_inner_file(data, relation.target, left_out)
+        elif relation.kind == "drawing":
+            drawing = archive.parse(relation.target)
+            for shape in find_all(drawing, "txBody"):
+                texts = (read_drawing_text(one) for one in find_children(shape, "p"))
+                yield from (Block(BlockKind.TEXT, text) for text in texts if text)
+            yield from read_graphics(drawing, archive, relation.target)
+            pictures = tuple(find_drawn(drawing, archive, relation.target))
+            if pictures:
+                yield Block(BlockKind.TEXT, "", pictures=pictures)
+
+
+_HIDDEN = "hidden in the workbook"
+
+
+def _read_sheet(root: "Element", values: _Values, notes: Mapping[str, str]) -> list[SheetRow]:
+    rows: list[SheetRow] = []
     hidden_columns = _hidden_columns(root)
-    sheet.hidden += len(hidden_columns)
+    values.left_out.add("hidden column", _HIDDEN, len(hidden_columns))
+    filtered = _find_filtered(root)
     number = 0
     for row in find_children(find_child(root, "sheetData"), "row"):
         stated = row.get("r", "")
         number = int(stated) if stated.isdecimal() else number + 1
-        if row.get("hidden") in _TRUE:
-            sheet.hidden += 1
+        if row.get("hidden") in _TRUE and number not in filtered:
+            values.left_out.add("hidden row", _HIDDEN)
             continue
         cells = {
             column: text
-            for column, text in _read_row(row, values)
+            for column, text in _read_row(row, values, notes)
             if column not in hidden_columns and text
         }
         if cells:
-            sheet.rows.append(SheetRow(number, cells))
-    _fill_merged(root, sheet.rows)
-    return sheet
+            rows.append(SheetRow(number, cells))
+    _fill_merged(root, rows)
+    return rows
 
 
-def _read_row(row: "Element", values: _Values) -> Iterator[tuple[int, str]]:
+def _read_row(
+    row: "Element", values: _Values, notes: Mapping[str, str]
+) -> Iterator[tuple[int, str]]:
     column = -1
     for cell in find_children(row, "c"):
-        place = _place(cell.get("r", ""))
+        reference = cell.get("r", "")
+        place = _place(reference)
         column = place[1] if place is not None else column + 1
         if column < MOST_COLUMNS:
-            yield column, values.read(cell)
+            note = notes.get(reference, "")
+            text = values.read(cell)
+            yield column, f"{text} [{note}]".strip() if note else text
+        else:
+            values.left_out.add("cell", f"a table may have {MOST_COLUMNS} columns")
+
+
+def _find_filtered(root: "Element") -> range:
+    """Return the rows of a filter that is in use: what it hides is no less valid."""
+    found = find_child(root, "autoFilter")
+    if found is None or find_child(found, "filterColumn") is None:
+        return range(0)
+    first, _, last = (found.get("ref") or "").partition(":")
+    start, end = _place(first), _place(last)
+    return range(0) if start is None or end is None else range(start[0], end[0] + 1)
 
 
 def _hidden_columns(root: "Element") -> frozenset[int]:
@@ -197,87 +305,3 @@ def _place(reference: str) -> tuple[int, int] | None:
     for letter in found[1]:
         column = column * 26 + ord(letter) - ord("A") + 1
     return int(found[2]), column - 1
-
-
-_BUILT_IN = {
-    1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 11: "0.00E+00",
-    14: "yyyy-mm-dd", 15: "d-mmm-yy", 16: "d-mmm", 17: "mmm-yy", 18: "h:mm", 19: "h:mm:ss",
-    20: "h:mm", 21: "h:mm:ss", 22: "yyyy-mm-dd h:mm", 37: "#,##0", 38: "#,##0", 39: "#,##0.00",
-    40: "#,##0.00", 45: "mm:ss", 46: "h:mm:ss", 47: "mm:ss",
-}  # fmt: skip
-_LITERALS = re.compile(
-    r'"([^"]{0,200})"|\\(.)|_.|\*.|\[\$([^\]\-]{0,40})(?:-[^\]]{0,40})?\]|\[[^\]]{0,80}\]',
-    re.DOTALL,
-)
-_NUMBER = re.compile(r"[#0?][#0?,.]*")
-_DATE_SIGNS = re.compile(r"[ymdhs]", re.IGNORECASE)
-_DAY_SIGNS = re.compile(r"[yd]", re.IGNORECASE)
-_CLOCK_SIGNS = re.compile(r"[hs]", re.IGNORECASE)
-_LONGEST_FORMAT = 200
-_LAST_DAY = 2_958_465
-_HELD = "\x1a"
-
-
-def find_format(number: int, custom: dict[int, str]) -> str:
-    """Return the format of a style by its number; empty for a general one."""
-    return custom.get(number, _BUILT_IN.get(number, ""))[:_LONGEST_FORMAT]
-
-
-def format_number(value: str, code: str, *, since_1904: bool = False) -> str:
-    """Return a number as its format shows it; other text stays as it is."""
-    try:
-        number = float(value)
-    except ValueError:
-        return value
-    literals: list[str] = []
-
-    def hold(found: re.Match[str]) -> str:
-        shown = next((part for part in found.groups() if part is not None), "")
-        literals.append(shown)
-        return _HELD
-
-    section = _LITERALS.sub(hold, code).split(";")[0]
-    if not section or section.lower().startswith("general") or section == "@":
-        return _write_general(number)
-    if _DATE_SIGNS.search(section) and "#" not in section and "%" not in section:
-        return _write_date(number, section, since_1904=since_1904)
-    return _write_number(number, section, literals)
-
-
-def _write_general(number: float) -> str:
-    if number.is_integer() and abs(number) < 1e15:
-        return str(int(number))
-    return format(number, ".15g")
-
-
-def _write_number(number: float, section: str, literals: list[str]) -> str:
-    found = _NUMBER.search(section)
-    if found is None or "e+" in section.lower():
-        return _write_general(number)
-    digits = found[0].rstrip(",")
-    if "%" in section:
-        number *= 100
-    decimals = digits.partition(".")[2]
-    separator = "," if "," in digits else ""
-    written = format(number, f"{separator}.{min(len(decimals), 20)}f")
-    for _ in range(decimals.count("#")):
-        written = written[:-1] if "." in written and written.endswith("0") else written
-    written = written.rstrip(".") if "." in written and written.endswith(".") else written
-    before, after = section[: found.start()], section[found.end() :]
-    parts = iter(literals)
-    prefix = "".join(next(parts, "") if sign == _HELD else sign for sign in before)
-    suffix = "".join(next(parts, "") if sign == _HELD else sign for sign in after)
-    return f"{prefix}{written}{suffix}".strip()
-
-
-def _write_date(number: float, section: str, *, since_1904: bool) -> str:
-    if not 0 <= number <= _LAST_DAY:
-        return _write_general(number)
-    # The first days of 1900 are counted with a 29 February that never was.
-    first = datetime(1904, 1, 1) if since_1904 else datetime(1899, 12, 30)  # noqa: DTZ001 - no zone
-    moment = first + timedelta(seconds=round(number * 86_400))
-    has_day = _DAY_SIGNS.search(section) is not None or "mmm" in section.lower()
-    has_clock = _CLOCK_SIGNS.search(section) is not None
-    if has_day and has_clock:
-        return moment.strftime("%Y-%m-%d %H:%M")
-    return moment.strftime("%Y-%m-%d") if has_day else moment.strftime("%H:%M:%S")

@@ -184,6 +184,15 @@ def get_value(element: "Element | None", *names: str) -> str | None:
     return None if found is None else get_attribute(found, "val")
 
 
+_OFF = frozenset({"0", "false", "off", "none"})
+
+
+def is_on(properties: "Element | None", name: str) -> bool:
+    """Return whether a property without a value, or with one that does not deny it, is there."""
+    found = find_child(properties, name)
+    return found is not None and (get_attribute(found, "val") or "true").lower() not in _OFF
+
+
 def find_drawn(parent: "Element", archive: ZippedXml, part: str) -> "Iterator[Picture]":
     """Yield the pictures of a drawing in a part, each with the text that describes it."""
     described = (find_all(parent, name) for name in ("docPr", "cNvPr"))

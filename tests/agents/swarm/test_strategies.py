@@ -1,11 +1,13 @@
 """A strategy of somebody else is one class: it is registered, and its plans are checked."""
 
 from collections.abc import Iterable, Sequence
+from typing import get_args
 
 import pytest
 
-from agents.swarm.strategies import USUAL, SwarmStrategy, make_strategies
+from agents.swarm.strategies import AUTO, USUAL, SwarmStrategy, make_strategies
 from agents.swarm.swarm_plan import UnknownName, WorkerPlan
+from config.settings import Settings
 
 
 class StrangeStrategy(SwarmStrategy):
@@ -49,3 +51,9 @@ def test_a_strategy_may_refuse_workers() -> None:
 
     assert list(Alone().find_problems([])) == ["expected one worker"]
     assert list(SwarmStrategy.find_problems(Alone(), [])) == []
+
+
+def test_the_setting_offers_every_strategy() -> None:
+    offered = get_args(Settings.model_fields["swarm_strategy"].annotation)
+
+    assert set(offered) == {AUTO, *make_strategies().names}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.quality.compliance import evaluate
-from deploy.evaluation.questions import UnknownFormatError
+from cli.evaluation.questions import UnknownFormatError
 
 FILLER = "Fees are paid in May. The court sits in the capital. Visitors wear a badge. "
 

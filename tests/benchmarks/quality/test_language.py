@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.quality.language import evaluate
-from deploy.evaluation.questions import UnknownFormatError
+from cli.evaluation.questions import UnknownFormatError
 from knowledge.language.port import Detection
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.quality.multistep import evaluate_multistep, load_multistep
-from deploy.evaluation.questions import UnknownFormatError
+from cli.evaluation.questions import UnknownFormatError
 from tests.knowledge.searching.conftest import WordEmbedder
 
 

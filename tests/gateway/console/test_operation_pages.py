@@ -17,7 +17,12 @@ from gateway.console.access import (
     ConsoleUser,
     Role,
 )
-from gateway.console.attention import Concern, find_in_operations, find_turned_away
+from gateway.console.attention import (
+    Concern,
+    find_in_jobs,
+    find_in_operations,
+    find_turned_away,
+)
 from gateway.console.frame import Frame
 from gateway.console.operation_pages import (
     Budgets,
@@ -30,6 +35,7 @@ from gateway.console.source_pages import SourcePages
 from gateway.http.context import HttpMeter
 from gateway.port import CatalogEntry, CatalogSelection, CatalogUpload
 from gateway.sources import NewSource, SourceState
+from memory.job_reports import JobReport
 from tests.support.console import (
     DESK,
     HOSTILE,
@@ -274,6 +280,22 @@ def test_a_form_without_a_file_says_so() -> None:
         read_file("application/x-www-form-urlencoded", b"a=b")
 
 
+@pytest.mark.parametrize(
+    "stated",
+    [
+        "multipart/form-data; boundary=line; a*",
+        "multipart/form-data; boundary*0=line; boundary*=line",
+        "multipart/form-data; boundary*1*=x'y'z; boundary*=x",
+        "message/rfc822",
+    ],
+)
+def test_an_odd_form_is_refused_with_a_reason(stated: str) -> None:
+    body = b"Content-Type: message/rfc822\r\n\r\n" * 20_000
+
+    with pytest.raises(ValueError, match=r"^(Choose a file first|The form cannot be read)"):
+        read_file(stated, body)
+
+
 async def test_documents_are_removed(owner: httpx.AsyncClient, desk: FakeDesk) -> None:
     page = "/console/documents"
     await send_form(owner, page, "/console/documents/remove", id="hr/leave")
@@ -378,3 +400,23 @@ async def test_the_pages_are_readable_for_everybody(parts: list[ConsolePart]) ->
         paths = [f"/console/{path}" for path in ("documents", "sources", "dead", "settings")]
 
         assert await find_faults(app, owner, paths, scheme="light") == []
+
+
+async def test_a_failed_background_job_is_a_concern_of_who_owns_the_desk() -> None:
+    failed = JobReport(
+        process="desk:7", name="webhook_deliveries", failures=2, error="KeyError: x", failed_at=60.0
+    )
+    unread = JobReport(process="desk:7", name="mail_replies", notice="1 e-mail was not read.")
+
+    async def list_reports() -> list[JobReport]:
+        return [failed, unread]
+
+    find = find_in_jobs(list_reports)
+    owner = ConsoleUser(OPERATOR, {DESK: Role.OWNER}, "t", owns_all=True)
+
+    texts = [one.text for one in await find(owner)]
+
+    assert texts[0].startswith("webhook_deliveries of process desk:7 failed 2 times")
+    assert "1970-01-01 00:01 UTC: KeyError: x" in texts[0]
+    assert texts[1] == "1 e-mail was not read."
+    assert await find(replace(owner, owns_all=False)) == []

@@ -1,5 +1,6 @@
 """The owner writes verified answers, and sees which may be out of date."""
 
+import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from gateway.console.access import Assistant, Role
 from gateway.console.frame import Frame
 from gateway.console.verified_pages import VerifiedPages, find_in_answers
 from gateway.port import CatalogEntry
-from records.store import RecordStore
+from records.store import RecordStore, connect_store
 from records.verified import VerifiedStore
 from tests.support.console import (
     DESK,
@@ -29,6 +30,7 @@ from tests.support.console import (
     sign_in,
 )
 from tests.support.http_server import FakeCatalog
+from tests.support.postgres import PostgresServer
 
 PAGE = CatalogEntry("hr/leave", "Leave", "hr/leave.md", "en", 3, content_hash="one")
 FIELDS = {"question": "How long is leave?", "answer": "30 days [1].", "pages": "hr/leave\n\n"}
@@ -71,6 +73,10 @@ async def answers(store: RecordStore) -> AsyncIterator[OwnersAnswers]:
         yield OwnersAnswers(owner, pages, catalog, published, app)
 
 
+async def publish_nothing(_assistant: Assistant, _given: Sequence[VerifiedAnswer]) -> None:
+    """No agent asks."""
+
+
 async def test_a_saved_answer_is_given_to_the_agents_with_its_pages(answers: OwnersAnswers) -> None:
     saved = await answers.save()
 
@@ -111,11 +117,14 @@ async def test_what_cannot_be_saved_is_refused_with_the_reason(
     assert answers.published == {}
 
 
-async def test_an_answer_is_stale_once_a_page_changed_or_went(answers: OwnersAnswers) -> None:
+async def test_an_answer_is_stale_once_a_page_changed_or_went_or_others_may_read_it(
+    answers: OwnersAnswers,
+) -> None:
     await answers.save()
     assert "Out of date" not in (await answers.owner.get("/console/verified")).text
 
-    for entries in ({PAGE.id: replace(PAGE, content_hash="two")}, {}):
+    changed, restricted = replace(PAGE, content_hash="two"), replace(PAGE, groups=("hr",))
+    for entries in ({PAGE.id: changed}, {PAGE.id: restricted}, {}):
         answers.catalog.kept[DESK] = entries
         assert "Out of date" in (await answers.owner.get("/console/verified")).text
         assert "Verified answers may be out of date" in (await answers.owner.get("/console")).text
@@ -146,6 +155,33 @@ async def test_hostile_text_stays_text(answers: OwnersAnswers) -> None:
 
     assert "<script" not in shown
     assert "<img" not in shown
+
+
+@pytest.mark.slow
+async def test_a_text_that_postgresql_cannot_keep_is_refused(answers: OwnersAnswers) -> None:
+    with tempfile.TemporaryDirectory(prefix="rd-pg-") as folder:
+        server = PostgresServer(Path(folder))
+        server.start()
+        store = connect_store(server.url)
+        try:
+            store.prepare()
+            frame = Frame(store, 90.0)
+            pages = VerifiedPages(frame, VerifiedStore(store), answers.catalog, publish_nothing)
+            async with owner_of(make_console(store, parts=[pages])) as owner:
+                for changes in ({"question": "a\0b"}, {"answer": "a\0b"}, {"id": "\0"}):
+                    refused = await send_form(
+                        owner,
+                        "/console/verified",
+                        "/console/verified/save",
+                        **{**FIELDS, **changes},
+                    )
+                    assert refused.status_code == 400
+                for query in ("text=%00", "outcome=%00"):
+                    found = await owner.get(f"/console/questions?{query}")
+                    assert found.status_code == 400
+        finally:
+            store.close()
+            server.kill()
 
 
 @pytest.mark.slow

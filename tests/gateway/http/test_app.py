@@ -1,15 +1,19 @@
 """What those who run the server see of it, and how the API describes itself."""
 
+import asyncio
 import re
 
+import pytest
 from fakeredis import FakeAsyncRedis, FakeServer
 from fastapi.routing import APIRoute
 from structlog.testing import capture_logs
 
+from broker.transport.connect import connect
 from envelope.role import Role
 from gateway.api_keys import Scope
 from tests.support.http_server import FakeLibrary, HttpServerFixture, open_http_server
 from tests.support.worker_harness import WorkerHarness
+from worker.metrics import Depths
 
 MESSAGES = "/v1/conversations/c1/messages"
 
@@ -23,7 +27,10 @@ async def test_a_server_reports_that_it_lives_and_can_accept_messages(
     alive, ready = await client.get("/healthz"), await client.get("/readyz")
 
     assert (alive.status_code, alive.json()) == (200, {"status": "alive"})
-    assert (ready.status_code, ready.json()) == (200, {"status": "ready"})
+    assert (ready.status_code, ready.json()) == (
+        200,
+        {"status": "ready", "accepting": True, "reason": ""},
+    )
 
 
 async def test_a_server_that_stops_is_not_ready_any_more(harness: WorkerHarness) -> None:
@@ -32,7 +39,10 @@ async def test_a_server_that_stops_is_not_ready_any_more(harness: WorkerHarness)
 
         ready = await http_server.client().get("/readyz")
 
-    assert (ready.status_code, ready.json()) == (503, {"status": "shutting_down"})
+    assert (ready.status_code, ready.json()) == (
+        503,
+        {"status": "shutting_down", "accepting": False, "reason": ""},
+    )
 
 
 async def test_a_server_without_its_redis_is_alive_and_not_ready() -> None:
@@ -48,9 +58,46 @@ async def test_a_server_without_its_redis_is_alive_and_not_ready() -> None:
     await harness.close()
 
     assert [one.status_code for one in (alive, away, back)] == [200, 503, 200]
-    assert away.json() == {"status": "redis_unavailable"}
+    assert away.json() == {"status": "redis_unavailable", "accepting": False, "reason": ""}
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "unavailable")
     assert int(refused.headers["retry-after"]) >= 1
+
+
+@pytest.mark.redis
+async def test_a_server_whose_redis_is_full_answers_and_says_that_it_takes_no_questions(
+    redis_url: str,
+) -> None:
+    harness = WorkerHarness(lambda: connect(redis_url), played=False)
+    await harness.client.flushall()
+    async with open_http_server(harness) as http_server:
+        await harness.client.config_set("maxmemory", "1")
+        try:
+            full = await http_server.client().get("/readyz")
+        finally:
+            await harness.client.config_set("maxmemory", "0")
+        room_again = await http_server.client().get("/readyz")
+    await harness.close()
+
+    assert full.status_code == 200
+    assert full.json()["accepting"] is False
+    assert "maxmemory" in full.json()["reason"]
+    assert room_again.json()["accepting"] is True
+
+
+async def test_metrics_read_by_the_event_loop_are_current(
+    http_server: HttpServerFixture, harness: WorkerHarness
+) -> None:
+    client = await http_server.secret(scopes=frozenset(Scope))
+    depths = Depths(harness.broker.admin, ["lang"])
+    http_server.channel.meter.registry.register(depths)
+
+    async with asyncio.TaskGroup() as tasks:
+        reading = tasks.create_task(depths.run())
+        page = await client.get("/metrics")
+        reading.cancel()
+
+    assert "refdesk_broker_up 1.0" in page.text
+    assert "refdesk_accepting 1.0" in page.text
 
 
 async def test_metrics_count_what_was_shown_for_keys_that_may_see_it(

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from redis import Redis
 
-from deploy.cli.commands.serve import why_keys
+from cli.commands.serve import why_keys
 from tests.support.app_harness import command, environment, refdesk, settings_of
 
 PAGE = "# Reset a password\n\nChoose Forgotten in the portal, and wait for the letter.\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
-from deploy.cli.main import main
+from cli.main import main
 from gateway.slack import app, web_api
 from gateway.slack.app import manifest
 from gateway.slack.events import EVENT_NAMES, EVENTS

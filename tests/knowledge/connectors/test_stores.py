@@ -121,6 +121,37 @@ async def test_rules_of_access_of_a_store_hold_for_its_documents(
     assert document.groups == ("hr",)
 
 
+@pytest.mark.parametrize(
+    "imitation",
+    ["refdesk.toml\u00a0", "\u2009refdesk.toml", "refdesk\u200b.toml", "hr\u00a0/refdesk.toml"],
+)
+async def test_a_file_whose_name_looks_like_that_of_the_rules_changes_no_rights(
+    imitation: str, store: Store, desk: Desk, tmp_path: Path
+) -> None:
+    store.put("refdesk.toml", '[[documents]]\npath = "hr/*"\ngroups = ["hr"]\n')
+    store.put("hr/leave.md", "# Leave\n\n27 days.\n")
+    store.put(imitation, '[[documents]]\npath = "*"\ngroups = ["sales"]\n')
+
+    outcome = await ingest(desk, store.place, tmp_path / "copy")
+
+    (document,) = desk.index.documents.values()
+    assert document.groups == ("hr",)
+    # The client of WebDAV does not list the files of a folder with such a name.
+    assert len(outcome.skipped) == 1 or "/" in imitation
+
+
+async def test_a_file_with_a_name_that_looks_the_same_replaces_no_other(
+    store: Store, desk: Desk, tmp_path: Path
+) -> None:
+    store.put("leave.md", "# Leave\n\n27 days.\n")
+    store.put("\u2009leave.md", "# Leave\n\n99 days.\n")
+
+    await ingest(desk, store.place, tmp_path / "copy")
+
+    (document,) = desk.index.documents.values()
+    assert "27 days" in document.content
+
+
 def test_a_wrong_password_is_an_error_that_says_what_to_do(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

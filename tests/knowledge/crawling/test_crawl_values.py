@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.crawling.crawl_values import AddressRefusedError, CrawlScope, check_start, normalise
+from knowledge.crawling.crawl_values import CrawlScope, check_start
+from outbound.addresses import normalise
+from outbound.errors import AddressRefusedError
 
 BASE = "https://docs.example.com/guide/setup?x=1#here"
 

@@ -2,8 +2,8 @@ import gzip
 
 import pytest
 
-from knowledge.crawling.crawl_values import FetchError
 from knowledge.crawling.site_entry import read_sitemap
+from outbound.errors import FetchError
 
 SPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
 ENTRY = "<url><loc> https://a.test/x </loc></url>"

@@ -5,20 +5,13 @@ from hypothesis import strategies as st
 from knowledge.documents import front_matter, plain_text
 from knowledge.documents.decoding import MAX_BYTES, decode
 from knowledge.documents.errors import NotTextError, ReadingError, TooLargeError
-from knowledge.documents.formats import Reader
 from knowledge.documents.markup import html, markdown
+from knowledge.documents.readers import Reader
 
 
 def test_a_byte_order_mark_is_no_text() -> None:
     assert decode(b"\xef\xbb\xbfHello")[0] == "Hello"
     assert decode("Hello".encode("utf-16"))[0] == "Hello"
-
-
-def test_bytes_that_are_not_utf_8_are_read_as_latin_1_with_a_warning() -> None:
-    text, warnings = decode("caf\u00e9".encode("latin-1"))
-
-    assert text == "caf\u00e9"
-    assert warnings == ("not UTF-8 at byte 3; read as Latin-1, some letters may be wrong",)
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -94,6 +95,71 @@ def test_a_small_table_is_whole_and_a_large_one_repeats_its_header() -> None:
     assert len(large) > 1
     assert all(chunk.text.startswith(header) for chunk in large)
     assert [row for chunk in large for row in chunk.text.split("\n")[2:]] == rows
+
+
+LONG_WORDS = ["abcdefghijklmno"] * 66
+HOSTILE = {
+    "a header much longer than its rows": lambda size: [
+        "|".join(LONG_WORDS), "|-|", *["a|b|c|d|e|f|g|h|i|j|k"] * (size // 20),
+    ],
+    "a header of empty cells": lambda size: [
+        "|" * 2_000, "|-|", *["a|b|c|d|e|f|g|h|i|j|k"] * (size // 20),
+    ],
+    "a header of spaces": lambda size: [
+        f"|{' ' * 1_000}|", "|-|", *["a|b|c|d|e|f|g|h|i|j|k"] * (size // 20),
+    ],
+    "a delimiter row much longer than the rows": lambda size: [
+        "|a|b|", "|-" * 2_000, *["a|b|c|d|e|f|g|h|i|j|k"] * (size // 20),
+    ],
+    "one row": lambda size: ["|".join(LONG_WORDS), "|-|", "a|" * (size // 2)],
+    "rows of empty cells": lambda size: ["|".join(LONG_WORDS), "|-|", *["||||||||"] * (size // 9)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", HOSTILE.values(), ids=HOSTILE)
+def test_a_table_grows_by_a_bounded_factor_whatever_its_header(
+    rows: Callable[[int], list[str]],
+) -> None:
+    for size in (2_000, 20_000, 200_000):
+        table = "\n".join(rows(size))
+        page = Page(source="t.md", title="T", blocks=(Block(BlockKind.TABLE, table),))
+
+        written = sum(len(chunk.text) for chunk in chunking.split_page(page, "t"))
+
+        assert written <= (chunking.HEADER_SHARE + 2) * len(table) + 2_000
+
+
+def test_headings_above_a_chunk_are_repeated_up_to_the_size_of_a_chunk() -> None:
+    headings = [f"{'#' * level} {f'level{level} ' * 60}" for level in range(1, 6)]
+    parts = [f"###### part{n}\n\na{n}" for n in range(50)]
+
+    chunks = cut("\n\n".join((*headings, *parts)))
+
+    document = Document(
+        id="guide",
+        source="guide.md",
+        title="Guide",
+        page="guide",
+        crumbs=("crumb " * 50,) * 32,
+        content="",
+        chunks=chunks,
+        content_hash="0",
+    )
+    for chunk in chunks:
+        embedded = chunking.text_to_embed(document, chunk)
+        assert chunking.weight(" ".join(chunk.heading_path)) <= chunking.WORDS
+        assert chunking.weight(embedded) <= 2 * chunking.WORDS
+        assert chunk.heading_path[-1] in embedded
+
+
+def test_a_chunk_keeps_a_bounded_number_of_links() -> None:
+    links = tuple((f"{n % 10}" * (n // 10 + 1), f"https://a.example/{n}") for n in range(100))
+    text = " ".join(label for label, _ in links)
+    page = Page(source="g.md", title="G", blocks=(Block(BlockKind.TEXT, text),), links=links)
+
+    chunks = chunking.split_page(page, "g")
+
+    assert max(len(chunk.links) for chunk in chunks) == chunking.MOST_LINKS
 
 
 def test_the_sentence_that_leads_to_code_stands_beside_it() -> None:

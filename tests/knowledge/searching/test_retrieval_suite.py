@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.evaluation.questions import UnknownFormatError
-from deploy.evaluation.retrieval import Ranking, compute_scores, evaluate
+from cli.evaluation.questions import UnknownFormatError
+from cli.evaluation.retrieval import Ranking, compute_scores, evaluate
 from tests.knowledge.searching.conftest import FakeReranker, WordEmbedder
 
 PAGES = (

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from pydantic import JsonValue
 
-from knowledge.crawling.resolution import GuardedResolver
+from outbound.resolution import GuardedResolver
 from tests.support.local_tools import LocalReceipts
 from tests.support.waiting import wait_until
 from tools.calls import ToolCall, ToolCaller, ToolErrorType, ToolResult

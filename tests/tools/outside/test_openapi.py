@@ -9,7 +9,7 @@ import pytest
 from pydantic import JsonValue
 from structlog.testing import capture_logs
 
-from knowledge.crawling.resolution import GuardedResolver
+from outbound.resolution import GuardedResolver
 from tests.support.local_tools import LocalReceipts
 from tests.support.ticket_server import TicketServer, run_ticket_server, write_document
 from tools.calls import EffectClass, ToolCall, ToolCaller, ToolErrorType, ToolResult

@@ -6,10 +6,11 @@ import pytest
 
 from knowledge.chunking import passages
 from knowledge.documents import formats
-from knowledge.documents.formats import Item, Reader
+from knowledge.documents.formats import Item
 from knowledge.documents.location import locate
 from knowledge.documents.markup import asciidoc, restructuredtext
 from knowledge.documents.page import Block, BlockKind, Page
+from knowledge.documents.readers import Reader
 
 
 def read(name: str, text: str) -> Page:

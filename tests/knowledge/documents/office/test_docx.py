@@ -11,7 +11,7 @@ from docx.text.paragraph import Paragraph
 
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.office import docx as docx_reader
-from knowledge.documents.page import Block, BlockKind, Page
+from knowledge.documents.page import Block, BlockKind, LeftOut, Page
 
 
 def read(document: WordDocument) -> Page:
@@ -102,7 +102,7 @@ def test_proposed_deletions_are_no_text_and_proposed_insertions_are() -> None:
     page = read(document)
 
     assert list_texts(page) == [(BlockKind.TEXT, "The fee is 12 EUR")]
-    assert page.warnings == ("1 passages that are marked as deleted were left out",)
+    assert page.left_out == (LeftOut("deleted passage", 1, "marked as deleted"),)
 
 
 def test_hidden_runs_are_left_out() -> None:
@@ -113,7 +113,7 @@ def test_hidden_runs_are_left_out() -> None:
     page = read(document)
 
     assert list_texts(page) == [(BlockKind.TEXT, "Seen.")]
-    assert page.warnings == ("1 passages that are formatted as hidden were left out",)
+    assert page.left_out == (LeftOut("hidden passage", 1, "formatted as hidden text"),)
 
 
 def test_a_merged_cell_belongs_to_every_row_that_it_spans() -> None:

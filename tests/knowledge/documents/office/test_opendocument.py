@@ -82,7 +82,7 @@ def test_a_sheet_of_libreoffice_is_read_as_it_is_shown_without_its_hidden_sheet(
     assert [block.anchor for block in page.blocks] == [
         "sheet=Prices", "sheet=Prices&row=1", "sheet=Prices&row=3-4",
     ]  # fmt: skip
-    assert page.warnings == ("the hidden sheet 'Secret' was left out",)
+    assert [(part.what, part.names) for part in page.left_out] == [("hidden sheet", ("Secret",))]
 
 
 def test_tracked_deletions_comments_and_hidden_text_are_no_text() -> None:
@@ -113,7 +113,7 @@ def test_a_slide_is_a_section_by_its_title_and_a_hidden_one_is_left_out() -> Non
 
     assert page.content == "## Goals\n\nGrow.\n\nSay why."
     assert page.blocks[0].anchor == "slide=1"
-    assert page.warnings == ("the hidden slide 2 was left out",)
+    assert [(part.what, part.names) for part in page.left_out] == [("hidden slide", ("2",))]
 
 
 def test_merged_cells_and_hidden_rows_of_a_sheet() -> None:
@@ -132,7 +132,7 @@ def test_merged_cells_and_hidden_rows_of_a_sheet() -> None:
     )
 
     assert page.content == "## S\n\n| Model | Limit |\n|---|---|\n| A | 1 |\n| A | 2 |"
-    assert page.warnings == ("1 hidden rows or columns of 'S' were left out",)
+    assert [(part.what, part.count) for part in page.left_out] == [("hidden row", 1)]
 
 
 @pytest.mark.parametrize("data", [b"", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"x" * 2000, b"text"])

@@ -66,4 +66,4 @@ def test_a_hidden_slide_is_left_out_with_a_note() -> None:
     page = read(deck)
 
     assert [block.text for block in page.blocks] == ["Shown"]
-    assert page.warnings == ("the hidden slide 2 was left out",)
+    assert [(part.what, part.names) for part in page.left_out] == [("hidden slide", ("2",))]

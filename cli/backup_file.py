@@ -1,0 +1,395 @@
+"""Writes and reads the file of a backup: Redis, the index, the files of the data folder, records.
+
+The file is a compressed tar archive, written front to back:
+
+| member            | content                                                                  |
+|-------------------|--------------------------------------------------------------------------|
+| manifest.json     | format, release, time, shards, what is in the file and what is not       |
+| redis.jsonl       | a line for each key: name, value (base64), Unix seconds of its expiry    |
+| data/...          | files of the data folder: sources, descriptions, websites, the index     |
+| records.jsonl     | a line for each record, of whichever database                            |
+| owned.jsonl       | a line for each verified answer and state of a gap, of the same database |
+| end.json          | the number of keys and records: a file without it is incomplete          |
+
+Redis is copied first, so that a question that ends meanwhile is recorded (a repeated record
+replaces the first) and not lost. The records may have questions that were asked after the copy of
+Redis.
+"""
+
+import asyncio
+import base64
+import io
+import json
+import os
+import shutil
+import tarfile
+import tempfile
+import time
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import asdict, dataclass, fields
+from decimal import Decimal
+from importlib.metadata import version
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from broker.embedded_redis import Endpoint, run_embedded_redis
+from broker.maintenance.snapshot import RedisSnapshot, SavedKey
+from config.settings import Settings
+from deploy.assembly.recording import FILE as RECORDS_FILE
+from deploy.assembly.recording import connect_records
+from deploy.errors import CommandError
+from knowledge.data_folder import protect_data_folder
+from memory.key_names import workers_key
+from memory.presence import RedisPresence
+from records.record import Record
+
+FORMAT = 1
+MANIFEST, REDIS, DATA, RECORDS, OWNED, END = (
+    "manifest.json", "redis.jsonl", "data", "records.jsonl", "owned.jsonl", "end.json",
+)  # fmt: skip
+LEFT_OUT = frozenset({"broker", "index", "model_in_use"})
+"""Parts of the data folder that are not copied as files: those of Redis, and the index, which its
+owner copies.
+"""
+KEEP_IN_MEMORY = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class BackupResult:
+    """What was written to a file, or read from it."""
+
+    keys: int
+    records: int
+    files: int
+    notes: Sequence[str] = ()
+
+
+@asynccontextmanager
+async def open_endpoint(settings: Settings) -> AsyncIterator[Endpoint]:
+    """Connect to Redis without preparing it: an empty one stays empty."""
+    if settings.redis_url is not None:
+        yield Endpoint(url=settings.redis_url, durable=True)
+        return
+    protect_data_folder(settings.refdesk_data)
+    async with run_embedded_redis(settings.refdesk_data) as endpoint:
+        if not endpoint.durable:
+            raise CommandError(
+                "there is nothing to back up: without a Redis server, data is lost when a "
+                "process ends"
+            )
+        yield endpoint
+
+
+async def write_backup(settings: Settings, target: Path) -> BackupResult:
+    """Write a backup to a new file; raises `CommandError` if it exists."""
+    if await asyncio.to_thread(target.exists):
+        raise CommandError(f"{target} exists already; choose the name of a new file")
+    part = target.with_name(f"{target.name}.part")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with (
+            os.fdopen(descriptor, "wb") as file,
+            tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as archive,
+        ):
+            result = await _write_parts(settings, archive)
+            file.flush()
+            os.fsync(file.fileno())
+        part.rename(target)
+    finally:
+        part.unlink(missing_ok=True)
+    return result
+
+
+async def _write_parts(settings: Settings, archive: tarfile.TarFile) -> BackupResult:
+    notes = ["settings and secrets of the environment are not in the file: keep them elsewhere"]
+    _add_json(archive, MANIFEST, {
+        "format": FORMAT, "release": version("refdesk"), "created_at": time.time(),
+        "shards": settings.shards,
+    })  # fmt: skip
+    async with open_endpoint(settings) as endpoint:
+        client = endpoint.client()
+        try:
+            keys = await _add_keys(archive, RedisSnapshot(client))
+        finally:
+            await client.aclose()
+        with tempfile.TemporaryDirectory(dir=_prepare(settings), prefix="backup-") as copied:
+            if not await _copy_index(settings, Path(copied)):
+                notes.append(
+                    "this backup does not contain the index, which is on the server of "
+                    "QDRANT_URL: use the snapshots of that server"
+                )
+            files = _add_files(archive, Path(copied), PurePosixPath(DATA, "index"))
+            pointers = list((settings.refdesk_data / "index").glob("*.json"))
+            for one in pointers:
+                archive.add(one, f"{DATA}/index/{one.name}")
+            files += len(pointers) + _add_data(archive, settings.refdesk_data)
+    records = _add_records(archive, settings)
+    _add_json(archive, END, {"keys": keys, "records": records, "files": files})
+    return BackupResult(keys, records, files, notes)
+
+
+def _prepare(settings: Settings) -> Path:
+    """Return the data folder, by a path that means the same to the owner of the index."""
+    protect_data_folder(settings.refdesk_data)
+    return settings.refdesk_data.resolve()
+
+
+async def _copy_index(settings: Settings, folder: Path) -> bool:
+    """Have the owner of each assistant's index copy its files; False if a server has them."""
+    from deploy.assembly.indexed_documents import OwnerRequest
+    from deploy.assembly.ingestion_run import request_documents
+
+    copied = []
+    for one in settings.of_assistants():
+        reply = await request_documents(one, OwnerRequest(action="copy", new=str(folder)))
+        copied.append(bool(reply.get("copied")))
+    return all(copied)
+
+
+async def _add_keys(archive: tarfile.TarFile, snapshot: RedisSnapshot) -> int:
+    count = 0
+    with tempfile.SpooledTemporaryFile(KEEP_IN_MEMORY) as lines:
+        async for key in snapshot.read():
+            if key.name.decode() == workers_key():
+                continue  # processes that run now are not those of the restored installation
+            line = {
+                "name": key.name.decode(),
+                "value": base64.b64encode(key.value).decode(),
+                "expires_at": key.expires_at,
+            }
+            lines.write(json.dumps(line).encode() + b"\n")
+            count += 1
+        _add_stream(archive, REDIS, lines)
+    return count
+
+
+def _add_files(archive: tarfile.TarFile, folder: Path, place: PurePosixPath) -> int:
+    found = [one for one in sorted(folder.rglob("*")) if one.is_file() and not one.is_symlink()]
+    for one in found:
+        archive.add(one, str(place / one.relative_to(folder).as_posix()), recursive=False)
+    return len(found)
+
+
+def _add_data(archive: tarfile.TarFile, folder: Path) -> int:
+    count = 0
+    for top in sorted(folder.iterdir()):
+        if top.name in LEFT_OUT or top.name.startswith(("backup-", RECORDS_FILE)):
+            continue
+        if top.is_dir():
+            count += _add_files(archive, top, PurePosixPath(DATA, top.name))
+        elif top.is_file() and top.suffix != ".lock":
+            archive.add(top, f"{DATA}/{top.name}")
+            count += 1
+    return count
+
+
+def _add_records(archive: tarfile.TarFile, settings: Settings) -> int:
+    count, store = 0, connect_records(settings)
+    try:
+        store.prepare()
+        with tempfile.SpooledTemporaryFile(KEEP_IN_MEMORY) as lines:
+            for record in store.read_all():
+                lines.write(json.dumps(asdict(record), default=str).encode() + b"\n")
+                count += 1
+            _add_stream(archive, RECORDS, lines)
+        with tempfile.SpooledTemporaryFile(KEEP_IN_MEMORY) as lines:
+            for table, row in store.read_owned():
+                lines.write(json.dumps([table, row], default=_encode).encode() + b"\n")
+            _add_stream(archive, OWNED, lines)
+    finally:
+        store.close()
+    return count
+
+
+def _encode(value: bytes) -> dict[str, str]:
+    return {"base64": base64.b64encode(value).decode()}
+
+
+def _decode(value: dict[str, Any]) -> Any:
+    return base64.b64decode(value["base64"]) if value.keys() == {"base64"} else value
+
+
+def _add_json(archive: tarfile.TarFile, name: str, value: dict[str, Any]) -> None:
+    _add_stream(archive, name, io.BytesIO(json.dumps(value).encode()))
+
+
+def _add_stream(archive: tarfile.TarFile, name: str, content: IO[bytes]) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode, entry.mtime = content.seek(0, os.SEEK_END), 0o600, int(time.time())
+    content.seek(0)
+    archive.addfile(entry, content)
+
+
+async def read_backup(settings: Settings, source: Path, *, overwrite: bool) -> BackupResult:
+    """Write the content of a file back; raises `CommandError`, before anything is changed, if it
+    cannot be used here, if something would be overwritten, or while processes run.
+    """
+    with _open(source) as archive:
+        with _naming_damage():
+            _check(archive, settings)
+            _check_content(archive)
+        async with open_endpoint(settings) as endpoint:
+            client = endpoint.client()
+            try:
+                snapshot = RedisSnapshot(client)
+                await _check_target(settings, client, snapshot, overwrite=overwrite)
+                await snapshot.delete_all()
+                keys = await snapshot.write(_read_keys(archive))
+            finally:
+                await client.aclose()
+        files = _restore_files(archive, settings.refdesk_data)
+        records = _restore_records(archive, settings)
+    return BackupResult(keys, records, files)
+
+
+def _open(source: Path) -> tarfile.TarFile:
+    try:
+        return tarfile.open(source, "r:gz")
+    except (OSError, tarfile.TarError) as error:
+        raise CommandError(f"expected the file of a backup, found {source}: {error}") from error
+
+
+def _check(archive: tarfile.TarFile, settings: Settings) -> None:
+    names = set(archive.getnames())
+    if MANIFEST not in names or END not in names:
+        raise CommandError(
+            "the file is not a complete backup: the backup was interrupted while it was written"
+        )
+    manifest = json.loads(_member(archive, MANIFEST).read())
+    if manifest.get("format") != FORMAT:
+        raise CommandError(
+            f"expected a backup of format {FORMAT}, found {manifest.get('format')}, written by "
+            f"Refdesk {manifest.get('release')}: restore it with that release or a newer one"
+        )
+    if manifest.get("shards") != settings.shards:
+        raise CommandError(
+            f"the backup has SHARDS={manifest.get('shards')}, and this installation "
+            f"{settings.shards}: set SHARDS as in the backup"
+        )
+
+
+def _check_content(archive: tarfile.TarFile) -> None:
+    """Read everything once: a damaged or hostile file must not cost the data that it replaces."""
+    for entry in archive.getmembers():
+        _find_place(entry)
+    for _ in _read_keys(archive):
+        pass
+    for line in _member(archive, RECORDS):
+        read_record(json.loads(line))
+    if OWNED in archive.getnames():
+        for line in _member(archive, OWNED):
+            json.loads(line, object_hook=_decode)
+
+
+@contextmanager
+def _naming_damage() -> Iterator[None]:
+    try:
+        yield
+    except CommandError:
+        raise
+    except _DAMAGES as error:
+        raise CommandError(
+            "the backup is damaged, and nothing was changed: use another backup "
+            f"({type(error).__name__})"
+        ) from error
+
+
+async def _check_target(
+    settings: Settings, client: Any, snapshot: RedisSnapshot, *, overwrite: bool
+) -> None:
+    if living := await RedisPresence(client).living():
+        one = living[0]
+        raise CommandError(
+            f"processes of this installation are running ({one.host}, pid {one.pid}): stop them "
+            f"first; a process that was killed is listed for half a minute"
+        )
+    has_index = any((settings.refdesk_data / "index").glob("*"))
+    if not overwrite and (has_index or not await snapshot.is_empty()):
+        raise CommandError(
+            "this installation already has data, which the backup would replace: to replace it, "
+            "add --overwrite"
+        )
+
+
+def _member(archive: tarfile.TarFile, name: str) -> IO[bytes]:
+    found = archive.extractfile(name)
+    if found is None:
+        raise CommandError(f"expected {name} in the backup, found something else of that name")
+    return found
+
+
+def _read_keys(archive: tarfile.TarFile) -> Iterator[SavedKey]:
+    for line in _member(archive, REDIS):
+        one = json.loads(line)
+        yield SavedKey(one["name"].encode(), base64.b64decode(one["value"]), one["expires_at"])
+
+
+def _restore_files(archive: tarfile.TarFile, folder: Path) -> int:
+    protect_data_folder(folder)
+    shutil.rmtree(folder / "index", ignore_errors=True)
+    count = 0
+    for entry in archive.getmembers():
+        place = _find_place(entry)
+        if place is None:
+            continue
+        target = folder / place
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with target.open("wb") as written:
+            shutil.copyfileobj(_member(archive, entry.name), written)
+        count += 1
+    return count
+
+
+def _find_place(entry: tarfile.TarInfo) -> PurePosixPath | None:
+    """Return where an entry belongs in the data folder; None: it is no file of that folder."""
+    place = PurePosixPath(entry.name)
+    if place.parts[:1] != (DATA,) or not entry.isfile():
+        return None
+    # The file may come from an untrusted source: no name in it may lead out of the data folder.
+    if place.is_absolute() or ".." in place.parts or len(place.parts) < 2:
+        raise CommandError(f"the backup has a file of an unsafe name: {entry.name!r}")
+    return PurePosixPath(*place.parts[1:])
+
+
+def _restore_records(archive: tarfile.TarFile, settings: Settings) -> int:
+    count, store = 0, connect_records(settings)
+
+    def read() -> Iterator[Record]:
+        nonlocal count
+        for line in _member(archive, RECORDS):
+            count += 1
+            yield read_record(json.loads(line))
+
+    try:
+        store.prepare()
+        store.restore(read())
+        # Files that earlier releases wrote have none.
+        if OWNED in archive.getnames():
+            lines = (json.loads(one, object_hook=_decode) for one in _member(archive, OWNED))
+            store.restore_owned(lines)
+    finally:
+        store.close()
+    return count
+
+
+_DAMAGES = (ArithmeticError, AttributeError, EOFError, LookupError, OSError, RecursionError,
+            TypeError, ValueError, tarfile.TarError, zlib.error)  # fmt: skip
+"""What reading an archive with missing, broken or foreign parts raises."""
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "cost_usd": lambda value: None if value is None else Decimal(value),
+    "sources": tuple,
+    "steps": tuple,
+    "models": tuple,
+}
+
+
+def read_record(stated: dict[str, Any]) -> Record:
+    """Return a record from a line of a backup; unknown fields are ignored."""
+    known = {one.name for one in fields(Record)} & stated.keys()
+    return Record(**{name: _READERS.get(name, _same)(stated[name]) for name in known})
+
+
+def _same(value: Any) -> Any:
+    return value

@@ -1,0 +1,430 @@
+"""Reads documents and websites into the index, shows the progress, and manages the sources."""
+
+import argparse
+import asyncio
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from broker.errors import BrokerError
+from citations.links import clean_text
+from cli.printing import ERASE_LINE, WIDTH, print_line, say_json
+from config.settings import Settings, load_settings
+from deploy.assembly.data_folder import open_source_registry
+from deploy.assembly.ingestion import RESULT
+from deploy.assembly.ingestion_run import run_ingestion
+from deploy.assembly.runtime import connect_runtime
+from deploy.assembly.source_refresh import find_failure
+from deploy.assembly.webhooks import announce_failed_source
+from deploy.errors import EXIT_SOME_FAILED, CommandError
+from knowledge.documents.formats import SUFFIXES
+from knowledge.errors import KnowledgeError
+from knowledge.ingestion_report import DescriptionUsage, IngestionResult, PlainReport, Report
+from knowledge.source_registry import (
+    RegisteredSource,
+    SourceSpec,
+    check_schedule,
+    check_website,
+    parse_source,
+)
+
+
+@contextmanager
+def report_on_terminal(*, quiet: bool) -> Iterator[Report]:
+    """Provide the report, which writes to standard error; results go to standard output."""
+    if quiet:
+        yield PlainReport(lambda _line: None)
+    elif sys.stderr.isatty():
+        bar = BarReport(write_progress)
+        try:
+            yield bar
+        finally:
+            bar.close()
+    else:
+        yield LineReport(lambda line: write_progress(f"{line}\n"))
+
+
+def write_progress(text: str) -> None:
+    """Write to standard error without buffering."""
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+class LineReport(PlainReport):
+    """Writes plain lines; the command itself prints the result."""
+
+    def finish(self, result: IngestionResult) -> None:
+        """Print nothing."""
+
+    def record_failure(self, source: str, reason: str) -> None:
+        """Print nothing: the result lists the failures."""
+
+
+BAR_WIDTH = 24
+
+
+class BarReport:
+    """Shows a line with a bar for each folder, and warnings above it."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._name, self._done, self._total = "reading", 0, 0
+        self._usage = ""
+
+    def start(self, root: str, files: int) -> None:
+        """Begin the bar of a folder."""
+        self._name, self._done, self._total = shorten(root), 0, files
+        self._draw()
+
+    def advance(self, files: int, documents: int, chunks: int) -> None:
+        """Move the bar."""
+        self._done = files
+        self._draw()
+
+    def advance_crawl(self, start: str, visited: int, waiting: int) -> None:
+        """Advance the bar of a website, whose total grows with the links that are found."""
+        self._name, self._done, self._total = shorten(start), visited, visited + waiting
+        self._draw()
+
+    def advance_descriptions(self, usage: DescriptionUsage) -> None:
+        """Show the calls and their cost behind the bar."""
+        price = "?" if usage.cost_usd is None else f"{usage.cost_usd:.2f}"
+        self._usage = f" {usage.calls} model calls, {price} USD"
+        self._draw()
+
+    def record_failure(self, source: str, reason: str) -> None:
+        """Print nothing: the result lists the failures."""
+
+    def record_warning(self, source: str, reason: str) -> None:
+        """Print a warning about a file above the bar."""
+        self._print_above(f"note on {source}: {reason}")
+
+    def record_skip(self, source: str, reason: str) -> None:
+        """Print a line about a skipped file above the bar."""
+        self._print_above(f"skipped {source}: {reason}")
+
+    def finish(self, result: IngestionResult) -> None:
+        """Print nothing: the bar stays as it is."""
+
+    def close(self) -> None:
+        """Leave the line of the bar."""
+        self._write("\n")
+
+    def _print_above(self, text: str) -> None:
+        self._write(f"{ERASE_LINE}{clean_text(text)}\n")
+        self._draw()
+
+    def _draw(self) -> None:
+        filled = min(BAR_WIDTH, BAR_WIDTH * self._done // max(1, self._total))
+        bar = "━" * filled + " " * (BAR_WIDTH - filled)
+        line = f"{self._name} {bar} {self._done}/{self._total} files{self._usage}"
+        room = shutil.get_terminal_size().columns - 1
+        self._write(f"{ERASE_LINE}{clean_text(line)[:room]}")
+
+
+def shorten(name: str) -> str:
+    """Return the end of a name that is too long to be shown before a bar."""
+    line = " ".join(clean_text(name).split())
+    return line if len(line) <= 32 else f"…{line[-31:]}"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk ingest`."""
+    parser.add_argument(
+        "sources",
+        nargs="+",
+        metavar="SOURCE",
+        help="a folder, a file, a zip archive, git:PATH of a local repository, a web address "
+        "such as https://docs.example.com/guide/, whose pages below it are crawled, a store: "
+        "s3://, gs://, az://, sftp:// or webdav://, or a service: confluence://HOST/SPACE, "
+        "zendesk://HOST",
+    )
+    _add_source_options(parser)
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.epilog = (
+        f"exit status: 0 all files were read, {EXIT_SOME_FAILED} some could not be read, 1 error"
+    )
+
+
+def _add_source_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--revision", default="", help="branch, tag or commit of a repository (default: HEAD)"
+    )
+    parser.add_argument("--folder", default="", help="folder of a repository, such as docs")
+    parser.add_argument(
+        "--web-address",
+        default="",
+        metavar="PATTERN",
+        help="address of each file on the web, with {path}, {page}, {id} and {revision}, such as "
+        "https://github.com/acme/docs/blob/{revision}/{path}",
+    )
+    limits = {
+        "pages": "open at most N pages of a website (default: 2000)",
+        "depth": "follow at most N links from the start of a website to a page (default: 20)",
+        "seconds": "stop crawling a website after N seconds (default: 3600)",
+    }
+    for name, about in limits.items():
+        parser.add_argument(f"--{name}", type=_count, metavar="N", help=about)
+
+
+def _count(text: str) -> int:
+    """Return a number of at least 1."""
+    if not text.isascii() or not text.isdigit() or not int(text[:9]) > 0:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, found {text!r}")
+    return int(text[:9])
+
+
+def _parse(text: str, chosen: argparse.Namespace) -> SourceSpec:
+    """Return a source with the options of the command."""
+    limits = {name: getattr(chosen, name) for name in ("pages", "depth", "seconds")}
+    spec = parse_source(
+        text,
+        revision=chosen.revision,
+        folder=chosen.folder,
+        web_address=chosen.web_address,
+        **limits,
+    )
+    if not spec.is_website and any(limits.values()):
+        raise CommandError(f"--pages, --depth and --seconds are for websites; {text!r} is none")
+    return spec
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk ingest`."""
+    specs = [_parse(source, chosen) for source in chosen.sources]
+    missing = [
+        source
+        for source, spec in zip(chosen.sources, specs, strict=True)
+        if spec.is_local and not spec.repository.exists()
+    ]
+    if missing:
+        raise CommandError(
+            f"expected a file or a folder of documents ({' '.join(sorted(SUFFIXES))}), "
+            f"found nothing at {', '.join(missing)}; paths start at {Path.cwd()}"
+        )
+    return _report(asyncio.run(_ingest(specs, quiet=chosen.json)), as_json=chosen.json)
+
+
+def _report(result: IngestionResult, *, as_json: bool) -> int:
+    if as_json:
+        say_json(result_fields(result))
+    else:
+        for line in result_lines(result):
+            print_line(line)
+    return EXIT_SOME_FAILED if result.failed else 0
+
+
+async def _ingest(specs: Sequence[SourceSpec], *, quiet: bool) -> IngestionResult:
+    settings = load_settings()
+    for spec in specs:
+        await check_website(spec)
+    with report_on_terminal(quiet=quiet) as report:
+        result = await run_ingestion(settings, specs, report)
+    open_source_registry(settings).record(specs, result)
+    return result
+
+
+def result_lines(result: IngestionResult) -> list[str]:
+    """Return the result of an ingestion as lines for a person."""
+    lines = [f"could not read {source}: {reason}" for source, reason in result.failed]
+    counts = {
+        "added": result.added,
+        "changed": result.changed,
+        "unchanged": result.unchanged,
+        "removed": result.removed,
+        "failed": len(result.failed),
+        "skipped": len(result.skipped),
+    }
+    documents = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    if not documents:
+        settings = load_settings()
+        place = settings.qdrant_url or settings.refdesk_data.resolve()
+        return [f"no documents found; nothing was added to {place}"]
+    lines.append(f"documents: {documents}; {result.chunks} new chunks in {result.seconds:.1f} s")
+    lines += (f"not in the index: {part}" for part in result.sum_left_out())
+    lines += result.list_costs()
+    return [*lines, result.replacement] if result.replacement else lines
+
+
+def result_fields(result: IngestionResult) -> dict[str, object]:
+    """Return the result of an ingestion as values for JSON."""
+    fields = (
+        RESULT.dump_python(result, mode="json")
+        | {
+            name: [{"source": source, "reason": reason} for source, reason in getattr(result, name)]
+            for name in ("failed", "warned", "skipped")
+        }
+        | {"left_out": [{"source": source, **asdict(part)} for source, part in result.left_out]}
+        | {"seconds": round(result.seconds, 3)}
+    )
+    # What was not used, such as a model, has no value.
+    return {name: value for name, value in fields.items() if value is not None and value != ""}
+
+
+EXIT_NOTHING_FOUND = 3
+
+
+def add_sources_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk sources`."""
+    parser.add_argument(
+        "action",
+        choices=("list", "add", "remove", "sync"),
+        help="list: show sources and their state; add: add a source, which `refdesk serve` and "
+        "`refdesk up` read on its schedule; remove: remove a source, but not its documents "
+        "(see refdesk documents remove); sync: read some or all sources now",
+    )
+    parser.add_argument(
+        "sources",
+        nargs="*",
+        metavar="SOURCE",
+        help="a source as in refdesk ingest, or as `sources list` shows it",
+    )
+    parser.add_argument(
+        "--schedule",
+        default="",
+        metavar="CRON",
+        help="when to read it, in UTC, such as '0 6 * * *' (default: only by sync and --refresh)",
+    )
+    _add_source_options(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.epilog = f"exit status: 0 success, {EXIT_NOTHING_FOUND} no such source, 1 error"
+
+
+def run_sources(chosen: argparse.Namespace) -> int:
+    """Run `refdesk sources`."""
+    settings = load_settings()
+    if chosen.action == "list":
+        return _list(settings, as_json=chosen.json)
+    if chosen.action == "sync":
+        return _sync(settings, chosen.sources, as_json=chosen.json)
+    if not chosen.sources:
+        raise CommandError(f"sources {chosen.action} needs a source; see: refdesk sources list")
+    if chosen.action == "remove":
+        return _remove(settings, chosen.sources)
+    return _add(settings, chosen)
+
+
+def _add(settings: Settings, chosen: argparse.Namespace) -> int:
+    registry = open_source_registry(settings)
+    schedule = check_schedule(chosen.schedule)
+    for text in chosen.sources:
+        spec = _parse(text, chosen)
+        asyncio.run(check_website(spec))
+        registry.add(spec, schedule)
+        when = f"on the schedule {schedule!r}" if schedule else "by: refdesk sources sync"
+        print_line(f"added {spec.root}; it is read {when}")
+    return 0
+
+
+def _remove(settings: Settings, roots: Sequence[str]) -> int:
+    registry = open_source_registry(settings)
+    is_found = False
+    for text in roots:
+        known = registry.list_own(with_ownerless=True)
+        found = [one.spec.root for one in _match(known, text)]
+        for root in found:
+            registry.forget(root, with_ownerless=True)
+            print_line(
+                f"removed {root}; its documents stay in the index; to remove them: refdesk "
+                f"documents remove {root}"
+            )
+        is_found = is_found or bool(found)
+    return 0 if is_found else EXIT_NOTHING_FOUND
+
+
+def _sync(settings: Settings, named: Sequence[str], *, as_json: bool) -> int:
+    known = open_source_registry(settings).list_own()
+    wanted = [one for text in named for one in _match(known, text)] if named else known
+    if not wanted:
+        raise CommandError("no such source; see: refdesk sources list")
+    statuses = []
+    for one in wanted:
+        try:
+            result = asyncio.run(_ingest([one.spec], quiet=as_json))
+            failure = find_failure(one.spec, result)
+            statuses.append(_report(result, as_json=as_json))
+        except (KnowledgeError, CommandError) as error:
+            open_source_registry(settings).record_error(one.spec, error)
+            print_line(f"{one.spec.root} was not read: {error}")
+            failure = str(error)
+            statuses.append(EXIT_SOME_FAILED)
+        if failure and settings.webhooks:
+            asyncio.run(_announce(settings, one.spec.root, failure))
+    return max(statuses)
+
+
+async def _announce(settings: Settings, source: str, failure: str) -> None:
+    """Tell the webhooks that a source could not be read."""
+    try:
+        async with connect_runtime(settings) as runtime:
+            await announce_failed_source(runtime, source, failure)
+    except BrokerError as error:
+        print_line(f"the webhooks could not be told of it: {error}")
+
+
+def _match(known: Sequence[RegisteredSource], text: str) -> list[RegisteredSource]:
+    exact = [one for one in known if one.spec.root == text]
+    return exact or [one for one in known if one.spec.root == parse_source(text).root]
+
+
+def _list(settings: Settings, *, as_json: bool) -> int:
+    known = open_source_registry(settings).list_own(with_ownerless=True)
+    if as_json:
+        say_json({"sources": [describe_source(one) for one in known]})
+        return 0
+    for line in [line for one in known for line in _lines(one)] or ["there are no sources"]:
+        print_line(line)
+    return 0
+
+
+def describe_source(source: RegisteredSource) -> dict[str, object]:
+    """Return a source and its state as values for JSON."""
+    state = "waiting" if not source.read_at else "failed" if source.failed else "read"
+    state = "failed" if source.fault else state
+    return {
+        "source": source.spec.root,
+        "state": state,
+        "schedule": source.schedule,
+        "read_at": _write_time(source.read_at),
+        "next_at": _write_time(source.next_at()),
+        "failed": source.failed,
+        "reasons": [source.fault, *source.reasons] if source.fault else list(source.reasons),
+        "left_out": [asdict(part) for part in source.left_out],
+    }
+
+
+def _lines(source: RegisteredSource) -> list[str]:
+    fields = describe_source(source)
+    done = "tried" if source.failed else "read"
+    when = f"{done} {fields['read_at']}" if source.read_at else "not read yet"
+    has_next = source.schedule and not source.fault
+    following = f", next {fields['next_at']} ({source.schedule})" if has_next else ""
+    lines = [source.spec.root, f"  {when}{following}"]
+    if source.fault:
+        lines += textwrap.wrap(source.fault, WIDTH, initial_indent="  - ", subsequent_indent="    ")
+    if source.failed:
+        lines.append(
+            f"  documents that could not be read: {source.failed}; their previous versions stay:"
+        )
+        lines += [
+            line
+            for reason in source.reasons
+            for line in textwrap.wrap(
+                reason,
+                WIDTH,
+                initial_indent="  - ",
+                subsequent_indent="    ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        ]
+    return lines
+
+
+def _write_time(seconds: float | None) -> str | None:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC") if seconds else None

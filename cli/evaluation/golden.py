@@ -1,0 +1,198 @@
+"""Golden questions: what an answer must and must not say, and the files in which they are written.
+
+A folder holds `golden*.toml`, in which each question is a `[[question]]` table, or `golden*.jsonl`,
+in which it is a line with a JSON object. All faults of a folder are reported at once.
+"""
+
+import json
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+from pydantic.dataclasses import dataclass
+
+from cli.evaluation.questions import UnknownFormatError
+from envelope.conversation import ClarificationReason
+from gateway.errors import GatewayError
+from gateway.text import clean_text
+
+PATTERNS = ("golden*.toml", "golden*.jsonl")
+MOST_FAULTS = 20
+LONGEST_FILE = 4_000_000
+"""In bytes; thousands of questions fit."""
+
+
+def _clean(text: str) -> str:
+    try:
+        return clean_text(text)
+    except GatewayError as error:
+        raise ValueError(str(error)) from error
+
+
+def _check_reason(text: str) -> str:
+    known = ("", *(reason.value for reason in ClarificationReason))
+    if text not in known:
+        raise ValueError(f"expected one of {', '.join(known[1:])}, found {text!r}")
+    return text
+
+
+def _list_one(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+Text = Annotated[str, AfterValidator(_clean)]
+Expectation = Literal["answer", "refuse", "clarify"]
+Statement = tuple[str, ...]
+"""Alternative wordings of one statement."""
+Wordings = Annotated[tuple[Text, ...], BeforeValidator(_list_one), Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
+class GoldenCase:
+    """One question with the behaviour that its owner expects of the desk.
+
+    `turns` are the user's earlier messages in the same conversation, which are sent before the
+    question. `pages` are ends of a path or URL; citing any of them is correct. `reason` is a
+    `ClarificationReason`, only for questions that the desk must refuse or ask back about.
+    """
+
+    id: Text
+    question: Text
+    expect: Expectation = "answer"
+    reason: Annotated[str, AfterValidator(_check_reason)] = ""
+    must_say: tuple[Wordings, ...] = ()
+    must_not_say: tuple[Wordings, ...] = ()
+    pages: Annotated[tuple[Text, ...], BeforeValidator(_list_one)] = ()
+    language: Annotated[str, Field(pattern=r"^([a-z]{2,3})?$")] = ""
+    turns: tuple[Text, ...] = ()
+    kind: str = ""
+
+    @model_validator(mode="after")
+    def _measures_something(self) -> "GoldenCase":
+        if self.expect == "answer" and self.reason:
+            raise ValueError("expected no reason of a refusal where expect is 'answer'")
+        if self.expect == "answer" and not (self.must_say or self.pages):
+            raise ValueError("expected must_say or page, or expect = 'refuse', found neither")
+        if self.expect != "answer" and self.pages:
+            raise ValueError(f"expected no page where expect is {self.expect!r}")
+        return self
+
+
+_CASE = TypeAdapter(GoldenCase)
+
+
+def load_golden_cases(data: Path, file: Path | None = None) -> tuple[GoldenCase, ...]:
+    """Return the golden questions of a folder, or of one file.
+
+    Raises `UnknownFormatError` with a line for each fault.
+    """
+    files = [file] if file is not None else _find_files(data)
+    faults: list[str] = []
+    cases: dict[str, GoldenCase] = {}
+    rows = [row for path in files for row in _read_rows(path, faults)]
+    for number, (place, row) in enumerate(rows, start=1):
+        try:
+            named = {"pages" if name == "page" else name: value for name, value in row.items()}
+            case = _CASE.validate_python({"id": f"q{number:02}", **named})
+        except ValidationError as error:
+            faults += _describe(place, error)
+            continue
+        if case.id in cases:
+            faults.append(f"{place}: id: expected each id once, found {case.id!r} again")
+        cases[case.id] = case
+    if faults:
+        left = len(faults) - MOST_FAULTS
+        more = [f"and {left} more faults"] if left > 0 else []
+        raise UnknownFormatError("\n".join([*faults[:MOST_FAULTS], *more]))
+    if not cases:
+        names = ", ".join(map(str, files))
+        raise UnknownFormatError(f"expected at least one question in {names}, found none")
+    return tuple(cases.values())
+
+
+def select_cases(cases: Sequence[GoldenCase], ids: Sequence[str]) -> tuple[GoldenCase, ...]:
+    """Return the questions with these ids, all without ids; raises `UnknownFormatError`."""
+    unknown = sorted(set(ids) - {case.id for case in cases})
+    if unknown:
+        known = ", ".join(case.id for case in cases[:MOST_FAULTS])
+        raise UnknownFormatError(f"expected ids of golden questions ({known}), found {unknown}")
+    return tuple(case for case in cases if not ids or case.id in ids)
+
+
+def _find_files(data: Path) -> list[Path]:
+    found = sorted(path for pattern in PATTERNS for path in data.glob(pattern))
+    if not found:
+        names = ", ".join(sorted(path.name for path in data.iterdir())[:10]) or "nothing"
+        raise UnknownFormatError(f"expected {' or '.join(PATTERNS)} in {data}, found {names}")
+    return found
+
+
+def _read_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the place of each question, and its fields."""
+    try:
+        size = path.stat().st_size
+        if size > LONGEST_FILE:
+            raise UnknownFormatError(
+                f"{path}: expected at most {LONGEST_FILE:,} bytes, found {size:,}"
+            )
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".jsonl":
+            yield from _read_json_lines(path, text, faults)
+        elif path.suffix == ".toml":
+            yield from _read_tables(path, tomllib.loads(text), faults)
+        else:
+            raise UnknownFormatError(f"{path}: expected a file .toml or .jsonl")
+    except UnicodeDecodeError as error:
+        faults.append(f"{path}: expected UTF-8, found {error}")
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        faults.append(f"{path}: expected TOML, found: {error}")
+    except OSError as error:
+        raise UnknownFormatError(f"{path}: expected a file, found: {error.strerror}") from error
+
+
+def _read_json_lines(
+    path: Path, text: str, faults: list[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    # Only line feeds end a line: JSON may hold other separators inside a text.
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            faults.append(f"{path}:{number}: expected a JSON object, found {error}")
+            continue
+        if isinstance(row, dict):
+            yield f"{path}:{number}", row
+        else:
+            faults.append(f"{path}:{number}: expected a JSON object, found {line[:60]}")
+
+
+def _read_tables(
+    path: Path, document: dict[str, Any], faults: list[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    tables = document.pop("question", [])
+    if document or not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
+        found = ", ".join(sorted(document)) or "something else"
+        faults.append(f"{path}: expected only [[question]] tables, found {found}")
+        return
+    for number, table in enumerate(tables, start=1):
+        yield f"{path}: question {number}", table
+
+
+def _describe(place: str, error: ValidationError) -> Iterator[str]:
+    for one in error.errors(include_url=False):
+        field = ".".join(str(part) for part in one["loc"]).replace("pages", "page")
+        found = "" if one["type"] == "value_error" else f", found {one['input']!r:.60}"
+        problem = one["msg"].removeprefix("Value error, ")
+        yield f"{place}: {f'{field}: ' if field else ''}{problem}{found}"

@@ -1,0 +1,237 @@
+"""Measures one answer: statements, sentences, citations, pages, and how the question ended.
+
+The rules by which an answer counts as useful are those of docs/evaluation.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+from broker.values import Fields
+from cli.evaluation.desk_run import AskedCase
+from cli.evaluation.golden import Expectation, GoldenCase, Statement
+from cli.evaluation.judging import (
+    ClaimOpinion,
+    JudgedAnswer,
+    JudgedClaim,
+    JudgedQuestion,
+    judge_answer,
+)
+from cli.evaluation.sentences import CoveredSentence, says, split_covered
+from envelope.json_values import read_objects
+from envelope.texts import primary_of
+from llm.port import Model, ModelCall, record_calls
+
+ENDED: dict[str, Expectation] = {
+    "answered": "answer",
+    "refused": "refuse",
+    "clarification": "clarify",
+}
+_JUDGED_WORDS = 4
+"""A judge is asked whether an answer makes a statement of at least this many words."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceMeasure:
+    """A sentence, its citations, and whether a judge finds that they support it.
+
+    `supported` is None without a judge, or without a verdict.
+    """
+
+    text: str
+    cites: tuple[int, ...]
+    supported: bool | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerMeasure:
+    """The measures of one answer; a share is None where there was nothing to measure.
+
+    `verdict` is one of the words of docs/evaluation.md, `useful` for an answer without a fault.
+    """
+
+    asked: AskedCase
+    ended: str
+    reason: str
+    verdict: str
+    missing: tuple[str, ...]
+    forbidden: tuple[str, ...]
+    sentences: tuple[SentenceMeasure, ...]
+    completeness: float | None
+    page: float | None
+    judge_calls: tuple[ModelCall, ...] = ()
+
+    @property
+    def useful(self) -> bool:
+        """Whether the answer has no fault."""
+        return self.verdict == USEFUL
+
+    @property
+    def cited(self) -> float | None:
+        """The share of the sentences that cite a source of the answer."""
+        return _share([bool(sentence.cites) for sentence in self.sentences])
+
+    @property
+    def support(self) -> float | None:
+        """The share of the sentences that their sources support, by the judge."""
+        found = [one.supported for one in self.sentences if one.supported is not None]
+        return _share(found)
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """The sort key of answers, the worst first."""
+        shares = [self.completeness, self.page, self.cited, self.support]
+        known = [share for share in shares if share is not None]
+        ended = self.ended == self.asked.case.expect and not self.forbidden
+        return self.useful, sum(known) / len(known) if ended and known else 0.0
+
+
+USEFUL = "useful"
+
+
+async def measure_answer(asked: AskedCase, judge: Model | None = None) -> AnswerMeasure:
+    """Return the measures of one answer.
+
+    `judge` is asked about every sentence, and whether an answer makes a statement in other words.
+    """
+    case, reply = asked.case, asked.reply
+    text = str(reply.get("text") or "")
+    ended = ENDED.get(str(reply.get("outcome")), "fail")
+    is_written = ended == "answer" and reply.get("answered_by") != "search"
+    # Passages are the documents' own words: they claim nothing that could be unsupported.
+    covered = split_covered(text, str(reply.get("language"))) if is_written else ()
+    sentences = tuple(_measure_sentence(asked, sentence) for sentence in covered)
+    with record_calls() as calls:
+        if judge is not None and covered:
+            judged = await judge_answer(judge, _question(asked, text, _claims(asked, covered)))
+            sentences = tuple(map(_add_opinion, sentences, judged.opinions))
+        missing = await _find_unsaid(asked, text, judge if ended == "answer" else None)
+    forbidden = tuple(one[0] for one in case.must_not_say if says(text, one))
+    return AnswerMeasure(
+        asked=asked,
+        ended=ended,
+        reason=find_reason(reply),
+        verdict=_find_verdict(case, reply, ended, missing, forbidden),
+        missing=missing,
+        forbidden=forbidden,
+        sentences=sentences,
+        completeness=1 - len(missing) / len(case.must_say) if case.must_say else None,
+        page=float(cites_page(case, reply)) if case.pages else None,
+        judge_calls=tuple(calls),
+    )
+
+
+def find_reason(reply: Fields) -> str:
+    """Return the reason of a question's outcome, if the reply contains it."""
+    for name in ("refusal_reason", "clarification_reason", "termination_reason"):
+        if value := reply.get(name):
+            return str(value)
+    return ""
+
+
+def list_cited_places(reply: Fields) -> tuple[str, ...]:
+    """Return the address, else the path, of each cited source, each once, in order."""
+    places = (
+        str(one.get("url") or one.get("path") or "") for one in read_objects(reply.get("sources"))
+    )
+    return tuple(dict.fromkeys(place for place in places if place))
+
+
+def _find_verdict(
+    case: GoldenCase,
+    reply: Fields,
+    ended: str,
+    missing: Sequence[str],
+    forbidden: Sequence[str],
+) -> str:
+    if ended != case.expect:
+        return _name_wrong_end(case.expect, ended)
+    if case.reason and find_reason(reply) != case.reason:
+        return "wrong reason"
+    if forbidden:
+        return "contains a forbidden text"
+    language = str(reply.get("language") or "")
+    if case.language and case.language not in (language, primary_of(language)):
+        return "wrong language"
+    if case.pages and not cites_page(case, reply):
+        return "wrong page"
+    return "incomplete" if missing else USEFUL
+
+
+def _name_wrong_end(expected: str, ended: str) -> str:
+    if ended == "fail":
+        return "failed"
+    if expected == "answer":
+        return "wrong refusal" if ended == "refuse" else "asked back"
+    return "should refuse" if expected == "refuse" else "should ask"
+
+
+def cites_page(case: GoldenCase, reply: Fields) -> bool:
+    """Return whether a cited source is on one of the pages of a case."""
+    places = [
+        str(one.get(name) or "")
+        for one in read_objects(reply.get("sources"))
+        for name in ("path", "url")
+    ]
+    return any(is_page(place, page) for place in places for page in case.pages)
+
+
+def is_page(place: str, page: str) -> bool:
+    """Return whether a path or URL ends in the parts of `page`, whatever its file ending is."""
+    parts, wanted = _parts(place), _parts(page)
+    return bool(wanted) and parts[-len(wanted) :] == wanted
+
+
+def _parts(place: str) -> list[str]:
+    path = urlsplit(place).path if "://" in place else place.partition("#")[0]
+    parts = [part for part in path.split("/") if part]
+    if parts:
+        stem, _, ending = parts[-1].rpartition(".")
+        parts[-1] = stem if stem and ending.isalnum() else parts[-1]
+    return parts
+
+
+def _measure_sentence(asked: AskedCase, sentence: CoveredSentence) -> SentenceMeasure:
+    known = tuple(number for number in sentence.cites if number in asked.evidence)
+    return SentenceMeasure(sentence.text, known)
+
+
+async def _find_unsaid(asked: AskedCase, text: str, judge: Model | None) -> tuple[str, ...]:
+    """Return the statements that an answer does not make."""
+    unsaid = [one for one in asked.case.must_say if not says(text, one)]
+    open_to_judge = [one for one in unsaid if len(one[0].split()) >= _JUDGED_WORDS]
+    if judge is not None and open_to_judge:
+        claims = [JudgedClaim(one[0], {1: text}) for one in open_to_judge]
+        found = await judge_answer(judge, _question(asked, text, claims))
+        made = _select_supported(open_to_judge, found)
+        unsaid = [one for one in unsaid if one not in made]
+    return tuple(one[0] for one in unsaid)
+
+
+def _select_supported(statements: Sequence[Statement], found: JudgedAnswer) -> list[Statement]:
+    pairs = zip(statements, found.opinions, strict=True)
+    return [statement for statement, opinion in pairs if opinion.supported]
+
+
+def _claims(asked: AskedCase, covered: Sequence[CoveredSentence]) -> list[JudgedClaim]:
+    return [JudgedClaim(one.text, _evidence(asked, one.cites)) for one in covered]
+
+
+def _evidence(asked: AskedCase, numbers: Sequence[int]) -> dict[int, str]:
+    return {number: asked.evidence[number] for number in numbers if number in asked.evidence}
+
+
+def _question(asked: AskedCase, answer: str, claims: Sequence[JudgedClaim]) -> JudgedQuestion:
+    language = str(asked.reply.get("language") or "en")
+    return JudgedQuestion(asked.case.question, language, answer, claims)
+
+
+def _add_opinion(sentence: SentenceMeasure, opinion: ClaimOpinion) -> SentenceMeasure:
+    if opinion.supported and not sentence.cites:
+        opinion = ClaimOpinion(False, "it cites nothing")
+    return replace(sentence, supported=opinion.supported, reason=opinion.reason)
+
+
+def _share(found: Sequence[bool]) -> float | None:
+    return sum(found) / len(found) if found else None

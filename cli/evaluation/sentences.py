@@ -1,0 +1,165 @@
+"""Splits an answer into its statements with their sources, and finds what it must say.
+
+A sentence is covered by its own citations, else by those that follow in its paragraph or list, on
+the line below it, or, for a list, a table or code, in the sentence that leads to it. The rules are
+this package's: the figures must not depend on the code that they measure.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from citations.claims import Unit, UnitKind, citations, split_units, without_citations
+from cli.evaluation.golden import Statement
+from config.errors import TextsError
+from config.texts import FixedTexts, load_texts
+
+_LED = (UnitKind.ITEM, UnitKind.TABLE, UnitKind.CODE)
+_BARE_WORDS = 2
+_FIXED_KEYS = (
+    "assumption", "limit_reached", "nearest_pages", "missing_part", "missing_something",
+    "attempts_reached", "fault_reached", "also_asked", "left_out", "not_judged",
+)  # fmt: skip
+_FIXED_VALUES = ("assumption", "missing")
+_VALUE = "\0"
+_LEAST_FIXED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class CoveredSentence:
+    """A sentence, list item, table or piece of code, and the numbers of its sources."""
+
+    text: str
+    cites: tuple[int, ...]
+
+
+def split_covered(answer: str, language: str) -> tuple[CoveredSentence, ...]:
+    """Return the sentences of an answer that state something.
+
+    Headings, leads with a colon, a mere yes or no, and the desk's fixed texts state nothing.
+    """
+    units = split_units(answer)
+    fixed = _find_fixed_openings(language)
+    return tuple(
+        CoveredSentence(unit.text, _find_cover(units, place))
+        for place, unit in enumerate(units)
+        if _states(unit) and not unit.text.startswith(fixed)
+    )
+
+
+def _states(unit: Unit) -> bool:
+    if unit.kind in (UnitKind.CITATION, UnitKind.HEADING) or _is_lead(unit):
+        return False
+    return bool(citations(unit.text)) or len(unit.text.split()) >= _BARE_WORDS or _is_wide(unit)
+
+
+def _is_lead(unit: Unit) -> bool:
+    """Return whether a sentence ends with a colon and cites nothing: it states what follows."""
+    bare = unit.text.rstrip().rstrip("*_")
+    return unit.kind is UnitKind.SENTENCE and bare.endswith((":", "\uff1a")) and not citations(bare)
+
+
+def _is_wide(unit: Unit) -> bool:
+    """Return whether one word may be a sentence: code, a table, or a script without spaces."""
+    return unit.kind in (UnitKind.CODE, UnitKind.TABLE) or not unit.text[:1].isascii()
+
+
+def _find_cover(units: Sequence[Unit], place: int) -> tuple[int, ...]:
+    unit = units[place]
+    own = () if unit.kind is UnitKind.CODE else citations(unit.text)
+    if own:
+        return own
+    for later in units[place + 1 :]:
+        same_block = later.block == unit.block and later.kind is not UnitKind.CODE
+        if later.kind is not UnitKind.CITATION and not same_block:
+            break
+        if found := citations(later.text):
+            return found
+    return _find_lead_cover(units, place)
+
+
+def _find_lead_cover(units: Sequence[Unit], place: int) -> tuple[int, ...]:
+    """Return what the sentence directly above a list, a table or code cites."""
+    if units[place].kind not in _LED:
+        return ()
+    for before in reversed(units[:place]):
+        if before.kind is UnitKind.SENTENCE:
+            return citations(before.text)
+        if before.kind is not units[place].kind:
+            break
+    return ()
+
+
+@cache
+def _find_fixed_openings(language: str) -> tuple[str, ...]:
+    """Return how the desk's own sentences about an answer begin, up to their first value."""
+    texts = load_texts()
+    openings = (_find_opening(texts, key, language) for key in _FIXED_KEYS)
+    return tuple(opening for opening in openings if len(opening) >= _LEAST_FIXED)
+
+
+def _find_opening(texts: FixedTexts, key: str, language: str) -> str:
+    try:
+        text = texts.text(key, language, **dict.fromkeys(_FIXED_VALUES, _VALUE))
+    except TextsError:
+        return ""  # a desk without this text says nothing of the kind
+    return text.partition(_VALUE)[0].strip()
+
+
+_MARKS = str.maketrans("", "", "*`#|\\")
+_DASHES = str.maketrans("\u2010\u2011\u2012\u2013\u2014\u2212", "------")
+_QUOTES = str.maketrans("\u2018\u2019\u201c\u201d\u00ab\u00bb\u201e", '\'\'"""""')
+_THOUSANDS = re.compile("(?<=\\d)[,\u00a0\u202f](?=\\d{3}(?!\\d))")
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+
+
+def says(answer: str, statement: Statement) -> bool:
+    """Return whether an answer contains any wording of a statement.
+
+    A wording is found as whole words: "50" is neither in "150" nor in "50.5".
+    """
+    text = _normalize(without_citations(answer))
+    return any(_holds(text, _normalize(wording)) for wording in statement)
+
+
+def _normalize(text: str) -> str:
+    plain = unicodedata.normalize("NFKC", text).translate(_DASHES).translate(_QUOTES)
+    return " ".join(_THOUSANDS.sub("", plain).translate(_MARKS).casefold().split())
+
+
+def _holds(text: str, wording: str) -> bool:
+    if not wording:
+        return False
+    at = text.find(wording)
+    while at >= 0:
+        end = at + len(wording)
+        if not _joins(text[:at][-2:], wording[0]) and not _goes_on(
+            wording[-1], text[end : end + 2]
+        ):
+            return True
+        at = text.find(wording, at + 1)
+    return False
+
+
+def _joins(before: str, first: str) -> bool:
+    """Return whether a wording begins inside a word or a number."""
+    if not before or not _is_word_sign(first) or _UNSPACED.match(first):
+        return False
+    if _is_word_sign(before[-1]):
+        return not _UNSPACED.match(before[-1])
+    return first.isdigit() and len(before) == 2 and before[0].isdigit() and before[1] in ".,:"
+
+
+def _goes_on(last: str, after: str) -> bool:
+    """Return whether a word or a number goes on where a wording ends."""
+    if not after or not _is_word_sign(last) or _UNSPACED.match(last):
+        return False
+    if _is_word_sign(after[0]):
+        return not _UNSPACED.match(after[0])
+    return last.isdigit() and len(after) == 2 and after[1].isdigit() and after[0] in ".,:"
+
+
+def _is_word_sign(sign: str) -> bool:
+    return sign.isalnum() or sign == "_"

@@ -1,0 +1,119 @@
+"""Sums up the measures of each variant, and gives all figures as plain values."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from typing import Any
+
+from cli.evaluation.judging import describe_calls
+from cli.evaluation.measures import AnswerMeasure, list_cited_places
+from gateway.answer import safe_reply
+
+Figures = dict[str, Any]
+_LATE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredVariant:
+    """The measures of one variant, in the order of the questions."""
+
+    name: str
+    measures: tuple[AnswerMeasure, ...]
+
+    @property
+    def worst_first(self) -> list[AnswerMeasure]:
+        """The measures, the worst first."""
+        return sorted(self.measures, key=lambda one: one.rank)
+
+
+def summarize(variant: MeasuredVariant) -> Figures:
+    """Return the figures of one variant; a mean over nothing is None."""
+    measures = variant.measures
+    to_refuse = [one for one in measures if one.asked.case.expect == "refuse"]
+    to_answer = [one for one in measures if one.asked.case.expect == "answer"]
+    return {
+        "variant": variant.name,
+        "questions": len(measures),
+        "useful": sum(one.useful for one in measures),
+        "complete": _mean(one.completeness for one in to_answer),
+        "page": _mean(one.page for one in to_answer),
+        "cited": _mean(one.cited for one in measures),
+        "support": _mean(one.support for one in measures),
+        "to_answer": len(to_answer),
+        "wrong_refusals": sum(one.verdict == "wrong refusal" for one in measures),
+        "to_refuse": len(to_refuse),
+        "right_refusals": sum(one.ended == "refuse" for one in to_refuse),
+        "verdicts": dict(Counter(one.verdict for one in measures).most_common()),
+        "kinds": _count_kinds(measures),
+        **_sum_totals(measures),
+        "judge": describe_calls([call for one in measures for call in one.judge_calls]),
+    }
+
+
+def describe_measure(measure: AnswerMeasure) -> Figures:
+    """Return everything that was measured of one answer, as JSON can hold it."""
+    asked = measure.asked
+    totals = asked.totals
+    reply, _ = safe_reply(asked.reply)
+    return {
+        "id": asked.case.id,
+        "question": asked.case.question,
+        "kind": asked.case.kind,
+        "expect": asked.case.expect,
+        "ended": measure.ended,
+        "reason": measure.reason,
+        "verdict": measure.verdict,
+        "useful": measure.useful,
+        "missing": list(measure.missing),
+        "forbidden": list(measure.forbidden),
+        "complete": measure.completeness,
+        "page": measure.page,
+        "cited": measure.cited,
+        "support": measure.support,
+        "sentences": [asdict(one) for one in measure.sentences],
+        "text": reply["text"],
+        "language": reply.get("language"),
+        "sources": list(list_cited_places(reply)),
+        "calls": totals.calls,
+        "failed_calls": totals.failed,
+        "input_tokens": totals.input_tokens,
+        "output_tokens": totals.output_tokens,
+        "cost_usd": str(totals.cost_usd),
+        "unknown_costs": totals.unknown_costs,
+        "seconds": round(asked.seconds, 3),
+    }
+
+
+def _sum_totals(measures: Sequence[AnswerMeasure]) -> Figures:
+    totals = [one.asked.totals for one in measures]
+    seconds = sorted(one.asked.seconds for one in measures)
+    return {
+        "calls": sum(one.calls for one in totals),
+        "failed_calls": sum(one.failed for one in totals),
+        "input_tokens": sum(one.input_tokens for one in totals),
+        "output_tokens": sum(one.output_tokens for one in totals),
+        "cost_usd": str(sum((one.cost_usd for one in totals), Decimal(0))),
+        "unknown_costs": sum(one.unknown_costs for one in totals),
+        "seconds_p50": _quantile(seconds, 0.5),
+        "seconds_p95": _quantile(seconds, _LATE),
+    }
+
+
+def _count_kinds(measures: Sequence[AnswerMeasure]) -> dict[str, str]:
+    """Return for each kind how many of its questions were answered usefully."""
+    kinds = sorted({one.asked.case.kind for one in measures} - {""})
+    counted = {}
+    for kind in kinds:
+        found = [one.useful for one in measures if one.asked.case.kind == kind]
+        counted[kind] = f"{sum(found)}/{len(found)}"
+    return counted
+
+
+def _mean(shares: Iterable[float | None]) -> float | None:
+    known = [share for share in shares if share is not None]
+    return round(sum(known) / len(known), 4) if known else None
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    return round(values[min(len(values) - 1, int(share * len(values)))], 3) if values else 0.0

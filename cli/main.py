@@ -1,0 +1,233 @@
+"""The `refdesk` command: parses the arguments, runs one verb, and prints errors in one line."""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+from cli.arguments import format_sentence
+from gateway.chat_channels import CHAT_CHANNELS
+from knowledge.isolation.process_memory import hide_memory
+
+VERBS: dict[str, str] = {
+    "demo": "ingest example documents, answer three questions, show a trace",
+    "ask": "answer one question and print the sources",
+    "chat": "start a conversation in the terminal",
+    "ingest": "read documents or a website into the index",
+    "sources": "list, add or remove the sources of documents, or read them now",
+    "documents": "list, show, move or remove the documents of the index",
+    "up": "run all roles in one worker process",
+    "serve": "serve the HTTP API, the chat completions API and the widget",
+    **{spec.name: spec.purpose for spec in CHAT_CHANNELS},
+    "mcp": "answer an MCP client over standard input and output",
+    "console": "print a link that opens the console of a running `refdesk serve`",
+    "gaps": "list what the documents lack, or set the state of a gap",
+    "keys": "create, list and revoke keys of the HTTP API",
+    "worker": "run a worker process for the given roles",
+    "workers": "pause or drain workers, set their log level or reload their prompts",
+    "models": "check the configured models: reachability, context window, speed, price",
+    "replay": "run an ended question again, whole or from a step, and compare the answers",
+    "trace": "show stages, decisions, model calls and cost of one message",
+    "doctor": "check the installation: what works, what is slow, what is missing",
+    "status": "show queue depths, dead letters and live workers",
+    "swarm": "show which strategies of swarms did well, or delete their outcomes",
+    "forget": "erase a conversation from all stores",
+    "webhooks": "list, retry or drop webhook events that could not be delivered",
+    "backup": "back up Redis, the index, the data folder and the records to a file",
+    "restore": "restore a backup",
+    "dead": "list, show, retry or drop dead letters",
+    "review": "compare a document with rules, requirement by requirement",
+    "audit": "check the citations of a Markdown answer against the documents",
+    "evaluate": "measure Refdesk on a folder of evaluation data",
+}
+MODULES = {
+    "chat": "ask",
+    "console": "keys",
+    "restore": "backup",
+    "sources": "ingest",
+    "swarm": "swarm_stats",
+    "up": "worker",
+    "workers": "status",
+}
+"""The modules of verbs that have another name; see `_find_function`."""
+EXIT_ERROR = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+EXIT_STATUSES = {"answered": 0, "clarification": 3, "refused": 4, "failed": 5, "superseded": 5}
+EPILOG = """\
+exit status:
+  0  success; ask: answered
+  1  an error, described in one line on standard error
+  2  wrong arguments
+  3  ask: clarification; forget, documents: nothing was found
+  4  ask: refused
+  5  ask: failed or superseded
+  6  ingest: some files could not be read
+  7  audit: some citations are wrong
+  8  review: violations or gaps
+  9  models: a model does not answer, or its context window is too small
+ 10  doctor: something that is configured does not work
+
+refdesk VERB --help explains the arguments of a verb. Settings are environment
+variables or lines of a file that --env-file names; docs/settings.md lists them.
+"""
+_ENV_FILE = "--env-file"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
+    # Written files contain questions, documents or secrets: only their owner may read them.
+    os.umask(0o077)
+    # The environment contains keys, and the processes that read documents run as the same user.
+    hide_memory()
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    parser = _parser(words)
+    chosen = parser.parse_args(words)
+    if chosen.verb is None:
+        parser.print_help()
+        return EXIT_USAGE
+    try:
+        module = _load(chosen.verb)
+        _name_env_file(chosen.env_file)
+        _configure_logging()
+        status = int(_find_function(module, "run", chosen.verb)(chosen))
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - whatever happened, a person gets one line
+        return _report_error(_sole(error))
+    return status
+
+
+def _load(verb: str) -> ModuleType:
+    return importlib.import_module(f"cli.commands.{MODULES.get(verb, verb)}")
+
+
+def _find_function(module: ModuleType, name: str, verb: str) -> Callable[..., Any]:
+    """Return a function of a verb: `run`, or `run_sources` in a module of several verbs."""
+    own = f"{name}_{verb}" if name == "run" else f"add_{verb}_arguments"
+    found: Callable[..., Any] = getattr(module, own, None) or getattr(module, name)
+    return found
+
+
+def _report_error(error: Exception) -> int:
+    if isinstance(error, BrokenPipeError):
+        # The reader of the pipe has closed it; without this, Python reports it again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    else:
+        sys.stderr.write(f"refdesk: {_format_error(error)}\n")
+    return EXIT_ERROR
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="refdesk",
+        description="Answers questions from your documents and cites the sources.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_Version, help="print the version and exit")
+    about = "settings file (default: the variable REFDESK_ENV_FILE)"
+    parser.add_argument(_ENV_FILE, metavar="FILE", help=about)
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
+    named = _find_verb(words)
+    for verb, purpose in VERBS.items():
+        sub = verbs.add_parser(verb, help=purpose, description=format_sentence(purpose))
+        # Only the chosen verb's module is imported: others may take half a second to import.
+        if verb == named:
+            # The option is also accepted after the verb; a default here would replace a value
+            # given before it.
+            sub.add_argument(_ENV_FILE, metavar="FILE", help=about, default=argparse.SUPPRESS)
+            _find_function(_load(verb), "add_arguments", verb)(sub)
+    return parser
+
+
+def _find_verb(words: Sequence[str]) -> str | None:
+    """Return the first word that is neither --env-file nor its value."""
+    rest = list(words)
+    if rest[:1] == [_ENV_FILE]:
+        rest = rest[2:]
+    elif rest and rest[0].startswith(f"{_ENV_FILE}="):
+        rest = rest[1:]
+    return rest[0] if rest else None
+
+
+def _name_env_file(path: str | None) -> None:
+    from config.env_file import VARIABLE
+
+    if path is not None:
+        # Child processes read the same file, whatever their working directory is.
+        os.environ[VARIABLE] = os.path.abspath(path) if path else ""
+
+
+class _Version(argparse.Action):
+    """Prints the version, which is looked up only on request."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:  # noqa: A002 - argparse's name
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Print the version and exit."""
+        from importlib.metadata import version
+
+        sys.stdout.write(f"refdesk {version('refdesk')}\n")
+        parser.exit()
+
+
+def _configure_logging() -> None:
+    from config.env_file import describe_env_file, find_env_file
+    from config.settings import Settings, load_settings
+    from deploy.logging_setup import configure_logging, secrets_of
+
+    settings = load_settings()
+    for line in describe_env_file(Settings, find_env_file(), os.environ):
+        sys.stderr.write(f"refdesk: {line}\n")
+    configure_logging(settings.log_level, secrets=secrets_of(settings))
+
+
+def _sole(error: Exception) -> Exception:
+    """Return the error inside the exception groups that task groups raise."""
+    while isinstance(error, ExceptionGroup):
+        own = [one for one in error.exceptions if _is_own(one)]
+        error = own[0] if own else error.exceptions[0]
+    return error
+
+
+def _format_error(error: Exception) -> str:
+    """Return the text of an error: Refdesk's own unchanged, those of the system with the file they
+    concern.
+    """
+    if _is_own(error):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror is not None:
+        about = "" if error.filename is None else f": {os.fsdecode(error.filename)!r}"
+        return f"{error.strerror}{about}"
+    _show_where(error)
+    return f"unexpected error, {type(error).__name__}: {error}"
+
+
+def _show_where(error: Exception) -> None:
+    import structlog
+
+    structlog.get_logger("command").debug("command_failed", exc_info=error)
+
+
+def _is_own(error: Exception) -> bool:
+    """Return whether an error is one of this product, with a text for people."""
+    return any(kind.__name__ in _OWN_ERRORS for kind in type(error).__mro__)
+
+
+_OWN_ERRORS = frozenset(
+    {
+        "CommandError", "ConfigError", "BrokerError", "MemoryStoreError", "KnowledgeError",
+        "ModelError", "ReviewError", "GatewayError", "EnvelopeError", "UnknownFormatError",
+        "ToolError", "WorkerError",
+    }
+)  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())

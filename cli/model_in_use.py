@@ -1,0 +1,32 @@
+"""Says which model writes the answers, or that none does."""
+
+import sys
+
+from config.settings import Settings
+from deploy.assembly.model_choice import list_answering_models
+from knowledge.data_folder import protect_data_folder
+
+NO_MODEL = (
+    "no model is in use, so answers are the passages that the search finds; to use one, set "
+    "GEN_MODEL (docs/local-models.md)"
+)
+_SAID = "model_in_use"
+"""The file in the data folder that holds the line that was written last."""
+
+
+def describe_models(settings: Settings) -> str:
+    """Return a line about the models of the settings, without asking them."""
+    if not settings.uses_model:
+        return NO_MODEL
+    names = [str(name) for name in list_answering_models(settings)]
+    return f"answers are written by {', '.join(dict.fromkeys(names))}; see: refdesk models"
+
+
+def say_models_once(settings: Settings) -> None:
+    """Write the line to standard error if it was not written for this data folder before."""
+    line, file = describe_models(settings), settings.refdesk_data / _SAID
+    if file.is_file() and file.read_text(encoding="utf-8") == line:
+        return
+    sys.stderr.write(f"refdesk: {line}\n")
+    protect_data_folder(settings.refdesk_data)
+    file.write_text(line, encoding="utf-8")

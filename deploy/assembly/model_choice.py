@@ -1,0 +1,58 @@
+"""Reads the settings of models: the vendors, the models that answer, and what these can read."""
+
+from collections.abc import Iterator
+
+from config.settings import Settings
+from llm.prices import find_context_window
+from llm.vendors.catalogue import VENDORS, ModelName, VendorAccess, parse_models, vendors_by_name
+
+USUAL_CONTEXT = 8000
+_SMALL_CONTEXT = 4000
+_LARGE_WINDOW = 16_000
+"""The smallest context window, in tokens, for which the usual context is used."""
+
+
+def vendor_access(settings: Settings) -> dict[str, VendorAccess]:
+    """Return the key and the address of every vendor and named server."""
+    access = {
+        vendor.name: VendorAccess(*settings.access_of_vendor(vendor.name)) for vendor in VENDORS
+    }
+    for name in settings.compatible_servers:
+        access[name] = VendorAccess(*settings.access_of_server(name))
+    return access
+
+
+def list_answering_models(settings: Settings) -> list[ModelName]:
+    """Return the models of vendors and servers that write or judge answers."""
+    vendors = vendors_by_name(vendor_access(settings))
+    named = (
+        name
+        for task in ("respond", "judge")
+        for name in parse_models(settings.model_of(task), vendors)
+        if not name.is_local
+    )
+    return list(dict.fromkeys(named))
+
+
+def find_context_tokens(settings: Settings) -> int:
+    """Return the size of an answer's context: as set, else by the smallest window of its models."""
+    if settings.max_context_length is not None:
+        return settings.max_context_length
+    if not settings.uses_model:
+        return _SMALL_CONTEXT
+    smallest = min(_list_windows(settings), default=_LARGE_WINDOW)
+    # A repeated search may double the context; the rest is for the instructions and the answer.
+    return min(_SMALL_CONTEXT, smallest // 3) if smallest < _LARGE_WINDOW else USUAL_CONTEXT
+
+
+def _list_windows(settings: Settings) -> Iterator[int]:
+    """Yield the known context windows of the models that write or judge an answer."""
+    access = vendor_access(settings)
+    vendors = vendors_by_name(access)
+    for name in list_answering_models(settings):
+        limit = settings.model_limits.get(str(name))
+        window = None if limit is None else limit.context_window
+        if window is None and access[name.provider].base_url is None:
+            window = find_context_window(vendors[name.provider].price_name, name.model)
+        if window is not None:
+            yield window

@@ -1,0 +1,153 @@
+"""Writes what typography expresses as plain text: raised, lowered and struck-out text, formulas.
+
+Ten to the sixth is `10^6`, one half `1/2`, a mark of a footnote `[3]`, a struck-out text `~~400~~`.
+Lowered text stands behind its letter as people type it (`H2O`) and is marked only behind a digit.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import groupby
+
+
+class Script(StrEnum):
+    """The position of text on its line; a note is the mark of a footnote."""
+
+    LINE = "line"
+    RAISED = "raised"
+    LOWERED = "lowered"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Text of one appearance."""
+
+    text: str
+    script: Script = Script.LINE
+    is_struck: bool = False
+
+
+_SLASHES = ("/", "\u2044", "\u2215")
+_PLAIN_SCRIPT = re.compile(r"[+\-\u2212]?(?:\d{1,20}(?:[.,]\d{1,20})?|[^\W\d_]|\u221e)\Z")
+
+
+def join_spans(spans: Iterable[Span]) -> str:
+    """Return the text of spans with marks for what is raised, lowered or struck out."""
+    merged = _merge(spans)
+    written = ""
+    for at, span in enumerate(merged):
+        following = merged[at + 1] if at + 1 < len(merged) else Span("")
+        before = merged[at - 1] if at else Span("")
+        text = _write_span(span, written, before, following)
+        written += _strike(text) if span.is_struck else text
+    return written
+
+
+def _merge(spans: Iterable[Span]) -> list[Span]:
+    filled = (
+        replace(span, script=Script.LINE) if not span.text.strip() else span
+        for span in spans
+        if span.text
+    )
+    groups = groupby(filled, key=lambda span: (span.script, span.is_struck))
+    return [Span("".join(span.text for span in group), *key) for key, group in groups]
+
+
+def _write_span(span: Span, written: str, before: Span, following: Span) -> str:
+    bare = span.text.strip()
+    if span.script is Script.RAISED:
+        if following.text.lstrip().startswith(_SLASHES) and len(following.text.strip()) == 1:
+            # The upper part of a fraction, whose lower part follows the slash.
+            return f" {bare}" if written[-1:].isalnum() else bare
+        return span.text.replace(bare, write_raised(bare), 1)
+    if span.script is Script.LOWERED:
+        is_part = before.text.strip() in _SLASHES or not written[-1:].isdigit()
+        return span.text if is_part or not bare[:1].isdigit() else f"_{bare}"
+    if span.script is Script.NOTE:
+        return span.text if bare.startswith(("[", "(")) else span.text.replace(bare, f"[{bare}]", 1)
+    return span.text
+
+
+def write_raised(text: str) -> str:
+    """Return raised text with its mark: `^6`, `^(n+1)`; words such as `th` need none."""
+    if len(text) > 1 and text.isalpha():
+        return text
+    if text in ("\u00ae", "\u2122", "\u00a9", "\u00ba", "\u00aa", "\u00b0", "o"):
+        return text
+    return f"^{text}" if _PLAIN_SCRIPT.match(text) else f"^({text})"
+
+
+def _strike(text: str) -> str:
+    bare = text.strip()
+    return text.replace(bare, f"~~{bare}~~", 1) if bare else text
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """An element of a formula, by its name in MathML; `text` is that of a leaf."""
+
+    name: str
+    text: str = ""
+    parts: tuple["Formula", ...] = ()
+
+
+_ATOM = re.compile(r"[+\-\u2212]?(?:[\w.,]{1,200}|\([^()]{0,200}\))\Z")
+_DEEPEST_FORMULA = 60
+
+
+def write_formula(formula: Formula, depth: int = 0) -> str:
+    """Return a formula on one line: `(a+b)/2`, `10^-3`, `x_i`, `√(2)`."""
+    if depth > _DEEPEST_FORMULA:
+        return ""
+    parts = [write_formula(part, depth + 1) for part in formula.parts]
+    if not formula.parts:
+        return " ".join(formula.text.split())
+    write = _WRITERS.get(formula.name)
+    if write is None or len(parts) < 2:
+        joined = "".join(parts)
+        return f"\u221a{_group(joined)}" if formula.name == "msqrt" else joined
+    return write(parts)
+
+
+def _group(text: str) -> str:
+    return text if _ATOM.match(text) else f"({text})"
+
+
+def _write_fraction(parts: Sequence[str]) -> str:
+    return f"{_group(parts[0])}/{_group(parts[1])}"
+
+
+def _write_power(parts: Sequence[str]) -> str:
+    return f"{_group(parts[0])}^{_group(parts[1])}" if parts[1] else parts[0]
+
+
+def _write_index(parts: Sequence[str]) -> str:
+    return f"{parts[0]}_{_group(parts[1])}" if parts[1] else parts[0]
+
+
+def _write_both(parts: Sequence[str]) -> str:
+    indexed = _write_index(parts)
+    return f"{indexed}^{_group(parts[2])}" if len(parts) > 2 and parts[2] else indexed
+
+
+def _write_root(parts: Sequence[str]) -> str:
+    degree = f"{parts[1]}" if parts[1] else ""
+    return f"{degree}\u221a{_group(parts[0])}"
+
+
+_WRITERS = {
+    "mfrac": _write_fraction,
+    "msup": _write_power,
+    "mover": _write_power,
+    "msub": _write_index,
+    "munder": _write_index,
+    "msubsup": _write_both,
+    "munderover": _write_both,
+    "mroot": _write_root,
+    "msqrt": lambda parts: f"\u221a{_group(''.join(parts))}",
+    "mfenced": lambda parts: f"({', '.join(parts)})",
+    "mtable": lambda parts: f"[{'; '.join(parts)}]",
+    "mtr": ", ".join,
+}

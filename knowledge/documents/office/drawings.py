@@ -1,0 +1,218 @@
+"""Reads what the parts beside a document draw: charts, diagrams (SmartArt), formulas and shapes."""
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from knowledge.documents.notation import Formula, Script, Span, join_spans, write_formula
+from knowledge.documents.office.number_format import format_number
+from knowledge.documents.office.zipped_xml import (
+    ZippedXml,
+    find_all,
+    find_child,
+    find_children,
+    get_attribute,
+    get_value,
+    local_name,
+)
+from knowledge.documents.page import Block, BlockKind, make_item
+from knowledge.documents.tables import Cell, write_table
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+_MOST_POINTS = 5000
+_DEEPEST_DIAGRAM = 20
+_STRUCK = frozenset({"sngStrike", "dblStrike"})
+
+
+def read_graphics(parent: "Element", archive: ZippedXml, part: str) -> Iterator[Block]:
+    """Yield the charts and diagrams to which a drawing in a part refers."""
+    relations = archive.relationships(part)
+    for element in parent.iter():
+        name = local_name(element.tag)
+        stated = {"chart": "id", "relIds": "dm"}.get(name)
+        relation = relations.get(get_attribute(element, stated) or "") if stated else None
+        if relation is None or relation.target not in archive:
+            continue
+        root = archive.parse(relation.target)
+        yield from _write_chart(root) if name == "chart" else _write_diagram(root)
+
+
+def read_drawing_text(paragraph: "Element") -> str:
+    """Return the text of a paragraph of a slide or a shape on one line."""
+    spans: list[Span] = []
+    for element in paragraph:
+        name = local_name(element.tag)
+        if name in ("r", "fld"):
+            spans += _read_run(element)
+        elif name == "br":
+            spans.append(Span(" "))
+        else:
+            spans += (Span(write_omml(found)) for found in find_all(element, "oMath"))
+    return " ".join(join_spans(spans).split())
+
+
+def _read_run(run: "Element") -> Iterator[Span]:
+    properties = find_child(run, "rPr")
+    baseline = properties.get("baseline", "0") if properties is not None else "0"
+    script = Script.LINE
+    if baseline.strip("-%").isdecimal() and int(baseline.strip("-%")):
+        script = Script.LOWERED if baseline.startswith("-") else Script.RAISED
+    is_struck = properties is not None and properties.get("strike") in _STRUCK
+    for element in run:
+        name = local_name(element.tag)
+        if name == "t":
+            yield Span(element.text or "", script, is_struck)
+        elif name in ("tab", "br"):
+            yield Span(" ")
+
+
+def _write_chart(root: "Element") -> Iterator[Block]:
+    """Yield the title of a chart, and its series as the columns of a table."""
+    chart = find_child(root, "chart")
+    title = " ".join(
+        text
+        for paragraph in find_all(find_child(chart, "title"), "p")
+        if (text := read_drawing_text(paragraph))
+    )
+    if title:
+        yield Block(BlockKind.TEXT, title)
+    series = list(find_all(find_child(chart, "plotArea"), "ser"))
+    names = [_read_points(find_child(one, "tx")) for one in series]
+    values = [_read_points(_find_first(one, "val", "yVal")) for one in series]
+    categories = next(
+        filter(None, (_read_points(_find_first(one, "cat", "xVal")) for one in series)), {}
+    )
+    header = ["", *(name.get(0, f"Series {at}") for at, name in enumerate(names, start=1))]
+    places = sorted({place for points in (categories, *values) for place in points})
+    rows = [
+        [categories.get(place, str(place + 1)), *(points.get(place, "") for points in values)]
+        for place in places
+    ]
+    if rows:
+        cells = [[Cell(text, is_header=True) for text in header]]
+        yield from write_table([*cells, *([Cell(text) for text in row] for row in rows)])
+
+
+def _find_first(parent: "Element", *names: str) -> "Element | None":
+    found = (find_child(parent, name) for name in names)
+    return next((one for one in found if one is not None), None)
+
+
+def _read_points(parent: "Element | None") -> dict[int, str]:
+    """Return the points that a chart stores, by their numbers, as it shows them."""
+    code = next((found.text or "" for found in find_all(parent, "formatCode")), "")
+    points: dict[int, str] = {}
+    for point in find_all(parent, "pt"):
+        number, value = point.get("idx", ""), find_child(point, "v")
+        if number.isdecimal() and value is not None and len(points) < _MOST_POINTS:
+            own = point.get("formatCode", code)
+            shown = format_number(value.text or "", own) if own else value.text or ""
+            before = points.get(int(number))
+            points[int(number)] = f"{before} {shown}" if before else shown
+    if not points and parent is not None and (value := find_child(parent, "v")) is not None:
+        points[0] = value.text or ""
+    return points
+
+
+def _write_diagram(root: "Element") -> Iterator[Block]:
+    """Yield the texts of a diagram as a list; what is below a text is indented."""
+    texts = {
+        point.get("modelId", ""): " ".join(
+            text for paragraph in find_all(point, "p") if (text := read_drawing_text(paragraph))
+        )
+        for point in find_all(find_child(root, "ptLst"), "pt")
+        if point.get("type", "node") in ("node", "asst", "doc")
+    }
+    below: dict[str, list[tuple[int, str]]] = {}
+    for connection in find_all(find_child(root, "cxnLst"), "cxn"):
+        if connection.get("type", "parOf") == "parOf":
+            order = connection.get("srcOrd", "0")
+            entry = (int(order) if order.isdecimal() else 0, connection.get("destId", ""))
+            below.setdefault(connection.get("srcId", ""), []).append(entry)
+    children = {name for entries in below.values() for _, name in entries}
+    waiting = [(name, 0) for name in reversed(texts) if name not in children]
+    seen: set[str] = set()
+    while waiting:
+        name, depth = waiting.pop()
+        if name in seen or depth > _DEEPEST_DIAGRAM:
+            continue
+        seen.add(name)
+        text = texts.get(name, "")
+        if text:
+            yield make_item("-", text, depth)
+        inner = depth + 1 if text else depth
+        waiting += [(child, inner) for _, child in sorted(below.get(name, []), reverse=True)]
+
+
+def read_mathml(element: "Element", depth: int = 0) -> Formula:
+    """Return a formula in MathML; what describes it once more is left out."""
+    if depth > _DEEPEST or local_name(element.tag).startswith("annotation"):
+        return Formula("mrow")
+    parts = tuple(read_mathml(child, depth + 1) for child in element)
+    return Formula(local_name(element.tag), element.text or "", parts)
+
+
+_OMML = {
+    "f": ("mfrac", "num", "den"),
+    "sSup": ("msup", "e", "sup"),
+    "sSub": ("msub", "e", "sub"),
+    "sSubSup": ("msubsup", "e", "sub", "sup"),
+    "rad": ("mroot", "e", "deg"),
+    "limLow": ("munder", "e", "lim"),
+    "limUpp": ("mover", "e", "lim"),
+    "eqArr": ("mtable",),
+    "m": ("mtable",),
+    "mr": ("mtr",),
+}
+_DEEPEST = 60
+
+
+def write_omml(element: "Element") -> str:
+    """Return a formula of an office file on one line."""
+    return write_formula(_read_omml(element))
+
+
+def _read_omml(element: "Element", depth: int = 0) -> Formula:
+    name = local_name(element.tag)
+    if depth > _DEEPEST or name.endswith("Pr"):
+        return Formula("mrow")
+    if name == "t":
+        return Formula("mi", element.text or "")
+    if name == "nary":
+        return _read_sum(element, depth)
+    if name == "d":
+        return _read_brackets(element, depth)
+    known = _OMML.get(name, ("mrow",))
+    if len(known) > 1:
+        named = (find_child(element, one) for one in known[1:])
+        parts = [Formula("mrow") if one is None else _read_omml(one, depth + 1) for one in named]
+    else:
+        parts = [_read_omml(child, depth + 1) for child in element]
+    return Formula(known[0], "", tuple(parts))
+
+
+def _read_sum(element: "Element", depth: int) -> Formula:
+    sign = get_value(element, "naryPr", "chr") or "\u222b"
+    limits = (find_child(element, name) for name in ("sub", "sup"))
+    parts = [Formula("mrow") if one is None else _read_omml(one, depth + 1) for one in limits]
+    head = Formula("msubsup", "", (Formula("mo", sign), *parts))
+    inner = find_child(element, "e")
+    tail = () if inner is None else (Formula("mo", " "), _read_omml(inner, depth + 1))
+    return Formula("mrow", "", (head, *tail))
+
+
+def _read_brackets(element: "Element", depth: int) -> Formula:
+    begin = get_value(element, "dPr", "begChr")
+    end = get_value(element, "dPr", "endChr")
+    inner = [_read_omml(child, depth + 1) for child in find_children(element, "e")]
+    separated = [
+        part
+        for pair in zip_longest(inner, [Formula("mo", "|")] * (len(inner) - 1))
+        for part in pair
+        if part is not None
+    ]
+    first = Formula("mo", "(" if begin is None else begin)
+    last = Formula("mo", ")" if end is None else end)
+    return Formula("mrow", "", (first, *separated, last))

@@ -1,0 +1,505 @@
+"""Writes numbers and texts as a spreadsheet shows them: number formats of ECMA-376 part 1, 18.8.31.
+
+A format has up to four sections, which hold for positive numbers, negative numbers, zero and text,
+or for what their conditions state. What a format leaves to the settings of the machine, such as the
+order of day and month of the format 14, is written as in ISO 8601.
+"""
+
+import locale
+import re
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
+from functools import cache, lru_cache
+from operator import eq, ge, gt, le, lt, ne
+from pathlib import Path
+from string import hexdigits
+
+_BUILT_IN = {
+    1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 5: "#,##0", 6: "#,##0", 7: "#,##0.00",
+    8: "#,##0.00", 9: "0%", 10: "0.00%", 11: "0.00E+00", 12: "# ?/?", 13: "# ??/??",
+    14: "yyyy-mm-dd", 15: "d-mmm-yy", 16: "d-mmm", 17: "mmm-yy", 18: "h:mm AM/PM",
+    19: "h:mm:ss AM/PM", 20: "h:mm", 21: "h:mm:ss", 22: "yyyy-mm-dd hh:mm",
+    **dict.fromkeys((*range(27, 32), 36, *range(50, 55), 57, 58), "yyyy-mm-dd"),
+    **dict.fromkeys((32, 33, 34, 35, 55, 56), "h:mm:ss"),
+    37: "#,##0;(#,##0)", 38: "#,##0;(#,##0)", 39: "#,##0.00;(#,##0.00)", 40: "#,##0.00;(#,##0.00)",
+    41: "#,##0", 42: "#,##0", 43: "#,##0.00", 44: "#,##0.00", 45: "mm:ss", 46: "[h]:mm:ss",
+    47: "mm:ss.0", 48: "##0.0E+0", 49: "@",
+}  # fmt: skip
+_LONGEST_FORMAT = 255
+_LONGEST_NUMBER = 400
+_LAST_DAY = 2_958_465
+_MOST_DECIMALS = 30
+
+
+def find_format(number: int, custom: dict[int, str]) -> str:
+    """Return the format of a style by its number; empty for a general one."""
+    return custom.get(number, _BUILT_IN.get(number, ""))[:_LONGEST_FORMAT]
+
+
+def format_number(value: str, code: str, *, since_1904: bool = False) -> str:
+    """Return a number as its format shows it; other text stays as it is."""
+    try:
+        number = float(value)
+    except ValueError:
+        return value
+    if number - number != 0:  # infinity, or no number
+        return value
+    section, is_absolute = _choose(_parse(code), number)
+    shown = abs(number) if is_absolute else number
+    if section is None or section.has("general") or section.has("text"):
+        return _write_general(shown, section)
+    if section.has("date") or section.has("elapsed"):
+        return _write_date(number, section, since_1904=since_1904)
+    return _write_number(shown, section)
+
+
+def format_text(text: str, code: str) -> str:
+    """Return a text as its format shows it: the fourth section, or one with `@`."""
+    sections = _parse(code)
+    section = sections[-1] if sections else None
+    if section is None or not (len(sections) > 3 or section.has("text")):
+        return text
+    return _squeeze(
+        "".join(text if token.kind == "text" else token.literal for token in section.tokens)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """A part of a section; `kind` is that of `_TOKENS`, `digit` for a place of a number."""
+
+    kind: str
+    text: str
+
+    @property
+    def literal(self) -> str:
+        """The text that stands for itself."""
+        return self.text if self.kind == "literal" else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A section: its tokens, its condition, and the language of its names of months."""
+
+    tokens: tuple[_Token, ...]
+    condition: "Callable[[float], bool] | None" = None
+    language: str = ""
+
+    def has(self, kind: str) -> bool:
+        """Return whether a token is of a kind."""
+        return any(token.kind == kind for token in self.tokens)
+
+
+_TOKENS = re.compile(
+    r'"(?P<quoted>[^"]{0,255})(?:"|\Z)|\\(?P<escaped>.)|_(?P<space>.)|\*(?P<fill>.)'
+    r"|\[(?P<elapsed>h{1,9}|m{1,9}|s{1,9})\]"
+    r"|\[(?P<operator><=|>=|<>|<|>|=)(?P<limit>-?[\d.]{1,40}(?:E[+-]?\d{1,3})?)\]"
+    r"|\[\$(?P<currency>[^\]-]{0,40})(?:-(?P<language>[^\]]{0,40}))?\]|(?P<colour>\[[^\]]{0,80}\]|b[12])"
+    r"|(?P<general>General)|(?P<noon>AM/PM|A/P|上午/下午)|(?P<exponent>E[+-])"
+    r"|(?P<date>y{1,9}|m{1,9}|d{1,9}|h{1,9}|s{1,9}(?:\.0{1,9})?|e{1,9}|b{1,4}|g{1,3})"
+    r"|(?P<digit>[0#?])|(?P<point>\.)|(?P<comma>,)|(?P<percent>%)|(?P<slash>/)|(?P<text>@)"
+    r"|(?P<end>;)|(?P<other>.)",
+    re.DOTALL | re.IGNORECASE,
+)
+_OPERATORS = {"<=": le, ">=": ge, "<>": ne, "<": lt, ">": gt, "=": eq}
+_LITERALS = frozenset({"quoted", "escaped", "currency", "other"})
+
+
+@lru_cache(maxsize=1000)
+def _parse(code: str) -> tuple[_Section, ...]:
+    """Return the sections of a format; none for the general one."""
+    parts: list[list[re.Match[str]]] = [[]]
+    for found in _TOKENS.finditer(code[:_LONGEST_FORMAT]):
+        if found.lastgroup == "end":
+            parts.append([])
+        else:
+            parts[-1].append(found)
+    return tuple(_make_section(part) for part in parts[:4]) if code else ()
+
+
+def _make_section(found: Sequence[re.Match[str]]) -> _Section:
+    tokens = tuple(token for one in found if (token := _make_token(one)) is not None)
+    languages = [one["language"] for one in found if one["language"]]
+    conditions = [one for one in found if one["operator"]]
+    is_date = any(token.kind in ("date", "elapsed", "noon") for token in tokens)
+    tokens = tuple(_as_date(token) for token in tokens) if is_date else _join_places(tokens)
+    return _Section(
+        tokens,
+        _make_condition(conditions[0]) if conditions else None,
+        languages[0] if languages else "",
+    )
+
+
+def _make_token(found: re.Match[str]) -> _Token | None:
+    kind = found.lastgroup or ""
+    if found["currency"] is not None:
+        return _Token("literal", found["currency"])
+    if kind in _LITERALS:
+        return _Token("literal", found[kind])
+    if kind == "space":
+        return _Token("literal", " ")
+    return None if kind in ("fill", "colour", "limit") else _Token(kind, found[kind])
+
+
+def _as_date(token: _Token) -> _Token:
+    """Return a token of a date: signs of numbers stand for themselves there."""
+    if token.kind in ("date", "noon"):
+        return _Token("date", token.text)
+    return token if token.kind in ("elapsed", "literal") else _Token("literal", token.text)
+
+
+def _join_places(tokens: Sequence[_Token]) -> tuple[_Token, ...]:
+    """Return the tokens of a number; a denominator that is a number is one token."""
+    at = next((at for at, token in enumerate(tokens) if token.kind == "slash"), len(tokens))
+    behind = tokens[at + 1 :]
+    size = next(
+        (
+            size
+            for size, one in enumerate(behind)
+            if one.kind != "digit" and not one.literal.isdigit()
+        ),
+        len(behind),
+    )
+    digits = "".join(token.text for token in behind[:size])
+    if not any(sign in "123456789" for sign in digits):
+        return tuple(tokens)
+    fixed = _Token("denominator", re.sub(r"[#?]", "0", digits))
+    return (*tokens[: at + 1], fixed, *behind[size:])
+
+
+def _make_condition(found: re.Match[str]) -> "Callable[[float], bool] | None":
+    try:
+        limit = float(found["limit"])
+    except ValueError:
+        return None
+    compare = _OPERATORS[found["operator"]]
+    return lambda number: bool(compare(number, limit))
+
+
+def _choose(sections: Sequence[_Section], number: float) -> tuple[_Section | None, bool]:
+    """Return the section for a number, and whether it shows the number without its sign."""
+    numeric = [section for section in sections[:3] if not section.has("text")] or sections[:1]
+    if any(section.condition is not None for section in numeric):
+        return _choose_by_condition(numeric, number)
+    if len(numeric) > 2 and number == 0:
+        return numeric[2], True
+    if len(numeric) > 1 and number < 0:
+        return numeric[1], True
+    return (numeric[0] if numeric else None), False
+
+
+def _choose_by_condition(
+    sections: Sequence[_Section], number: float
+) -> tuple[_Section | None, bool]:
+    for at, section in enumerate(sections):
+        is_last = at == len(sections) - 1 and at > 0
+        if section.condition is None and at == 1 and not is_last:
+            matches = number < 0
+        else:
+            matches = section.condition is None or section.condition(number)
+        if matches:
+            # Where only negative numbers come here, the section states their sign.
+            only_negative = at > 0 or not (section.condition and section.condition(1.0))
+            return section, number < 0 and only_negative and _excludes_positive(sections, at)
+    return None, False
+
+
+def _excludes_positive(sections: Sequence[_Section], at: int) -> bool:
+    condition = sections[at].condition
+    probes = (0.0, 1e-9, 1.0, 1e15)
+    if condition is not None:
+        return not any(condition(probe) for probe in probes)
+    return all(
+        any(one.condition is not None and one.condition(probe) for one in sections[:at])
+        for probe in probes
+    )
+
+
+def _squeeze(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _write_general(number: float, section: _Section | None = None) -> str:
+    if number.is_integer() and abs(number) < 1e15:
+        written = str(int(number))
+    else:
+        written = format(number, ".15g")
+    if section is None:
+        return written
+    parts = (
+        written if token.kind in ("general", "text") else token.literal for token in section.tokens
+    )
+    return _squeeze("".join(parts))
+
+
+def _write_number(number: float, section: _Section) -> str:
+    tokens = section.tokens
+    if not section.has("digit"):
+        sign = "-" if number < 0 and tokens else ""
+        shown = (token.text if token.kind == "percent" else token.literal for token in tokens)
+        return sign + _squeeze("".join(shown))
+    value = abs(Decimal(repr(number)))
+    value = value.scaleb(2 * sum(token.kind == "percent" for token in tokens))
+    if section.has("slash") and not section.has("point"):
+        written = _write_fraction(value, tokens)
+    elif section.has("exponent"):
+        written = _write_exponent(value, tokens)
+    else:
+        written = _fill(value, tokens)
+    is_zero = not any(sign in "123456789" for sign in _digits_of(written, tokens))
+    return ("-" if number < 0 and not is_zero else "") + _squeeze(written)
+
+
+def _digits_of(written: str, tokens: Sequence[_Token]) -> str:
+    """Return what was written without the literals of the format."""
+    for token in tokens:
+        written = written.replace(token.literal, "", 1) if token.literal else written
+    return written
+
+
+def _fill(value: Decimal, tokens: Sequence[_Token]) -> str:
+    """Return a number in the places of its format."""
+    point = next((at for at, token in enumerate(tokens) if token.kind == "point"), len(tokens))
+    whole = [at for at, token in enumerate(tokens[:point]) if token.kind == "digit"]
+    decimals = [at for at in range(point, len(tokens)) if tokens[at].kind == "digit"]
+    last = (whole[-1] if whole else -1, decimals[-1] if decimals else point)
+    commas = [at for at, token in enumerate(tokens) if token.kind == "comma"]
+    scaling = [at for at in commas if (last[0] < at < point) or at > last[1]]
+    is_grouped = any(whole and whole[0] < at < last[0] for at in commas)
+    value = value.scaleb(-3 * len(scaling))
+    exact = value.quantize(Decimal(1).scaleb(-min(len(decimals), _MOST_DECIMALS)), ROUND_HALF_UP)
+    before, _, after = f"{exact:f}"[:_LONGEST_NUMBER].partition(".")
+    shown = _place_whole(before.lstrip("0"), tokens, whole, is_grouped=is_grouped)
+    shown |= _place_decimals(after, tokens, decimals)
+    if not whole and point < len(tokens):
+        shown[point] = f"{before.lstrip('0')}."
+    parts = (_show(at, token, shown) for at, token in enumerate(tokens))
+    return "".join(parts)
+
+
+def _show(at: int, token: _Token, shown: dict[int, str]) -> str:
+    if at in shown:
+        return shown[at]
+    if token.kind in ("point", "percent", "slash"):
+        return token.text
+    return token.literal
+
+
+def _place_whole(
+    digits: str, tokens: Sequence[_Token], places: Sequence[int], *, is_grouped: bool
+) -> dict[int, str]:
+    """Return what each place before the point shows; the first one takes all further digits."""
+    shown: dict[int, str] = {}
+    left = digits
+    for number, at in enumerate(reversed(places)):
+        is_first = number == len(places) - 1
+        taken, left = (left, "") if is_first else (left[-1:], left[:-1])
+        text = taken or {"0": "0", "?": " "}.get(tokens[at].text, "")
+        if is_grouped and text.strip():
+            text = _group(text, number, has_more=bool(left) or _has_zero(tokens, places, number))
+        shown[at] = text
+    return shown
+
+
+def _has_zero(tokens: Sequence[_Token], places: Sequence[int], number: int) -> bool:
+    """Return whether a place before this one shows a zero though the number has no digit there."""
+    return any(tokens[at].text == "0" for at in places[: len(places) - number - 1])
+
+
+def _group(text: str, number: int, *, has_more: bool) -> str:
+    """Return digits with commas; the last one has `number` digits behind it in the whole."""
+    parts: list[str] = []
+    for offset, digit in enumerate(reversed(text)):
+        behind = number + offset
+        needs_comma = behind and behind % 3 == 0
+        parts.append(f"{digit}," if needs_comma else digit)
+    return "".join(reversed(parts))
+
+
+def _place_decimals(digits: str, tokens: Sequence[_Token], places: Sequence[int]) -> dict[int, str]:
+    """Return what each place behind the point shows; zeros at the end depend on the place."""
+    shown: dict[int, str] = {}
+    is_end = True
+    for at, digit in reversed(list(zip(places, digits, strict=False))):
+        is_end = is_end and digit == "0"
+        shown[at] = {"#": "", "?": " "}.get(tokens[at].text, digit) if is_end else digit
+        is_end = is_end and tokens[at].text != "0"
+    return shown
+
+
+def _write_exponent(value: Decimal, tokens: Sequence[_Token]) -> str:
+    at = next(at for at, token in enumerate(tokens) if token.kind == "exponent")
+    mantissa, power = tokens[:at], tokens[at + 1 :]
+    point = next((at for at, one in enumerate(mantissa) if one.kind == "point"), len(mantissa))
+    step = max(1, sum(token.kind == "digit" for token in mantissa[:point]))
+    decimals = sum(token.kind == "digit" for token in mantissa[point:])
+    exponent = value.adjusted() // step * step if value else 0
+    rounded = value.scaleb(-exponent).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
+    if rounded >= Decimal(10) ** step:
+        exponent += step
+        rounded = value.scaleb(-exponent)
+    sign = "-" if exponent < 0 else "+" if tokens[at].text.endswith("+") else ""
+    return f"{_fill(rounded, mantissa)}E{sign}{_fill(Decimal(abs(exponent)), power)}"
+
+
+def _write_fraction(value: Decimal, tokens: Sequence[_Token]) -> str:
+    slash = next(at for at, token in enumerate(tokens) if token.kind == "slash")
+    start = slash
+    while start and tokens[start - 1].kind == "digit":
+        start -= 1
+    behind = tokens[slash + 1 :]
+    fixed = next((token for token in behind if token.kind == "denominator"), None)
+    size = sum(token.kind == "digit" for token in behind)
+    has_whole = any(token.kind == "digit" for token in tokens[:start])
+    whole = int(value) if has_whole else 0
+    rest = Fraction(value) - whole
+    if fixed is not None:
+        denominator = max(1, int(fixed.text))
+        numerator = int(rest * denominator + Fraction(1, 2))
+    else:
+        numerator, denominator = rest.limit_denominator(10 ** min(size, 9) - 1).as_integer_ratio()
+    if has_whole and numerator >= denominator:
+        whole, numerator = whole + 1, 0
+    tail = "".join(token.literal for token in behind)
+    if has_whole and numerator == 0:
+        # Nothing at all is shown as 0, even where the place of the whole number is optional.
+        required = (_Token("digit", "0") if one.kind == "digit" else one for one in tokens[:start])
+        return _fill(Decimal(whole), tokens[:start] if whole else tuple(required)) + tail
+    return f"{_fill(Decimal(whole), tokens[:start])}{numerator}/{denominator}{tail}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """The day and the time of a number; `weekday` counts from Sunday."""
+
+    year: int
+    month: int
+    day: int
+    weekday: int
+    seconds: Decimal
+    total: Decimal
+
+
+def _write_date(number: float, section: _Section, *, since_1904: bool) -> str:
+    tokens = [token for token in section.tokens if token.kind in ("date", "elapsed")]
+    has_elapsed = any(token.kind == "elapsed" for token in tokens)
+    if not (-_LAST_DAY if has_elapsed else 0) <= number <= _LAST_DAY:
+        return _write_general(number)
+    places = max((len(token.text.partition(".")[2]) for token in tokens), default=0)
+    moment = _find_moment(abs(number), min(places, 9), since_1904=since_1904)
+    if not _find_language(section.language) and any(len(token.text) > 2 for token in tokens):
+        return f"{moment.year}-{moment.month:02d}-{moment.day:02d}"
+    is_half_day = any("/" in token.text for token in tokens)
+    minutes = _find_minutes(section.tokens)
+    parts = (
+        _write_part(token, moment, section.language, is_half_day, at in minutes)
+        for at, token in enumerate(section.tokens)
+    )
+    return ("-" if number < 0 else "") + _squeeze("".join(parts))
+
+
+def _find_moment(number: float, places: int, *, since_1904: bool) -> _Moment:
+    seconds = Decimal(repr(number)) * 86_400
+    total = seconds.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+    days, rest = divmod(total, 86_400)
+    serial = int(days) + (1462 if since_1904 else 0)
+    weekday = (serial - 1) % 7
+    if serial in (0, 60):
+        # Days that never were, which the first spreadsheets counted: 0 January, 29 February 1900.
+        month, day = (1, 0) if serial == 0 else (2, 29)
+        return _Moment(1900, month, day, weekday, rest, total)
+    first = date(1899, 12, 31) if serial < 60 else date(1899, 12, 30)
+    found = first + timedelta(days=min(serial, _LAST_DAY))
+    return _Moment(found.year, found.month, found.day, weekday, rest, total)
+
+
+def _find_minutes(tokens: Sequence[_Token]) -> frozenset[int]:
+    """Return the tokens `m` that are minutes: behind hours, or before seconds."""
+    signs = [
+        (at, token.text[0].lower())
+        for at, token in enumerate(tokens)
+        if token.kind in ("date", "elapsed") and "/" not in token.text
+    ]
+    found: set[int] = set()
+    for number, (at, sign) in enumerate(signs):
+        before = signs[number - 1][1] if number else ""
+        after = signs[number + 1][1] if number + 1 < len(signs) else ""
+        if sign == "m" and len(tokens[at].text) < 3 and (before == "h" or after == "s"):
+            found.add(at)
+    return frozenset(found)
+
+
+def _write_part(
+    token: _Token, moment: _Moment, language: str, is_half_day: bool, is_minutes: bool
+) -> str:
+    if token.kind == "literal":
+        return token.text
+    sign, size = token.text[0].lower(), len(token.text)
+    if token.kind == "elapsed":
+        whole = int(moment.total // {"h": 3600, "m": 60, "s": 1}[sign])
+        return f"{whole:0{size}d}"
+    if "/" in token.text:
+        return token.text.split("/")[moment.seconds >= 43_200]
+    if sign in "hs" or is_minutes:
+        return _write_clock(token.text.lower(), moment.seconds, is_half_day)
+    return _write_day(sign, size, moment, language)
+
+
+def _write_clock(text: str, seconds: Decimal, is_half_day: bool) -> str:
+    size = len(text.partition(".")[0])
+    if text[0] == "h":
+        hour = int(seconds // 3600)
+        hour = (hour % 12 or 12) if is_half_day else hour
+        return f"{hour:0{min(size, 2)}d}"
+    if text[0] == "m":
+        return f"{int(seconds // 60 % 60):0{min(size, 2)}d}"
+    whole, _, decimals = f"{seconds % 60:f}".partition(".")
+    places = len(text) - size - 1
+    shown = whole.zfill(min(size, 2))
+    return f"{shown}.{decimals[:places].ljust(places, '0')}" if places > 0 else shown
+
+
+def _write_day(sign: str, size: int, moment: _Moment, language: str) -> str:
+    if sign in "ye":
+        return f"{moment.year % 100:02d}" if sign == "y" and size < 3 else str(moment.year)
+    if sign == "b":
+        return str(moment.year + 543) if size > 2 else f"{(moment.year + 543) % 100:02d}"
+    if sign == "g":
+        return ""
+    number = moment.month if sign == "m" else moment.day
+    if size < 3:
+        return f"{number:0{size}d}"
+    name = _find_name(sign, moment, language, is_short=size == 3)
+    return name[:1] if sign == "m" and size == 5 else name
+
+
+_NAMES = Path(__file__).with_name("date_names.toml")
+
+
+def _find_name(sign: str, moment: _Moment, language: str, *, is_short: bool) -> str:
+    """Return the name of the month or of the weekday; other languages are not abbreviated."""
+    place = moment.month - 1 if sign == "m" else moment.weekday
+    code = _find_language(language)
+    name = _read_names()[code]["months" if sign == "m" else "days"].split()[place]
+    return name[:3] if is_short and code == "en" else name
+
+
+@cache
+def _read_names() -> dict[str, dict[str, str]]:
+    return tomllib.loads(_NAMES.read_text(encoding="utf-8"))
+
+
+def _find_language(stated: str) -> str:
+    """Return the language of the names; empty for one whose names are not known.
+
+    `stated` is a tag (`de-DE`) or a number of Windows, whose last four digits are the language.
+    """
+    number = stated.partition(",")[0][-4:]
+    if all(digit in hexdigits for digit in number):
+        stated = locale.windows_locale.get(int(number or "0", 16), "en")
+    code = re.split("[-_]", stated.lower(), maxsplit=1)[0]
+    return code if code in _read_names() else ""

@@ -1,0 +1,42 @@
+"""Maps the signs of symbol typefaces, which office files name by their places, to Unicode."""
+
+_SYMBOL = dict(
+    zip(
+        (*range(0x20, 0x7F), *range(0xA0, 0xE6), 0xF1, 0xF2),
+        " !\u2200#\u2203%&\u220b()\u2217+,\u2212./0123456789:;<=>?"
+        "\u2245ΑΒΧΔΕΦΓΗΙ\u03d1ΚΛΜΝΟΠΘΡΣΤΥ\u03c2ΩΞΨΖ[\u2234]\u22a5_"
+        "\u203eαβχδεφγηι\u03d5κλμνοπθρστυ\u03d6ωξψζ{|}\u223c"
+        "€\u03d2\u2032≤\u2044∞\u0192♣♦♥♠↔←↑→↓°±\u2033≥×∝∂•÷≠≡≈…\u23d0\u23af\u21b5"
+        "\u2135\u2111\u211c\u2118⊗⊕∅∩∪⊃⊇⊄⊂⊆∈∉∠∇®©™∏√⋅¬∧∨⇔⇐⇑⇒⇓◊\u2329®©™∑\u232a∫",
+        strict=True,
+    )
+)
+_WINGDINGS = {
+    0x28: "\u260e", 0x2A: "\u2709", 0x6C: "●", 0x6E: "■", 0x6F: "□", 0x71: "❑", 0x72: "❒",
+    0x75: "◆", 0x76: "❖", 0xA1: "○", 0xA7: "▪", 0xA8: "◻", 0xD8: "➢", 0xDF: "←", 0xE0: "→",
+    0xE1: "↑", 0xE2: "↓", 0xE7: "←", 0xE8: "→", 0xE9: "↑", 0xEA: "↓", 0xF0: "⇨", 0xFB: "✗",
+    0xFC: "✓", 0xFD: "☒", 0xFE: "☑",
+}  # fmt: skip
+_TYPEFACES = {"symbol": _SYMBOL, "wingdings": _WINGDINGS}
+_PRIVATE = range(0xF000, 0xF100)
+UNKNOWN = "\ufffd"
+"""Stands for a sign of a typeface that is not known: it is not left out unseen."""
+
+
+def find_symbol(code: int, typeface: str) -> str:
+    """Return the sign at a place of a typeface."""
+    place = code - _PRIVATE.start if code in _PRIVATE else code
+    known = _TYPEFACES.get(typeface.strip().lower())
+    if known is None:
+        return chr(code) if code not in _PRIVATE and 0x1F < code < 0xD800 else UNKNOWN
+    return known.get(place, UNKNOWN)
+
+
+def replace_symbols(text: str, typeface: str) -> str:
+    """Return a text in a typeface with the signs that it shows."""
+    if typeface.strip().lower() not in _TYPEFACES:
+        return text
+    return "".join(
+        find_symbol(ord(character), typeface) if ord(character) in _PRIVATE else character
+        for character in text
+    )

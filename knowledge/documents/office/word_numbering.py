@@ -1,0 +1,149 @@
+"""Counts the lists of a Word document: labels of numbered paragraphs, such as `4.2` or `(a)`."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from knowledge.documents.office.zipped_xml import (
+    find_child,
+    find_children,
+    get_attribute,
+    get_value,
+    is_on,
+)
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+_PLACEHOLDER = re.compile(r"%([1-9])")
+_ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"),
+          (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))  # fmt: skip
+_LARGEST_ROMAN = 4000
+_RUSSIAN = "абвгдежзиклмнопрстуфхцчшщэюя"
+_LEVELS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """How one level of a list is numbered; `text` has `%1` for the number of the first level.
+
+    `is_legal`: numbers of all levels are written in digits. `paragraph_style` has this level.
+    """
+
+    style: str
+    text: str
+    start: int
+    is_legal: bool = False
+    paragraph_style: str = ""
+
+
+def _read_levels(parent: "Element") -> dict[int, Level]:
+    return {
+        _to_number(get_attribute(level, "ilvl")): Level(
+            style=get_value(level, "numFmt") or "decimal",
+            text=get_value(level, "lvlText") or "",
+            start=_to_number(get_value(level, "start") or "1"),
+            is_legal=is_on(level, "isLgl"),
+            paragraph_style=get_value(level, "pStyle") or "",
+        )
+        for level in find_children(parent, "lvl")
+        if find_child(level, "lvlText") is not None
+    }
+
+
+class Numbering:
+    """The lists of a document, and how far each of them has counted."""
+
+    def __init__(self, root: "Element | None") -> None:
+        abstract = {
+            get_attribute(found, "abstractNumId") or "": found
+            for found in find_children(root, "abstractNum")
+        }
+        defined = {
+            link: name
+            for name, found in abstract.items()
+            if (link := get_value(found, "styleLink")) is not None
+        }
+        self._lists: dict[str, tuple[str, Mapping[int, Level]]] = {}
+        for found in find_children(root, "num"):
+            name = get_value(found, "abstractNumId") or ""
+            # A list may only name the style that defines it.
+            name = defined.get(get_value(abstract.get(name), "numStyleLink") or "", name)
+            levels = _read_levels(abstract[name]) if name in abstract else {}
+            changed, has_own_count = _override(found, levels)
+            own = f"#{get_attribute(found, 'numId')}" if has_own_count else ""
+            self._lists[get_attribute(found, "numId") or ""] = (name + own, changed)
+        self._counts: dict[str, list[int | None]] = {}
+
+    def find_level(self, list_id: str, paragraph_style: str) -> int | None:
+        """Return the level of a list that a style of paragraphs has, or None."""
+        _, levels = self._lists.get(list_id, ("", {}))
+        found = (at for at, level in levels.items() if level.paragraph_style == paragraph_style)
+        return next(found, None) if paragraph_style else None
+
+    def count(self, list_id: str, level: int) -> str | None:
+        """Return the label of the next paragraph: `4.2`, `(a)`, `-` for a bullet, or None."""
+        name, levels = self._lists.get(list_id, ("", {}))
+        found = levels.get(level)
+        if found is None or not 0 <= level < _LEVELS:
+            return None
+        if found.style == "bullet":
+            return "-"
+        counts = self._counts.setdefault(name, [None] * _LEVELS)
+        before = counts[level]
+        counts[level] = found.start if before is None else before + 1
+        counts[level + 1 :] = [None] * (_LEVELS - level - 1)
+
+        def number(placeholder: re.Match[str]) -> str:
+            shown = int(placeholder[1]) - 1
+            if shown not in levels:
+                return ""
+            value = counts[shown]
+            level = levels[shown]
+            style = "decimal" if found.is_legal else level.style
+            return write_number(level.start if value is None else value, style)
+
+        return _PLACEHOLDER.sub(number, found.text).strip() or None
+
+
+def _override(number: "Element", levels: Mapping[int, Level]) -> tuple[dict[int, Level], bool]:
+    """Return the levels of a list with its own changes, and whether it begins to count anew."""
+    changed = dict(levels)
+    has_own_count = False
+    for override in find_children(number, "lvlOverride"):
+        changed |= _read_levels(override)
+        at = _to_number(get_attribute(override, "ilvl"))
+        start = get_value(override, "startOverride")
+        if start is not None and at in changed:
+            changed[at] = replace(changed[at], start=_to_number(start))
+            has_own_count = True
+    return changed, has_own_count
+
+
+def write_number(number: int, style: str) -> str:
+    """Return a number as a style of Word writes it, such as `lowerRoman`."""
+    if style in ("lowerLetter", "upperLetter") and number > 0:
+        letter = chr(ord("a") + (number - 1) % 26) * min((number - 1) // 26 + 1, 10)
+        return letter if style == "lowerLetter" else letter.upper()
+    if style in ("lowerRoman", "upperRoman") and 0 < number < _LARGEST_ROMAN:
+        roman = _write_roman(number)
+        return roman if style == "lowerRoman" else roman.upper()
+    if style in ("russianLower", "russianUpper") and 0 < number <= len(_RUSSIAN):
+        letter = _RUSSIAN[number - 1]
+        return letter if style == "russianLower" else letter.upper()
+    if style == "none":
+        return ""
+    return f"{number:02d}" if style == "decimalZero" else str(number)
+
+
+def _write_roman(number: int) -> str:
+    written = ""
+    for value, sign in _ROMAN:
+        written += sign * (number // value)
+        number %= value
+    return written
+
+
+def _to_number(text: str | None) -> int:
+    return int(text) if text is not None and text.isdecimal() and len(text) < 7 else 0

@@ -1,0 +1,79 @@
+"""Finds the reader of a format by the suffix of a file, for whole files and for files in files."""
+
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from functools import cache
+from importlib import import_module
+from pathlib import PurePosixPath
+
+from knowledge.documents.errors import ReadingError
+from knowledge.documents.page import Block, LeftOutCounts, Page
+
+Reader = Callable[[bytes, str], Page]
+
+READERS: Mapping[str, str] = {
+    ".md": "markup.markdown",
+    ".markdown": "markup.markdown",
+    ".mdx": "markup.markdown",
+    ".rst": "markup.restructuredtext",
+    ".adoc": "markup.asciidoc",
+    ".asciidoc": "markup.asciidoc",
+    ".html": "markup.html",
+    ".htm": "markup.html",
+    ".xhtml": "markup.html",
+    ".txt": "plain_text",
+    ".text": "plain_text",
+    ".pdf": "pdf.pdf_reader",
+    ".docx": "office.docx",
+    ".docm": "office.docx",
+    ".xlsx": "office.xlsx",
+    ".xlsm": "office.xlsx",
+    ".xls": "office.xls",
+    ".odt": "office.opendocument",
+    ".ods": "office.opendocument",
+    ".odp": "office.opendocument",
+    ".pptx": "office.pptx",
+    ".pptm": "office.pptx",
+    ".epub": "office.epub",
+    ".csv": "interchange.delimited",
+    ".tsv": "interchange.delimited",
+    ".eml": "interchange.mail",
+    ".mbox": "interchange.mail",
+    ".msg": "interchange.msg",
+}
+"""The module that reads a format; it is imported with the first file, in the process that reads."""
+
+DEEPEST_FILES = 2
+"""Files in files that are read: a workbook in a document in a message, and no further one."""
+_MOST_FILES = 50
+_depth: ContextVar[int] = ContextVar("depth", default=0)
+
+
+@cache
+def find_reader(module: str) -> Reader:
+    """Return the reader of a module of this package."""
+    reader: Reader = import_module(f"knowledge.documents.{module}").read
+    return reader
+
+
+def read_inner_file(
+    data: bytes, name: str, left_out: LeftOutCounts, *, what: str = "embedded file"
+) -> tuple[Block, ...]:
+    """Return the blocks of a file in another file; what cannot be read is counted as left out."""
+    module = READERS.get(PurePosixPath(name).suffix.lower())
+    if module is None:
+        left_out.add(what, "its format is not read inside other files", name=name)
+        return ()
+    if _depth.get() >= DEEPEST_FILES:
+        left_out.add(what, f"files are read at most {DEEPEST_FILES} deep in each other", name=name)
+        return ()
+    before = _depth.set(_depth.get() + 1)
+    try:
+        page = find_reader(module)(data, name)
+    except ReadingError as error:
+        left_out.add(what, str(error), name=name)
+        return ()
+    finally:
+        _depth.reset(before)
+    left_out.take(page.left_out)
+    return page.blocks

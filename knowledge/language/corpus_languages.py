@@ -1,0 +1,77 @@
+"""Counts the documents of an assistant by language."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping
+
+import structlog
+
+from knowledge.errors import KnowledgeError
+from knowledge.index.port import Index
+
+log = structlog.get_logger("knowledge")
+
+FRESH_SECONDS = 60.0
+"""How long the languages of the documents are used before they are read again."""
+MOST_COUNTS = 64
+"""The most combinations of groups whose counts are kept."""
+
+
+class CorpusLanguages:
+    """Counts the documents of an assistant by language, at most once a minute.
+
+    `open_index` opens the index with the first question, in a process that has not opened it; with
+    neither of them the languages are unknown.
+    """
+
+    def __init__(
+        self,
+        index: Index | None,
+        open_index: Callable[[], Awaitable[Index]] | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._index = index
+        self._open_index = open_index
+        self._clock = clock
+        self._counts: dict[frozenset[str], Mapping[str, float]] = {}
+        self._known: frozenset[str] = frozenset()
+        self._revision: str | None = None
+        self._due = float("-inf")
+        self._reading = asyncio.Lock()
+
+    async def read(self, groups: Collection[str] = ()) -> Mapping[str, float]:
+        """Return the number of documents in each language that a person of these groups may read.
+
+        It is empty where it is unknown. If the index does not answer, the last known numbers are
+        used, and a warning is logged.
+        """
+        async with self._reading:
+            is_due = self._clock() >= self._due
+            if is_due:
+                self._due = self._clock() + FRESH_SECONDS
+            try:
+                if is_due:
+                    await self._refresh()
+                return await self._count(self._known.intersection(groups))
+            except KnowledgeError as error:
+                log.warning("corpus_languages_not_read", error=str(error))
+            return self._counts.get(self._known.intersection(groups), {})
+
+    async def _refresh(self) -> None:
+        if self._index is None and self._open_index is not None:
+            self._index = await self._open_index()
+        if self._index is None:
+            return
+        revision = await self._index.revision()
+        if revision != self._revision:
+            self._known = await self._index.groups()
+            self._counts = {}
+            self._revision = revision
+
+    async def _count(self, groups: frozenset[str]) -> Mapping[str, float]:
+        if groups not in self._counts and self._index is not None:
+            if len(self._counts) >= MOST_COUNTS:
+                self._counts.clear()
+            self._counts[groups] = await self._index.visible_to(groups).languages()
+        return self._counts.get(groups, {})

@@ -1,0 +1,48 @@
+"""Shows the state of the ingested sources of a data folder, for Prometheus.
+
+| metric                          | meaning                                               |
+|---------------------------------|-------------------------------------------------------|
+| refdesk_sources                 | sources that were read into this data folder          |
+| refdesk_source_failed_documents | documents that could not be read, at the last reading |
+| refdesk_source_oldest_seconds   | age of the oldest reading of a source                 |
+
+Only the process with the data folder knows them: charts take the largest. No label names a source,
+because its name may be a path.
+"""
+
+import time
+from collections.abc import Iterator
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from knowledge.source_registry import SourceRegistry
+
+
+class SourceMetrics(Collector):
+    """Reads the list of sources at each scrape."""
+
+    def __init__(self, registry: SourceRegistry) -> None:
+        self._registry = registry
+
+    def describe(self) -> list[GaugeMetricFamily]:
+        """Return the gauges without reading."""
+        return [GaugeMetricFamily(name, about) for name, about in _GAUGES]
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield the gauges; none where no source was read."""
+        # One that was only added has no time of a reading.
+        sources = [one for one in self._registry.read().sources if one.read_at]
+        if not sources:
+            return
+        oldest = max(0.0, time.time() - min(one.read_at for one in sources))
+        values = (len(sources), sum(one.failed for one in sources), oldest)
+        for (name, about), value in zip(_GAUGES, values, strict=True):
+            yield GaugeMetricFamily(name, about, value=value)
+
+
+_GAUGES = (
+    ("refdesk_sources", "Sources that were read."),
+    ("refdesk_source_failed_documents", "Documents that could not be read."),
+    ("refdesk_source_oldest_seconds", "Age of the oldest reading."),
+)

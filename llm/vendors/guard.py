@@ -1,0 +1,347 @@
+"""The guard around each vendor's client: whatever a server sends becomes a reply or a clear error.
+
+Servers that claim to be compatible omit fields, send null, other types, lists of parts, or a web
+page. The readers here treat a value of an unexpected type as absent, and never raise. Whatever a
+client raises nevertheless becomes an error of `llm.errors`, with the message of the server.
+"""
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import httpx2
+from pydantic import JsonValue
+
+from llm.errors import (
+    AccessDenied,
+    MissingKey,
+    ModelError,
+    ModelTimeout,
+    ModelUnavailable,
+    PromptTooLong,
+    QuotaExhausted,
+    RateLimited,
+    Refused,
+    RejectedRequest,
+    UnknownModel,
+    UnknownReply,
+    WrongAddress,
+)
+from llm.port import ToolUse
+from llm.vendors.catalogue import Vendor, VendorAccess
+from llm.vendors.wire import check_allowed, shorten
+
+_MESSAGE_FIELDS = ("message", "detail", "error", "msg", "reason", "error_description", "errors")
+_TOO_LONG = re.compile(
+    r"context.?(?:length|window|size)|maximum context|too long|too large|token count|"
+    r"too many tokens|must have less than \d+ tokens"
+)
+_DELAY = re.compile(r'"retryDelay":\s?"(\d+(?:\.\d+)?)s"')
+_STREAM_FIELDS = frozenset({"", "data", "event", "id", "retry"})
+_TITLE = re.compile(r"<title[^<>]{0,200}>([^<]{0,200})", re.IGNORECASE)
+_ENDPOINTS = re.compile(r"/(?:chat/completions|completions|embeddings|messages|models|rerank)/?$")
+_VERSION = re.compile(r"/(?:v\d|api|openai)")
+_SHAPE_FAULTS = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
+
+
+def pick(value: object, *path: str | int) -> Any:
+    """Return the value at a path of names and positions, or None if there is none."""
+    for step in path:
+        if isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int):
+            value = value[step] if step < len(value) else None
+        else:
+            return None
+    return value
+
+
+def pick_rows(value: object, *path: str | int) -> list[dict[str, Any]]:
+    """Return the objects in the list at a path."""
+    rows = pick(value, *path)
+    return [one for one in rows if isinstance(one, dict)] if isinstance(rows, list) else []
+
+
+def read_text(value: object, *, thoughts: bool = False) -> str:
+    """Return the text of a value: a string, or a list of parts. Anything else has no text.
+
+    With `thoughts`, return the text of the parts that are not part of the answer instead.
+    """
+    if isinstance(value, str):
+        return "" if thoughts else value
+    if isinstance(value, list):
+        return "".join(read_text(one, thoughts=thoughts) for one in value)
+    if not isinstance(value, dict):
+        return ""
+    kind = str(value.get("type") or "text")
+    if kind.endswith("text") is thoughts:
+        return ""
+    return read_text(value.get("text") or value.get("content") or value.get(kind))
+
+
+def read_count(value: object, *names: str) -> int | None:
+    """Return the first of these fields that is a count."""
+    for name in names:
+        count = pick(value, name)
+        if isinstance(count, int | float) and not isinstance(count, bool) and 0 <= count < 1e12:
+            return int(count)
+    return None
+
+
+def parse_events(content: str) -> list[object]:
+    """Return the values in a body: one JSON value, or the events of a stream."""
+    if (whole := _parse_json(content)) is not None:
+        return [whole]
+    found = (_parse_json(line.partition(":")[2]) for line in content.splitlines())
+    return [one for one in found if isinstance(one, dict)]
+
+
+async def iterate_events(response: httpx2.Response) -> AsyncIterator[tuple[object, bool]]:
+    """Yield each event of a stream, and whether the server sent it as a whole body instead.
+
+    An event that is no JSON costs only itself. The type of the content does not matter: servers
+    label streams and whole bodies wrongly.
+    """
+    body: list[str] = []
+    async for line in response.aiter_lines():
+        name, _, data = line.partition(":")
+        if body or name.strip() not in _STREAM_FIELDS:
+            body.append(line)
+        elif name == "data" and isinstance(event := _parse_json(data), dict):
+            yield event, False
+    if text := "\n".join(body):
+        yield next(iter(parse_events(text)), text), True
+
+
+def _parse_json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Turns what an exchange with the server of one model raises into errors of `llm.errors`."""
+
+    model: str
+    vendor: Vendor
+    address: str
+
+    @classmethod
+    def of(cls, model: str, vendor: Vendor, access: VendorAccess) -> "Guard":
+        """Return the guard of a model; raises `RealRequestForbidden`."""
+        address = vendor.base_url if access.base_url is None else access.base_url
+        check_allowed(address or "")
+        return cls(model, vendor, address or "")
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Translate the errors of the block."""
+        try:
+            yield
+        except httpx2.TimeoutException as error:
+            raise self.timeout() from error
+        except httpx2.HTTPError as error:
+            raise self.broken_connection(error) from error
+        except json.JSONDecodeError as error:
+            raise self.unknown_reply(error.doc) from error
+        except _SHAPE_FAULTS as error:
+            raise self.unknown_reply(f"{type(error).__name__}: {error}") from error
+
+    def timeout(self) -> ModelTimeout:
+        """Return the error for a server that did not answer in time."""
+        return ModelTimeout(f"expected {self.model!r} to answer in time, found no answer")
+
+    def broken_connection(self, error: Exception) -> ModelUnavailable:
+        """Return the error for a connection that failed."""
+        reason = shorten(str(error)) or type(error).__name__
+        return ModelUnavailable(f"the connection to {self.model!r} failed: {reason}")
+
+    def unknown_reply(self, found: object) -> ModelError:
+        """Return the error for a reply with status 200 that is no reply of a model."""
+        if isinstance(found, str) and _is_page(found):
+            return self._wrong_address(found)
+        fields = f"an object with the fields {sorted(found)}" if isinstance(found, dict) else found
+        return UnknownReply(
+            f"expected a reply of {self.model!r}, found {shorten(str(fields or 'nothing'))}"
+            f"{self._advise()}"
+        )
+
+    def check(self, event: object) -> None:
+        """Raise the error that a reply with status 200 contains, if any."""
+        error = pick(event, "error")
+        if not error or isinstance(error, bool):
+            return
+        code = read_count(error, "code", "status", "status_code")
+        if code is not None and 400 <= code < 600:
+            raise self.error_of(code, json.dumps(event), {})
+        raise ModelUnavailable(
+            f"the vendor of {self.model!r} reports: {shorten(find_message(event)).rstrip('.')}"
+            f"{self._advise()}"
+        )
+
+    def error_of(self, status: int, content: str, headers: Mapping[str, str]) -> ModelError:
+        """Return the error for a status of 300 or above, with the message of the vendor."""
+        body = _parse_json(content)
+        explanation = find_message(content if body is None else body)
+        code = pick(body, "error", "code")
+        stated = self._find_stated(code, status, content)
+        if stated is not None:
+            return stated
+        is_api = isinstance(pick(body, "error"), dict | str) or status not in {404, 405}
+        if status < 400 or (status < 500 and _is_page(content)) or not is_api:
+            return self._wrong_address(content, status)
+        named = f"{self.model!r} ({status}): {shorten(explanation).rstrip('.')}"
+        if status == 404:
+            return UnknownModel(f"the vendor does not know the model {named}{self._advise()}")
+        if status == 429 or status >= 500 or status in {408, 409}:
+            delay = _DELAY.search(content)
+            wait = retry_after_seconds(headers)
+            if wait is None and delay is not None:
+                wait = float(delay[1])
+            if status == 429:
+                said = f"the vendor limits the rate of {named}"
+                return RateLimited(said, retry_after_seconds=wait)
+            return ModelUnavailable(f"the vendor failed on {named}", retry_after_seconds=wait)
+        is_long = status == 413 or code == "context_length_exceeded"
+        is_long = is_long or _TOO_LONG.search(explanation.lower()) is not None
+        return (PromptTooLong if is_long else RejectedRequest)(
+            f"the vendor rejects the request to {named}",
+            parameter=str(pick(body, "error", "param") or ""),
+            explanation=explanation,
+        )
+
+    def _find_stated(self, code: object, status: int, content: str) -> ModelError | None:
+        """Return the error for what a code or a status says by itself."""
+        key = self.vendor.key_variable
+        if status == 401 or (status == 400 and "API_KEY_INVALID" in content):
+            # The message is left out: it repeats parts of the key.
+            return MissingKey(
+                f"expected a key in {key} that the vendor accepts for {self.model!r}, found that "
+                f"it was refused (status {status})"
+            )
+        said = shorten(find_message(_parse_json(content) or content)).rstrip(".")
+        if status == 402 or code == "insufficient_quota":
+            return QuotaExhausted(f"the account of {self.model!r} has no quota left: {said}")
+        if code == "model_not_found":
+            return UnknownModel(f"the vendor does not know the model {self.model!r}: {said}")
+        if code == "content_filter":
+            return Refused(f"{self.model!r}: the vendor's content filter refused the request")
+        if status == 403:
+            return AccessDenied(
+                f"the vendor does not allow a request to {self.model!r} (403): {said}; check the "
+                f"permissions of the key in {key}"
+            )
+        return None
+
+    def _wrong_address(self, content: str, status: int = 200) -> WrongAddress:
+        what = f"a web page ({find_message(content)!r})" if _is_page(content) else "something else"
+        advice = self._advise() or f"; check the address in {self.vendor.url_variable}"
+        return WrongAddress(
+            f"expected the API of {self.model!r} at {self.address}, found {what} with status "
+            f"{status}{advice}"
+        )
+
+    def _advise(self) -> str:
+        """Return what to set if the address looks wrong: it has no version, or an extra path."""
+        without = _ENDPOINTS.sub("", self.address.rstrip("/"))
+        usual = without if _VERSION.search(urlsplit(without).path) else f"{without}/v1"
+        is_versioned = _VERSION.search(urlsplit(self.vendor.base_url or "/v1").path)
+        if not is_versioned or usual == self.address.rstrip("/"):
+            return ""
+        return f"; the address may be wrong: try {self.vendor.url_variable}={usual}"
+
+
+def find_message(body: object) -> str:
+    """Return the message in the body of an error: of an object, a list, a text or a web page."""
+    if isinstance(body, dict):
+        found = (body[name] for name in _MESSAGE_FIELDS if body.get(name))
+        message = find_message(next(found, ""))
+        return message or json.dumps(body)
+    if isinstance(body, list):
+        return "; ".join(filter(None, map(find_message, body)))
+    text = "" if body is None else str(body)
+    title = _TITLE.search(text) if _is_page(text) else None
+    return " ".join((text if title is None else title[1]).split())
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCall:
+    """A tool call as the server sent it."""
+
+    call_id: object
+    name: object
+    arguments: object
+    signature: str = ""
+
+
+UNNAMED = "unnamed"
+"""The name of a call that names no tool. It is refused like any call of an unknown tool: the model
+is corrected, and the reply lists the call with its error."""
+
+
+def read_calls(found: Iterable[FoundCall], place: int) -> list[ToolUse]:
+    """Return the calls; none is dropped.
+
+    A call without an id of its own gets one from `place`, which is different in each message. A
+    call that is repeated with its id is one call.
+    """
+    calls: dict[str, ToolUse] = {}
+    for number, one in enumerate(found):
+        call = ToolUse(
+            call_id=one.call_id if isinstance(one.call_id, str) else "",
+            name=(one.name.strip() if isinstance(one.name, str) else "") or UNNAMED,
+            arguments=_read_arguments(one.arguments),
+            signature=one.signature,
+        )
+        if call.call_id and calls.get(call.call_id) == call:
+            continue
+        if not call.call_id or call.call_id in calls:
+            call = call.model_copy(update={"call_id": f"call-{place}-{number}"})
+        calls[call.call_id] = call
+    return list(calls.values())
+
+
+def _read_arguments(found: object) -> JsonValue:
+    """Return the arguments that a model wrote as JSON, or its text if that is no JSON."""
+    if isinstance(found, str):
+        parsed = _parse_json(found)
+        found = found if parsed is None and found.strip() not in {"", "null"} else parsed
+    return {} if found is None else cast("JsonValue", found)
+
+
+def _is_page(text: str) -> bool:
+    return text.lstrip()[:100].lower().startswith(("<!doctype", "<html", "<head", "<?xml"))
+
+
+def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds of `Retry-After`, in any of its forms, or None without it."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after")
+    seconds = _number(value)
+    if seconds is not None or value is None:
+        return seconds
+    try:
+        when = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return max(0.0, (when - datetime.now(UTC)).total_seconds())
+
+
+def _number(value: str | None) -> float | None:
+    try:
+        number = float(value) if value is not None else -1.0
+    except ValueError:
+        return None
+    return number if 0 <= number < float("inf") else None

@@ -1,0 +1,769 @@
+"""The typed state of a message: what the manager reads from the payload, and what it may write.
+
+Payloads, and the results that branches return, are JSON; this is the only module of the manager
+that narrows it. A property is validated when it is read. A value of another type costs only itself:
+it is logged and counts as absent, and of a list only the invalid items are left out.
+
+The properties of `State` and the fields of `Changes` are the manager's `Reads` and `Writes`: like
+those of an agent, they may only name attributes of the payload catalogue, and `docs/contracts.md`
+lists them.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, Self, TypedDict, TypeVar, Unpack, overload
+
+import structlog
+from pydantic import BaseModel, JsonValue
+from pydantic_core import from_json
+
+from envelope.conversation import (
+    ClarificationReason,
+    ConversationAct,
+    Pause,
+    PauseQuestion,
+    PauseReply,
+    Preferences,
+    SuggestedAction,
+    Turn,
+)
+from envelope.envelope import ContractError
+from envelope.evidence import EvidenceRecord, digest_payload, read_record
+from envelope.payload import ATTRIBUTES, MERGE_RULES, merge_writes
+from envelope.sources import SearchResult
+from envelope.swarm import LedgerStep, PlanStep
+from envelope.texts import choose_texts_language
+from envelope.tool_loop import LoopEnd
+
+log = structlog.get_logger("manager")
+Json = dict[str, JsonValue]
+Payload = Mapping[str, JsonValue]
+T = TypeVar("T")
+V = TypeVar("V", bound="JsonObject")
+M = TypeVar("M", bound=BaseModel)
+PauseState = Literal["over", "unanswered", "foreign"]
+PauseAnswer = Literal["replied", "denied"]
+_PAUSE_STATES: tuple[PauseState, ...] = ("over", "unanswered", "foreign")
+_PAUSE_ANSWERS: tuple[PauseAnswer, ...] = ("replied", "denied")
+
+
+class JsonObject:
+    """A JSON object with a typed property for each field that is read; it cannot be changed."""
+
+    __slots__ = ("json",)
+    json: Json
+
+    def __init__(self, json: Json) -> None:
+        # Every hop makes several: a frozen dataclass takes twice the time.
+        _set_json(self, json)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"expected no change of a JSON object, found one of {name!r}")
+
+    def __contains__(self, attribute: "Property[Any]") -> bool:
+        """Return whether the object has a field, even if its value is null."""
+        return attribute.name in self.json
+
+    def copy(self, *attributes: "Property[Any]") -> Json:
+        """Return those of the fields that the object has, as they are."""
+        found = self.json
+        return {one.name: found[one.name] for one in attributes if one.name in found}
+
+    def copy_filled(self, *attributes: "Property[Any]") -> Json:
+        """Return those of the fields that are neither null nor empty, as they are."""
+        return {name: value for name, value in self.copy(*attributes).items() if value}
+
+
+_set_json = JsonObject.__dict__["json"].__set__
+
+
+class Property(Generic[T]):
+    """A field of a `JsonObject` of the same name, validated by `convert` when it is read.
+
+    `convert` raises `ValueError` for a value of another type; null and absent are `default`. A
+    value whose type is `kind` needs no conversion.
+    """
+
+    __slots__ = ("_convert", "_default", "_kind", "name")
+
+    def __init__(
+        self, convert: Callable[[JsonValue], T], default: T, kind: type | None = None
+    ) -> None:
+        self._convert = convert
+        self._default = default
+        self._kind = kind
+        self.name = ""
+
+    def __set_name__(self, _owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, instance: JsonObject, owner: type) -> T: ...
+
+    def __get__(self, instance: JsonObject | None, owner: type) -> Self | T:
+        if instance is None:
+            return self
+        value: Any = instance.json.get(self.name)
+        kind: Any = value.__class__
+        if kind is self._kind:
+            found: T = value
+            return found
+        if value is None:
+            return self._default
+        try:
+            return self._convert(value)
+        except ValueError as error:
+            _report_invalid(self.name, value, error)
+            return self._default
+
+
+def _report_invalid(name: str, value: JsonValue, error: Exception) -> None:
+    kind, reason = type(value).__name__, str(error)[:200]
+    log.warning("payload_value_invalid", attribute=name, found=kind, reason=reason)
+
+
+def _narrow_text(value: JsonValue) -> str:
+    if not isinstance(value, str):
+        raise ValueError("expected a text")
+    return value
+
+
+def _narrow_flag(value: JsonValue) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("expected true or false")
+    return value
+
+
+def _narrow_whole(value: JsonValue) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError("expected a whole number")
+    return value
+
+
+def _narrow_number(value: JsonValue) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise ValueError("expected a number")
+    return value
+
+
+def _narrow_object(value: JsonValue) -> Json:
+    if not isinstance(value, dict):
+        raise ValueError("expected an object")
+    return value
+
+
+def _narrow_list(value: JsonValue) -> list[JsonValue]:
+    if not isinstance(value, list):
+        raise ValueError("expected a list")
+    return value
+
+
+def _text() -> Property[str]:
+    return Property(_narrow_text, "", str)
+
+
+def _optional_text() -> Property[str | None]:
+    return Property[str | None](_narrow_text, None, str)
+
+
+def _flag() -> Property[bool]:
+    return Property(_narrow_flag, False, bool)
+
+
+def _optional_flag() -> Property[bool | None]:
+    return Property[bool | None](_narrow_flag, None, bool)
+
+
+def _whole(default: int = 0) -> Property[int]:
+    return Property(_narrow_whole, default, int)
+
+
+def _optional_number() -> Property[float | None]:
+    return Property[float | None](_narrow_number, None)
+
+
+def _number() -> Property[float]:
+    return Property(_narrow_number, 0.0)
+
+
+def _object() -> Property[Json]:
+    return Property(_narrow_object, {}, dict)
+
+
+def _list() -> Property[list[JsonValue]]:
+    return Property(_narrow_list, [], list)
+
+
+def _each(convert: Callable[[JsonValue], T]) -> Callable[[JsonValue], tuple[T, ...]]:
+    """Return a conversion of lists that leaves out invalid items and reports them."""
+
+    def convert_list(value: JsonValue) -> tuple[T, ...]:
+        items = list[T]()
+        for item in _narrow_list(value):
+            try:
+                items.append(convert(item))
+            except ValueError as error:
+                _report_invalid("item of a list", item, error)
+        return tuple(items)
+
+    return convert_list
+
+
+def _texts() -> Property[tuple[str, ...]]:
+    return Property(_each(_narrow_text), ())
+
+
+def _by_name(convert: Callable[[JsonValue], T]) -> Property[dict[str, T]]:
+    """Return a property with the values of an object, without invalid ones, which it reports."""
+
+    def convert_object(value: JsonValue) -> dict[str, T]:
+        found = dict[str, T]()
+        for name, one in _narrow_object(value).items():
+            try:
+                found[name] = convert(one)
+            except ValueError as error:
+                _report_invalid("value of an object", one, error)
+        return found
+
+    return Property(convert_object, {})
+
+
+def _choice(values: Iterable[T]) -> Property[T | None]:
+    """Return a property with one of these texts as its value."""
+    known = {str(value): value for value in values}
+
+    def convert(value: JsonValue) -> T | None:
+        if (found := known.get(_narrow_text(value))) is None:
+            raise ValueError(f"expected one of {', '.join(known)}")
+        return found
+
+    return Property[T | None](convert, None)
+
+
+def _view(kind: type[V]) -> Property[V | None]:
+    return Property[V | None](lambda value: kind(_narrow_object(value)), None)
+
+
+def _views(kind: type[V]) -> Property[tuple[V, ...]]:
+    return Property(_each(lambda value: kind(_narrow_object(value))), ())
+
+
+def _views_by_name(kind: type[V]) -> Property[dict[str, V]]:
+    return _by_name(lambda value: kind(_narrow_object(value)))
+
+
+def _model(kind: type[M]) -> Property[M | None]:
+    return Property[M | None](kind.model_validate, None)
+
+
+def _models(kind: type[M]) -> Property[tuple[M, ...]]:
+    return Property(_each(kind.model_validate), ())
+
+
+class TriageView(JsonObject):
+    """The chosen way."""
+
+    way = _text()
+
+
+class PlannedCall(JsonObject):
+    """A planned call of a tool."""
+
+    call_id = _text()
+    tool = _text()
+    arguments = _object()
+    depends_on = _texts()
+
+
+class ToolExecutionView(JsonObject):
+    """The record of a call that was made, or refused."""
+
+    tool_name = _text()
+    agent_name = _text()
+    arguments = _object()
+    success = _flag()
+    error_type = _text()
+    error = _text()
+    duration_ms = _number()
+    attempts = _whole()
+
+
+class PlannedWorker(JsonObject):
+    """A worker of a swarm, with its brief."""
+
+    id = _text()
+    objective = _text()
+    specialization = _text()
+    subject = _text()
+    tools = _list()
+    depends_on = _texts()
+    priority = _whole(default=5)
+
+
+class SwarmPlanView(JsonObject):
+    """The plan of a swarm."""
+
+    strategy = _text()
+    workers = _views(PlannedWorker)
+    criteria = _list()
+
+
+class WorkerTaskView(JsonObject):
+    """The brief of a branch."""
+
+    worker = _view(PlannedWorker)
+
+
+class FoundPassageView(JsonObject):
+    """A passage that a worker found."""
+
+    text = _text()
+
+
+class WorkerOutputView(JsonObject):
+    """What a worker found or did."""
+
+    status = _text()
+    text = _text()
+    items = _list()
+    passages = _views(FoundPassageView)
+    effects = _texts()
+
+
+class TaskView(JsonObject):
+    """A task of the ledger; one that has not begun has no state."""
+
+    task_id = _text()
+    title = _text()
+    state = _text()
+    attempts = _whole()
+    error = _text()
+
+
+class TaskLedgerView(JsonObject):
+    """The tasks of a divided question."""
+
+    tasks = _views(TaskView)
+
+
+class RoutingView(JsonObject):
+    """How a request is handled."""
+
+    question_kind = _text()
+
+
+class ReportNote(JsonObject):
+    """A fixed text below the answer of a swarm: its key, and the value in it."""
+
+    key = _text()
+    value = _text()
+
+
+class PartView(JsonObject):
+    """A part of a specialist's work."""
+
+    key = _text()
+    label = _text()
+
+
+class FurtherRoundView(JsonObject):
+    """One more round of specialists."""
+
+    names = _texts()
+    focus = _text()
+
+
+class ExtractedView(JsonObject):
+    """The documents of a review."""
+
+    documents = _list()
+    against = _list()
+
+
+class AssessmentView(JsonObject):
+    """The assessment of an answer."""
+
+    is_enough = _optional_flag()
+
+
+class ValidationView(JsonObject):
+    """The check of the claims of an answer."""
+
+    grounded = _optional_flag()
+    approved = _flag()
+
+
+class BestAnswer(JsonObject):
+    """The best scored answer so far, as a reply."""
+
+    text = _text()
+    quality_score = _optional_number()
+    is_approved = _flag()
+    """Whether the judge approved it: it then needs no note above it."""
+
+
+class ModelUsage(JsonObject):
+    """Calls, tokens and cost of the models."""
+
+    calls = _whole()
+    cost_usd = _optional_text()
+    by_worker = _views_by_name(JsonObject)
+
+
+class BranchResult(JsonObject):
+    """What a branch returned."""
+
+    status = _text()
+    reason = _text()
+    attempts = _whole()
+    writes = _object()
+    hops = _whole()
+    seconds = _number()
+    model_usage = _object()
+    exhausted_budget = _text()
+    evidence_log = _list()
+    left_out = _by_name(_narrow_whole)
+    """How many items of each kind of content were dropped; see `manager.result_limits`."""
+
+
+def read_results(gathered: Payload | None) -> dict[str, BranchResult]:
+    """Return the results of branches by path; one that is not an object counts as missing."""
+    found = gathered if gathered is not None else {}
+    return {path: BranchResult(one) for path, one in found.items() if isinstance(one, dict)}
+
+
+class ScatteredBranch(JsonObject):
+    """An entry of `branches`: the path, key and status of a branch, with the reason of a failure.
+
+    Use `make` to create one.
+    """
+
+    branch = _text()
+    key = _text()
+    status = _text()
+    reason = _text()
+    attempts = _whole()
+
+    @classmethod
+    def make(cls, path: str, key: str, status: str, **more: str | int) -> "ScatteredBranch":
+        """Return an entry; `more` are its reason and its attempts."""
+        return cls({"branch": path, "key": key, "status": status, **more})
+
+
+class Changes(TypedDict, total=False):
+    """The attributes that the manager may write, with their types."""
+
+    text: str
+    history: Sequence[Turn]
+    history_summary: str
+    history_kept: int
+    preferences: Preferences
+    open_pause: Pause | None
+    people: Sequence[str]
+    pause_state: PauseState
+    keeps_pause: bool
+    new_pause: Pause
+    cancelled_tasks: Sequence[str]
+    closes_pause: bool
+    reply_text: str
+    pause_answer: PauseAnswer
+    needs_input: Sequence[PauseQuestion]
+    user_inputs: Mapping[str, JsonValue]
+    approvals: Mapping[str, bool]
+    statistics: Mapping[str, float]
+    stage: str
+    asking_stage: str
+    attempt: int
+    model_usage: Mapping[str, JsonValue]
+    exhausted_budget: str
+    counters: Mapping[str, int]
+    branches: Sequence[ScatteredBranch]
+    branch_hops: int
+    branches_made: int
+    waiting_branches: "Sequence[BranchItem]"
+    agent_sequence: Sequence[str]
+    sequence_place: int
+    part: Mapping[str, JsonValue]
+    round_focus: str
+    tool_call: Mapping[str, JsonValue]
+    tool_caller: Mapping[str, JsonValue]
+    worker_task: Mapping[str, JsonValue]
+    way_fallback: str
+    best_answer: Mapping[str, object] | None
+    termination_reason: str
+    needs_clarification: bool
+    clarification_reason: str
+    message_reference: str
+
+
+class Additions(TypedDict, total=False):
+    """The attributes to which the manager may add items."""
+
+    errors: Sequence[Json]
+    evidence_log: Sequence[Json]
+
+
+@dataclass(frozen=True, slots=True)
+class BranchItem:
+    """One branch of a scatter: others depend on its `key`, by which its result is reported.
+
+    `adds` are attributes that the branch sees besides those that its roles read. Higher priorities
+    begin first. `label` names the branch for the person who waits.
+    """
+
+    key: str
+    adds: Changes = field(default_factory=Changes)
+    depends_on: tuple[str, ...] = ()
+    priority: int = 0
+    label: str = ""
+
+
+class _WaitingItem(JsonObject):
+    key = _text()
+    adds = _object()
+    depends_on = _texts()
+    priority = _whole()
+    label = _text()
+
+    def restore(self) -> BranchItem:
+        """Return the item; it was encoded by this module, so that what it adds has these types."""
+        adds: Any = self.adds
+        return BranchItem(self.key, adds, self.depends_on, self.priority, self.label)
+
+
+def _read_record(value: JsonValue) -> EvidenceRecord:
+    try:
+        return read_record(_narrow_object(value))
+    except TypeError as error:
+        # During a rolling update, a record of a later version is left to processes of that version.
+        raise ValueError("expected a record of this version") from error
+
+
+class State(JsonObject):
+    """The payload of a message, or the attributes of it that one hop wrote."""
+
+    __slots__ = ()
+
+    text = _text()
+    command = _optional_text()
+    history = _models(Turn)
+    client_keeps_history = _flag()
+    shows_drafts = _flag()
+    history_summary = _text()
+    history_kept = _whole()
+    preferences = _model(Preferences)
+    open_pause = _model(Pause)
+    pause_reply = _model(PauseReply)
+    people = _texts()
+    pause_state = _choice(_PAUSE_STATES)
+    keeps_pause = _flag()
+    new_pause = _model(Pause)
+    cancelled_tasks = _texts()
+    closes_pause = _flag()
+    reply_text = _text()
+    pause_answer = _choice(_PAUSE_ANSWERS)
+    needs_input = _models(PauseQuestion)
+    user_inputs = _object()
+    approvals = _by_name(_narrow_flag)
+    statistics = _by_name(_narrow_number)
+    stage = _text()
+    model_usage = _view(ModelUsage)
+    exhausted_budget = _text()
+    counters = _by_name(_narrow_whole)
+    branches = _views(ScatteredBranch)
+    branch_hops = _whole()
+    branches_made = _whole()
+    triage = _view(TriageView)
+    intent = _text()
+    tool_calls = _views(PlannedCall)
+    continues_planning = _flag()
+    loop_end = _choice(LoopEnd)
+    plan_rounds = _views(JsonObject)
+    agent_sequence = _texts()
+    sequence_notes = _list()
+    review = _object()
+    errors = _list()
+    part_plan = _views(PartView)
+    extracted = _view(ExtractedView)
+    checklist = _object()
+    verdicts = _object()
+    review_report = _object()
+    citation_check = _object()
+    further_round = _view(FurtherRoundView)
+    sequence_place = _whole()
+    multi_tool_results = _object()
+    tool_executions = _views(ToolExecutionView)
+    assessment = _view(AssessmentView)
+    routing = _view(RoutingView)
+    swarm_plan = _view(SwarmPlanView)
+    plan_step = _choice(PlanStep)
+    task_ledger = _view(TaskLedgerView)
+    ledger_step = _choice(LedgerStep)
+    ready_tasks = _texts()
+    collected_info = _object()
+    worker_task = _view(WorkerTaskView)
+    worker_outputs = _views_by_name(WorkerOutputView)
+    worker_progress = _object()
+    way_fallback = _text()
+    best_answer = _view(BestAnswer)
+    termination_reason = _text()
+    language = _text()
+    texts_language = _text()
+    confidence = _number()
+    text_eng = _text()
+    decided_by = _text()
+    canonical_question = _text()
+    context_type = _text()
+    clarification_result = _text()
+    remaining_questions = _texts()
+    conversation_act = _choice(ConversationAct)
+    within_scope = _optional_flag()
+    verified_answer = _text()
+    needs_clarification = _flag()
+    clarification_reason = _choice(ClarificationReason)
+    search_results = _list()
+    search_quality = _text()
+    search_error = _text()
+    source_references = _list()
+    response = _text()
+    sources_used = _list()
+    report_notes = _views(ReportNote)
+    generation_error = _text()
+    answer_model = _text()
+    answered_by = _text()
+    fallback_reason = _text()
+    passages = _object()
+    quality_score = _optional_number()
+    quality_decision = _text()
+    validation_result = _view(ValidationView)
+    clarification_type = _text()
+    suggested_actions = _list()
+    remember_preferences = _model(Preferences)
+    forget = _text()
+
+    evidence_log = Property[tuple[EvidenceRecord, ...]](_each(_read_record), ())
+    waiting_branches = Property[tuple[BranchItem, ...]](
+        _each(lambda value: _WaitingItem(_narrow_object(value)).restore()), ()
+    )
+
+    @classmethod
+    def decode(cls, frame: bytes) -> "State":
+        """Return the state of an encoded payload; raises `ValueError` for anything else."""
+        return cls(_narrow_object(from_json(frame)))
+
+    def changed(self, **changes: Unpack[Changes]) -> "State":
+        """Return the state with these changes.
+
+        Raises `ContractError` for an attribute that is not the manager's.
+        """
+        if not changes.keys() <= MANAGER_WRITES:
+            foreign = ", ".join(sorted(changes.keys() - MANAGER_WRITES))
+            raise ContractError(f"the manager wrote attributes that are not its own: {foreign}")
+        return State({**self.json, **_encode(changes)})
+
+    def added(self, **additions: Unpack[Additions]) -> "State":
+        """Return the state with these items added, by the merge rules of the catalogue."""
+        return self.merged(dict[str, Any](additions))
+
+    def merged(self, writes: Payload) -> "State":
+        """Return the state with the writes of a branch, by the merge rules of the catalogue."""
+        return State(merge_writes(self.json, writes, MERGE_RULES))
+
+    def written(self, names: Iterable[str]) -> "State":
+        """Return the state with only these attributes: those that a hop wrote."""
+        payload = self.json
+        return State({name: payload[name] for name in names if name in payload})
+
+    def copy_short(self, names: Iterable[str], longest: int) -> Json:
+        """Return those of these attributes that have at most `longest` characters."""
+        payload = self.json
+        return {
+            name: payload[name]
+            for name in names
+            if name in payload and _is_short(payload[name], longest)
+        }
+
+    def without(self, attributes: "Iterable[Property[Any]]") -> "State":
+        """Return the state without these attributes."""
+        left_out = frozenset(attribute.name for attribute in attributes)
+        return State({name: value for name, value in self.json.items() if name not in left_out})
+
+    @property
+    def reply_language(self) -> str:
+        """The language of the texts around the answer, empty if it was not detected."""
+        return choose_texts_language(self.language, self.texts_language)
+
+    @property
+    def offered_actions(self) -> tuple[SuggestedAction, ...]:
+        """The suggested actions, parsed."""
+        return _each(SuggestedAction.model_validate)(self.suggested_actions)
+
+    def digest_evidence(self) -> Iterable[tuple[str, str]]:
+        """Return the pieces of evidence that the payload has, with their digests."""
+        return digest_payload(self.json)
+
+    def list_nearest_results(self, most: int) -> tuple[SearchResult, ...]:
+        """Return the first result of each of the nearest pages; only these are parsed."""
+        nearest: dict[str, JsonValue] = {}
+        for result in self.search_results:
+            if len(nearest) == most:
+                break
+            if isinstance(result, dict):
+                nearest.setdefault(str(result.get("document_id")), result)
+        return tuple(SearchResult.model_validate(result) for result in nearest.values())
+
+
+MANAGER_READS = frozenset(name for name, one in vars(State).items() if isinstance(one, Property))
+MANAGER_WRITES = frozenset(Changes.__annotations__) | Additions.__annotations__.keys()
+if _unknown := (MANAGER_READS | MANAGER_WRITES) - ATTRIBUTES.keys():
+    raise ContractError(f"the catalogue has no attribute {', '.join(sorted(_unknown))}")
+
+
+def _is_short(value: JsonValue, longest: int) -> bool:
+    if isinstance(value, str):
+        return len(value) <= longest
+    return not isinstance(value, (list, dict)) or len(str(value)) <= longest
+
+
+def _dump(value: BaseModel) -> JsonValue:
+    dumped: JsonValue = value.model_dump(mode="json", exclude_none=True)
+    return dumped
+
+
+def _dump_pause(pause: Pause) -> JsonValue:
+    dumped: JsonValue = pause.model_dump(mode="json", exclude_defaults=True)
+    return dumped
+
+
+def _encode_item(item: BranchItem) -> JsonValue:
+    return {
+        "key": item.key,
+        "adds": _encode(item.adds),
+        "depends_on": list(item.depends_on),
+        "priority": item.priority,
+        "label": item.label,
+    }
+
+
+_ENCODERS: Mapping[str, Callable[[Any], JsonValue]] = {
+    "history": lambda turns: [_dump(turn) for turn in turns],
+    "preferences": _dump,
+    "open_pause": lambda pause: None if pause is None else _dump(pause),
+    "new_pause": _dump_pause,
+    "needs_input": lambda questions: [_dump(question) for question in questions],
+    "branches": lambda branches: [branch.json for branch in branches],
+    "waiting_branches": lambda items: [_encode_item(item) for item in items],
+    **dict.fromkeys(("people", "cancelled_tasks", "agent_sequence"), list),
+}
+"""How the values that are not JSON are encoded."""
+
+
+def _encode(changes: Changes) -> Json:
+    encoded: dict[str, Any] = dict(changes)
+    if not _ENCODERS.keys().isdisjoint(encoded):
+        for name in _ENCODERS.keys() & encoded.keys():
+            encoded[name] = _ENCODERS[name](encoded[name])
+    return encoded

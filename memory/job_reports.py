@@ -1,0 +1,76 @@
+"""Stores what the processes report about their background jobs, for `doctor` and the console."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ValidationError
+
+from memory.key_names import job_reports_key
+from memory.model_calls import await_answer
+from memory.presence import ALIVE_SECONDS, ANNOUNCE, LIVING, MOST
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+
+class JobReport(BaseModel, frozen=True, extra="ignore"):
+    """What operators should know about a background job of one process.
+
+    `error` is its last failure, at `failed_at` (Unix seconds). `is_paused`: it waits for its
+    restart. `notice` is what the job itself reports.
+    """
+
+    process: str
+    name: str
+    failures: int = 0
+    error: str = ""
+    failed_at: float = 0.0
+    is_paused: bool = False
+    notice: str = ""
+
+    def describe_failure(self) -> str:
+        """Return the failures in one sentence."""
+        at = f"{datetime.fromtimestamp(self.failed_at, UTC):%Y-%m-%d %H:%M} UTC"
+        now = "it waits for its next start" if self.is_paused else "it was started again"
+        return (
+            f"{self.name} of process {self.process} failed {self.failures} times since the process "
+            f"started, last at {at}: {self.error}; {now}"
+        )
+
+
+class RedisJobReports:
+    """The reports of the live processes; every method raises `MemoryUnavailableError`."""
+
+    def __init__(self, client: "Redis") -> None:
+        self._client = client
+        self._last = ""
+
+    async def put(self, reports: Sequence[JobReport]) -> None:
+        """Replace the reports of this process; they expire unless they are put again."""
+        own = json.dumps([one.model_dump() for one in reports])
+        before, self._last = self._last or own, own
+        arguments = (own, int(ALIVE_SECONDS * 1000), MOST, before)
+        await await_answer(self._client.eval(ANNOUNCE, 1, job_reports_key(), *arguments))
+
+    async def leave(self) -> None:
+        """Remove the reports of this process."""
+        if self._last:
+            await await_answer(self._client.zrem(job_reports_key(), self._last))
+            self._last = ""
+
+    async def list_reports(self) -> list[JobReport]:
+        """Return the reports of all live processes, by name and process."""
+        key, alive_ms = job_reports_key(), int(ALIVE_SECONDS * 1000)
+        flat = await await_answer(self._client.eval(LIVING, 1, key, alive_ms))
+        found = [one for member in flat[::2] for one in _read(member)]
+        return sorted(found, key=lambda one: (one.name, one.process))
+
+
+def _read(member: bytes) -> list[JobReport]:
+    try:
+        return [JobReport.model_validate(one) for one in json.loads(member)]
+    except (ValueError, TypeError, RecursionError, ValidationError):
+        # A process of another version wrote it.
+        return []

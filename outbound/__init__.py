@@ -1,0 +1,1 @@
+"""HTTP to others, safe against addresses of the network inside."""

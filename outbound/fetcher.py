@@ -1,0 +1,283 @@
+"""Fetches single pages: bounded in time and size, politely apart; each redirect is checked."""
+
+import asyncio
+import time
+import zlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from itertools import count
+from types import TracebackType
+from typing import Self
+
+import httpx2
+
+from outbound.addresses import normalise
+from outbound.errors import FetchError, RedirectRefusedError
+from outbound.resolution import GuardedResolver
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_BUSY = frozenset({429, 503})
+_PIECE = 65_536
+_LONGEST_HEADER = 2000
+_ACCEPT = "text/html,application/xhtml+xml,text/markdown,text/plain,application/pdf,*/*;q=0.5"
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """The limits of the requests to one website.
+
+    `delay` are the seconds between two requests; `seconds_per_page` limit one request with its
+    body.
+    """
+
+    bytes_per_page: int = 20_000_000
+    bytes_in_all: int = 1_000_000_000
+    seconds_per_page: float = 30.0
+    delay: float = 0.5
+    longest_wait: float = 60.0
+    """The longest wait that a server may ask for, by `Retry-After` or `Crawl-delay`."""
+    attempts: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Validators:
+    """What a server sent with a page, by which it tells whether the page has changed since."""
+
+    etag: str = ""
+    last_modified: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WebResponse:
+    """The answer of a server to one request; `headers` have names in lower case."""
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = b""
+
+    def header(self, name: str) -> str:
+        """Return a header, at most 2,000 characters of it; empty if there is none."""
+        return self.headers.get(name, "")[:_LONGEST_HEADER]
+
+    @property
+    def media_type(self) -> str:
+        """The type of the content without its parameters, in lower case."""
+        return self.header("content-type").partition(";")[0].strip().lower()
+
+
+class Fetcher:
+    """Fetches pages of one website; a context manager, which closes its connections.
+
+    `user_agent` names this program; a change of `delay` holds from the next request on. `headers`
+    are sent with every request, wherever it goes.
+    """
+
+    def __init__(
+        self,
+        limits: FetchLimits,
+        resolver: GuardedResolver,
+        user_agent: str,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.delay = limits.delay
+        self._limits = limits
+        self._left = limits.bytes_in_all
+        self._next = 0.0
+        self._turn = asyncio.Lock()
+        self._client = httpx2.AsyncClient(
+            transport=GuardedTransport(resolver),
+            timeout=limits.seconds_per_page,
+            headers={
+                "User-Agent": user_agent,
+                "Accept": _ACCEPT,
+                "Accept-Encoding": "gzip",
+                **({} if headers is None else headers),
+            },
+            # An HTTP proxy resolves hosts itself, so that their addresses could not be checked.
+            trust_env=False,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._client.aclose()
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether all bytes of the crawl have been fetched."""
+        return self._left <= 0
+
+    async def get(
+        self, url: str, *, etag: str = "", last_modified: str = "", most_bytes: int | None = None
+    ) -> WebResponse:
+        """Return the answer for one address, of which redirects are one.
+
+        A server that is busy is asked again after the time that it states. Raises `FetchError` and
+        `AddressRefusedError`.
+        """
+        conditions = {"If-None-Match": etag, "If-Modified-Since": last_modified}
+        headers = {name: value for name, value in conditions.items() if value}
+        most = self._limits.bytes_per_page if most_bytes is None else most_bytes
+        for attempt in count(1):
+            await self._wait_turn()
+            answer = await self._request(url, headers, most)
+            if answer.status not in _BUSY or attempt >= self._limits.attempts:
+                return answer
+            wait = find_wait(answer, time.time())
+            if wait > self._limits.longest_wait:
+                raise FetchError(
+                    f"its server answered with status {answer.status} and asks to wait {wait:.0f} s"
+                )
+            self._next = max(self._next, time.monotonic() + max(wait, self.delay))
+        raise AssertionError
+
+    async def _wait_turn(self) -> None:
+        async with self._turn:
+            await asyncio.sleep(max(0.0, self._next - time.monotonic()))
+            self._next = time.monotonic() + self.delay
+
+    async def _request(self, url: str, headers: Mapping[str, str], most: int) -> WebResponse:
+        seconds = self._limits.seconds_per_page
+        try:
+            async with asyncio.timeout(seconds):
+                async with self._client.stream("GET", url, headers=headers) as response:
+                    found = {name.lower(): value for name, value in response.headers.items()}
+                    answer = WebResponse(url, response.status_code, found)
+                    if not response.is_success:
+                        return answer
+                    body = await self._read_body(response, most)
+                    return WebResponse(url, response.status_code, found, body)
+        except TimeoutError as error:
+            raise FetchError(f"its server did not finish within {seconds:.3g} s") from error
+        except httpx2.TimeoutException as error:
+            raise FetchError(f"its server did not answer within {seconds:.3g} s") from error
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+            reason = str(error) or type(error).__name__
+            raise FetchError(f"its server cannot be reached: {reason}") from error
+
+    async def _read_body(self, response: httpx2.Response, most: int) -> bytes:
+        body = bytearray()
+        async for piece in _decompress(response):
+            body += piece
+            self._left -= len(piece)
+            if len(body) > most:
+                raise FetchError(f"a page may have {most} bytes, this one has more")
+            if self._left < 0:
+                raise FetchError(f"a crawl may have {self._limits.bytes_in_all} bytes in all")
+        return bytes(body)
+
+
+async def _decompress(response: httpx2.Response) -> AsyncIterator[bytes]:
+    """Yield the body in pieces of bounded size, however far it was compressed."""
+    encoding = response.headers.get("content-encoding", "identity").strip().lower()
+    if encoding in ("", "identity"):
+        async for piece in response.aiter_raw(_PIECE):
+            yield piece
+        return
+    if encoding not in ("gzip", "x-gzip"):
+        raise FetchError(
+            f"expected a body that is uncompressed or in gzip, found {encoding[:40]!r}"
+        )
+    inflater = zlib.decompressobj(wbits=31)
+    async for piece in response.aiter_raw(_PIECE):
+        rest = piece
+        while rest and not inflater.eof:
+            try:
+                yield inflater.decompress(rest, _PIECE)
+            except zlib.error as error:
+                raise FetchError(f"expected a body in gzip, found a damaged one: {error}") from (
+                    error
+                )
+            rest = inflater.unconsumed_tail
+
+
+def find_wait(answer: WebResponse, now: float) -> float:
+    """Return the seconds that a server asks to wait for, by `Retry-After`; 0 without it."""
+    stated = answer.header("retry-after").strip()
+    if stated.isascii() and stated.isdigit():
+        return float(stated[:9])
+    try:
+        moment = parsedate_to_datetime(stated)
+    except (ValueError, TypeError):
+        return 0.0
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return max(0.0, (aware - datetime.fromtimestamp(now, UTC)).total_seconds())
+
+
+class GuardedTransport(httpx2.AsyncBaseTransport):
+    """Connects to an address that was checked, instead of to a name that may change.
+
+    The certificate is checked for the name. `make_transport` makes what sends the requests.
+    """
+
+    def __init__(
+        self,
+        resolver: GuardedResolver,
+        make_transport: Callable[[], httpx2.AsyncBaseTransport] = httpx2.AsyncHTTPTransport,
+    ) -> None:
+        self._resolver = resolver
+        self._inner = make_transport()
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request to the checked address of its host."""
+        host = request.url.host
+        port = request.url.port or (443 if request.url.scheme == "https" else 80)
+        address = await self._resolver.choose(host, port)
+        request.url = request.url.copy_with(host=address)
+        request.extensions = {**request.extensions, "sni_hostname": host}
+        return await self._inner.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._inner.aclose()
+
+
+MOST_REDIRECTS = 5
+
+Allow = Callable[[str], bool]
+"""Returns whether an address may be opened."""
+FindValidators = Callable[[str], Validators]
+"""Returns the validators of an address that was fetched before; empty ones for any other."""
+
+
+async def follow(
+    fetcher: Fetcher,
+    url: str,
+    allow: Allow,
+    find_validators: FindValidators = lambda _url: Validators(),
+    *,
+    most_bytes: int | None = None,
+) -> WebResponse:
+    """Return the first answer that is no redirect; its `url` is the address that gave it.
+
+    Raises `RedirectRefusedError`, `FetchError` and `AddressRefusedError`.
+    """
+    trail = [url]
+    while len(trail) <= MOST_REDIRECTS + 1:
+        known = find_validators(trail[-1])
+        answer = await fetcher.get(
+            trail[-1],
+            etag=known.etag,
+            last_modified=known.last_modified,
+            most_bytes=most_bytes,
+        )
+        if answer.status not in REDIRECTS:
+            return answer
+        target = normalise(answer.header("location"), trail[-1])
+        if target is None:
+            raise FetchError("it redirects to something other than a web address")
+        if target in trail:
+            raise FetchError(f"it redirects in a loop: to {target} again")
+        if not allow(target):
+            raise RedirectRefusedError(f"it redirects to {target}, which is not part of the crawl")
+        trail.append(target)
+    raise FetchError(f"it redirects more than {MOST_REDIRECTS} times")

@@ -1,0 +1,203 @@
+"""What a person reads in a terminal of 80 columns."""
+
+import io
+import json
+import re
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from agents.agent import ProgressStep
+from cli.printing import print_line, print_reply, reply_lines, say_json, wrap
+from config.texts import load_texts
+from deploy.generate.pods import find_step, list_steps
+from tests.citations.shapes import IDS, SHAPES, SOURCE, Shape, leads_elsewhere
+
+
+def source(number: int, heading: str, *, url: str | None = None) -> dict[str, JsonValue]:
+    return {
+        "number": number,
+        "title": "Routing",
+        "heading_path": [heading],
+        "path": "routing.md",
+        "anchor": heading.lower(),
+        "url": url,
+    }
+
+
+def reply(**more: JsonValue) -> dict[str, JsonValue]:
+    return {"outcome": "answered", "text": "Open it [1].", "language": "en", **more}
+
+
+def test_passages_of_one_section_are_shown_as_one_place_with_all_their_numbers() -> None:
+    sources: list[JsonValue] = [source(1, "Rules"), source(2, "Routes"), source(3, "Rules")]
+
+    lines = reply_lines(reply(sources=sources))
+
+    assert lines[2:7] == [
+        "Sources:",
+        "  [1][3] Routing > Rules",
+        "      routing.md#rules",
+        "  [2] Routing > Routes",
+        "      routing.md#routes",
+    ]
+
+
+def test_a_source_with_an_address_shows_it_instead_of_its_path() -> None:
+    sources: list[JsonValue] = [source(1, "Rules", url="https://docs.example.org/routing#rules")]
+
+    assert "      https://docs.example.org/routing#rules" in reply_lines(reply(sources=sources))
+
+
+def test_prose_is_folded_and_code_is_not() -> None:
+    code = "curl " + "x" * 90
+    text = f"{'word ' * 30}\n\n```\n{code}\n```"
+
+    lines = reply_lines(reply(text=text))
+
+    assert code in lines
+    assert max(len(line) for line in lines if line != code) <= 80
+
+
+def test_brackets_of_a_document_stand_without_the_backslashes_of_markdown() -> None:
+    text = "Within \\[14\\] days, see `a\\[1\\]` [1].\n\n```\nb\\[2\\]\n```"
+
+    lines = reply_lines(reply(text=text))
+
+    assert lines[:5] == ["Within [14] days, see `a\\[1\\]` [1].", "", "```", "b\\[2\\]", "```"]
+
+
+def test_an_answer_that_ended_early_says_why() -> None:
+    foot = reply_lines(reply(termination_reason="regenerate_limit", message_id="m"))[-1]
+
+    assert foot == "(answered, language en, ended early: regenerate_limit; message m)"
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
+def test_no_shape_of_a_foreign_link_is_printed(shape: Shape) -> None:
+    reply: dict[str, JsonValue] = {
+        "text": shape.text,
+        "sources": [{**SOURCE, "title": shape.text, "url": "//evil.test/a"}],
+        "suggested_actions": [
+            {"label": shape.text, "value": "a", "kind": "option"},
+            {"label": shape.text, "value": "b", "kind": "source", "url": "https://a@evil.test/"},
+        ],
+    }
+
+    lines = reply_lines(reply)
+
+    assert any("Open" in line for line in lines)
+    assert not leads_elsewhere("\n".join(lines))
+
+
+def test_no_control_sequence_reaches_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    hidden = "a\x1b]8;;https://evil.test\x1b\\b\x1b]8;;\x07\x1b[2J\x9b31mc\r\x08\u202ed\te"
+
+    print_line(hidden)
+    say_json({"text": hidden})
+    for line in reply_lines({"text": hidden, "sources": [{**SOURCE, "title": hidden}]}):
+        print_line(line)
+
+    output = capsys.readouterr().out
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", output)
+    assert "d\te\n" in output
+
+
+def test_a_nearest_page_is_listed_once_with_its_place() -> None:
+    pages: list[JsonValue] = [
+        {"label": "Billing", "value": "Billing", "kind": "source", "path": "billing.md"},
+        {"label": "Prices", "value": "Prices", "kind": "source", "url": "https://a.test/prices"},
+    ]
+    text = "The documents do not say it. These pages come nearest:\n- Billing"
+
+    lines = reply_lines(reply(text=text, suggested_actions=pages))
+
+    assert [line for line in lines if "Billing" in line] == ["- Billing  billing.md"]
+    assert [line for line in lines if "Prices" in line] == ["- Prices  https://a.test/prices"]
+
+
+WIDE = f"| Topic | One | Other |\n|---|---|---|\n| fees | {'crown ' * 12}[1] | not found |"
+
+
+def test_a_table_that_is_too_wide_for_a_terminal_is_a_list_of_its_cells() -> None:
+    lines = wrap(f"Before.\n\n{WIDE}\n| end | a | b |\n\nAfter.")
+
+    assert lines[:3] == ["Before.", "", "fees"]
+    assert lines[3].startswith("- One: crown")
+    assert "- Other: not found" in lines
+    assert lines[-6:] == ["", "end", "- One: a", "- Other: b", "", "After."]
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_the_columns_of_a_narrow_table_are_aligned_and_tables_in_code_stay_as_they_are() -> None:
+    narrow = "| a | **b** |\n|---|:-:|\n| one | 2 |\n| 漢 |"
+
+    assert wrap(narrow) == ["| a   | **b** |", "| --- | - |", "| one | 2 |", "| 漢  |   |"]
+    assert wrap(f"```\n{WIDE}\n```") == ["```", *WIDE.splitlines(), "```"]
+
+
+def test_marks_of_bold_words_take_no_room_in_a_line() -> None:
+    words = " ".join(["**four**"] * 16)
+
+    assert [len(line.replace("**", "")) for line in wrap(f"- {words}")] == [76, 6]
+
+
+def test_an_open_request_says_until_when_it_can_be_answered() -> None:
+    lines = reply_lines(reply(outcome="clarification", pause={"id": "p", "expires": 1.8e9}))
+
+    assert re.fullmatch(r"\(open until 2027-01-1\d \d\d:\d\d .+\)", lines[-2])
+    assert all(len(line) <= 80 for line in lines)
+
+
+class Terminal(io.StringIO):
+    """A standard output that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("output", "shown"), [(Terminal(), "\x1b[1mrule\x1b[0m"), (io.StringIO(), "**rule**")]
+)
+def test_words_of_the_question_are_bold_in_a_terminal_and_no_other_escape_sequence_reaches_it(
+    output: io.StringIO, shown: str
+) -> None:
+    text = "A **rule** \x1b[31mred\n\n```\n**kwargs**\n```"
+
+    with redirect_stdout(output):
+        print_reply(reply(text=text, answered_by="search"))
+
+    assert f"A {shown} [31mred" in output.getvalue()
+    assert "**kwargs**" in output.getvalue()
+    assert output.getvalue().count("\x1b") == shown.count("\x1b")
+
+
+def test_the_heading_of_the_sources_is_in_the_language_of_the_reply() -> None:
+    sources: list[JsonValue] = [source(1, "Regeln")]
+
+    lines = reply_lines(reply(sources=sources, language="de"))
+
+    assert lines[2] == "Quellen:"
+
+
+PARTS = Path(__file__).parents[2] / "gateway" / "widget" / "parts"
+
+
+@pytest.mark.parametrize("step", ProgressStep)
+def test_the_terminal_and_the_widget_name_a_step_in_the_same_words(step: ProgressStep) -> None:
+    texts = load_texts()
+    script = "".join((PARTS / f"{name}_words.js").read_text() for name in ("latin", "further"))
+    found = re.findall(rf"^ +{step.value}: (\".*\"),$", script, re.MULTILINE)
+
+    named = [texts.text(f"step_{step.value}", language) for language in texts.languages]
+
+    assert sorted(map(json.loads, found)) == sorted(named)
+
+
+def test_every_stage_that_people_wait_for_has_a_step() -> None:
+    assert find_step("worked") is ProgressStep.SEARCH
+    assert find_step("synthesize") is ProgressStep.WRITE
+    assert find_step("a stage of a later release") is ProgressStep.UNDERSTAND
+    assert {"plan", "gather", "ledger", "judge"} <= list_steps().keys()

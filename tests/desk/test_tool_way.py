@@ -1,0 +1,303 @@
+"""A whole desk answers by tools: with the rules, and with a scripted model that plans and fails."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llm.errors import ModelUnavailable
+from llm.port import ModelMessage, ToolUse
+from llm.tasks.search import RespondOutput
+from llm.tasks.tool_loop import AssessOutput, TriageOutput
+from tests.desk.conftest import OpenApp
+from tests.support.app_harness import Fields, PartlyScriptedModel, judge_all
+from tests.support.ticket_server import TicketServer, run_ticket_server, write_document
+
+pytestmark = pytest.mark.slow
+
+
+RETRIES = "How often is a failed webhook event sent again?"
+
+
+ANSWER = "A failed webhook event is sent again up to 8 times."
+
+
+def use(tool: str, **arguments: Any) -> ToolUse:
+    return ToolUse(call_id=f"{tool}-1", name=tool, arguments=arguments)
+
+
+def plan(*calls: ToolUse, text: str = "") -> ModelMessage:
+    return ModelMessage(text=text, calls=calls)
+
+
+def cite_first(phrase: str, said: str = ANSWER) -> Any:
+    """Answer with the source that says `phrase`."""
+
+    def answer(inputs: Any) -> RespondOutput:
+        number = next((one.number for one in inputs.sources if phrase in one.text), None)
+        if number is None:
+            return RespondOutput(status="insufficient_context", missing=phrase)
+        return RespondOutput(status="answered", answer=f"{said} [{number}]", confidence=0.9)
+
+    return answer
+
+
+def score(value: float, *missing: str) -> AssessOutput:
+    return AssessOutput(
+        completeness=value, accuracy=value, clarity=value, specificity=value, missing=missing
+    )
+
+
+def list_tools(reply: Fields) -> list[str]:
+    return [call["tool_name"] for call in reply["tool_calls"]]
+
+
+SEARCH = use("search", query="webhook retries")
+
+
+DONE = plan(text="DONE")
+
+
+GOOD = (judge_all("approve"),)
+
+
+FOUND = cite_first("up to 8 times")
+
+
+async def test_without_a_model_the_tools_end_in_passages_with_their_sources(
+    open_app: OpenApp,
+) -> None:
+    async with open_app(way="tools") as harness:
+        driver = harness.driver()
+        reply = await driver.say(RETRIES)
+        roles = await driver.roles(reply)
+
+    assert reply["outcome"] == "answered"
+    assert "up to 8 times" in reply["text"]
+    assert "webhooks/retries.md" in {source["path"] for source in reply["sources"]}
+    assert reply["way"] == "tools"
+    assert "assessment" not in reply
+    assert set(list_tools(reply)) == {"search"}
+    assert roles[-4:] == ["reflect", "response", "assess", "quality"]
+
+
+async def test_a_round_without_new_calls_ends_the_loop_with_the_best_answer(
+    open_app: OpenApp,
+) -> None:
+    model = PartlyScriptedModel(
+        reason=[plan(SEARCH), DONE, plan(SEARCH)],
+        respond=[FOUND],
+        assess=[score(4.0, "the interval")],
+        judge=GOOD,
+    )
+
+    async with open_app(model, way="tools") as harness:
+        driver = harness.driver()
+        reply = await driver.say(RETRIES)
+        roles = await driver.roles(reply)
+
+    assert (reply["outcome"], reply["text"]) == ("answered", f"{ANSWER} [1]")
+    assert roles[-6:] == ["reason", "reflect", "response", "assess", "reason", "quality"]
+    assert [one["tools"] for one in reply["plan_rounds"]] == [["search"], [], []]
+    model.script.assert_complete()
+
+
+@pytest.mark.parametrize("assessed", [score(9.0), ModelUnavailable("away")])
+async def test_an_approved_answer_goes_out_with_what_it_lacks_and_without_a_doubt(
+    open_app: OpenApp, assessed: Any
+) -> None:
+    def answer(inputs: Any) -> Any:
+        return FOUND(inputs).model_copy(update={"missing": "the price of an event"})
+
+    model = PartlyScriptedModel(
+        reason=[plan(SEARCH), DONE, DONE], respond=[answer], assess=[assessed], judge=GOOD * 2
+    )
+
+    async with open_app(model, way="tools") as harness:
+        reply = await harness.driver().say(RETRIES)
+
+    assert reply["outcome"] == "answered"
+    assert reply["text"] == (
+        f"{ANSWER} [1]\n\nIn the passages I found there is nothing about: the price of an event"
+    )
+
+
+async def test_without_any_answer_a_round_without_new_calls_ends_in_the_refusal(
+    open_app: OpenApp,
+) -> None:
+    model = PartlyScriptedModel(
+        reason=[plan(SEARCH), DONE, plan(SEARCH)], respond=[cite_first("no source says this")]
+    )
+
+    async with open_app(model, way="tools") as harness:
+        driver = harness.driver()
+        reply = await driver.say(RETRIES)
+        roles = await driver.roles(reply)
+
+    assert (reply["outcome"], reply["clarification_reason"]) == ("refused", "insufficient_context")
+    assert roles[-4:] == ["response", "reason", "assess", "clarification"]
+
+
+async def test_results_feed_the_next_calls_before_anything_is_written(open_app: OpenApp) -> None:
+    model = PartlyScriptedModel(
+        reason=[plan(use("lookup", name="Glossary"), text="First."), plan(SEARCH), DONE],
+        respond=[FOUND],
+        assess=[score(8.0)],
+    )
+
+    async with open_app(model, way="tools") as harness:
+        reply = await harness.driver().say(RETRIES)
+
+    shown = [message.kind for message in model.find_asked("reason")[1].messages]
+    assert shown == ["user", "model", "tool"]
+    assert reply["outcome"] == "answered"
+
+
+async def test_names_that_a_model_invents_never_run_and_the_answer_still_comes(
+    open_app: OpenApp,
+) -> None:
+    invented = [plan(use(f"invented_{number}")) for number in range(4)]
+    model = PartlyScriptedModel(reason=invented, assess=[score(8.0)])
+
+    async with open_app(model, way="tools") as harness:
+        reply = await harness.driver().say(RETRIES)
+
+    assert {call["error_type"] for call in reply["tool_calls"]} == {"hallucination"}
+    assert len(reply["tool_calls"]) == 4
+    assert (reply["way"], reply["way_fallback"]) == ("search", "reflect.insufficient_results")
+    assert reply["outcome"] == "answered"
+
+
+async def test_a_planner_that_fails_leaves_the_question_to_one_search(open_app: OpenApp) -> None:
+    model = PartlyScriptedModel(reason=[ModelUnavailable("away")])
+
+    async with open_app(model, way="tools") as harness:
+        driver = harness.driver()
+        reply = await driver.say(RETRIES)
+        [event] = [
+            entry.fields
+            for entry in await driver.journal(reply)
+            if entry.kind == "routed" and entry.fields["row"] == "reason.failed"
+        ]
+
+    assert reply["outcome"] == "answered"
+    assert reply["way_fallback"] == "reason.failed"
+    assert event["reason"] == "ModelUnavailable: away"
+
+
+async def test_a_plan_that_finds_the_question_foreign_refuses_it(open_app: OpenApp) -> None:
+    model = PartlyScriptedModel(reason=[plan(use("out_of_scope_handler", reason="bread"))])
+
+    async with open_app(model, way="tools") as harness:
+        reply = await harness.driver().say(RETRIES)
+
+    assert (reply["outcome"], reply["clarification_reason"]) == ("refused", "out_of_scope")
+
+
+async def test_auto_leaves_a_simple_question_to_one_search_and_says_why(open_app: OpenApp) -> None:
+    async with open_app(way="auto") as harness:
+        reply = await harness.driver().say(RETRIES)
+
+    assert reply["outcome"] == "answered"
+    assert (reply["way"], reply["tool_calls"]) == ("search", [])
+    assert reply["triage"]["decided_by"] == "rules"
+
+
+async def test_auto_gives_a_complex_question_to_the_tools(open_app: OpenApp) -> None:
+    complex_ = TriageOutput(complexity=50, vagueness=0.1, reasoning="two places")
+    model = PartlyScriptedModel(
+        triage=[complex_], reason=[plan(SEARCH), DONE], respond=[FOUND], assess=[score(9.0)]
+    )
+
+    async with open_app(model, way="auto") as harness:
+        reply = await harness.driver().say(RETRIES)
+
+    assert reply["way"] == "tools"
+    assert reply["triage"]["complexity"] == 50
+
+
+async def test_a_calculation_of_a_model_is_a_source_of_its_answer(open_app: OpenApp) -> None:
+    calculate = plan(use("calculator", expression="8 * 3"))
+    model = PartlyScriptedModel(
+        reason=[calculate, DONE],
+        respond=[cite_first("8 * 3 = 24", "They are 24.")],
+        assess=[score(9.0)],
+        judge=GOOD,
+    )
+
+    async with open_app(model, way="tools") as harness:
+        reply = await harness.driver().say("How much are 8 * 3 routing rules?")
+
+    assert reply["text"] == "They are 24. [1]"
+    assert [source["title"] for source in reply["sources"]] == ["calculator"]
+
+
+CLOSE = use("deleteTicket", id="7")
+
+
+def write_tools(folder: Path, server: TicketServer) -> Path:
+    (folder / "tickets.json").write_text(write_document())
+    file = folder / "outside.toml"
+    file.write_text(
+        f"""
+[apis.tickets]
+document = "tickets.json"
+base_url = "{server.url}"
+headers = {{ X-Tenant = "acme" }}
+
+[apis.tickets.operations.deleteTicket]
+effect = "dangerous"
+"""
+    )
+    return file
+
+
+def make_model(rounds: int = 1) -> PartlyScriptedModel:
+    calls = plan(SEARCH, CLOSE)
+    return PartlyScriptedModel(
+        reason=[calls] * rounds, respond=[FOUND] * rounds, assess=[score(9.0)] * rounds
+    )
+
+
+def list_requests(server: TicketServer) -> list[str]:
+    return [first for first, _, _ in server.requests]
+
+
+async def ask_and_reply(open_app: OpenApp, folder: Path, *replies: str) -> tuple[Any, ...]:
+    """Return the model, the server's requests before and after, and what the desk said."""
+    model = make_model()
+    async with run_ticket_server() as server:
+        outside = write_tools(folder, server)
+        async with open_app(model, way="tools", outside_tools=outside) as harness:
+            driver = harness.driver()
+            said: list[Fields] = [await driver.say(RETRIES)]
+            before = list_requests(server)
+            said += [await driver.say(reply) for reply in replies]
+        return model, before, list_requests(server), said
+
+
+async def test_a_dangerous_call_is_made_after_its_approval_and_no_other_call_is_repeated(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    model, before, after, (asked, answered, late) = await ask_and_reply(
+        open_app, tmp_path, "Approve", "Approve"
+    )
+
+    assert asked["outcome"] == "clarification"
+    assert 'Shall I run “deleteTicket”? With: `{"id": "7"}`' in asked["text"]
+    assert before == []
+    assert after == ["DELETE /v2/tickets/7 HTTP/1.1"], "also after a second approval"
+    assert answered["outcome"] == "answered"
+    assert sorted(list_tools(answered)) == ["deleteTicket", "search"]
+    assert late["outcome"] == "refused", "nothing is left to approve"
+    assert len(model.find_asked("reason")) == 1, "the plan is not paid twice"
+
+
+async def test_after_a_denial_the_answer_is_written_without_the_call(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    _, _, after, (_, answered) = await ask_and_reply(open_app, tmp_path, "Deny")
+
+    assert after == []
+    assert answered["outcome"] == "answered"
+    assert list_tools(answered) == ["search"]

@@ -1,0 +1,579 @@
+"""What the desk does with each shape that a server may send, by vendor and by task.
+
+For each field that a client reads, the server omits it, or sends null, another type, an empty
+value, a list of parts, or the same value twice. The outcome is an answer or the reason of an error;
+`requests` are the paid calls.
+"""
+
+import copy
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from envelope.run import OUTSIDE
+from llm.errors import ModelError
+from llm.port import ConversationModel, TextListener, ToolConversation, ToolDescription, UserMessage
+from llm.registry import Registry
+from llm.vendors.catalogue import VendorAccess
+from llm.vendors.model_transport import RetryRules
+from tests.llm.sample_task import BLUE, COLOUR, SKY, PlainPrompts
+from tests.support.model_server import ModelServer, Response
+
+TWICE = RetryRules(attempts=2, wait_initial_seconds=0.001, wait_max_seconds=0.002)
+TEXT = BLUE.model_dump_json()
+ANSWER = "answer"
+ASKED = ToolConversation(
+    task="look",
+    messages=(UserMessage(text="Look it up."),),
+    tools=(ToolDescription(name="search", description="Searches.", input_schema={}),),
+)
+Path = tuple[str | int, ...]
+Change = Callable[[Any], Any]
+OMIT = object()
+CHANGES: Mapping[str, Change] = {
+    "omitted": lambda _: OMIT,
+    "null": lambda _: None,
+    "another type": lambda old: {"surprise": old} if not isinstance(old, dict) else 7,
+    "empty": lambda old: type(old)(),
+    "parts": lambda old: [{"type": "text", "text": old}] if isinstance(old, str) else old,
+    "repeated": lambda old: [*old, *old] if isinstance(old, list) else old,
+}
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A correct exchange of one vendor for one task: the events of a stream, or one body."""
+
+    provider: str
+    task: str
+    bodies: tuple[dict[str, Any], ...]
+    fields: Mapping[Path, Mapping[str, str]]
+    """The fields that the client reads, with the outcomes of changes that are not an answer."""
+
+    def changed(self, path: Path, change: Change) -> list[dict[str, Any]]:
+        return [_change(body, path, change) for body in self.bodies]
+
+
+def _change(body: dict[str, Any], path: Path, change: Change) -> dict[str, Any]:
+    body = copy.deepcopy(body)
+    place: Any = body
+    try:
+        for step in path[:-1]:
+            place = place[step]
+        new = change(place[path[-1]])
+    except (KeyError, IndexError):
+        return body
+    if new is OMIT:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = new
+    return body
+
+
+USAGE = {"prompt_tokens": 100, "completion_tokens": 20}
+CALL = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q": "a"}'}}
+NOTHING = ("omitted", "null", "another type", "empty")
+UNREADABLE = dict.fromkeys(NOTHING, "unreadable")
+TEXT_ONLY = UNREADABLE | {"parts": "unreadable"}
+UNNAMED = dict.fromkeys((*NOTHING, "parts"), "unnamed")
+"""A call that names no tool is refused like a call of an unknown tool."""
+LIST = UNREADABLE | {"repeated": "unreadable"}
+TYPED = {"another type": "unreadable", "parts": "unreadable"}
+"""A field that the client of the vendor checks: it has no other server."""
+ANY: Mapping[str, str] = {}
+"""A field without which an answer is an answer."""
+
+
+def _openai(message: str, **fields: object) -> dict[str, Any]:
+    content = {"role": "assistant", "content": TEXT, "refusal": None, **fields}
+    choice = {"index": 0, message: content, "finish_reason": "stop"}
+    return {"id": "c", "object": "o", "model": "m", "choices": [choice], "usage": USAGE}
+
+
+def _google(*parts: dict[str, Any]) -> dict[str, Any]:
+    content = {"role": "model", "parts": list(parts)}
+    return {
+        "candidates": [{"content": content, "finishReason": "STOP"}],
+        "usageMetadata": {"promptTokenCount": 100, "candidatesTokenCount": 20},
+        "modelVersion": "m",
+    }
+
+
+def _anthropic(*blocks: dict[str, Any]) -> dict[str, Any]:
+    usage = {"input_tokens": 100, "output_tokens": 20}
+    stop = {"stop_reason": "end_turn", "usage": usage}
+    return {"type": "message", "role": "assistant", "model": "m", "content": list(blocks), **stop}
+
+
+OPENAI_USAGE: Mapping[Path, Mapping[str, str]] = {
+    ("usage",): ANY,
+    ("usage", "prompt_tokens"): ANY,
+    ("usage", "completion_tokens"): ANY,
+    ("model",): ANY,
+    ("id",): ANY,
+    ("choices", 0, "index"): ANY,
+    ("choices", 0, "finish_reason"): ANY,
+}
+FUNCTION = ("choices", 0, "message", "tool_calls", 0, "function")
+EXCHANGES = (
+    Exchange(
+        "openai",
+        "ask",
+        (_openai("message"),),
+        {
+            ("choices",): UNREADABLE,
+            ("choices", 0): UNREADABLE,
+            ("choices", 0, "message"): UNREADABLE,
+            ("choices", 0, "message", "content"): UNREADABLE,
+            ("choices", 0, "message", "role"): ANY,
+            **OPENAI_USAGE,
+        },
+    ),
+    Exchange(
+        "openai",
+        "stream",
+        (
+            _openai("delta", content=TEXT[:9]),
+            _openai("delta", content=TEXT[9:]),
+            {"choices": [], "usage": USAGE},
+        ),
+        {
+            ("choices",): UNREADABLE,
+            ("choices", 0, "delta"): UNREADABLE,
+            ("choices", 0, "delta", "content"): UNREADABLE,
+            ("choices", 0, "delta", "role"): ANY,
+            **OPENAI_USAGE,
+        },
+    ),
+    Exchange(
+        "openai",
+        "tools",
+        (_openai("message", content=None, tool_calls=[CALL]),),
+        {
+            ("choices", 0, "message", "tool_calls"): UNREADABLE | {"another type": "unnamed"},
+            ("choices", 0, "message", "tool_calls", 0): UNNAMED
+            | {"omitted": "unreadable", "null": "unreadable"},
+            (*FUNCTION[:-1], "id"): ANY,
+            (*FUNCTION[:-1], "type"): ANY,
+            FUNCTION: UNNAMED,
+            (*FUNCTION, "name"): UNNAMED,
+            (*FUNCTION, "arguments"): ANY,
+            **OPENAI_USAGE,
+        },
+    ),
+    Exchange(
+        "openai",
+        "embed",
+        ({"data": [{"index": 0, "embedding": [1.0, 0.0]}], "usage": {"prompt_tokens": 3}},),
+        {
+            ("data",): LIST,
+            ("data", 0): UNREADABLE,
+            ("data", 0, "index"): ANY,
+            ("data", 0, "embedding"): LIST,
+            ("data", 0, "embedding", 0): UNREADABLE | {"empty": ANSWER},
+            ("usage",): ANY,
+            ("usage", "prompt_tokens"): ANY,
+        },
+    ),
+    Exchange(
+        "google",
+        "ask",
+        (_google({"text": TEXT}),),
+        {
+            ("candidates",): UNREADABLE,
+            ("candidates", 0): UNREADABLE,
+            ("candidates", 0, "content"): UNREADABLE,
+            ("candidates", 0, "content", "parts"): LIST,
+            ("candidates", 0, "content", "parts", 0): UNREADABLE,
+            ("candidates", 0, "content", "parts", 0, "text"): TEXT_ONLY,
+            ("candidates", 0, "finishReason"): TYPED,
+            ("usageMetadata",): TYPED,
+            ("usageMetadata", "promptTokenCount"): TYPED,
+            ("modelVersion",): TYPED,
+        },
+    ),
+    Exchange(
+        "google",
+        "tools",
+        (_google({"functionCall": {"name": "search", "args": {"q": "a"}}}),),
+        {
+            ("candidates", 0, "content", "parts", 0, "functionCall"): UNREADABLE
+            | {"empty": "unnamed"},
+            ("candidates", 0, "content", "parts", 0, "functionCall", "name"): UNNAMED | TYPED,
+            ("candidates", 0, "content", "parts", 0, "functionCall", "args"): TYPED,
+        },
+    ),
+    Exchange(
+        "google",
+        "embed",
+        ({"embeddings": [{"values": [1.0, 0.0]}]},),
+        {
+            ("embeddings",): LIST,
+            ("embeddings", 0): UNREADABLE,
+            ("embeddings", 0, "values"): LIST,
+        },
+    ),
+    Exchange(
+        "anthropic",
+        "ask",
+        (_anthropic({"type": "text", "text": TEXT}),),
+        {
+            ("content",): LIST,
+            ("content", 0): UNREADABLE,
+            ("content", 0, "type"): ANY,
+            ("content", 0, "text"): UNREADABLE,
+            ("stop_reason",): ANY,
+            ("usage",): ANY,
+            ("usage", "input_tokens"): ANY,
+            ("model",): ANY,
+        },
+    ),
+    Exchange(
+        "anthropic",
+        "stream",
+        (
+            {"type": "message_start", "message": _anthropic()},
+            {"type": "content_block_delta", "delta": {"type": "text_delta", "text": TEXT}},
+            {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {}},
+        ),
+        {
+            ("type",): ANY,
+            ("message",): ANY,
+            ("delta",): UNREADABLE,
+            ("delta", "text"): UNREADABLE,
+            ("delta", "type"): ANY,
+            ("delta", "stop_reason"): ANY,
+        },
+    ),
+    Exchange(
+        "anthropic",
+        "tools",
+        (_anthropic({"type": "tool_use", "id": "c1", "name": "search", "input": {"q": "a"}}),),
+        {
+            ("content", 0, "type"): TEXT_ONLY,
+            ("content", 0, "id"): ANY,
+            ("content", 0, "name"): UNNAMED,
+            ("content", 0, "input"): ANY,
+        },
+    ),
+)
+MODELS = {"openai": "local-7b", "google": "gemini-2.5-flash", "anthropic": "claude-sonnet-4-5"}
+
+
+def _list_shapes() -> Iterator[Any]:
+    for one in EXCHANGES:
+        for path, outcomes in one.fields.items():
+            for name, change in CHANGES.items():
+                place = ".".join(map(str, path))
+                bodies = one.changed(path, change)
+                if bodies != list(one.bodies):
+                    row = (one.provider, one.task, bodies, outcomes.get(name, ANSWER))
+                    yield pytest.param(*row, id=f"{one.provider} {one.task} {place} {name}")
+
+
+@pytest.fixture
+async def registry(server: ModelServer) -> AsyncIterator[Registry]:
+    access = {
+        "openai": VendorAccess("k", f"{server.url}/v1"),
+        "google": VendorAccess("k", server.url),
+        "anthropic": VendorAccess("k", f"{server.url}/v1"),
+    }
+    registry = Registry(prompts=PlainPrompts(), access=access, retries=TWICE)
+    yield registry
+    await registry.close()
+
+
+async def find_outcome(registry: Registry, provider: str, task: str) -> str:
+    """Return `answer`, or the reason of the error; any other exception fails the test."""
+    model = registry.model(f"{MODELS[provider]}@{provider}")
+    assert isinstance(model, ConversationModel)
+    try:
+        if task == "embed":
+            embedder = registry.embedder(f"embeds@{provider}", 2)
+            [vector] = await embedder.embed(["text"], OUTSIDE)
+            return ANSWER if len(vector) == 2 else "wrong"
+        if task == "tools":
+            step = await model.converse(ASKED, OUTSIDE)
+            return (
+                ANSWER if step.message.calls[-1].name == "search" else step.message.calls[-1].name
+            )
+        listener = TextListener(COLOUR.name) if task == "stream" else None
+        answer = await model.ask(COLOUR, SKY, OUTSIDE, listener=listener)
+        return ANSWER if answer.output == BLUE else "wrong"
+    except ModelError as error:
+        # The operator has to know which model it was.
+        names = (MODELS[provider], "embeds")
+        return error.reason if any(name in str(error) for name in names) else f"unnamed: {error}"
+
+
+def send(task: str, bodies: Sequence[object]) -> Response:
+    if task != "stream":
+        return Response(body=json.dumps(bodies[0]).encode())
+    events = "".join(f"data: {json.dumps(one)}\n\n" for one in bodies)
+    return Response(body=f"{events}data: [DONE]\n\n".encode(), content_type="text/event-stream")
+
+
+@pytest.mark.filterwarnings("ignore:.*is not a valid FinishReason:UserWarning")
+@pytest.mark.parametrize(("provider", "task", "bodies", "expected"), list(_list_shapes()))
+async def test_every_shape_is_an_answer_or_a_reason_and_is_paid_twice_at_most(
+    server: ModelServer,
+    registry: Registry,
+    provider: str,
+    task: str,
+    bodies: Sequence[object],
+    expected: str,
+) -> None:
+    server.will_send(*[send(task, bodies)] * 6)
+
+    outcome = await find_outcome(registry, provider, task)
+
+    assert outcome == expected
+    # One repair attempt; vectors are computed, so that asking again would not change them.
+    assert len(server.received) == (2 if expected == "unreadable" and task != "embed" else 1)
+
+
+STOP = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+PAGE = b"<!DOCTYPE html><html><head><title>Sign in</title></head></html>"
+
+
+def _pieces(*deltas: dict[str, Any], end: dict[str, Any] | None = STOP) -> list[dict[str, Any]]:
+    events = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    return events if end is None else [*events, end]
+
+
+def _stream(*deltas: dict[str, Any], end: dict[str, Any] | None = STOP) -> Response:
+    return send("stream", _pieces(*deltas, end=end))
+
+
+def _body(value: object, status: int = 200) -> Response:
+    return Response(status, value if isinstance(value, bytes) else json.dumps(value).encode())
+
+
+def _raw(text: str, content_type: str = "text/event-stream") -> Response:
+    return Response(body=text.encode(), content_type=content_type)
+
+
+def _message(**fields: object) -> Response:
+    return _body(_openai("message", **fields))
+
+
+def _tools(*calls: object, **fields: object) -> Response:
+    return _message(content=None, tool_calls=list(calls), **fields)
+
+
+def _error(status: int, message: object, **fields: object) -> Response:
+    return _body({"error": {"message": message, **fields}}, status)
+
+
+def _vectors(*rows: object) -> Response:
+    return _body({"data": list(rows)})
+
+
+FIRST, SECOND = {"content": TEXT[:9]}, {"content": TEXT[9:]}
+WHOLE = {"content": TEXT}
+THOUGHTS = "I wonder {what} to say."
+STREAM_TEXT = send("stream", _pieces(FIRST, SECOND)).body.decode()
+OLDER_CALL = {"name": "search", "arguments": '{"q": "a"}'}
+SEEN: Mapping[str, tuple[str, str, Response, str, int]] = {
+    "an error with status 200": ("openai", "ask", _error(200, "no GPU"), "unavailable", 2),
+    "an error text": ("openai", "ask", _body({"error": "Unexpected endpoint"}), "unavailable", 2),
+    "an error with a code": ("openai", "ask", _error(200, "slow", code=429), "too_busy", 2),
+    "a false error": ("openai", "ask", _body(_openai("message") | {"error": False}), ANSWER, 1),
+    "an error in a stream": (
+        "openai",
+        "stream",
+        _stream(FIRST, end={"error": "x"}),
+        "unavailable",
+        2,
+    ),
+    "an error of anthropic": (
+        "anthropic",
+        "stream",
+        send("stream", [{"type": "error", "error": {"message": "overloaded"}}]),
+        "unavailable",
+        2,
+    ),
+    "a page": ("openai", "ask", _raw(PAGE.decode(), "text/html"), "misconfigured", 1),
+    "a page as a stream": ("openai", "stream", _body(PAGE), "misconfigured", 1),
+    "a page of google": ("google", "ask", _body(PAGE), "misconfigured", 1),
+    "a page of google as a stream": ("google", "stream", _body(PAGE), "misconfigured", 1),
+    "a page of anthropic": ("anthropic", "stream", _body(PAGE), "misconfigured", 1),
+    "a page for vectors": ("openai", "embed", _body(PAGE), "misconfigured", 1),
+    "an empty body": ("openai", "ask", _body(b""), "unreadable", 2),
+    "an empty stream": ("openai", "stream", _raw(""), "unreadable", 2),
+    "a list": ("openai", "ask", _body([_openai("message")]), "unreadable", 2),
+    "a text": ("openai", "ask", _body("blue"), "unreadable", 2),
+    "half a body": (
+        "openai",
+        "ask",
+        _body(json.dumps(_openai("message")).encode()[:80]),
+        "unreadable",
+        2,
+    ),
+    "two choices": (
+        "openai",
+        "ask",
+        _body({"choices": [*_openai("message")["choices"], {"message": {"content": "red"}}]}),
+        ANSWER,
+        1,
+    ),
+    "a text completion": ("openai", "ask", _body({"choices": [{"text": TEXT}]}), ANSWER, 1),
+    "a stream that was not requested": ("openai", "ask", _stream(FIRST, SECOND), ANSWER, 1),
+    "a whole body for a stream": ("openai", "stream", _message(), ANSWER, 1),
+    "a whole body on several lines": (
+        "openai",
+        "stream",
+        _raw(json.dumps(_openai("message"), indent=2), "application/json"),
+        ANSWER,
+        1,
+    ),
+    "a whole body of anthropic": (
+        "anthropic",
+        "stream",
+        _body(_anthropic({"type": "text", "text": TEXT})),
+        ANSWER,
+        1,
+    ),
+    "a stream of another type": ("openai", "stream", _raw(STREAM_TEXT, "text/plain"), ANSWER, 1),
+    "an odd frame": ("openai", "stream", _raw(f"data: {{oops\n\n{STREAM_TEXT}"), ANSWER, 1),
+    "signs of life": ("openai", "stream", _raw(f": alive\n\n: alive\n\n{STREAM_TEXT}"), ANSWER, 1),
+    "other line ends": ("openai", "stream", _raw(STREAM_TEXT.replace("\n", "\r\n")), ANSWER, 1),
+    "no empty lines": ("openai", "stream", _raw(STREAM_TEXT.replace("\n\n", "\n")), ANSWER, 1),
+    "no stated end": ("openai", "stream", _stream(FIRST, SECOND, end=None), ANSWER, 1),
+    "a cut stream": ("openai", "stream", _stream(FIRST, end=None), "unavailable", 2),
+    "a whole message after the pieces": (
+        "openai",
+        "stream",
+        _stream(WHOLE, end={"choices": [{"delta": {}, "finish_reason": "stop"}]}),
+        ANSWER,
+        1,
+    ),
+    "thoughts before the answer": (
+        "openai",
+        "stream",
+        _stream({"reasoning_content": THOUGHTS, "content": ""}, WHOLE),
+        ANSWER,
+        1,
+    ),
+    "thoughts in another field": ("openai", "ask", _message(musings=THOUGHTS), ANSWER, 1),
+    "thoughts in parts": (
+        "openai",
+        "ask",
+        _message(content=[{"type": "thinking", "thinking": [{"text": "x"}]}, {"text": TEXT}]),
+        ANSWER,
+        1,
+    ),
+    "an answer among the thoughts": (
+        "openai",
+        "ask",
+        _message(content=None, reasoning=TEXT),
+        ANSWER,
+        1,
+    ),
+    "a streamed answer among the thoughts": (
+        "openai",
+        "stream",
+        _stream({"thinking": TEXT}),
+        ANSWER,
+        1,
+    ),
+    "an answer inside the marks": (
+        "openai",
+        "ask",
+        _message(content=f"<think>{TEXT}</think>"),
+        ANSWER,
+        1,
+    ),
+    "only thoughts": ("openai", "ask", _message(content=None, reasoning=THOUGHTS), "unreadable", 2),
+    "arguments as an object": (
+        "openai",
+        "tools",
+        _tools({"id": "c", "function": {"name": "search", "arguments": {"q": "a"}}}),
+        ANSWER,
+        1,
+    ),
+    "an older call": (
+        "openai",
+        "tools",
+        _message(content=None, function_call=OLDER_CALL),
+        ANSWER,
+        1,
+    ),
+    "a call that is no list": (
+        "openai",
+        "tools",
+        _message(content=None, tool_calls=CALL),
+        ANSWER,
+        1,
+    ),
+    "a call without a name beside another": (
+        "openai",
+        "tools",
+        _tools({"id": "c"}, CALL),
+        ANSWER,
+        1,
+    ),
+    "no way": ("openai", "ask", _body({"detail": "Not Found"}, 404), "misconfigured", 1),
+    "no way in words": ("openai", "ask", _body(b"404 page not found", 404), "misconfigured", 1),
+    "another method": ("openai", "ask", _body(PAGE, 405), "misconfigured", 1),
+    "no model": ("openai", "ask", _error(404, "model 'x' not found"), "model_gone", 1),
+    "no access": ("openai", "ask", _error(403, "not in your country"), "bad_key", 1),
+    "a failing proxy": ("openai", "ask", _body(PAGE, 502), "unavailable", 2),
+    "a payment": ("openai", "ask", _error(402, "pay"), "quota_spent", 1),
+    "too long": ("openai", "ask", _error(400, "maximum context length is 8"), "too_long", 1),
+    "too long, by a code": (
+        "openai",
+        "ask",
+        _error(400, "no", code="context_length_exceeded"),
+        "too_long",
+        1,
+    ),
+    "too long for anthropic": (
+        "anthropic",
+        "ask",
+        _error(400, "prompt is too long: 9 > 8"),
+        "too_long",
+        1,
+    ),
+    "too long for google": (
+        "google",
+        "ask",
+        _error(400, "The input token count exceeds 8"),
+        "too_long",
+        1,
+    ),
+    "too large for a proxy": ("openai", "ask", _body(b"Payload Too Large", 413), "too_long", 1),
+    "a list of faults": ("openai", "embed", _body({"detail": [{"msg": "no"}]}, 422), "rejected", 1),
+    "base64": ("openai", "embed", _vectors({"embedding": "AACAPwAAAAA="}), ANSWER, 1),
+    "not a number": (
+        "openai",
+        "embed",
+        _body(b'{"data":[{"embedding":[NaN,1]}]}'),
+        "unreadable",
+        1,
+    ),
+    "another length": ("openai", "embed", _vectors({"embedding": [1.0]}), "unreadable", 1),
+    "nested too deep": ("openai", "ask", _body(b"[" * 100_000), "unreadable", 2),
+}
+
+
+@pytest.mark.parametrize(
+    ("provider", "task", "response", "expected", "requests"), SEEN.values(), ids=SEEN.keys()
+)
+async def test_shapes_that_servers_were_seen_to_send_have_an_outcome(
+    server: ModelServer,
+    registry: Registry,
+    provider: str,
+    task: str,
+    response: Response,
+    expected: str,
+    requests: int,
+) -> None:
+    server.will_send(*[response] * 6)
+
+    outcome = await find_outcome(registry, provider, task)
+
+    assert (outcome, len(server.received)) == (expected, requests)
