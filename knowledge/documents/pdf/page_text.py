@@ -9,10 +9,13 @@ import math
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from statistics import median
 from typing import TYPE_CHECKING, Any
+
+from knowledge.documents.notation import Script, Span, join_spans
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfObject, PdfPage, PdfTextPage
@@ -24,6 +27,12 @@ _GAP_WITHOUT_SPACE = 0.9
 """The same where no space is drawn between them: cells are drawn one by one."""
 _GAP_OF_WORDS = 0.2
 _BASELINE = 0.45
+_SMALLEST_SCRIPT, _LARGEST_SCRIPT = 0.45, 0.85
+"""How large raised and lowered text is, as a share of the text before it."""
+_LEAST_RISE, _HIGHEST_RISE = 0.08, 0.6
+_LEAST_SPACED = 5
+_WIDER = 1.4
+"""How many times wider the space between words is whose letters are spaced out."""
 _TEX_BULLET = 0x88
 """How PDFium reads the bullet of TeX's typeface of signs, which names no characters."""
 _HYPHEN = 2
@@ -186,6 +195,8 @@ def _join_glyphs(
 ) -> Iterator[tuple[TextDirection, Segment]]:
     current: Segment | None = None
     turn = TextDirection.NONE
+    spans: list[Span] = []
+    gaps: list[float] = []
     for glyph in glyphs:
         typeface = glyph.typeface
         if (
@@ -195,14 +206,41 @@ def _join_glyphs(
             and not edges_of_cells.part(current, glyph.left, turn)
         ):
             gap = glyph.left - current.right
-            has_space = glyph.has_space or gap > _GAP_OF_WORDS * current.size
-            _extend(current, f"{current.text}{' ' if has_space else ''}{glyph.text}", glyph)
+            if glyph.has_space or gap > _GAP_OF_WORDS * current.size:
+                gaps.append(gap)
+                spans.append(Span(" "))
+            spans.append(Span(glyph.text, _find_script(current, glyph)))
+            _extend(current, current.text, glyph)
             continue
         if current is not None:
-            yield turn, current
+            yield turn, _write_text(current, spans, gaps)
         turn, current = typeface.turn, glyph.make_segment()
+        spans, gaps = [Span(glyph.text)], []
     if current is not None:
-        yield turn, current
+        yield turn, _write_text(current, spans, gaps)
+
+
+def _find_script(current: Segment, glyph: _Glyph) -> Script:
+    """Return whether a glyph is raised or lowered; a capital over several lines is neither."""
+    rise = (glyph.base - current.base) / current.size
+    share = glyph.typeface.size / current.size
+    if not _SMALLEST_SCRIPT <= share <= _LARGEST_SCRIPT or abs(rise) < _LEAST_RISE:
+        return Script.LINE
+    return Script.RAISED if rise > 0 else Script.LOWERED
+
+
+def _write_text(segment: Segment, spans: Sequence[Span], gaps: Sequence[float]) -> Segment:
+    """Give a segment its text; letters that are spaced out are words again."""
+    words = join_spans(spans).split(" ")
+    if len(words) >= _LEAST_SPACED and all(len(word) == 1 for word in words):
+        widest = _WIDER * median(gaps)
+        words = [
+            f"{' ' if at and gaps[at - 1] > widest else ''}{word}" for at, word in enumerate(words)
+        ]
+        segment.text = "".join(words)
+    else:
+        segment.text = " ".join(words)
+    return segment
 
 
 def _extend(segment: Segment, text: str, glyph: _Glyph) -> None:
@@ -330,7 +368,9 @@ def _find_place(
 
 def _continues(current: Segment, glyph: _Glyph) -> bool:
     size = max(current.size, glyph.typeface.size)
-    if abs(glyph.base - current.base) > _BASELINE * size:
+    is_script = _find_script(current, glyph) is not Script.LINE
+    highest = _HIGHEST_RISE if is_script else _BASELINE
+    if abs(glyph.base - current.base) > highest * size:
         return False
     return -size < glyph.left - current.right < glyph.widest_gap * size
 

@@ -5,11 +5,12 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reportlab.lib import colors
-from reportlab.platypus import PageBreak, Table
+from reportlab.lib.styles import ParagraphStyle
+from reportlab.platypus import PageBreak, Paragraph, Spacer, Table
 
 from knowledge.documents.page import BlockKind, Page
 from knowledge.documents.pdf import pdf_reader
-from tests.knowledge.documents.layouts import build
+from tests.knowledge.documents.layouts import TEXT, build
 from tests.knowledge.documents.printing import file_of
 
 EXAMPLES = settings(max_examples=25, deadline=None)
@@ -118,3 +119,20 @@ def test_a_line_from_right_to_left_is_read_in_its_order(words: list[str]) -> Non
     assert [word for word in page.content.split() if not word.isdecimal()] == [
         word for word in words if not word.isdecimal()
     ]
+
+
+@EXAMPLES
+@given(
+    base=st.integers(1, 99), power=st.integers(2, 99), index=st.integers(2, 9),
+    word=st.from_regex(r"[A-Z]{4,9}", fullmatch=True),
+)  # fmt: skip
+def test_raised_lowered_and_spaced_out_text_keeps_its_meaning(
+    base: int, power: int, index: int, word: str
+) -> None:
+    formula = f"Take {base}<super>{power}</super> parts of H<sub>{index}</sub>O in 12 m."
+    spaced = Paragraph(" ".join(word), ParagraphStyle("spaced", fontSize=12))
+
+    content = read(build([Paragraph(formula, TEXT), Spacer(1, 30), spaced])).content
+
+    assert f"Take {base}^{power} parts of H{index}O in 12 m." in content
+    assert word in content.split()
