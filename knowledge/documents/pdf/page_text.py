@@ -206,10 +206,13 @@ def _join_glyphs(
             and not edges_of_cells.part(current, glyph.left, turn)
         ):
             gap = glyph.left - current.right
-            if glyph.has_space or gap > _GAP_OF_WORDS * current.size:
+            script = _find_script(current, glyph)
+            # PDFium adds a space where the baseline changes.
+            has_space = glyph.has_drawn_space if script is not spans[-1].script else glyph.has_space
+            if has_space or gap > _GAP_OF_WORDS * current.size:
                 gaps.append(gap)
                 spans.append(Span(" "))
-            spans.append(Span(glyph.text, _find_script(current, glyph)))
+            spans.append(Span(glyph.text, script))
             _extend(current, current.text, glyph)
             continue
         if current is not None:

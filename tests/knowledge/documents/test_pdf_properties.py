@@ -124,7 +124,7 @@ def test_a_line_from_right_to_left_is_read_in_its_order(words: list[str]) -> Non
 @EXAMPLES
 @given(
     base=st.integers(1, 99), power=st.integers(2, 99), index=st.integers(2, 9),
-    word=st.from_regex(r"[A-Z]{4,9}", fullmatch=True),
+    word=st.from_regex(r"[A-Z]{5,9}", fullmatch=True),
 )  # fmt: skip
 def test_raised_lowered_and_spaced_out_text_keeps_its_meaning(
     base: int, power: int, index: int, word: str
