@@ -8,11 +8,14 @@ import ctypes
 import math
 import re
 import unicodedata
-from bisect import bisect_left
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from statistics import median
 from typing import TYPE_CHECKING, Any
+
+from knowledge.documents.notation import Script, Span, join_spans
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfObject, PdfPage, PdfTextPage
@@ -24,6 +27,14 @@ _GAP_WITHOUT_SPACE = 0.9
 """The same where no space is drawn between them: cells are drawn one by one."""
 _GAP_OF_WORDS = 0.2
 _BASELINE = 0.45
+_SMALLEST_SCRIPT, _LARGEST_SCRIPT = 0.45, 0.85
+"""How large raised and lowered text is, as a share of the text before it."""
+_LEAST_RISE, _HIGHEST_RISE = 0.08, 0.6
+_MIDDLE = (0.15, 0.45)
+"""Where a line strikes text out, in sizes above the baseline."""
+_LEAST_SPACED = 5
+_WIDER = 1.4
+"""How many times wider the space between words is whose letters are spaced out."""
 _TEX_BULLET = 0x88
 """How PDFium reads the bullet of TeX's typeface of signs, which names no characters."""
 _HYPHEN = 2
@@ -186,23 +197,60 @@ def _join_glyphs(
 ) -> Iterator[tuple[TextDirection, Segment]]:
     current: Segment | None = None
     turn = TextDirection.NONE
+    held: list[_Glyph] = []
     for glyph in glyphs:
-        typeface = glyph.typeface
         if (
             current is not None
-            and typeface.turn is turn
+            and glyph.typeface.turn is turn
             and _continues(current, glyph)
             and not edges_of_cells.part(current, glyph.left, turn)
         ):
-            gap = glyph.left - current.right
-            has_space = glyph.has_space or gap > _GAP_OF_WORDS * current.size
-            _extend(current, f"{current.text}{' ' if has_space else ''}{glyph.text}", glyph)
+            held.append(glyph)
+            _extend(current, current.text, glyph)
             continue
         if current is not None:
-            yield turn, current
-        turn, current = typeface.turn, glyph.make_segment()
+            yield turn, _write_text(current, held, edges_of_cells.list_strikes(current, turn))
+        turn, current, held = glyph.typeface.turn, glyph.make_segment(), [glyph]
     if current is not None:
-        yield turn, current
+        yield turn, _write_text(current, held, edges_of_cells.list_strikes(current, turn))
+
+
+def _find_script(current: Segment, glyph: _Glyph) -> Script:
+    """Return whether a glyph is raised or lowered; a capital over several lines is neither."""
+    rise = (glyph.base - current.base) / current.size
+    share = glyph.typeface.size / current.size
+    if not _SMALLEST_SCRIPT <= share <= _LARGEST_SCRIPT or abs(rise) < _LEAST_RISE:
+        return Script.LINE
+    return Script.RAISED if rise > 0 else Script.LOWERED
+
+
+def _write_text(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[Stroke]) -> Segment:
+    """Give a segment its text; letters that are spaced out are words again."""
+    first = glyphs[0]
+    line = Segment("", first.left, first.right, first.base, first.typeface.size)
+    spans: list[Span] = []
+    gaps: list[float] = []
+    for glyph in glyphs:
+        gap = glyph.left - line.right
+        script = _find_script(line, glyph)
+        middle = (glyph.left + glyph.right) / 2
+        is_struck = any(one.start <= middle <= one.end for one in strikes)
+        # PDFium adds a space where the baseline changes.
+        is_same = not spans or script is spans[-1].script
+        has_space = glyph.has_space if is_same else glyph.has_drawn_space
+        if spans and (has_space or gap > _GAP_OF_WORDS * line.size):
+            gaps.append(gap)
+            spans.append(Span(" ", Script.LINE, is_struck and spans[-1].is_struck))
+        spans.append(Span(glyph.text, script, is_struck))
+        _extend(line, "", glyph)
+    segment.text = join_spans(spans)
+    words = segment.text.split(" ")
+    if len(words) >= _LEAST_SPACED and all(len(word) == 1 for word in words):
+        widest = _WIDER * median(gaps)
+        segment.text = "".join(
+            f"{' ' if at and gaps[at - 1] > widest else ''}{word}" for at, word in enumerate(words)
+        )
+    return segment
 
 
 def _extend(segment: Segment, text: str, glyph: _Glyph) -> None:
@@ -330,7 +378,9 @@ def _find_place(
 
 def _continues(current: Segment, glyph: _Glyph) -> bool:
     size = max(current.size, glyph.typeface.size)
-    if abs(glyph.base - current.base) > _BASELINE * size:
+    is_script = _find_script(current, glyph) is not Script.LINE
+    highest = _HIGHEST_RISE if is_script else _BASELINE
+    if abs(glyph.base - current.base) > highest * size:
         return False
     return -size < glyph.left - current.right < glyph.widest_gap * size
 
@@ -391,12 +441,13 @@ class _Objects:
 
 
 class _CellEdges:
-    """The vertical lines that end a segment: cells may stand closer than words do."""
+    """The lines of a page that end a segment, as cells may stand close, or strike it out."""
 
     def __init__(self, lines: list[Box], size: Size) -> None:
         self._lines = lines
         self._size = size
         self._by_turn: dict[TextDirection, list[Stroke]] = {}
+        self._level: dict[TextDirection, list[Stroke]] = {}
 
     def part(self, current: Segment, left: float, turn: TextDirection) -> bool:
         """Return whether a line stands between a segment and a character that begins at `left`."""
@@ -415,6 +466,22 @@ class _CellEdges:
             if stroke.start <= middle <= stroke.end:
                 return True
         return False
+
+    def list_strikes(self, segment: Segment, turn: TextDirection) -> list[Stroke]:
+        """Return the lines through the middle of a segment that end where its text does."""
+        if turn not in self._level:
+            strokes = turn_strokes(self._lines, turn, self._size)
+            own = (one for one in strokes if not one.is_vertical)
+            self._level[turn] = sorted(own, key=lambda one: one.at)
+        level = self._level[turn]
+        lowest, highest = (segment.base + share * segment.size for share in _MIDDLE)
+        first = bisect_left(level, lowest, key=lambda one: one.at)
+        last = bisect_right(level, highest, key=lambda one: one.at)
+        return [
+            one for one in level[first:last]
+            if segment.left - segment.size / 2 <= one.start
+            and one.end <= segment.right + segment.size / 2
+        ]  # fmt: skip
 
 
 def _take_objects(page: "PdfPage") -> _Objects:
