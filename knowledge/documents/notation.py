@@ -5,7 +5,7 @@ Lowered text stands behind its letter as people type it (`H2O`) and is marked on
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby
@@ -149,7 +149,7 @@ def _write_root(parts: Sequence[str]) -> str:
     return f"{degree}\u221a{_group(parts[0])}"
 
 
-_WRITERS = {
+_WRITERS: dict[str, Callable[[Sequence[str]], str]] = {
     "mfrac": _write_fraction,
     "msup": _write_power,
     "mover": _write_power,

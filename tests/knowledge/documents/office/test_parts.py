@@ -33,9 +33,10 @@ def pack(parts: Mapping[str, str], relations: Mapping[str, Mapping[str, str]]) -
     return file.getvalue()
 
 
-def read_body(body: str, **parts: str) -> Page:
+def read_body(body: str, parts: Mapping[str, str] | None = None, **named_parts: str) -> Page:
     """Return the page of a Word document with further parts: `styles__xml`."""
-    named = {name.replace("__", "."): text for name, text in parts.items()}
+    named = {name.replace("__", "."): text for name, text in named_parts.items()}
+    named |= parts or {}
     relations = {name: name.partition(".")[0].rstrip("0123456789") for name in named}
     document = f"<w:document {W} {R} {M} {A} {C}><w:body>{body}</w:body></w:document>"
     data = pack(
@@ -176,9 +177,9 @@ def test_a_diagram_is_a_list_in_its_order() -> None:
 
 def test_a_file_that_is_a_part_of_the_body_is_read_and_another_one_counted() -> None:
     page = read_body(
-        '<w:altChunk r:id="aFChunk.html"/><w:p><w:r><w:object><o:OLEObject xmlns:o="o" r:id="x.bin"/>'
-        "</w:object></w:r></w:p>",
-        aFChunk__html="<h1>Minutes</h1><p>84,500 euros</p>",
+        '<w:altChunk r:id="aFChunk.html"/><w:p><w:r><w:object>'
+        '<o:OLEObject xmlns:o="o" r:id="x.bin"/></w:object></w:r></w:p>',
+        {"aFChunk.html": "<h1>Minutes</h1><p>84,500 euros</p>"},
         x__bin="?",
     )
 
