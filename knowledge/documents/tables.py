@@ -8,12 +8,11 @@ from itertools import groupby
 from knowledge.documents.page import Block, BlockKind
 
 _VALUE = re.compile(
-    r"[(\[]?[<>\u2264\u2265~\u2248\u00b1]?[ ]?[-+\u2212\u2013]?[ ]?[\u0024\u00a3\u00a5\u20ac]?"
-    r"[ ]?[-\u2212\u2013]?"
-    r"\d[\d.,:/ \u00a0'\u2019\u2013-]*(?:[ ]?[%\u2030\u20ac\u0024\u00a3*\u2020]+)?[)\]]?\Z"
+    r"[(\[]?[<>\u2264\u2265~\u2248\u00b1]?[ ]?[-+\u2212\u2013]?[ ]?[$\u00a3\u00a5\u20ac]?[ ]?"
+    r"[-\u2212]?\d[\d.,:/ \u00a0'\u2019\u2013-]*[%\u2030\u20ac$\u00a3*\u2020]{0,2}[)\]]?\Z"
 )
 _EMPTY_VALUES = frozenset(
-    {"-", "\u2013", "\u2014", "\u2212", ".", "..", "...", "\u2026", "x", "n/a", "n.a.", "na"}
+    {"-", "\u2013", "\u2014", "\u2212", ".", "..", "...", "x", "n/a", "n.a.", "na"}
 )
 
 MOST_COLUMNS = 500

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from knowledge.documents.page import Block
-from knowledge.documents.pdf.page_text import Segment
+from knowledge.documents.pdf.page_text import Segment, is_right_to_left
 from knowledge.documents.tables import (
     Cell,
     count_header_rows,
@@ -94,16 +94,24 @@ def find_lines(
         table = tables.get(id(segment))
         if table is not None:
             if held:
-                yield Line(_join_label(sorted(held, key=lambda one: one.left)))
+                yield Line(_join_label(_put_in_order(held)))
                 held = []
             yield Line([segment], table=table)
             continue
         if held and held[0].base - segment.base > _BASELINE * min(held[0].size, segment.size):
-            yield Line(_join_label(sorted(held, key=lambda one: one.left)))
+            yield Line(_join_label(_put_in_order(held)))
             held = []
         held.append(segment)
     if held:
-        yield Line(_join_label(sorted(held, key=lambda one: one.left)))
+        yield Line(_join_label(_put_in_order(held)))
+
+
+def _put_in_order(segments: Sequence[Segment]) -> list[Segment]:
+    """Return the segments of a line from its beginning, which is right in some scripts."""
+    text = "".join(segment.text for segment in segments)
+    letters = sum(character.isalpha() for character in text)
+    is_reversed = 2 * sum(map(is_right_to_left, text)) > letters if letters else False
+    return sorted(segments, key=lambda one: one.left, reverse=is_reversed)
 
 
 def _join_label(segments: list[Segment]) -> list[Segment]:

@@ -186,9 +186,9 @@ async def test_sources_show_their_failures_and_when_they_are_read(
     shown = (await editor.get("/console/sources")).text
 
     for part in ("1 failed", "leave.pdf: it is encrypted", "What was read before is still used",
-                 "0 6 * * *", "1970-01-01 00:16 UTC", "1970-01-02 00:00 UTC"):  # fmt: skip
+                 *left_out, "0 6 * * *", "1970-01-01 00:16 UTC",
+                 "1970-01-02 00:00 UTC"):  # fmt: skip
         assert part in shown
-    assert left_out[0] in shown
 
 
 async def test_an_editor_adds_reads_and_removes_sources(

@@ -1,5 +1,7 @@
 """What holds for every PDF: rows, values and labels arrive as they stand in the file."""
 
+from collections import Counter
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reportlab.lib import colors
@@ -8,6 +10,7 @@ from reportlab.platypus import PageBreak, Table
 from knowledge.documents.page import BlockKind, Page
 from knowledge.documents.pdf import pdf_reader
 from tests.knowledge.documents.layouts import build
+from tests.knowledge.documents.printing import file_of
 
 EXAMPLES = settings(max_examples=25, deadline=None)
 LABELS = st.lists(
@@ -73,3 +76,45 @@ def test_no_page_shows_a_label_of_the_form_on_another_page(
         own = [block.text for block in page.blocks if f"Customer {name} |" in block.text]
         assert own
         assert {block.anchor for block in page.blocks if block.text in own} == {f"page={number}"}
+
+
+HEBREW = st.lists(
+    st.one_of(
+        st.text([chr(code) for code in range(0x5D0, 0x5EA)], min_size=2, max_size=8),
+        st.integers(10, 99_999).map(str),
+    ),
+    min_size=3, max_size=7,
+)  # fmt: skip
+
+
+def print_right_to_left(words: list[str]) -> bytes:
+    """Return a PDF that shows a line of Hebrew words and numbers as a person sees it."""
+    seen = [word if word.isdecimal() else word[::-1] for word in reversed(words)]
+    shown = " ".join(seen).translate({0x5D0 + at: 0x61 + at for at in range(26)})
+    stream = f"BT /F1 12 Tf 50 700 Td ({shown}) Tj ET"
+    names = "1 begincodespacerange <00> <FF> endcodespacerange"
+    cmap = (
+        "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapType 2 def "
+        f"{names} 1 beginbfrange <61> <7A> <05D0> endbfrange endcmap end end"
+    )
+    return file_of([
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /ToUnicode 6 0 R >>",
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] "
+        "/Resources << /Font << /F1 3 0 R >> >> /Contents 5 0 R >>",
+        f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
+        f"<< /Length {len(cmap)} >>\nstream\n{cmap}\nendstream",
+    ])  # fmt: skip
+
+
+@EXAMPLES
+@given(words=HEBREW.filter(lambda words: not words[0].isdecimal() and not words[-1].isdecimal()))
+def test_a_line_from_right_to_left_is_read_in_its_order(words: list[str]) -> None:
+    page = read(print_right_to_left(words))
+
+    # Numbers beside each other are one run, which a person may read in either order.
+    assert Counter(page.content.split()) == Counter(words)
+    assert [word for word in page.content.split() if not word.isdecimal()] == [
+        word for word in words if not word.isdecimal()
+    ]
