@@ -295,6 +295,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("response", str, "the text for the user"),
     Attribute("sources_used", tuple[SourceUsed, ...], "sources the response cites"),
     Attribute("removed_links", tuple[str, ...], "links and addresses removed from the response, because no cited source contains them"),
+    Attribute("original_answer", WrittenAnswer | None, "the answer of the model with the addresses that were removed from the response; a rewrite sees it"),
     Attribute("missing", str, "the part of the question that the sources do not answer, in the user's language"),
     Attribute("draft_fallback", Literal["", "not_streamed"], "why no part of the answer was shown while it was written"),
     Attribute("report_notes", tuple[dict[str, str], ...], "keys and values of the fixed texts below the answer of a swarm: what no source says, such as how many cells of a table have a finding"),
