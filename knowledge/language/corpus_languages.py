@@ -15,6 +15,26 @@ FRESH_SECONDS = 60.0
 """How long the languages of the documents are used before they are read again."""
 MOST_COUNTS = 64
 """The most combinations of groups whose counts are kept."""
+MOST_TRANSLATIONS = 3
+"""The most languages of documents into which a question is translated."""
+LEAST_SHARE = 0.02
+"""The least share of the documents for whose language a question is translated. Single pages are
+often assigned a wrong language, and people wait for every word of a translation.
+"""
+
+ReadLanguages = Callable[[tuple[str, ...]], Awaitable[Mapping[str, float]]]
+"""Returns the number of documents in each language that a person of these groups may read; empty
+where it is unknown.
+"""
+
+
+def choose_foreign(counts: Mapping[str, float], language: str) -> tuple[str, ...]:
+    """Return the languages of documents, other than that of the question, that are searched in
+    translation. `counts` has the number of documents in each language.
+    """
+    least = LEAST_SHARE * sum(counts.values())
+    found = [one for one in counts if one != language and counts[one] >= least]
+    return tuple(sorted(found, key=lambda one: (-counts[one], one))[:MOST_TRANSLATIONS])
 
 
 class CorpusLanguages:
