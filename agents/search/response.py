@@ -16,7 +16,7 @@ from citations.citing import Cited, SourcedText, cite
 from citations.faults import CheckedAnswer, LanguageOf, check_draft
 from citations.links import keep_links, plain_line
 from citations.marking import map_marks, read_marks, remove_marks
-from citations.proof import CitedSource, SourceTexts
+from citations.proof import ProofSource, SourceTexts
 from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.conversation import AnswerStyle, ClarificationReason, Preferences, Turn
 from envelope.outcome import HopOutcome, Wrote
@@ -450,7 +450,7 @@ def _cite(answer: str, reads: Reads, sources: SourceTexts) -> _CitedText:
 def _collect_texts(reads: Reads) -> SourceTexts:
     """Return the texts of the sources, with the names by which an answer may list them."""
     return SourceTexts(
-        CitedSource(
+        ProofSource(
             number=one.number,
             text=reads.search_context[slice(*one.span)],
             names=tuple(
@@ -461,7 +461,7 @@ def _collect_texts(reads: Reads) -> SourceTexts:
                         one.chunk_id.removeprefix(TOOL_SOURCE),
                         *one.crumbs,
                         *one.heading_path,
-                        " > ".join(dict.fromkeys((*one.crumbs, *one.heading_path))),
+                        one.trail,
                         one.path or "",
                         one.url or "",
                     ),
@@ -485,11 +485,10 @@ def _list_typed(reads: Reads) -> tuple[str, ...]:
 
 def _source(reads: Reads, reference: SourceReference) -> PromptSource:
     start, end = reference.span
-    path = dict.fromkeys((*reference.crumbs, *reference.heading_path))
     return PromptSource(
         number=reference.number,
         chunk_id=reference.chunk_id,
-        place=_with_version(" > ".join(path) or reference.title, reference.version),
+        place=_with_version(reference.trail, reference.version),
         language=reference.language,
         version=reference.version or "",
         text=reads.search_context[start:end],

@@ -66,7 +66,7 @@ async def search_place(
 
 def _is_at(hit: Hit, place: tuple[str, ...]) -> bool:
     """Return whether a hit stands at a place or below it."""
-    path = tuple(dict.fromkeys((*hit.crumbs, *hit.heading_path)))
+    path = tuple(dict.fromkeys((*hit.place.crumbs, *hit.place.heading_path)))
     return path[: len(place)] == place
 
 

@@ -7,6 +7,7 @@ import pytest
 from agents.question.translation import CombinedCall, Reads, TranslationAgent, Writes
 from envelope.conversation import ClarificationReason, Pause, Turn, Understanding
 from envelope.outcome import Wrote
+from envelope.place import Place
 from knowledge.errors import IndexUnavailable
 from knowledge.port import Findings, Hit, SearchRequest
 from llm.errors import UnreadableOutput
@@ -37,16 +38,18 @@ def make_hit(page: str, *headings: str) -> Hit:
         chunk_id=f"{page}{headings}",
         document_id=page,
         page=page,
-        title=page,
         text="text",
-        crumbs=("Guide", page),
-        heading_path=headings,
-        anchor=None,
-        url=None,
-        path=f"{page}.md",
-        language="en",
         score=1.0,
         levels=("keywords",),
+        place=Place(
+            title=page,
+            crumbs=("Guide", page),
+            heading_path=headings,
+            anchor=None,
+            url=None,
+            path=f"{page}.md",
+            language="en",
+        ),
     )
 
 
