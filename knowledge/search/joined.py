@@ -106,7 +106,7 @@ def _divide_context(found: Sequence[Findings], tokens: int) -> Iterator[ContextS
 
 
 def _count_section(section: ContextSection) -> int:
-    place = dict.fromkeys((*section.best.place.crumbs, *section.best.heading_path))
+    place = dict.fromkeys((*section.best.place.crumbs, *section.best.place.heading_path))
     return count_tokens(section.text) + count_tokens(" > ".join(place))
 
 
