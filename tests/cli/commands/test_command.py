@@ -205,12 +205,29 @@ def test_what_files_contain_and_the_index_does_not_is_listed_with_count_and_reas
     first = run("ingest", str(folder))
     listed = run("sources", "list", "--json").json["sources"][0]["left_out"]
 
-    assert "note on a.html: 5 words left out: hidden from readers of the page" in first.err
+    assert "left out" not in first.err
     assert "not in the index: 10 words left out: hidden from readers of the page" in first.out
     words, files = sorted(listed, key=lambda part: -part["count"])
     assert (words["what"], words["count"]) == ("word", 10)
     assert (files["what"], files["count"]) == ("file", 1)
     assert "save it as .docx" in files["reason"]
+
+
+def test_files_with_the_same_problem_are_one_line_and_json_lists_each(
+    run: Run, elsewhere: Path
+) -> None:
+    folder = elsewhere / "documents"
+    folder.mkdir()
+    for name in ("a", "b", "c"):
+        (folder / f"{name}.md").write_text("")
+    (folder / "page.md").write_text("# Page\n\nA text.\n")
+
+    result = run("ingest", str(folder))
+    listed = run("ingest", str(folder), "--json").json["warned"]
+
+    assert "note on a.md and 2 more: it is empty: it has no text\n" in result.out
+    assert "is empty" not in result.err
+    assert [one["source"] for one in listed] == ["a.md", "b.md", "c.md"]
 
 
 def test_a_folder_without_documents_is_said_to_be_one(run: Run, elsewhere: Path) -> None:
