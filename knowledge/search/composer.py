@@ -8,8 +8,9 @@ order, as long as there is room:
 2. the chunks further down, with the neighbours that fit, from as many pages as possible;
 3. the rest of the sections that are begun.
 
-A changelog that is not the best page comes after all others. Each section is one text, in the order
-of its document, the best document first; cuts are marked.
+A changelog that is not the best page comes after all others. Each section is one text, the best
+section first; sections that follow each other in a document stay together, up to `TOGETHER` of
+them. Cuts are marked.
 
 `docs/measurements/evaluation.md` has the figures by which the numbers were chosen.
 """
@@ -38,6 +39,8 @@ WHOLE_SHARE = 4
 LOSS = 0.3
 """A further chunk of a page loses less against other pages than among the hits: an answer needs
 what stands around, and ranks fall fast."""
+TOGETHER = 3
+"""The most sections that stay together in the order of their document."""
 PASSAGE_TOKENS = 110
 """The size of any further part: about one chunk."""
 _MARK_TOKENS = 14
@@ -220,16 +223,10 @@ class _Composer:
         self._fill(usual)
 
     def write(self, hits: Sequence[Hit]) -> Iterator[ContextSection]:
-        """Return the sections in the order of their documents, the best document first."""
+        """Return the sections that are given, the best first."""
         levels = {hit.chunk_id: hit.levels for hit in hits}
         ranks = {hit.chunk_id: rank for rank, hit in enumerate(hits)}
-        given = [one for one in self._sections if one.given]
-        best: dict[int, float] = {}
-        for one in given:
-            document = one.first // _MOST_CHUNKS
-            score = float("-inf") if document in self._later else one.score
-            best[document] = max(best.get(document, score), score)
-        for section in sorted(given, key=lambda one: (-best[one.first // _MOST_CHUNKS], one.first)):
+        for section in self._order_sections():
             written = self._write(section)
             ids = {at: self._passages[section.first + at].chunk.chunk_id for at in written.spans}
             found = [
@@ -254,6 +251,25 @@ class _Composer:
                     )
                 ),
             )
+
+    def _order_sections(self) -> Iterator[_Section]:
+        """Yield the sections that are given, the best first, each with those next to it."""
+        given = [one for one in self._sections if one.given]
+        at = {id(one): position for position, one in enumerate(given)}
+        waiting = set(at)
+        for section in sorted(given, key=lambda one: (self._is_later(one.first), -one.score)):
+            if id(section) not in waiting:
+                continue
+            start, end = at[id(section)], at[id(section)] + 1
+            while end - start < TOGETHER:
+                if end < len(given) and id(given[end]) in waiting and _follows(given, end):
+                    end += 1
+                elif start and id(given[start - 1]) in waiting and _follows(given, start):
+                    start -= 1
+                else:
+                    break
+            waiting.difference_update(map(id, given[start:end]))
+            yield from given[start:end]
 
     def _is_later(self, chunk: int) -> bool:
         return chunk // _MOST_CHUNKS in self._later
@@ -351,6 +367,11 @@ class _Composer:
     def _name_place(self, chunk: int) -> str:
         passage = self._passages[chunk]
         return " > ".join(dict.fromkeys((*passage.crumbs, *passage.chunk.heading_path)))
+
+
+def _follows(sections: Sequence[_Section], position: int) -> bool:
+    """Return whether a section begins where the one before it in the list ends."""
+    return sections[position - 1].last + 1 == sections[position].first
 
 
 def _split_sections(passages: Mapping[int, Passage]) -> Iterator[_Section]:
