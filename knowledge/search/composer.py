@@ -357,7 +357,7 @@ class _Composer:
         return write_section(
             [self._text(chunk) for chunk in section.chunks],
             {chunk - section.first for chunk in section.given},
-            [link for one in section.given for link in self._passages[one].chunk.links],
+            {one - section.first: self._passages[one].chunk.links for one in sorted(section.given)},
             goes_on=section.goes_on,
         )
 
