@@ -10,7 +10,7 @@ order, as long as there is room:
 
 A changelog that is not the best page comes after all others. Each section is one text, the best
 section first; sections that follow each other in a document stay together, up to `TOGETHER` of
-them. Cuts are marked.
+them. Cuts are marked. Sections far below the best one are left out (`LEAST_SCORE`).
 
 `docs/measurements/evaluation.md` has the figures by which the numbers were chosen.
 """
@@ -39,6 +39,10 @@ WHOLE_SHARE = 4
 LOSS = 0.3
 """A further chunk of a page loses less against other pages than among the hits: an answer needs
 what stands around, and ranks fall fast."""
+LEAST_SCORE = 0.3
+"""A section is left out below this share of the best section's score: the size of the context is a
+limit that need not be reached.
+"""
 TOGETHER = 3
 """The most sections that stay together in the order of their document."""
 PASSAGE_TOKENS = 110
@@ -254,7 +258,10 @@ class _Composer:
 
     def _order_sections(self) -> Iterator[_Section]:
         """Yield the sections that are given, the best first, each with those next to it."""
-        given = [one for one in self._sections if one.given]
+        begun = [one for one in self._sections if one.given]
+        best = max((one.score for one in begun), default=0.0)
+        least = min(best, LEAST_SCORE * best)
+        given = [one for one in begun if one.score >= least]
         at = {id(one): position for position, one in enumerate(given)}
         waiting = set(at)
         for section in sorted(given, key=lambda one: (self._is_later(one.first), -one.score)):
