@@ -202,11 +202,11 @@ async def test_the_signs_of_an_attack_are_a_hint_to_the_model_which_decides(
     assert '<data name="signs">\n["prompt extraction"]\n</data>' in read_prompt(server, 0)
 
 
-async def test_a_call_that_cannot_be_read_is_repaired_once_and_then_the_question_goes_on_as_typed(
+async def test_after_a_call_that_cannot_be_read_the_scope_of_the_text_as_typed_is_still_judged(
     open_app: OpenApp, server: ModelServer
 ) -> None:
     nonsense = VENDOR.answer("no JSON at all")
-    server.will_send(nonsense, nonsense, WRITTEN, JUDGED)
+    server.will_send(nonsense, nonsense, SCOPE, WRITTEN, JUDGED)
 
     async with open_app(**settings_for(server)) as harness:
         driver = harness.driver()
@@ -214,9 +214,9 @@ async def test_a_call_that_cannot_be_read_is_repaired_once_and_then_the_question
         [translation] = await driver.read_writes(reply, "translation")
         [guarded] = await driver.read_writes(reply, "guardrails")
 
-    assert tasks(server) == ["understand", "understand", "respond", "judge"]
+    assert tasks(server) == ["understand", "understand", "scope", "respond", "judge"]
     assert reply["outcome"] == "answered"
-    assert (translation["decided_by"], guarded["decided_by"]) == ("rules", "rules")
+    assert (translation["decided_by"], guarded["decided_by"]) == ("rules", "own_call")
     assert "UnreadableOutput" in translation["model_error"]
 
 
