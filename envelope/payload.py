@@ -168,7 +168,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("history", tuple[Turn, ...], "the conversation's last turns, oldest first; from the request if the client stores the conversation"),
     Attribute("client_keeps_history", bool, "whether the client stores the conversation; Refdesk then stores only its clarification, for a day"),
     Attribute("shows_drafts", bool, "whether the channel shows sentences before the answer is approved"),
-    Attribute("history_summary", str, "a summary of the turns before `history`"),
+    Attribute("history_summary", str, "the turns before `history`, shortened"),
     Attribute("history_kept", int, "number of stored turns of the conversation"),
     Attribute("preferences", Preferences, "the language of the user, chosen or detected, and the form of answers that they chose"),
     Attribute("open_pause", Pause | None, "the open clarification; from the request if the client stores the conversation"),
