@@ -270,6 +270,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("chosen_place", tuple[str, ...], "the crumbs to the place in the documents that the user chose from the options"),
     Attribute("assumption", str, "the assumption made because the user skipped a clarification"),
     Attribute("remaining_questions", tuple[str, ...], "the other questions of the same message or an earlier one, to be offered after the answer"),
+    Attribute("leaves_open", bool, "whether the message is about something else than the open clarification, which stays open"),
     Attribute("conversation_act", ConversationAct | None, "what the message does if it asks nothing new of the documents"),
     Attribute("answer_style", AnswerStyle, "the form in which the user wants the answer"),
     Attribute("within_scope", bool, "whether the question is within the configured scope"),

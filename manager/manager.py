@@ -201,6 +201,8 @@ class ManagerAgent:
             state = state.changed(open_pause=remembered.pause)
         if is_hidden_clarification(state.open_pause, groups):
             state = state.changed(open_pause=None)
+        if self._pauses.is_over(state.open_pause, envelope.create_ts):
+            state = state.changed(open_pause=None, closes_pause=True)
         summary = [line for line in remembered.summary if has_all(line.groups, groups)]
         state = state.changed(
             history_summary=describe_earlier(summary, earlier),
