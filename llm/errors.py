@@ -34,6 +34,8 @@ REASONS = (
     "too_slow", "budget_spent", "rejected", "too_long", "refused", "unreadable",
 )  # fmt: skip
 """Why a model did not give an answer."""
+UNUSABLE = frozenset({"too_long", "refused", "unreadable"})
+"""The reasons that lie in the request or its answer: the model itself can be reached."""
 
 
 class ModelError(Exception):

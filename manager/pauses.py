@@ -138,6 +138,14 @@ class Pauses:
         seconds = max(1, ceil(self._seconds + patience))
         return OpenedPause(opened, KeptPayload(pause.pause_id, text, seconds))
 
+    def is_over(self, pause: Pause | None, now: float) -> bool:
+        """Return whether a clarification has been open for too long; those of earlier versions do
+        not state when they began.
+        """
+        if pause is None or pause.kind != "clarification" or not pause.created:
+            return False
+        return now >= pause.created + self._seconds
+
     async def resume(self, question: Question, envelope: Envelope) -> Envelope:
         """Return the envelope with which a message begins, after checking for an open pause.
 

@@ -560,6 +560,7 @@ class State(JsonObject):
     people = _texts()
     pause_state = _choice(_PAUSE_STATES)
     keeps_pause = _flag()
+    leaves_open = _flag()
     new_pause = _model(Pause)
     cancelled_tasks = _texts()
     closes_pause = _flag()
