@@ -18,6 +18,7 @@ from agents.review.measures import COUNT, Measure, list_measures, list_numbers
 from agents.review.passages import Passage, PassageSearch
 from agents.review.requirements import TextPlace
 from citations.claims import UnitKind, citations, split_units, without_citations
+from citations.legal_references import LABELS, list_part_numbers, list_references
 from knowledge.index.listing import ListedDocument
 from knowledge.library.library import WholeDocument
 
@@ -150,18 +151,7 @@ def _list_names(text: str) -> tuple[str, ...]:
 
 
 Says = Literal["yes", "partly", "no", "contradicts", "unjudged"]
-_REFERENCE = re.compile(
-    r"(?<![^\W\d_])([^\W\d_]{2,20}|§{1,2})\s{1,3}(\d{1,4}[a-z]?|[IVXLC]{1,6}|[A-Z])(?![^\W_])"
-)
-"""A capitalised word, or a sign, with a number or a letter: "Annex V", "§ 5"."""
 _WORD = re.compile(r"§+|[^\W_]+")
-_LABELS = frozenset(
-    {"annex", "appendix", "article", "chapter", "clause", "exhibit", "paragraph", "part", "rule",
-     "schedule", "section", "table", "§", "§§", "abschnitt", "absatz", "anhang", "anlage",
-     "artikel", "kapitel", "příloha", "článek", "oddíl", "príloha", "článok", "załącznik",
-     "artykuł", "annexe", "anexo", "artículo", "capítulo", "allegato", "articolo", "artigo"}
-)  # fmt: skip
-"""Words that number the parts of a document. Other words are one where the source numbers by it."""
 _MOST = 20
 
 
@@ -299,10 +289,12 @@ def check_facts(
     told = {number for one in measured for number in list_numbers(one.text)}
     missing = sorted(list_numbers(claim) - stated - told)
     yield from (f"the number {one} does not occur in the source" for one in missing[:_MOST])
-    series = _LABELS | {label.casefold() for label, _ in _list_references(every)}
+    series = LABELS | {label.casefold() for label, _ in list_references(every)}
     words = f" {' '.join(_WORD.findall(every.casefold()))} "
-    for label, number in dict.fromkeys(_list_references(claim)):
-        if label.casefold() in series and f" {label} {number} ".casefold() not in words:
+    parts = list_part_numbers(every)
+    for label, number in dict.fromkeys(list_references(claim)):
+        is_named = f" {label} {number} ".casefold() in words or number.casefold() in parts
+        if label.casefold() in series and not is_named:
             yield f"{label} {number} does not occur in the source"
 
 
@@ -314,13 +306,6 @@ def _compare(one: Measure, closest: Sequence[Measure], every: Sequence[Measure])
         (known.family, known.value) != (one.family, one.value) for known in every
     ):
         yield f"“{one.text}” does not occur in the source"
-
-
-def _list_references(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each label with its number or letter, such as "Annex" and "V"."""
-    for found in _REFERENCE.finditer(text):
-        if found[1][0].isupper() or found[1].startswith("§"):
-            yield found[1], found[2]
 
 
 def _check_format(claim: CitedClaim, is_mixed: bool) -> Iterator[str]:
