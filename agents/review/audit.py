@@ -34,9 +34,12 @@ _SOURCES = re.compile(
 _ENTRY = re.compile(
     r"[\s*+-]{0,8}(?:((?:\[\^?\d{1,4}\]){1,20})|(\d{1,4})[.)])[:.]?\s{0,8}(\S[^\n]*)"
 )
-_DEFINITION = re.compile(r"(?m)^\s{0,3}\[\^?(\d{1,4})\]:\s{0,8}(\S[^\n]*)$")
-_FOOTNOTE = re.compile(r"\[\^(\d{1,4})\]")
+_DEFINITION = re.compile(r"(?m)^[ ]{0,3}\[(\^?)([^\[\]\n]{1,60})\]:[ \t]{0,8}(\S[^\n]*)$")
+_FOOTNOTE = re.compile(r"\[\^([^\[\]\n]{1,60})\]")
+_NUMBER_LINK = re.compile(r"(?<!!)\[(?:(\d{1,4})|\[(\d{1,4})\])\]\(([^()\s]{1,500})\)")
+_REFERENCE_LINK = re.compile(r"(?<!!)\[([^\[\]\n]{1,300})\]\[([^\[\]\n]{1,60})\]")
 _NUMBER = re.compile(r"\d{1,4}")
+_CITED = re.compile(r"\[\^?(\d{1,4})\]")
 _DASH = re.compile(r"\s[–—-]\s|,\s")
 _LEAST_WORDS = 4
 _LETTERS = re.compile(r"\w")
@@ -68,9 +71,7 @@ class ReadAnswer:
 def read_citations(text: str) -> ReadAnswer:
     """Return the citations of an answer; code contains none."""
     body, listed = _split_sources(text)
-    for one in _DEFINITION.finditer(body):
-        listed[int(one[1])] = (*listed.get(int(one[1]), ()), *_list_names(one[2]))
-    body = _FOOTNOTE.sub(r"[\1]", _DEFINITION.sub("", body))
+    body = _read_definitions(body, listed)
     claims: list[CitedClaim] = []
     uncited: list[str] = []
     before = ""
@@ -89,6 +90,38 @@ def read_citations(text: str) -> ReadAnswer:
     used = {one.label for one in claims}
     unused = tuple(f"[{number}]" for number in listed if f"[{number}]" not in used)
     return ReadAnswer(tuple(claims), tuple(uncited), unused)
+
+
+def _read_definitions(body: str, listed: dict[int, tuple[str, ...]]) -> str:
+    """Return a text in which footnotes and links with numbers are `[n]`; `listed` gets their names.
+
+    Links to a definition (`[law][act]`) become links. A footnote with a name gets a free number.
+    """
+    numbers: dict[str, int] = {}
+    targets: dict[str, str] = {}
+
+    def add(number: int, names: Iterable[str]) -> str:
+        listed[number] = tuple(dict.fromkeys((*listed.get(number, ()), *names)))
+        return f"[{number}]"
+
+    def find_number(name: str) -> int:
+        free = max((*listed, *numbers.values(), *map(int, _CITED.findall(body))), default=0) + 1
+        return int(name) if _NUMBER.fullmatch(name) else numbers.setdefault(name, free)
+
+    for sign, name, target in _DEFINITION.findall(body):
+        if sign or _NUMBER.fullmatch(name):
+            add(find_number(name), _list_names(target))
+        else:
+            targets[name.casefold()] = target.split()[0].strip("<>")
+    plain = _DEFINITION.sub("", body)
+    plain = _FOOTNOTE.sub(lambda found: f"[{find_number(found[1])}]", plain)
+    plain = _NUMBER_LINK.sub(lambda found: add(int(found[1] or found[2]), (found[3],)), plain)
+    return _REFERENCE_LINK.sub(
+        lambda found: (
+            f"[{found[1]}]({target})" if (target := targets.get(found[2].casefold())) else found[0]
+        ),
+        plain,
+    )
 
 
 def _read_unit(
