@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from citations.addresses import addresses_of
-from citations.blocks import Block, BlockKind, leads_over, read_blocks, remove_blocks
+from citations.blocks import BlockForm, LineBlock, leads_over, read_blocks, remove_blocks
 from citations.citing import (
     SourcedText,
     claims_something,
@@ -39,7 +39,7 @@ from citations.facts import KnownNumbers
 from citations.legal_references import KnownReferences
 from citations.links import REMOVED_ADDRESS, Allowed, plain_line
 from citations.marking import read_marks, remove_marks, shown_text
-from citations.proof import CitedSource, SourceTexts
+from citations.proof import ProofSource, SourceTexts
 from citations.sources import collect_allowed, references_of
 from envelope.sources import SourceReference, SourceUsed
 
@@ -88,7 +88,7 @@ class CheckedAnswer:
     assumption: str = ""
 
     @cached_property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[LineBlock, ...]:
         """Its blocks."""
         return read_blocks(self.text)
 
@@ -101,7 +101,7 @@ class CheckedAnswer:
     def given(self) -> SourceTexts:
         """All sources that the writer had, under the numbers of the prompt."""
         return SourceTexts(
-            CitedSource(one.number, text_of(one, self.context)) for one in self.references
+            ProofSource(one.number, text_of(one, self.context)) for one in self.references
         )
 
     @cached_property
@@ -133,14 +133,14 @@ def find_faults(answer: CheckedAnswer, *, in_draft: bool = False) -> tuple[Fault
     return tuple(found[:MOST_FAULTS])
 
 
-def locate(blocks: Sequence[Block], quote: str) -> tuple[int, int | None] | None:
+def locate(blocks: Sequence[LineBlock], quote: str) -> tuple[int, int | None] | None:
     """Return the index of the block, and of the cell of a row, that a judge quotes; or None."""
     wanted = _fold(quote)
     if not wanted:
         return None
     for index, block in enumerate(blocks):
         folded = _fold(block.text)
-        if block.kind is BlockKind.ROW and wanted in folded and wanted != folded:
+        if block.kind is BlockForm.ROW and wanted in folded and wanted != folded:
             cells = (n for n, cell in enumerate(block.cells) if wanted in _fold(cell))
             return index, next(cells, None)
         if wanted in folded:
@@ -181,7 +181,7 @@ class _Checks:
     def find(self, index: int) -> Iterator[Fault]:
         """Yield the faults of a block, apart from missing citations."""
         block = self._answer.blocks[index]
-        if block.kind is BlockKind.CODE:
+        if block.kind is BlockForm.CODE:
             yield from self._find_in_code(block.text, index)
         elif block.cells:
             for cell, text in enumerate(block.cells):
@@ -265,7 +265,7 @@ class _Checks:
         words = _CODE_WORD.findall(code.replace(REMOVED_ADDRESS, " "))
         return any(word.casefold() not in self._words for word in words)
 
-    def _is_notice(self, block: Block) -> bool:
+    def _is_notice(self, block: LineBlock) -> bool:
         """Return whether a block states the assumption of the desk."""
         return bool(self._assumed) and self._assumed in block.text
 
@@ -278,20 +278,20 @@ def _quote(text: str) -> str:
     return " ".join(remove_marks(text).split())
 
 
-def _names_what_follows(blocks: Sequence[Block], index: int) -> bool:
+def _names_what_follows(blocks: Sequence[LineBlock], index: int) -> bool:
     """Return whether a block ends with a colon, or is a heading in bold."""
     bare = blocks[index].text.strip()
     is_bold = bare.startswith("**") and bare.endswith("**") and bare.count("**") == 2
     return leads_over(blocks[index]) or (is_bold and index + 1 < len(blocks))
 
 
-def _frames(blocks: Sequence[Block], index: int) -> bool:
+def _frames(blocks: Sequence[LineBlock], index: int) -> bool:
     """Return whether a block is one sentence directly above a list, a table or code."""
     block, following = blocks[index], blocks[index + 1 : index + 2]
-    if not following or block.kind not in (BlockKind.PARAGRAPH, BlockKind.ITEM):
+    if not following or block.kind not in (BlockForm.PARAGRAPH, BlockForm.ITEM):
         return False
-    begins = following[0].kind in (BlockKind.HEADER, BlockKind.CODE) or (
-        following[0].kind is BlockKind.ITEM and following[0].group != block.group
+    begins = following[0].kind in (BlockForm.HEADER, BlockForm.CODE) or (
+        following[0].kind is BlockForm.ITEM and following[0].group != block.group
     )
     return begins and len(list(sentences(block.text))) == 1
 
@@ -302,9 +302,9 @@ def _count_lists(answer: CheckedAnswer) -> Iterator[int]:
     lines = answer.text.split("\n")
     ordered: set[int] = set()
     for block in answer.blocks:
-        if block.kind in (BlockKind.ITEM, BlockKind.ROW):
+        if block.kind in (BlockForm.ITEM, BlockForm.ROW):
             lengths[block.group] = lengths.get(block.group, 0) + 1
-            if _ORDERED.match(lines[block.start]) and block.kind is BlockKind.ITEM:
+            if _ORDERED.match(lines[block.start]) and block.kind is BlockForm.ITEM:
                 ordered.add(block.group)
     for group, length in lengths.items():
         yield length
@@ -335,7 +335,7 @@ def select_finished(written: str) -> str:
         return ""
     last, lines = blocks[-1], text.split("\n")
     finished = lines[: last.start]
-    if last.kind in (BlockKind.PARAGRAPH, BlockKind.ITEM):
+    if last.kind in (BlockForm.PARAGRAPH, BlockForm.ITEM):
         own = "\n".join(lines[last.start :]).rstrip()
         parts = list(sentences(own))
         if len(parts) > 1:
@@ -368,7 +368,7 @@ def _end_with_source(text: str) -> str:
     near = cover_nearby(blocks)
     last = max((index for index, found in enumerate(near) if found), default=-1)
     kept = remove_blocks(text, range(last + 1, len(blocks)))
-    if last < 0 or blocks[last].kind not in (BlockKind.PARAGRAPH, BlockKind.ITEM):
+    if last < 0 or blocks[last].kind not in (BlockForm.PARAGRAPH, BlockForm.ITEM):
         return kept
     marks = list(_LAST_MARK.finditer(kept)) if read_marks(blocks[last].text) else []
     return kept[: marks[-1].end()] if marks else kept
@@ -388,6 +388,6 @@ def _is_in_language(
 
 def own_words(answer: CheckedAnswer, indexes: Iterable[int]) -> str:
     """Return the prose of these blocks that is not quoted from a source."""
-    prose = (BlockKind.PARAGRAPH, BlockKind.ITEM)
+    prose = (BlockForm.PARAGRAPH, BlockForm.ITEM)
     texts = [answer.blocks[index].text for index in indexes if answer.blocks[index].kind in prose]
     return " ".join(text for text in texts if not answer.is_quoted(text))

@@ -51,7 +51,7 @@ from envelope.sources import (
 from envelope.texts import Texts
 from llm.errors import ModelError
 from llm.port import Model
-from llm.tasks.search import JUDGE, JudgedSource, JudgeInputs, JudgeOutput, Passage
+from llm.tasks.search import JUDGE, JudgedSource, JudgeInputs, JudgeOutput, PromptPassage
 
 ACCURACY_WEIGHT, COMPLETE_WEIGHT, LANGUAGE_WEIGHT = 0.5, 0.35, 0.15
 LEAST_ACCURACY, LEAST_COMPLETENESS = 0.6, 0.3
@@ -204,7 +204,7 @@ class QualityAgent(Agent[Reads, Writes]):
             language_name=self._name_language(reads.reply_language),
             answer=answer.text,
             passages=tuple(
-                Passage(number=number, text=fault.quote, note=fault.reason)
+                PromptPassage(number=number, text=fault.quote, note=fault.reason)
                 for number, fault in enumerate(faults, start=1)
             ),
             sources=_collect_sources(reads),

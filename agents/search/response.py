@@ -16,7 +16,7 @@ from citations.citing import Cited, SourcedText, cite
 from citations.faults import CheckedAnswer, LanguageOf, check_draft
 from citations.links import keep_links, list_removed_addresses, plain_line
 from citations.marking import map_marks, read_marks, remove_marks
-from citations.proof import CitedSource, SourceTexts
+from citations.proof import ProofSource, SourceTexts
 from citations.sources import cite_reference, collect_allowed, references_of, with_addresses
 from envelope.conversation import AnswerStyle, ClarificationReason, Preferences, Turn
 from envelope.outcome import HopOutcome, Wrote
@@ -84,6 +84,7 @@ class Reads(ReadsLanguage, frozen=True):
     best_answer: dict[str, JsonValue] | None = None
     document_languages: tuple[str, ...] = ()
     common_terms: tuple[str, ...] = ()
+    searches_again: bool = False
 
 
 class Writes(MayAsk, frozen=True):
@@ -94,6 +95,7 @@ class Writes(MayAsk, frozen=True):
     removed_links: tuple[str, ...] = ()
     original_answer: WrittenAnswer | None = None
     missing: str = ""
+    searches_again: bool = False
     generation_confidence: float = Field(default=0.0, ge=0, le=1)
     generation_error: str = ""
     answer_model: str = ""
@@ -243,7 +245,7 @@ class ResponseAgent(Agent[Reads, Writes]):
 
     async def _write(self, reads: Reads, inputs: RespondInputs) -> _WrittenAnswer:
         """Return the answer; publish its finished sentences while the model writes."""
-        skip = 0 if reads.quality_analysis else reads.attempt
+        skip = 0 if reads.quality_analysis else reads.attempt - reads.searches_again
         listener = TextListener(RESPOND.name)
         keep = partial(_cite, reads=reads, sources=_collect_texts(reads))
         if self._find_publisher(reads) is None:
@@ -329,9 +331,9 @@ class ResponseAgent(Agent[Reads, Writes]):
     def _make_writes(self, written: _WrittenAnswer, reads: Reads) -> Writes:
         output, kept = written.given.output, written.kept.cited
         if output.status != "answered":
-            return _asks(output.status, output.missing, written.given.model)
+            return _ask_or_search(reads, output, written.given.model)
         if not kept.order:
-            return _report_no_claims(output.missing, written.given.model)
+            return _report_no_claims(reads, output, written.given.model)
         answer = self._make_answer(written.kept, reads)
         return Writes(
             response=answer.text,
@@ -467,7 +469,7 @@ def _keep_original(written: str, answer: _OutgoingAnswer, reads: Reads) -> Writt
 def _collect_texts(reads: Reads) -> SourceTexts:
     """Return the texts of the sources, with the names by which an answer may list them."""
     return SourceTexts(
-        CitedSource(
+        ProofSource(
             number=one.number,
             text=reads.search_context[slice(*one.span)],
             names=tuple(
@@ -478,7 +480,7 @@ def _collect_texts(reads: Reads) -> SourceTexts:
                         one.chunk_id.removeprefix(TOOL_SOURCE),
                         *one.crumbs,
                         *one.heading_path,
-                        " > ".join(dict.fromkeys((*one.crumbs, *one.heading_path))),
+                        one.trail,
                         one.path or "",
                         one.url or "",
                     ),
@@ -502,11 +504,10 @@ def _list_typed(reads: Reads) -> tuple[str, ...]:
 
 def _source(reads: Reads, reference: SourceReference) -> PromptSource:
     start, end = reference.span
-    path = dict.fromkeys((*reference.crumbs, *reference.heading_path))
     return PromptSource(
         number=reference.number,
         chunk_id=reference.chunk_id,
-        place=_with_version(" > ".join(path) or reference.title, reference.version),
+        place=_with_version(reference.trail, reference.version),
         language=reference.language,
         version=reference.version or "",
         text=reads.search_context[start:end],
@@ -532,11 +533,22 @@ def _select_used(
     )
 
 
-def _report_no_claims(missing: str, model: str) -> Writes:
+def _report_no_claims(reads: Reads, output: RespondOutput, model: str) -> Writes:
     """Return the missing parts that the model reports, else its failure to cite sources."""
-    if missing:
-        return _asks("insufficient_context", missing, model)
+    if output.missing:
+        unanswered = output.model_copy(update={"status": "insufficient_context"})
+        return _ask_or_search(reads, unanswered, model)
     return Writes(generation_error=f"{model}: {_UNCITED}", answer_model=model)
+
+
+def _ask_or_search(reads: Reads, output: RespondOutput, model: str) -> Writes:
+    """Return what the model misses. If no source of the first search answers the question, the
+    documents are searched once more for it before it is declined.
+    """
+    writes = _asks(output.status, output.missing, model)
+    if output.status != "insufficient_context" or reads.attempt:
+        return writes
+    return writes.model_copy(update={"missing": output.missing, "searches_again": True})
 
 
 def _asks(status: str, missing: str, model: str) -> Writes:

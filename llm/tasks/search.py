@@ -110,7 +110,7 @@ class JudgedSource(BaseModel, frozen=True):
     is_cut: bool = Field(default=False, description="its section says more than `text`")
 
 
-class Passage(BaseModel, frozen=True):
+class PromptPassage(BaseModel, frozen=True):
     """A passage of the answer that needs a verdict, and what a check without a model found."""
 
     number: int = Field(ge=1)
@@ -125,7 +125,7 @@ class JudgeInputs(BaseModel, frozen=True):
     language: str = Field(description="of the user, ISO 639-1")
     language_name: str = Field(default="", description="of the user, in English")
     answer: str
-    passages: tuple[Passage, ...] = ()
+    passages: tuple[PromptPassage, ...] = ()
     sources: tuple[JudgedSource, ...] = ()
     missing: str = Field(default="", description="what the writer did not find in the sources")
     assumption: str = Field(default="", description="what the answer assumes the user to mean")

@@ -148,14 +148,15 @@ async def test_the_mark_moves_to_the_source_that_the_judge_names() -> None:
 
 
 async def test_sentences_that_shared_a_mark_that_moves_keep_it() -> None:
-    answer = "All of them must match. Run refresh. Up to 8 conditions. [1]"
+    answer = "All of them must match. Run refresh. Up to 8 conditions. [1]\n\n1. Open it. [1]"
+    item = Verdict(passage=0, quote="Open it.", supported=True, source=4)
     moved = Verdict(passage=0, quote="Run refresh", supported=True, source=4)
-    model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": (moved,)})])
+    model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": (moved, item)})])
 
     writes = await judge(model, reads(answer))
 
     assert writes.response == (
-        "All of them must match. [1] Run refresh. [2] Up to 8 conditions. [1]"
+        "All of them must match. [1] Run refresh. [2] Up to 8 conditions. [1]\n\n1. Open it. [2]"
     )
 
 
