@@ -17,7 +17,7 @@ from citations.faults import CheckedAnswer, LanguageOf, check_draft
 from citations.links import keep_links, list_removed_addresses, plain_line
 from citations.marking import map_marks, read_marks, remove_marks
 from citations.proof import ProofSource, SourceTexts
-from citations.sources import collect_allowed, references_of, with_addresses
+from citations.sources import cite_reference, collect_allowed, references_of, with_addresses
 from envelope.conversation import AnswerStyle, ClarificationReason, Preferences, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -529,11 +529,7 @@ def _select_used(
 ) -> tuple[SourceUsed, ...]:
     by_number = {reference.number: reference for reference in references}
     return tuple(
-        SourceUsed.model_validate(
-            by_number[given].model_dump(exclude={"span", "is_cut", "number", "found"})
-            | {"number": shown}
-        )
-        for shown, given in enumerate(order, start=1)
+        cite_reference(by_number[given], shown) for shown, given in enumerate(order, start=1)
     )
 
 
