@@ -24,7 +24,7 @@ from agents.review.verdicts import (
     describe_risk,
     divide_findings,
 )
-from envelope.outcome import HopOutcome, Wrote
+from envelope.outcome import Wrote
 from envelope.role import Role
 from envelope.specialists import (
     Extracted,
@@ -90,7 +90,7 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
         super().__init__(toolbox)
         self._today = today
 
-    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+    async def examine(self, reads: Reads) -> Wrote[Writes]:
         if reads.checklist is None or reads.verdicts is None:
             text = "expected the output of compliance, found none: there is nothing to report"
             return Wrote(Writes(errors=(self.toolbox.make_error(text),)))

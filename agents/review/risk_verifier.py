@@ -18,7 +18,7 @@ from agents.review.verdicts import (
     describe_risk,
     divide_findings,
 )
-from envelope.outcome import HopOutcome, Wrote
+from envelope.outcome import Wrote
 from envelope.role import Role
 from envelope.specialists import (
     ErrorSeverity,
@@ -55,7 +55,7 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+    async def examine(self, reads: Reads) -> Wrote[Writes]:
         if reads.checklist is None or reads.verdicts is None:
             text = "expected the output of compliance, found none: there is nothing to rank"
             return Wrote(Writes(errors=(self.toolbox.make_error(text),)))
