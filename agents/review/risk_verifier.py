@@ -79,6 +79,9 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
         given = await self.toolbox.consult_each(RISK_VERIFIER, batches, turns, reads)
         if (asked := given.calls) is not None:
             return Wrote(Writes(**asked.as_writes()))
+        if not given.outputs:
+            # No list of risks at all: an empty one would say that there are none.
+            return Wrote(Writes(errors=given.errors))
         own = {one.requirement_id: one for output in given.outputs for one in output.risks}
         risks = [_convert(own[one.requirement_id]) for one in findings if one.requirement_id in own]
         risks.sort(key=lambda one: (-one.score, one.requirement_id))

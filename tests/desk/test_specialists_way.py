@@ -107,6 +107,35 @@ async def test_a_requirement_without_a_verdict_says_why(
     assert "the vendor refuses this text" in reply["text"]
 
 
+@pytest.mark.parametrize("specialist", ["risk_verifier", "gap_synthesizer", "report_generator"])
+async def test_a_specialist_that_fails_is_named_in_its_section_and_the_others_have_theirs(
+    open_reviews: OpenReviews, specialist: str
+) -> None:
+    model = ReviewingModel(**{specialist: [Refused("the vendor refuses")] * REPEATED})
+    async with open_reviews(model) as harness:
+        reply = await review_faulty(harness)
+
+    report = ReviewReport.model_validate(reply["review_report"]["report"])
+    failed = [name for name, one in report.sections.items() if one.state == "failed"]
+    own = {one.specialist: name for name, one in report.sections.items()}[specialist]
+    assert report.sections[own].state in ("failed", "incomplete")
+    assert "the vendor refuses" in report.sections[own].reason
+    assert set(failed) <= {own}
+    assert count(reply)["violations"] == 3
+
+
+async def test_a_specialist_that_was_not_requested_is_not_reported_as_nothing_found(
+    open_reviews: OpenReviews,
+) -> None:
+    async with open_reviews(ReviewingModel()) as harness:
+        reply = await review_faulty(harness, specialists=["compliance", "report_generator"])
+
+    report = ReviewReport.model_validate(reply["review_report"]["report"])
+    states = {name: one.state.value for name, one in report.sections.items()}
+    assert states["risks"] == states["gaps"] == states["citations"] == "not_requested"
+    assert (states["findings"], states["recommendations"]) == ("result", "result")
+
+
 async def test_without_a_model_every_unit_of_the_law_is_shown_and_nothing_is_judged(
     open_reviews: OpenReviews,
 ) -> None:
