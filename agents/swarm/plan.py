@@ -8,7 +8,7 @@ import structlog
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts, DeskDomain, ProgressStep, ReadsLanguage
-from agents.swarm.learning import FindAdvice, SwarmAdvice, classify_question, make_advice
+from agents.swarm.learning import FindAdvice, classify_question, make_advice
 from agents.swarm.plan_making import (
     OfferedTool,
     describe_done,
@@ -226,15 +226,15 @@ class PlanAgent(Agent[Reads, Writes]):
             most_workers=self._most_workers,
         )
 
-    async def _advise(self, reads: Reads) -> SwarmAdvice:
+    async def _advise(self, reads: Reads) -> tuple[str, ...]:
         """Return what earlier swarms say about questions of this kind."""
         if self._find_advice is None:
-            return SwarmAdvice()
+            return ()
         kind = classify_question(reads.canonical_question)
         return await self._find_advice(kind, "" if self._configured == AUTO else self._configured)
 
     def _explain(
-        self, reads: Reads, output: PlanSwarmOutput, advice: SwarmAdvice
+        self, reads: Reads, output: PlanSwarmOutput, advice: tuple[str, ...]
     ) -> dict[str, JsonValue]:
         """Return why this strategy; the kind of the question only where outcomes are kept."""
         if reads.chosen_strategy:
@@ -248,12 +248,12 @@ class PlanAgent(Agent[Reads, Writes]):
         explained: dict[str, JsonValue] = {"strategy_reason": reason}
         if self._find_advice is not None:
             explained["question_kind"] = classify_question(reads.canonical_question).value
-        if advice.reasons:
-            explained["learned"] = list(advice.reasons)
+        if advice:
+            explained["learned"] = list(advice)
         return explained
 
     async def _make_inputs(
-        self, reads: Reads, before: SwarmPlan | None, advice: SwarmAdvice
+        self, reads: Reads, before: SwarmPlan | None, advice: tuple[str, ...]
     ) -> PlanSwarmInputs:
         chosen = reads.chosen_strategy or (self._configured if self._configured != AUTO else "")
         # What is missing is a part of the analysis.
@@ -282,7 +282,7 @@ class PlanAgent(Agent[Reads, Writes]):
             facts=reads.collected_info,
             done=() if before is None else tuple(describe_done(before, outputs)),
             problems=tuple(one for one in problems if one),
-            advice=advice.reasons,
+            advice=advice,
         )
 
     async def _plan(
