@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from envelope.conversation import ClarificationReason
+from envelope.place import Place
 from envelope.run import OUTSIDE, Run
 
 Quality = Literal["excellent", "good", "poor"]
@@ -59,17 +60,10 @@ class Hit:
     chunk_id: str
     document_id: str
     page: str
-    title: str
+    place: Place
     text: str
-    crumbs: tuple[str, ...]
-    heading_path: tuple[str, ...]
-    anchor: str | None
-    url: str | None
-    path: str
-    language: str
     score: float
     levels: tuple[str, ...]
-    version: str = ""
     pictures: tuple[tuple[str, str], ...] = ()
 
 
@@ -170,14 +164,17 @@ class Searcher(Protocol):
 
 
 def find_refusal_reason(
-    findings: Findings, *, language: str, text: str, text_eng: str
+    findings: Findings, *, language: str, text: str, text_eng: str, uses_model: bool
 ) -> ClarificationReason | None:
     """Return why nothing could be found; None where the documents can be asked in this language.
 
-    A text without a translation cannot be compared with documents in other languages.
+    A text without a translation cannot be compared with documents in other languages. The reason is
+    that no translation is set up only where no model is configured: a model translates.
     """
     if findings.documents == 0:
         return ClarificationReason.NO_DOCUMENTS
+    if uses_model:
+        return None
     is_translated = text_eng not in ("", text)
     is_foreign = bool(language and findings.languages) and language not in findings.languages
     if is_foreign and not is_translated and set(findings.uncompared) >= set(findings.languages):

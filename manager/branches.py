@@ -63,7 +63,9 @@ def select_branches(items: Sequence[BranchItem], completed: Iterable[str] = ()) 
         else:
             known[item.key] = item
     done = set(completed)
-    while lost := [one for one in known.values() if not known.keys() | done >= {*one.depends_on}]:
+    while lost := [
+        item for item in known.values() if not known.keys() | done >= {*item.depends_on}
+    ]:
         for item in lost:
             refused.append(_refuse(item, "dependency_failed"))
             del known[item.key]
@@ -327,7 +329,7 @@ def find_visible(flow: Flow, branch: Stage) -> frozenset[str]:
 def list_join_roles(flow: Flow) -> tuple[str, ...]:
     """Return the roles to which the joins of a flow may send."""
     scatters = (scatter for row in flow.rows for scatter in row.scatters)
-    return tuple(sorted({Role.MANAGER.value, *(each.branch.role.value for each in scatters)}))
+    return tuple(sorted({Role.MANAGER.value, *(scatter.branch.role.value for scatter in scatters)}))
 
 
 def _find_status(state: State, *, is_good: bool, is_late: bool) -> str:

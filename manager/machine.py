@@ -162,79 +162,79 @@ class Decision:
 
 
 def decide(
-    flow: Flow, stage: Stage, did: StageEvent, counters: Counters, limits: Limits, facts: Context
+    flow: Flow, stage: Stage, did: StageEvent, counters: Counters, limits: Limits, context: Context
 ) -> Decision:
     """Return the decision for one hop; raises `FlowError` if the table has no row for it."""
     row = flow.row(stage, did)
-    decision = _take(flow, row, counters, limits, facts)
+    decision = _take(flow, row, counters, limits, context)
     decision.is_fallback = row.is_fallback
     if raised := decision.counters:
         decision.attempt = sum(raised[name] for name in raised if name not in _NO_ATTEMPTS)
     return decision
 
 
-def _take(flow: Flow, row: Row, counters: Counters, limits: Limits, facts: Context) -> Decision:
-    limit = _limit(flow, limits, facts)
+def _take(flow: Flow, row: Row, counters: Counters, limits: Limits, context: Context) -> Decision:
+    limit = _limit(flow, limits, context)
     if limit is not None and not isinstance(row.go_to, Final | Return):
-        end = Return() if facts.in_branch else End(Ending.BEST, None)
-        return Decision(row.name, (end,), counters, facts.reason, termination_reason=limit)
-    if facts.has_best_answer and _refuses_repeated_work(row, counters, facts):
+        end = Return() if context.in_branch else End(Ending.BEST, None)
+        return Decision(row.name, (end,), counters, context.reason, termination_reason=limit)
+    if context.has_best_answer and _refuses_repeated_work(row, counters, context):
         end = End(Ending.BEST, Outcome.ANSWERED)
-        return Decision(row.name, (end,), counters, facts.reason, termination_reason=NO_BETTER)
-    if row.is_fallback and facts.stop_reason == TOPIC_CHANGE:
+        return Decision(row.name, (end,), counters, context.reason, termination_reason=NO_BETTER)
+    if row.is_fallback and context.stop_reason == TOPIC_CHANGE:
         end = End(Ending.BEST, None)
-        return Decision(row.name, (end,), counters, facts.reason, termination_reason=TOPIC_CHANGE)
+        return Decision(row.name, (end,), counters, context.reason, termination_reason=TOPIC_CHANGE)
     if row.counts is None:
-        return _go(row, row.go_to, counters, facts)
+        return _go(row, row.go_to, counters, context)
     taken = counters.get(row.counts, 0)
-    refuses = row.counts is Counter.ROUND and facts.reason in REFUSALS
-    if _is_stopped(row, facts):
-        return _stop(row, counters, facts)
+    refuses = row.counts is Counter.ROUND and context.reason in REFUSALS
+    if _is_stopped(row, context):
+        return _stop(row, counters, context)
     if taken < limits.of(row.counts) or refuses:
         # A round is counted when it ends; the pause keeps the counter beyond the end of this
         # message.
         raised = counters if row.counts is Counter.ROUND else {**counters, row.counts: taken + 1}
-        return _go(row, row.go_to, raised, facts)
-    return _at_limit(row, counters, facts)
+        return _go(row, row.go_to, raised, context)
+    return _at_limit(row, counters, context)
 
 
-def _refuses_repeated_work(row: Row, counters: Counters, facts: Context) -> bool:
+def _refuses_repeated_work(row: Row, counters: Counters, context: Context) -> bool:
     """Return whether a stage refuses although it was run to improve an answer of this message."""
-    reason = facts.reason if facts.reason is not None else row.reason
+    reason = context.reason if context.reason is not None else row.reason
     repeated = any(counters.get(counter, 0) for counter in (Counter.RESEARCH, Counter.REGENERATE))
     return repeated and row.go_to is CLARIFICATION and reason in REFUSALS
 
 
-def _limit(flow: Flow, limits: Limits, facts: Context) -> Limit | None:
+def _limit(flow: Flow, limits: Limits, context: Context) -> Limit | None:
     most_hops = limits.process_count if flow.most_hops is None else flow.most_hops
-    if facts.process_count >= most_hops:
+    if context.process_count >= most_hops:
         return "process_count_limit"
     # A long job has more time than a question; its agents may use all of it but the reserve.
-    own_seconds = facts.lifetime_seconds - limits.total_time_reserve_seconds
+    own_seconds = context.lifetime_seconds - limits.total_time_reserve_seconds
     most_seconds = max(limits.total_time_seconds, own_seconds)
-    if flow.most_hops is None and facts.total_seconds >= most_seconds:
+    if flow.most_hops is None and context.total_seconds >= most_seconds:
         return "total_time_limit"
-    if facts.remaining_seconds <= limits.deadline_reserve_seconds:
+    if context.remaining_seconds <= limits.deadline_reserve_seconds:
         return "deadline"
     return None
 
 
-def _at_limit(row: Row, counters: Counters, facts: Context) -> Decision:
+def _at_limit(row: Row, counters: Counters, context: Context) -> Decision:
     """Return the target at the row's limit; instead of a refusal, the best answer if there is one.
 
     If no answer could be written that its sources support, the fault is of Refdesk and says nothing
     about the documents.
     """
     if isinstance(row.at_limit, Stage) and row.at_limit is not CLARIFICATION:
-        return _go(row, row.at_limit, counters, facts)
+        return _go(row, row.at_limit, counters, context)
     reason = f"{row.counts}_limit"
-    if facts.has_best_answer:
+    if context.has_best_answer:
         end = End(Ending.BEST, Outcome.ANSWERED)
-        return Decision(row.name, (end,), counters, facts.reason, termination_reason=reason)
+        return Decision(row.name, (end,), counters, context.reason, termination_reason=reason)
     target = row.at_limit if row.at_limit is not None else Final(Ending.BEST)
-    if facts.in_branch and isinstance(target, Final):
+    if context.in_branch and isinstance(target, Final):
         target = Return()
-    decision = _go(row, target, counters, facts)
+    decision = _go(row, target, counters, context)
     is_fault = row.counts is Counter.REGENERATE
     why = (
         ClarificationReason.INTERNAL_FAULT if is_fault else ClarificationReason.INSUFFICIENT_CONTEXT
@@ -242,58 +242,62 @@ def _at_limit(row: Row, counters: Counters, facts: Context) -> Decision:
     return Decision(decision.row, decision.actions, counters, why, termination_reason=reason)
 
 
-def _is_stopped(row: Row, facts: Context) -> bool:
+def _is_stopped(row: Row, context: Context) -> bool:
     """Return whether no further work may begin."""
     if row.counts is Counter.ROUND:
-        return facts.stop_reason == TOPIC_CHANGE
-    return facts.stop_reason != ""
+        return context.stop_reason == TOPIC_CHANGE
+    return context.stop_reason != ""
 
 
-def _stop(row: Row, counters: Counters, facts: Context) -> Decision:
+def _stop(row: Row, counters: Counters, context: Context) -> Decision:
     """Return the way on without further work: no loop is taken.
 
     Rows that lead to an answer from the gathered material are taken; a refusal would blame the
     documents.
     """
     target = row.at_limit
-    if facts.in_branch:
+    if context.in_branch:
         target = target if isinstance(target, Stage | Return) else Return()
-    elif facts.has_best_answer or target is None or target is CLARIFICATION:
+    elif context.has_best_answer or target is None or target is CLARIFICATION:
         target = Final(Ending.BEST)
-    decision = _go(row, target, counters, facts)
+    decision = _go(row, target, counters, context)
     return Decision(
-        decision.row, decision.actions, counters, facts.reason, termination_reason=facts.stop_reason
+        decision.row,
+        decision.actions,
+        counters,
+        context.reason,
+        termination_reason=context.stop_reason,
     )
 
 
-def _go(row: Row, target: Target, counters: Counters, facts: Context) -> Decision:
-    reason = facts.reason if facts.reason is not None else row.reason
+def _go(row: Row, target: Target, counters: Counters, context: Context) -> Decision:
+    reason = context.reason if context.reason is not None else row.reason
     if isinstance(target, Stage):
         return Decision(row.name, (Send(target),), counters, reason)
     if isinstance(target, Next):
-        return _take_next(row, target, counters, facts)
+        return _take_next(row, target, counters, context)
     if not isinstance(target, Final):
         return Decision(row.name, (target,), counters, reason)
     end = End(target.ending, _outcome(row, target.ending, reason))
-    return Decision(row.name, (end,), counters, reason, _why_ended(row, target.ending, facts))
+    return Decision(row.name, (end,), counters, reason, _why_ended(row, target.ending, context))
 
 
-def _take_next(row: Row, target: Next, counters: Counters, facts: Context) -> Decision:
+def _take_next(row: Row, target: Next, counters: Counters, context: Context) -> Decision:
     """Return the step to the next stage of the sequence that the flow allows, or beyond its end."""
     allowed = {stage.name: stage for stage in target.stages}
-    rest = facts.sequence[facts.sequence_place :]
-    found = next((place for place, name in enumerate(rest) if name in allowed), len(rest))
-    stage = allowed[rest[found]] if found < len(rest) else target.done
-    place = facts.sequence_place + min(found + 1, len(rest))
+    rest = context.sequence[context.sequence_place :]
+    first = next((place for place, name in enumerate(rest) if name in allowed), len(rest))
+    stage = allowed[rest[first]] if first < len(rest) else target.done
+    place = context.sequence_place + min(first + 1, len(rest))
     action = stage if isinstance(stage, Return) else Send(stage)
-    decision = Decision(row.name, (action,), counters, facts.reason or row.reason)
-    decision.sequence_place, decision.skipped = place, rest[:found]
+    decision = Decision(row.name, (action,), counters, context.reason or row.reason)
+    decision.sequence_place, decision.skipped = place, rest[:first]
     return decision
 
 
-def _why_ended(row: Row, ending: Ending, facts: Context) -> str:
-    if facts.stop_reason:
-        return facts.stop_reason
+def _why_ended(row: Row, ending: Ending, context: Context) -> str:
+    if context.stop_reason:
+        return context.stop_reason
     return f"{row.after}_failed" if ending is Ending.BEST else ""
 
 

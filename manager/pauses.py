@@ -103,7 +103,9 @@ class Pauses:
             log.info("pause_refused", reason=ANOTHER_OPEN)
             return OpenedPause(envelope, problem=ANOTHER_OPEN)
         is_approval = action.kind == "approval"
-        asked = [one for one in state.needs_input if (one.field is None) == is_approval]
+        asked = [
+            question for question in state.needs_input if (question.field is None) == is_approval
+        ]
         text = to_json(state.without(_OF_ONE_MESSAGE).json).decode()
         if not asked or len(text) > MOST_KEPT:
             problem = TOO_LARGE if asked else "pause_without_question"
@@ -115,7 +117,7 @@ class Pauses:
             original_question=state.canonical_question or state.text,
             original_text=state.text,
             reason=ClarificationReason.MISSING_DETAILS,
-            asked="\n".join(one.text for one in asked),
+            asked="\n".join(question.text for question in asked),
             round=state.counters.get(Counter.ROUND, 0) + 1,
             best_answer=None if best is None else {**best.json},
             groups=envelope.groups or None,
@@ -129,7 +131,8 @@ class Pauses:
             language=state.reply_language,
             people=state.people,
             tasks=tuple(
-                title[:_LONGEST_TASK] for title in list_open(one.json for one in list_tasks(state))
+                title[:_LONGEST_TASK]
+                for title in list_open(task.json for task in list_tasks(state))
             ),
         )
         opened = envelope.replace(payload=state.changed(new_pause=pause).json)
@@ -147,10 +150,10 @@ class Pauses:
         begins as usual; one about something else closes the pause.
         """
         state, now = State(envelope.payload), envelope.create_ts
-        found = state.open_pause
-        if found is None and State.pause_reply not in state and "#" not in state.text:
+        stored = state.open_pause
+        if stored is None and State.pause_reply not in state and "#" not in state.text:
             return envelope
-        pause = None if found is None or found.kind == "clarification" else found
+        pause = None if stored is None or stored.kind == "clarification" else stored
         if pause is not None and not _is_theirs(pause, envelope):
             return self._meet_foreign(envelope, pause, now)
         read = self._read(state, pause, now)
@@ -215,12 +218,14 @@ class Pauses:
         if flow is None or pause.resume_stage not in flow.stages:
             log.warning("pause_of_unknown_flow", flow=pause.flow, stage=pause.resume_stage)
             return _end(envelope, pause, "over")
-        found = await self._memory.claim_pause(question, pause.pause_id)
-        if found is None:
+        claimed = await self._memory.claim_pause(question, pause.pause_id)
+        if claimed is None:
             return _end(envelope, pause, "over")
         state = State(envelope.payload)
-        kept = State({**State.decode(found).json, **state.copy(*_OF_THE_REPLY)})
-        granted = {one.id: answer.is_granted for one in pause.questions if one.field is None}
+        kept = State({**State.decode(claimed).json, **state.copy(*_OF_THE_REPLY)})
+        granted = {
+            question.id: answer.is_granted for question in pause.questions if question.field is None
+        }
         resumed = kept.changed(
             stage=pause.resume_stage,
             counters={**kept.counters, Counter.ROUND.value: pause.round},
@@ -233,9 +238,9 @@ class Pauses:
         )
         return envelope.replace(flow=pause.flow, payload=resumed.json)
 
-    def _ask_again(self, envelope: Envelope, pause: Pause, found: Unanswered) -> Envelope:
+    def _ask_again(self, envelope: Envelope, pause: Pause, read: Unanswered) -> Envelope:
         """Return the envelope that ends with the pause again: its values so far are kept."""
-        again = pause.model_copy(update={"answers": found.values, "round": pause.round + 1})
+        again = pause.model_copy(update={"answers": read.values, "round": pause.round + 1})
         return _end(envelope, again, "unanswered")
 
 
@@ -279,10 +284,10 @@ def join_messages(envelope: Envelope, merged: Sequence[bytes]) -> Envelope:
     if not merged:
         return envelope
     joined = [envelope, *map(decode, merged)]
-    groups = set(envelope.groups).intersection(*(each.groups for each in joined))
-    texts = [State(each.payload).text for each in joined]
+    groups = set(envelope.groups).intersection(*(message.groups for message in joined))
+    texts = [State(message.payload).text for message in joined]
     state = State(envelope.payload).changed(text="\n".join(texts))
-    people = {person for each in joined for person in _name_people(each)}
+    people = {person for message in joined for person in _name_people(message)}
     if people != {_UNKNOWN}:
         state = state.changed(people=sorted(people))
     return envelope.with_groups(tuple(sorted(groups))).replace(payload=state.json)

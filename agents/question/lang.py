@@ -1,6 +1,6 @@
 """Detects the language of the user."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Self
 
 from pydantic import BaseModel, Field
@@ -11,6 +11,7 @@ from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.specialists import ReviewScope
 from envelope.texts import primary_of, read_tag
+from knowledge.language.corpus_languages import ReadLanguages
 from knowledge.language.port import Detector
 from knowledge.language.scripts import choose_script
 
@@ -43,11 +44,6 @@ class Writes(MayAsk, frozen=True):
     language: str = Field(pattern="^[a-z]{2,3}$")
     texts_language: str = Field("", pattern="^([a-z]{2,3}(-[A-Z][a-z]{3})?)?$")
     confidence: float = Field(ge=0, le=1)
-
-
-ReadLanguages = Callable[[tuple[str, ...]], Awaitable[Mapping[str, float]]]
-"""Returns the number of documents in each language that a person of these groups may read; empty
-where it is unknown."""
 
 
 class LangAgent(Agent[Reads, Writes]):

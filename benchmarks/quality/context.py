@@ -76,8 +76,7 @@ async def _measure(
 
 
 def _count(section: ContextSection) -> int:
-    place = " > ".join(dict.fromkeys((*section.best.crumbs, *section.best.heading_path)))
-    return count_tokens(section.text) + count_tokens(place)
+    return count_tokens(section.text) + count_tokens(section.best.place.trail)
 
 
 def _find_sections(

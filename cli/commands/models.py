@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from ipaddress import ip_address
@@ -13,17 +14,36 @@ from cli.printing import WIDTH, print_line, say_json, wrap
 from config.settings import Settings, load_settings
 from deploy.assembly.model_choice import find_context_tokens, vendor_access
 from deploy.assembly.models import make_registry
+from envelope.tool_loop import WayName
 from llm.errors import ModelError
-from llm.port import Usage
+from llm.port import TextListener, ToolConversation, ToolDescription, Usage, UserMessage
 from llm.prices import cost_usd
 from llm.registry import Registry
 from llm.tasks.question import TRANSLATE, TranslateInputs
+from llm.tasks.tool_loop import REASON
 from llm.vendors.catalogue import ModelName, Vendor, VendorAccess, parse_models, vendors_by_name
 from llm.vendors.context_window import OLLAMA_DEFAULT, ContextWindow, find_window
 
 EXIT_FAULTS = 9
 PROMPT = TranslateInputs(text="Wie lange hat die Bibliothek geöffnet?", language="de")
 """A small prompt whose answer has the form that answers of other tasks have."""
+LOOK_UP = ToolConversation(
+    task=REASON.name,
+    messages=(UserMessage(text="Call the tool `search` for the opening hours of the library."),),
+    tools=(
+        ToolDescription(
+            name="search",
+            description="Searches the documents.",
+            input_schema={
+                "type": "object",
+                "properties": {"query": {"type": "string"}},
+                "required": ["query"],
+            },
+        ),
+    ),
+    max_output_tokens=256,
+)
+"""A small conversation that a model should continue with a tool call."""
 INSTRUCTIONS = 2_000
 """Approximate number of tokens of the instructions and the conversation in one prompt."""
 ANSWERED = Usage(output_tokens=800)
@@ -37,13 +57,16 @@ ORIGINS = {
     "price_list": "as the price list says",
 }
 FIELD = 10
+MODEL_SECONDS = 60.0
+"""The time limit of each of the two prompts; loading a model may take most of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCheck:
     """The result of the check of one model; `seconds` is the duration of a small prompt. `problem`
-    is empty if the model answered. `question_usd` estimates the cost of a usual question if this
-    model does all tasks.
+    is empty if the model answered; `tools_problem` is empty if it called a tool, which only a desk
+    that `needs_tools` requires. `question_usd` estimates the cost of a usual question if this model
+    does all tasks.
     """
 
     model: str
@@ -53,6 +76,9 @@ class ModelCheck:
     problem: str = ""
     seconds: float | None = None
     answer_form: str = ""
+    streams: bool = True
+    tools_problem: str = ""
+    needs_tools: bool = False
     window: ContextWindow | None = None
     needed_tokens: int = 0
     question_usd: Decimal | None = None
@@ -62,13 +88,19 @@ class ModelCheck:
         """Whether the context window of the model is smaller than the prompts."""
         return self.window is not None and self.window.tokens < self.needed_tokens
 
+    @property
+    def is_faulty(self) -> bool:
+        """Whether the desk cannot use the model as it is configured."""
+        return bool(self.problem or self.is_cut or (self.needs_tools and self.tools_problem))
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk models`."""
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.epilog = (
-        f"exit status: 0 every model answers, {EXIT_FAULTS} one does not, or reads too little; "
-        "1 error. Each model is sent one small prompt, which costs what the vendor charges for it."
+        f"exit status: 0 every model answers, {EXIT_FAULTS} one does not, reads too little, or "
+        "calls no tools although the setting WAY needs them; 1 error. Each model is sent two small "
+        "prompts, which cost what the vendor charges for them."
     )
 
 
@@ -84,7 +116,7 @@ def run(chosen: argparse.Namespace) -> int:
         for line in _describe(one):
             print_line(line)
         print_line()
-    return EXIT_FAULTS if any(one.problem or one.is_cut for one in checks) else 0
+    return EXIT_FAULTS if any(one.is_faulty for one in checks) else 0
 
 
 _NO_MODEL = (
@@ -95,7 +127,7 @@ _NO_MODEL = (
 
 
 async def check_models(settings: Settings) -> list[ModelCheck]:
-    """Ask every configured model once, all at the same time; the order is that of first use."""
+    """Check every configured model, all at the same time; the order is that of first use."""
     vendors = vendors_by_name(vendor_access(settings))
     tasks: dict[ModelName, list[str]] = {}
     for task in _TASKS:
@@ -104,6 +136,10 @@ async def check_models(settings: Settings) -> list[ModelCheck]:
                 tasks.setdefault(name, []).append(task)
     registry = make_registry(settings)
     try:
+        for name in tasks:
+            # The import of a client takes seconds, which are not those of the model.
+            with suppress(ModelError):
+                registry.vendor_model(name)
         async with asyncio.TaskGroup() as group:
             checks = [
                 group.create_task(_check(name, used, vendors[name.provider], settings, registry))
@@ -119,22 +155,39 @@ async def _check(
 ) -> ModelCheck:
     access = vendor_access(settings).get(name.provider, VendorAccess())
     address = access.base_url or vendor.base_url or ""
-    check = ModelCheck(str(name), tasks, address, _leaves_machine(address))
+    needs_tools = settings.way is not WayName.SEARCH
+    check = ModelCheck(str(name), tasks, address, _leaves_machine(address), needs_tools=needs_tools)
+    listener = TextListener(TRANSLATE.name)
     try:
-        model = registry.vendor_model(name)
-        answer = await model.ask(TRANSLATE, PROMPT)
-    except ModelError as error:
-        return replace(check, problem=str(error))
+        async with asyncio.timeout(MODEL_SECONDS):
+            model = registry.vendor_model(name)
+            answer = await model.ask(TRANSLATE, PROMPT, listener=listener)
+    except Exception as error:  # noqa: BLE001 - what is broken is the result
+        return replace(check, problem=_describe_problem(error))
+    try:
+        async with asyncio.timeout(MODEL_SECONDS):
+            step = await model.converse(LOOK_UP)
+            tools_problem = "" if step.message.calls else "it was told to call a tool and did not"
+    except Exception as error:  # noqa: BLE001 - likewise
+        tools_problem = _describe_problem(error)
     needed = find_context_tokens(settings) + INSTRUCTIONS
     usage = replace(ANSWERED, input_tokens=2 * needed + INSTRUCTIONS)
     return replace(
         check,
         seconds=answer.milliseconds / 1000,
         answer_form=model.capabilities.structure,
+        streams=not listener.is_unstreamed,
+        tools_problem=tools_problem,
         window=await find_window(name.model, vendor, access),
         needed_tokens=needed,
         question_usd=cost_usd(vendor.price_name, name.model, usage, base_url=access.base_url),
     )
+
+
+def _describe_problem(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return f"it did not answer within {MODEL_SECONDS:g} s"
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _leaves_machine(address: str) -> bool:
@@ -153,6 +206,8 @@ def _describe(check: ModelCheck) -> Iterator[str]:
         yield from _field("problem", check.problem)
         return
     yield from _field("answers", f"a small prompt in {check.seconds:.1f} s, {_form(check)}")
+    yield from _field("streams", _STREAMS[check.streams])
+    yield from _field("tools", _describe_tools(check))
     yield from _field("reads", _describe_window(check))
     price = "unknown" if check.question_usd is None else f"about {check.question_usd:.4f} USD"
     yield from _field("price", f"{price} for a usual question")
@@ -167,6 +222,19 @@ _FORMS = {
     "object": "as JSON, without a schema: an answer may need a second attempt",
     "text": "as text: the form is described in the prompt, and may need a second attempt",
 }
+
+
+_STREAMS = {
+    True: "sends its answer while it is written",
+    False: "sends its answer only when it is complete, so that no draft is shown",
+}
+
+
+def _describe_tools(check: ModelCheck) -> str:
+    if not check.tools_problem:
+        return "calls them"
+    needed = "WAY needs them" if check.needs_tools else "WAY=search does not need them"
+    return f"cannot be used ({needed}): {check.tools_problem}"
 
 
 def _form(check: ModelCheck) -> str:
@@ -200,4 +268,9 @@ def _field(name: str, text: str) -> Iterator[str]:
 
 def _as_json(check: ModelCheck) -> dict[str, object]:
     price = None if check.question_usd is None else str(check.question_usd)
-    return {**asdict(check), "question_usd": price, "is_cut": check.is_cut}
+    return {
+        **asdict(check),
+        "question_usd": price,
+        "is_cut": check.is_cut,
+        "is_faulty": check.is_faulty,
+    }

@@ -21,6 +21,7 @@ from typing import Any, Literal
 from httpx2 import AsyncClient, HTTPError
 
 from llm.vendors.catalogue import Vendor, VendorAccess
+from llm.vendors.guard import pick, pick_rows
 from llm.vendors.wire import check_allowed
 
 LIMIT_SECONDS = 3.0
@@ -110,7 +111,7 @@ class _Server:
 
 async def _ask_ollama(server: _Server) -> ContextWindow | None:
     loaded = _find_row(await server.read("/api/ps"), "models", server.model)
-    if found := _window(_pick(loaded, "context_length")):
+    if found := _window(pick(loaded, "context_length")):
         return found
     shown = await server.read("/api/show", {"model": server.model})
     if not isinstance(shown, dict) or _SHOWN.isdisjoint(shown):
@@ -125,17 +126,17 @@ async def _ask_ollama(server: _Server) -> ContextWindow | None:
 
 async def _ask_llamacpp(server: _Server) -> ContextWindow | None:
     said = await server.read("/props")
-    return _window(_pick(_pick(said, "default_generation_settings"), "n_ctx"))
+    return _window(pick(said, "default_generation_settings", "n_ctx"))
 
 
 async def _ask_vllm(server: _Server) -> ContextWindow | None:
     row = _find_row(await server.read("/v1/models"), "data", server.model)
-    return _window(_pick(row, "max_model_len"))
+    return _window(pick(row, "max_model_len"))
 
 
 async def _ask_lmstudio(server: _Server) -> ContextWindow | None:
     row = _find_row(await server.read("/api/v0/models"), "data", server.model)
-    return _window(_pick(row, "loaded_context_length"))
+    return _window(pick(row, "loaded_context_length"))
 
 
 _PROBES: Mapping[str, Callable[[_Server], Awaitable[ContextWindow | None]]] = {
@@ -148,15 +149,8 @@ _PROBES: Mapping[str, Callable[[_Server], Awaitable[ContextWindow | None]]] = {
 
 def _find_row(said: object, rows: str, model: str) -> object:
     """Return the description of a model in a list of them, or None."""
-    listed = _pick(said, rows)
-    for row in listed if isinstance(listed, list) else ():
-        if model in {_pick(row, "id"), _pick(row, "name"), _pick(row, "model")}:
-            return row
-    return None
-
-
-def _pick(said: object, name: str) -> Any:
-    return said.get(name) if isinstance(said, dict) else None
+    found = (row for row in pick_rows(said, rows) if model in map(row.get, ("id", "name", "model")))
+    return next(found, None)
 
 
 def _window(tokens: object) -> ContextWindow | None:

@@ -37,7 +37,7 @@ def settings_for(server: ModelServer, **changes: object) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("status", [429, 500])
-async def test_a_vendor_that_always_fails_is_asked_twice_and_the_search_answers_with_the_reason(
+async def test_a_vendor_that_always_fails_leaves_the_passages_of_the_search_with_the_reason(
     server: ModelServer, open_app: OpenApp, status: int
 ) -> None:
     server.will_send(*[VENDOR.failure(status)] * 40)
@@ -49,12 +49,46 @@ async def test_a_vendor_that_always_fails_is_asked_twice_and_the_search_answers_
 
     assert (reply["outcome"], reply["answered_by"]) == ("answered", "search")
     assert reply["fallback_reason"] == ("too_busy" if status == 429 else "unavailable")
-    assert len(server.received) == 2
+    # Two calls, the understanding and the answer, each repeated once.
+    assert len(server.received) == 4
     errors = [str(entry.fields.get("error")) for entry in journal if entry.kind == "model_call"]
     assert errors
     assert all(str(status) in error for error in errors)
     runs = [entry.fields["role"] for entry in journal if entry.kind == "agent_run"]
     assert len(runs) == len(set(runs))  # no agent runs again for the error of a model
+
+
+NO_CHOICE = Response(body=b'{"object": "chat.completion", "result": "blue"}')
+PAGE = Response(body=b"<html><title>Sign in</title></html>", content_type="text/html")
+TOO_LONG = Response(400, b'{"error": {"message": "maximum context length is 8 tokens"}}')
+
+
+@pytest.mark.parametrize(
+    ("response", "reason", "requests", "notice"),
+    [
+        (NO_CHOICE, "unreadable", 4, "could not be read"),
+        (PAGE, "misconfigured", 2, "not set up correctly"),
+        # The understanding, the answer, and the answer from fewer sources.
+        (TOO_LONG, "too_long", 3, "longer than the model can read"),
+    ],
+    ids=["no choice", "page", "too long"],
+)
+async def test_a_server_that_is_not_understood_leaves_the_passages_with_the_true_reason(
+    server: ModelServer,
+    open_app: OpenApp,
+    response: Response,
+    reason: str,
+    requests: int,
+    notice: str,
+) -> None:
+    server.will_send(*[response] * 40)
+
+    async with open_app(**settings_for(server)) as app:
+        reply = await app.driver().say(QUESTION)
+
+    assert (reply["outcome"], reply["fallback_reason"]) == ("answered", reason)
+    assert notice in reply["text"]
+    assert len(server.received) == requests
 
 
 async def test_a_key_that_is_refused_later_is_named_in_the_journal_and_costs_one_request(

@@ -84,7 +84,7 @@ async def test_attributes_that_were_not_set_are_not_written() -> None:
 
 
 async def test_an_agent_that_asks_for_more_time_than_is_left_gives_up_with_its_reason() -> None:
-    later = RetryAfter(10.0, "the index is being written")
+    later: RetryAfter[SearchWrites] = RetryAfter(10.0, "the index is being written")
 
     in_time = await run(later, remaining_seconds=30.0)
     too_late = read_envelope(await run(later, remaining_seconds=5.0))

@@ -20,6 +20,25 @@ COMPLETION = {
     "usage": {"prompt_tokens": 300, "completion_tokens": 20, "total_tokens": 320},
 }  # fmt: skip
 
+CALL = {"id": "c", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+TOOL_CALL = {"choices": [{"message": {"tool_calls": [CALL]}, "finish_reason": "tool_calls"}]}
+
+
+class FaultyServer(ModelServer):
+    """Answers what each model is made for: `works`, `hangs`, or a status with a message."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+
+    def choose_response(self, received: Received) -> Response:
+        if received.body["model"] == "broken":
+            return Response(404, b'{"error": {"message": "the GPU fell off"}}')
+        if received.body["model"] == "page":
+            return Response(body=b"<html><title>Sign in</title></html>")
+        if "tools" in received.body:
+            return Response(400, b'{"error": {"message": "does not support tools"}}')
+        return Response(body=json.dumps(COMPLETION).encode())
+
 
 class OllamaServer(ModelServer):
     """Answers every prompt, and describes a model that reads as much as it is told."""
@@ -33,6 +52,8 @@ class OllamaServer(ModelServer):
         if received.path == "/api/ps":
             row = {"name": "qwen3", "context_length": self._context_length}
             return Response(body=json.dumps({"models": [row]}).encode())
+        if "tools" in received.body:
+            return Response(body=json.dumps(TOOL_CALL).encode())
         return Response(body=json.dumps(COMPLETION).encode())
 
 
@@ -111,3 +132,33 @@ def test_without_a_model_the_command_says_how_to_get_one(run: Run) -> None:
 
     assert result.status == 0
     assert "GEN_MODEL" in result.out
+
+
+def test_a_model_that_fails_hides_no_other_and_the_message_of_the_vendor_is_shown(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(FaultyServer()) as url:
+        monkeypatch.setenv("GEN_MODEL", "broken@vllm,page@vllm,works@vllm")
+        monkeypatch.setenv("COMPATIBLE_SERVERS", at_address("vllm", url))
+        result = run("models", "--json")
+
+    assert result.status == EXIT_FAULTS
+    broken, page, works = result.json
+    assert "the GPU fell off" in broken["problem"]
+    assert "'Sign in'" in page["problem"]
+    assert f"try {url}/v1 in COMPATIBLE_SERVERS" in page["problem"]
+    assert (works["problem"], works["streams"]) == ("", False)
+
+
+@pytest.mark.parametrize(("way", "status"), [("search", 0), ("tools", EXIT_FAULTS)])
+def test_a_model_that_calls_no_tools_is_a_fault_only_where_tools_are_needed(
+    run: Run, monkeypatch: pytest.MonkeyPatch, way: str, status: int
+) -> None:
+    with serving(FaultyServer()) as url:
+        monkeypatch.setenv("GEN_MODEL", "works@vllm")
+        monkeypatch.setenv("WAY", way)
+        monkeypatch.setenv("COMPATIBLE_SERVERS", at_address("vllm", f"{url}/v1"))
+        result = run("models")
+
+    assert result.status == status, result.err
+    assert "does not support tools" in " ".join(result.out.split())
