@@ -472,6 +472,6 @@ def without_blocks(
         for shown, number in enumerate(kept.order, start=1)
         if number in by_number
     )
-    allowed = collect_allowed(references_of(used, references), context, typed)
+    allowed = collect_allowed(references_of(used, references), context, typed, references)
     text = keep_links(kept.text, allowed).text
     return SourcedText(text, with_addresses(used, references, context, text, typed))

@@ -3,10 +3,10 @@
 | fault                                                        | proved |
 |--------------------------------------------------------------|--------|
 | a number that no source has, nobody said and is not computed | yes    |
-| code from which a foreign address was removed                | yes    |
 | code with an IP address, or a number of eight digits, so too | yes    |
 | a number that other sources have than those that are cited   | no     |
 | a line of code, or an identifier in code, that no source has | no     |
+| code from which a foreign address was removed                | no     |
 | a paragraph, an item or a row that cites nothing             | no     |
 
 Names, negations and meaning are the judge's alone. Code with a word that neither a source nor the
@@ -34,7 +34,7 @@ from citations.citing import (
 )
 from citations.claims import sentences
 from citations.facts import KnownNumbers
-from citations.links import LEFT_OUT, Allowed, plain_line
+from citations.links import REMOVED_ADDRESS, Allowed, plain_line
 from citations.marking import read_marks, remove_marks, shown_text
 from citations.proof import ProofSource, SourceTexts
 from citations.sources import collect_allowed, references_of
@@ -110,7 +110,8 @@ class CheckedAnswer:
     @cached_property
     def allowed(self) -> Allowed:
         """The links and addresses that it may contain."""
-        return collect_allowed(references_of(self.used, self.references), self.context, self.typed)
+        cited = references_of(self.used, self.references)
+        return collect_allowed(cited, self.context, self.typed, self.references)
 
     def is_quoted(self, text: str) -> bool:
         """Return whether a source has a text word for word."""
@@ -167,10 +168,10 @@ class _Checks:
     def __init__(self, answer: CheckedAnswer) -> None:
         self._answer = answer
         texts = [source.text for source in answer.given.sources]
-        self._numbers = KnownNumbers(texts, answer.said, tuple(_count_lists(answer)))
-        self._letters = "\n".join("".join(text.split()) for text in (*texts, *answer.said))
-        said = " ".join((*texts, *answer.said, *answer.typed)).casefold()
-        self._words = frozenset(_CODE_WORD.findall(said))
+        said = (*answer.said, *answer.typed)
+        self._numbers = KnownNumbers(texts, said, tuple(_count_lists(answer)))
+        self._letters = "\n".join("".join(text.split()) for text in (*texts, *said))
+        self._words = frozenset(_CODE_WORD.findall(" ".join((*texts, *said)).casefold()))
         self._assumed = plain_line(remove_marks(answer.assumption))
 
     def find(self, index: int) -> Iterator[Fault]:
@@ -199,8 +200,7 @@ class _Checks:
     def _find_in_code(self, code: str, index: int) -> Iterator[Fault]:
         absent = [line.strip() for line in code.split("\n") if not self._has(line)]
         if absent:
-            # A command is useless without the foreign address that was removed from it.
-            is_proved = any(LEFT_OUT in line or self._leads_elsewhere(line) for line in absent)
+            is_proved = any(map(self._leads_elsewhere, absent))
             reason = f"no source contains the code: {'; '.join(absent[:_SHOWN])}"
             is_foreign = any(map(self._has_foreign_word, absent))
             quote = code.strip("\n")
@@ -236,9 +236,10 @@ class _Checks:
 
     def _spans(self, text: str) -> Iterator[str]:
         found = (span[2].strip() for span in _SPAN.finditer(text))
-        return (span for span in found if not _QUANTITY.fullmatch(span))
+        return (s for s in found if s != REMOVED_ADDRESS and not _QUANTITY.fullmatch(s))
 
     def _has(self, code: str) -> bool:
+        """Return whether a source has this code, or the person said it."""
         return "".join(code.split()) in self._letters
 
     def _leads_elsewhere(self, code: str) -> bool:
@@ -254,7 +255,8 @@ class _Checks:
 
     def _has_foreign_word(self, code: str) -> bool:
         """Return whether a word of code stands in no source, and nobody said it."""
-        return any(word.casefold() not in self._words for word in _CODE_WORD.findall(code))
+        words = _CODE_WORD.findall(code.replace(REMOVED_ADDRESS, " "))
+        return any(word.casefold() not in self._words for word in words)
 
     def _is_notice(self, block: LineBlock) -> bool:
         """Return whether a block states the assumption of the desk."""

@@ -82,13 +82,13 @@ class SourceUsed(Place, frozen=True, extra="forbid"):
     addresses: tuple[str, ...] = Field(
         default=(),
         description="addresses in its text that the answer shows; of the first source, also those "
-        "that the person typed",
+        "that the person typed, or that are composed of what a document states",
     )
     pictures: tuple[SourcePicture, ...] = Field(default=(), description="that stand in its text")
 
 
 class WrittenAnswer(BaseModel, frozen=True, extra="forbid"):
-    """An answer as it was judged, before anything was removed from it."""
+    """An answer before something was removed from it."""
 
     text: str
     sources_used: tuple[SourceUsed, ...]

@@ -29,7 +29,7 @@ from citations.faults import (
     references_by_number,
     text_of,
 )
-from citations.links import keep_links
+from citations.links import REMOVED_ADDRESS, keep_links
 from citations.wording import check_missing
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
@@ -234,6 +234,8 @@ class QualityAgent(Agent[Reads, Writes]):
         notices = []
         if any(one.block is not None for one in judgement.rejected):
             notices.append(self._look_up_text("left_out", reads.reply_language))
+        if REMOVED_ADDRESS in text:
+            notices.append(self._look_up_text("address_removed", reads.reply_language))
         if reads.missing:
             notices.append(self._describe_missing(reads))
         if judgement.is_silent:

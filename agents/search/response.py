@@ -14,7 +14,7 @@ from agents.agent import Agent, AgentParts, DeskDomain, MayAsk, ProgressStep, Re
 from agents.search.passages import show_passages
 from citations.citing import Cited, SourcedText, cite
 from citations.faults import CheckedAnswer, LanguageOf, check_draft
-from citations.links import keep_links, plain_line
+from citations.links import keep_links, list_removed_addresses, plain_line
 from citations.marking import map_marks, read_marks, remove_marks
 from citations.proof import ProofSource, SourceTexts
 from citations.sources import collect_allowed, references_of, with_addresses
@@ -71,6 +71,8 @@ class Reads(ReadsLanguage, frozen=True):
     attempt: int = 0
     quality_analysis: str = ""
     judged_answer: WrittenAnswer | None = None
+    original_answer: WrittenAnswer | None = None
+    removed_links: tuple[str, ...] = ()
     assessment: AnswerAssessment | None = None
     kept_answer: KeptAnswer | None = None
     assumption: str = ""
@@ -82,6 +84,7 @@ class Reads(ReadsLanguage, frozen=True):
     best_answer: dict[str, JsonValue] | None = None
     document_languages: tuple[str, ...] = ()
     common_terms: tuple[str, ...] = ()
+    searches_again: bool = False
 
 
 class Writes(MayAsk, frozen=True):
@@ -90,7 +93,9 @@ class Writes(MayAsk, frozen=True):
     response: str = ""
     sources_used: tuple[SourceUsed, ...] = ()
     removed_links: tuple[str, ...] = ()
+    original_answer: WrittenAnswer | None = None
     missing: str = ""
+    searches_again: bool = False
     generation_confidence: float = Field(default=0.0, ge=0, le=1)
     generation_error: str = ""
     answer_model: str = ""
@@ -200,6 +205,7 @@ class ResponseAgent(Agent[Reads, Writes]):
 
     def _inputs(self, reads: Reads) -> RespondInputs:
         earlier, analysis = self._recall_earlier(reads)
+        refused = list_removed_addresses(reads.removed_links) if earlier else ()
         return RespondInputs(
             question=reads.canonical_question,
             language=reads.language,
@@ -218,6 +224,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             style=reads.answer_style or reads.preferences.style or "",
             analysis=analysis,
             earlier=earlier,
+            refused=refused,
             attempt=reads.attempt,
         )
 
@@ -238,7 +245,7 @@ class ResponseAgent(Agent[Reads, Writes]):
 
     async def _write(self, reads: Reads, inputs: RespondInputs) -> _WrittenAnswer:
         """Return the answer; publish its finished sentences while the model writes."""
-        skip = 0 if reads.quality_analysis else reads.attempt
+        skip = 0 if reads.quality_analysis else reads.attempt - reads.searches_again
         listener = TextListener(RESPOND.name)
         keep = partial(_cite, reads=reads, sources=_collect_texts(reads))
         if self._find_publisher(reads) is None:
@@ -324,14 +331,15 @@ class ResponseAgent(Agent[Reads, Writes]):
     def _make_writes(self, written: _WrittenAnswer, reads: Reads) -> Writes:
         output, kept = written.given.output, written.kept.cited
         if output.status != "answered":
-            return _asks(output.status, output.missing, written.given.model)
+            return _ask_or_search(reads, output, written.given.model)
         if not kept.order:
-            return _report_no_claims(output.missing, written.given.model)
+            return _report_no_claims(reads, output, written.given.model)
         answer = self._make_answer(written.kept, reads)
         return Writes(
             response=answer.text,
             sources_used=answer.used,
             removed_links=answer.removed,
+            original_answer=_keep_original(output.answer, answer, reads),
             missing=output.missing,
             generation_confidence=output.confidence,
             answer_model=written.given.model,
@@ -393,9 +401,8 @@ class ResponseAgent(Agent[Reads, Writes]):
         references, context = reads.source_references, reads.search_context
         used, typed = _select_used(kept.cited.order, references), _list_typed(reads)
         # Links that only a source allows which is not cited any more are removed, too.
-        safe = keep_links(
-            kept.cited.text, collect_allowed(references_of(used, references), context, typed)
-        )
+        cited = references_of(used, references)
+        safe = keep_links(kept.cited.text, collect_allowed(cited, context, typed, references))
         return _OutgoingAnswer(
             text=self._add_assumption(safe.text, reads),
             used=with_addresses(used, references, context, safe.text, typed),
@@ -409,7 +416,8 @@ class ResponseAgent(Agent[Reads, Writes]):
         """
         judged, kept, lacks = reads.judged_answer, reads.kept_answer, reads.assessment
         if reads.quality_analysis:
-            earlier = ("", ()) if judged is None else (judged.text, judged.sources_used)
+            written = judged if reads.original_answer is None else reads.original_answer
+            earlier = ("", ()) if written is None else (written.text, written.sources_used)
             analysis = reads.quality_analysis
         elif kept is not None and lacks is not None and not lacks.is_enough:
             text = kept.response.removeprefix(self._add_assumption("", reads))
@@ -442,9 +450,20 @@ def _cite(answer: str, reads: Reads, sources: SourceTexts) -> _CitedText:
     """Return an answer with the marks of its sources, and with links only to these."""
     numbers = set(read_marks(answer))
     cited_here = [one for one in reads.source_references if one.number in numbers]
-    allowed = collect_allowed(cited_here, reads.search_context, _list_typed(reads))
+    references, context = reads.source_references, reads.search_context
+    allowed = collect_allowed(cited_here, context, _list_typed(reads), references)
     safe = keep_links(answer, allowed)
     return _CitedText(cite(safe.text, sources), safe.removed)
+
+
+def _keep_original(written: str, answer: _OutgoingAnswer, reads: Reads) -> WrittenAnswer | None:
+    """Return the answer as the model wrote it, if an address was removed from it."""
+    if not list_removed_addresses(answer.removed):
+        return None
+    original = cite(written, _collect_texts(reads))
+    return WrittenAnswer(
+        text=original.text, sources_used=_select_used(original.order, reads.source_references)
+    )
 
 
 def _collect_texts(reads: Reads) -> SourceTexts:
@@ -518,11 +537,22 @@ def _select_used(
     )
 
 
-def _report_no_claims(missing: str, model: str) -> Writes:
+def _report_no_claims(reads: Reads, output: RespondOutput, model: str) -> Writes:
     """Return the missing parts that the model reports, else its failure to cite sources."""
-    if missing:
-        return _asks("insufficient_context", missing, model)
+    if output.missing:
+        unanswered = output.model_copy(update={"status": "insufficient_context"})
+        return _ask_or_search(reads, unanswered, model)
     return Writes(generation_error=f"{model}: {_UNCITED}", answer_model=model)
+
+
+def _ask_or_search(reads: Reads, output: RespondOutput, model: str) -> Writes:
+    """Return what the model misses. If no source of the first search answers the question, the
+    documents are searched once more for it before it is declined.
+    """
+    writes = _asks(output.status, output.missing, model)
+    if output.status != "insufficient_context" or reads.attempt:
+        return writes
+    return writes.model_copy(update={"missing": output.missing, "searches_again": True})
 
 
 def _asks(status: str, missing: str, model: str) -> Writes:

@@ -77,6 +77,9 @@ class RespondInputs(BaseModel, frozen=True):
     style: AnswerStyle = Field(default="", description="the form in which the user wants it")
     earlier: str = Field(default="", description="the answer before, without what was left out")
     analysis: str = Field(default="", description="what was wrong with the answer before")
+    refused: tuple[str, ...] = Field(
+        default=(), description="addresses of the answer before that may not be shown"
+    )
     attempt: int = 0
 
 
@@ -136,6 +139,9 @@ class Verdict(BaseModel, frozen=True):
     quote: str = Field(description="the words it is about, exactly as they stand in the answer")
     reason: str = Field(default="", description="in at most ten words, before the verdict")
     supported: bool
+    source: int = Field(
+        default=0, ge=0, description="the source that says it instead of the cited one; else 0"
+    )
 
 
 class JudgeOutput(BaseModel, frozen=True):
