@@ -5,7 +5,7 @@ scheme, without one (`//host`, `www.host`, `host.com/path`), of a mailbox, or a 
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -41,6 +41,17 @@ _WEB = re.compile(
     r"(?:#(?P<fragment>[^\s<>\"\\`\x00-\x1f\x7f]*))?",
     re.IGNORECASE,
 )
+_AUTHORITY = re.compile(
+    r"(?P<name>(?:[^\W_][\w-]{0,62}\.){0,8}(?P<last>[^\W_][\w-]{0,62})|\[[0-9A-Fa-f:.]{2,45}\])"
+    r"(?P<port>:\d{1,5})?"
+)
+_IP = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
+_AROUND_WORD = ".,;:!?()<>{}\"'`*_/\u201c\u201d\u201e\u00ab\u00bb\u2018\u2019\u3002\uff0c"
+_FILES_WORDS = (
+    "ac am cab cc cs go js mk ml mm mo mov pl pm properties ps pub py rb rs sh so tf ts vb"
+)
+_FILES = frozenset((*_FILES_WORDS.split(), "md", "zip"))
+"""Endings of files that are also domains: a word with one of them is taken for a file."""
 _ESCAPED = re.compile(r"%[0-9a-fA-F]{2}")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 _IN_PATH = "!#$%&'()*+,-./:;=?@[]_{|}~^"
@@ -107,15 +118,25 @@ def host_of(address: str) -> str:
     return (_host(authority.partition(":")[0]) or authority.lower()).removeprefix("www.")
 
 
-def is_on(address: str, hosts: Collection[str]) -> bool:
-    """Return whether a web address is on one of these hosts, without a user name before it."""
-    match = _WEB.fullmatch(address) if hosts else None
-    return match is not None and (_host(match["host"]) or "").removeprefix("www.") in hosts
+def origins_of(text: str) -> frozenset[str]:
+    """Return the web origins (`https://host:port`) that a text states.
+
+    These are the origins of its web addresses, and those of each word that is nothing but a host,
+    such as `localhost:3000` or `api.acme.test`. Both schemes count. A word that may be the name of
+    a file, such as `setup.py`, is not a host.
+    """
+    origins = filter(None, map(origin_of, addresses_of(text)))
+    hosts = (origin.partition("://")[2] for origin in origins)
+    words = (word.strip(_AROUND_WORD) for word in text.split())
+    named = (word for word in words if (host := _AUTHORITY.fullmatch(word)) and _names_host(host))
+    both = (f"{scheme}://{one}" for one in (*hosts, *named) for scheme in _DEFAULT_PORTS)
+    return frozenset(filter(None, map(page_of, both)))
 
 
-def web_hosts_of(text: str) -> frozenset[str]:
-    """Return the hosts of the web addresses in a text, as `is_on` compares them."""
-    return frozenset(host_of(found) for found in addresses_of(text) if page_of(found) is not None)
+def origin_of(address: str) -> str:
+    """Return scheme, host and port of a web address in canonical form; empty if it is none."""
+    page = page_of(address)
+    return "" if page is None else "/".join(re.split("[/?]", page, maxsplit=3)[:3])
 
 
 def _unquote(escaped: re.Match[str]) -> str:
@@ -141,6 +162,17 @@ def _is_host(match: re.Match[str]) -> bool:
     is_country = len(top) == 2 and top.lower() not in _ENDINGS
     has_path = match["path"][:1] == "/" and len(top) == 2
     return (is_country and not top.istitle()) or has_path
+
+
+def _names_host(word: re.Match[str]) -> bool:
+    """Return whether a word is certainly the name of a host, with or without a port."""
+    name, last = word["name"], word["last"]
+    if name.startswith("[") or _IP.fullmatch(name) or name.lower() == "localhost":
+        return True
+    if last == name:
+        return word["port"] is not None and not name.isdecimal()
+    is_domain = last.isalpha() and len(last) > 1 and last.lower() not in _FILES
+    return is_domain or last.lower().startswith("xn--")
 
 
 def _trim(address: str) -> str:

@@ -22,7 +22,7 @@ _CELL_BORDER = re.compile(r"(?<!\\)\|")
 _LEADS = (":", "\uff1a")
 
 
-class BlockKind(StrEnum):
+class BlockForm(StrEnum):
     """The kind of a block; a HEADER is the first row of a table."""
 
     PARAGRAPH = "paragraph"
@@ -34,14 +34,14 @@ class BlockKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class LineBlock:
     """A block of a text. `start` and `end` are the lines of its own text, `end` exclusive.
 
     What hangs under an item ends before line `last`, and has the item's index as `parent`. The
     items of one list share their `group`, and so do the rows of one table.
     """
 
-    kind: BlockKind
+    kind: BlockForm
     text: str
     start: int
     end: int
@@ -55,7 +55,7 @@ class Block:
 
 
 @lru_cache(maxsize=64)
-def read_blocks(text: str) -> tuple[Block, ...]:
+def read_blocks(text: str) -> tuple[LineBlock, ...]:
     """Return the blocks of a Markdown text, in order."""
     reader = _Reader(text.split("\n"))
     tokens = _markdown().parse(text)
@@ -81,7 +81,7 @@ def remove_blocks(text: str, indexes: Collection[int]) -> str:
     return "\n".join(_without_lines(lines, lost)).strip("\n")
 
 
-def remove_cells(text: str, cells: Iterable[tuple[Block, int]]) -> str:
+def remove_cells(text: str, cells: Iterable[tuple[LineBlock, int]]) -> str:
     """Return `text` with an ellipsis in place of these cells, each of a row of it."""
     lines = text.split("\n")
     for row, cell in cells:
@@ -98,10 +98,10 @@ def remove_empty_headings(text: str) -> str:
     return remove_blocks(text, _find_bare_headings(read_blocks(text), ()))
 
 
-def leads_over(block: Block) -> bool:
+def leads_over(block: LineBlock) -> bool:
     """Return whether a block ends with a colon, marks aside, so that it introduces what follows."""
     bare = _without_marks_at_end(block.text).rstrip("*_").rstrip()
-    return block.kind in (BlockKind.PARAGRAPH, BlockKind.ITEM) and bare.endswith(_LEADS)
+    return block.kind in (BlockForm.PARAGRAPH, BlockForm.ITEM) and bare.endswith(_LEADS)
 
 
 def _without_marks_at_end(text: str) -> str:
@@ -126,7 +126,7 @@ class _Reader:
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
-        self.blocks: list[Block] = []
+        self.blocks: list[LineBlock] = []
         self._items: list[int] = []
         self._lists: list[int] = []
         self._groups = 0
@@ -144,7 +144,7 @@ class _Reader:
                 first, last = _map(token)
                 while last > first + 1 and not self._lines[last - 1].strip():
                     last -= 1
-                self._add(BlockKind.ITEM, "", first, first, last, group=self._lists[-1])
+                self._add(BlockForm.ITEM, "", first, first, last, group=self._lists[-1])
                 self._items.append(len(self.blocks) - 1)
             case "list_item_close":
                 self._items.pop()
@@ -162,17 +162,17 @@ class _Reader:
                 self._read_paragraph(*_map(token), "" if following is None else following.content)
             case "heading_open":
                 text = "" if following is None else following.content
-                self._add(BlockKind.HEADING, text, *_map(token), level=int(token.tag[1:]))
+                self._add(BlockForm.HEADING, text, *_map(token), level=int(token.tag[1:]))
             case "fence" | "code_block":
                 is_fenced = token.type == "fence"
-                self._add(BlockKind.CODE, token.content, *_map(token), is_fenced=is_fenced)
+                self._add(BlockForm.CODE, token.content, *_map(token), is_fenced=is_fenced)
             case "tr_open":
-                kind = BlockKind.HEADER if self._in_head else BlockKind.ROW
+                kind = BlockForm.HEADER if self._in_head else BlockForm.ROW
                 first, end = _map(token)
                 self._add(kind, "", first, end + self._in_head, group=self._table)
             case "inline" if self.blocks and self.blocks[-1].group == self._table != 0:
                 row = self.blocks[-1]
-                if row.kind in (BlockKind.HEADER, BlockKind.ROW) and token.map is not None:
+                if row.kind in (BlockForm.HEADER, BlockForm.ROW) and token.map is not None:
                     cells = (*row.cells, token.content)
                     self.blocks[-1] = replace(row, cells=cells, text=" | ".join(cells))
 
@@ -181,11 +181,11 @@ class _Reader:
         if item is not None and len(self.blocks) == item + 1 and first == self.blocks[item].start:
             self.blocks[item] = replace(self.blocks[item], text=text, end=end)
         else:
-            self._add(BlockKind.PARAGRAPH, text, first, end)
+            self._add(BlockForm.PARAGRAPH, text, first, end)
 
     def _add(
         self,
-        kind: BlockKind,
+        kind: BlockForm,
         text: str,
         first: int,
         end: int,
@@ -198,7 +198,7 @@ class _Reader:
         if group is None:
             self._groups += 1
         self.blocks.append(
-            Block(
+            LineBlock(
                 kind=kind,
                 text=text,
                 start=first,
@@ -218,7 +218,7 @@ def _map(token: "Token") -> tuple[int, int]:
     return first, end
 
 
-def _spread(blocks: Sequence[Block], indexes: Collection[int]) -> set[int]:
+def _spread(blocks: Sequence[LineBlock], indexes: Collection[int]) -> set[int]:
     """Return the indexes, and those of all blocks that hang under these items."""
     gone = set(indexes)
     for index, block in enumerate(blocks):
@@ -242,14 +242,14 @@ def _without_lines(lines: Sequence[str], gone: Collection[int]) -> list[str]:
     return kept
 
 
-def _find_emptied(blocks: Sequence[Block], gone: Collection[int]) -> set[int]:
+def _find_emptied(blocks: Sequence[LineBlock], gone: Collection[int]) -> set[int]:
     """Return the blocks that stand for nothing once `gone` are removed."""
     found = _find_bare_headings(blocks, gone)
     under: dict[int | None, list[int]] = {}
     members: dict[int, list[int]] = {}
     for index, block in enumerate(blocks):
         under.setdefault(block.parent, []).append(index)
-        if block.kind is not BlockKind.HEADER:
+        if block.kind is not BlockForm.HEADER:
             members.setdefault(block.group, []).append(index)
     for index in range(len(blocks)):
         led = _list_led(blocks, index, under.get(index, []), members)
@@ -259,30 +259,30 @@ def _find_emptied(blocks: Sequence[Block], gone: Collection[int]) -> set[int]:
 
 
 def _list_led(
-    blocks: Sequence[Block],
+    blocks: Sequence[LineBlock],
     index: int,
     under: Sequence[int],
     members: Mapping[int, Sequence[int]],
 ) -> Sequence[int]:
     """Return the blocks that a label, a lead or the first row of a table stands for alone."""
     block = blocks[index]
-    if block.kind is BlockKind.HEADER:
+    if block.kind is BlockForm.HEADER:
         return members.get(block.group, ())
     if under:
-        is_label = block.kind is BlockKind.ITEM and (leads_over(block) or _is_label(block))
+        is_label = block.kind is BlockForm.ITEM and (leads_over(block) or _is_label(block))
         return under if is_label else ()
     if not leads_over(block) or index + 1 == len(blocks):
         return ()
     return members.get(blocks[index + 1].group, ())
 
 
-def _is_label(block: Block) -> bool:
+def _is_label(block: LineBlock) -> bool:
     """Return whether an item is only a bold label, which names what stands under it."""
     bare = block.text.strip()
     return bare.startswith("**") and bare.endswith("**") and bare.count("**") == 2
 
 
-def _find_bare_headings(blocks: Sequence[Block], gone: Collection[int]) -> set[int]:
+def _find_bare_headings(blocks: Sequence[LineBlock], gone: Collection[int]) -> set[int]:
     """Return the headings below which only headings of a lower rank, or nothing, would stand."""
     found: set[int] = set()
     holds_at = 7  # the rank of the highest heading that nothing separates from the text after it
@@ -290,7 +290,7 @@ def _find_bare_headings(blocks: Sequence[Block], gone: Collection[int]) -> set[i
         block = blocks[index]
         if index in gone:
             continue
-        if block.kind is not BlockKind.HEADING:
+        if block.kind is not BlockForm.HEADING:
             holds_at = 0
         elif holds_at == 0 or (holds_at > block.level and holds_at < 7):
             holds_at = block.level
@@ -300,15 +300,15 @@ def _find_bare_headings(blocks: Sequence[Block], gone: Collection[int]) -> set[i
 
 
 def _number_again(
-    lines: Sequence[str], blocks: Sequence[Block], gone: Collection[int]
+    lines: Sequence[str], blocks: Sequence[LineBlock], gone: Collection[int]
 ) -> list[str]:
     """Return the lines with new numbers for the items of lists that lose some."""
     numbered = list(lines)
-    shortened = {blocks[index].group for index in gone if blocks[index].kind is BlockKind.ITEM}
+    shortened = {blocks[index].group for index in gone if blocks[index].kind is BlockForm.ITEM}
     numbers: dict[int, int] = {}
     for index, block in enumerate(blocks):
         found = _ORDERED.match(lines[block.start]) if block.group in shortened else None
-        if found is None or block.kind is not BlockKind.ITEM:
+        if found is None or block.kind is not BlockForm.ITEM:
             continue
         number = numbers.setdefault(block.group, int(found["number"]))
         if index not in gone:

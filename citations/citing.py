@@ -20,8 +20,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from citations.blocks import (
-    Block,
-    BlockKind,
+    BlockForm,
+    LineBlock,
     leads_over,
     read_blocks,
     remove_blocks,
@@ -42,8 +42,8 @@ from citations.proof import SourceTexts
 from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.sources import SourceReference, SourceUsed
 
-_CLAIMS = (BlockKind.PARAGRAPH, BlockKind.ITEM, BlockKind.ROW, BlockKind.CODE)
-_UNDER_A_LEAD = (BlockKind.ITEM, BlockKind.HEADER, BlockKind.ROW, BlockKind.CODE)
+_CLAIMS = (BlockForm.PARAGRAPH, BlockForm.ITEM, BlockForm.ROW, BlockForm.CODE)
+_UNDER_A_LEAD = (BlockForm.ITEM, BlockForm.HEADER, BlockForm.ROW, BlockForm.CODE)
 _MOST_LABEL_WORDS = 4
 _LONGEST_LABEL = 40
 
@@ -95,22 +95,22 @@ def leave_out(text: str, indexes: Collection[int]) -> Cited:
     return _in_display_order(left, ())
 
 
-def cover(blocks: Sequence[Block]) -> tuple[tuple[int, ...], ...]:
+def cover(blocks: Sequence[LineBlock]) -> tuple[tuple[int, ...], ...]:
     """Return the numbers that cover each block, by the table above."""
     near = cover_nearby(blocks)
     return tuple(found or near[-1] for found in near)
 
 
-def claims_something(block: Block) -> bool:
+def claims_something(block: LineBlock) -> bool:
     """Return whether a block has text of its own that is more than marks."""
     return block.kind in _CLAIMS and bool(block.text.strip()) and not is_only_marks(block.text)
 
 
-def _own(block: Block) -> tuple[int, ...]:
-    return () if block.kind is BlockKind.CODE else read_marks(block.text)
+def _own(block: LineBlock) -> tuple[int, ...]:
+    return () if block.kind is BlockForm.CODE else read_marks(block.text)
 
 
-def cover_nearby(blocks: Sequence[Block]) -> list[tuple[int, ...]]:
+def cover_nearby(blocks: Sequence[LineBlock]) -> list[tuple[int, ...]]:
     """Return the numbers that cover each block from where it stands, not from the end."""
     found = [_own(block) for block in blocks]
     firsts, inside = _find_firsts(blocks), _find_later(blocks, found)
@@ -127,7 +127,9 @@ def cover_nearby(blocks: Sequence[Block]) -> list[tuple[int, ...]]:
     return found
 
 
-def _find_later(blocks: Sequence[Block], found: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+def _find_later(
+    blocks: Sequence[LineBlock], found: Sequence[tuple[int, ...]]
+) -> list[tuple[int, ...]]:
     """Return for each item and row the marks of the next of its list or table that has marks; for
     those after the last one, its marks.
     """
@@ -135,31 +137,31 @@ def _find_later(blocks: Sequence[Block], found: Sequence[tuple[int, ...]]) -> li
     later: list[tuple[int, ...]] = [()] * len(blocks)
     for index in range(len(blocks) - 1, -1, -1):
         block = blocks[index]
-        if block.kind in (BlockKind.ITEM, BlockKind.ROW):
+        if block.kind in (BlockForm.ITEM, BlockForm.ROW):
             following[block.group] = found[index] or following.get(block.group, ())
             later[index] = following[block.group]
     return later
 
 
-def _find_firsts(blocks: Sequence[Block]) -> dict[int, int]:
+def _find_firsts(blocks: Sequence[LineBlock]) -> dict[int, int]:
     """Return the index of the first block of each group."""
     return {block.group: index for index, block in reversed(list(enumerate(blocks)))}
 
 
 def _from_lead(
-    blocks: Sequence[Block], found: Sequence[tuple[int, ...]], index: int, first: int
+    blocks: Sequence[LineBlock], found: Sequence[tuple[int, ...]], index: int, first: int
 ) -> tuple[int, ...]:
     """Return the marks of the line above a list, a table or code, whose first block is `first`."""
     if not first or blocks[index].kind not in _UNDER_A_LEAD:
         return ()
-    is_lead = blocks[first - 1].kind in (BlockKind.PARAGRAPH, BlockKind.ITEM)
+    is_lead = blocks[first - 1].kind in (BlockForm.PARAGRAPH, BlockForm.ITEM)
     return found[first - 1] if is_lead else ()
 
 
-def _cover_from_below(blocks: Sequence[Block], found: list[tuple[int, ...]]) -> None:
+def _cover_from_below(blocks: Sequence[LineBlock], found: list[tuple[int, ...]]) -> None:
     """Let a line of marks cover the paragraph, list, table or code above it."""
     for index, block in enumerate(blocks):
-        if block.kind is not BlockKind.PARAGRAPH or not is_only_marks(block.text) or not index:
+        if block.kind is not BlockForm.PARAGRAPH or not is_only_marks(block.text) or not index:
             continue
         at = index - 1
         while at > 0 and blocks[at].parent is not None and blocks[at].parent != block.parent:
@@ -176,14 +178,16 @@ def _add_proved(text: str, sources: SourceTexts) -> str:
     """Return `text` with a mark for each block that nothing near covers and a source has."""
     preferred = read_marks(text)
 
-    def find(block: Block) -> tuple[int, ...]:
+    def find(block: LineBlock) -> tuple[int, ...]:
         number = _find(block, sources, preferred)
         return () if number is None else (number,)
 
     return _add_marks(text, find)
 
 
-def _add_marks(text: str, find: Callable[[Block], Sequence[int]], *, restores: bool = False) -> str:
+def _add_marks(
+    text: str, find: Callable[[LineBlock], Sequence[int]], *, restores: bool = False
+) -> str:
     """Return `text` with the marks that `find` returns for blocks that nothing near covers.
 
     With `restores`, also blocks that another mark covers get those that they lack.
@@ -213,7 +217,7 @@ def _add_marks(text: str, find: Callable[[Block], Sequence[int]], *, restores: b
 
 
 def _find_shared(
-    blocks: Sequence[Block],
+    blocks: Sequence[LineBlock],
     near: Sequence[tuple[int, ...]],
     added: Mapping[int, Sequence[int]],
 ) -> dict[int, int]:
@@ -224,7 +228,7 @@ def _find_shared(
     """
     found: dict[int, int] = {}
     for first, block in enumerate(blocks):
-        if block.kind is not BlockKind.ITEM or block.group in found:
+        if block.kind is not BlockForm.ITEM or block.group in found:
             continue
         items = [at for at, one in enumerate(blocks) if one.group == block.group]
         named = [tuple(added[at]) for at in items if at in added]
@@ -235,34 +239,34 @@ def _find_shared(
     return found
 
 
-def _find(block: Block, sources: SourceTexts, preferred: Collection[int]) -> int | None:
+def _find(block: LineBlock, sources: SourceTexts, preferred: Collection[int]) -> int | None:
     match block.kind:
-        case BlockKind.CODE:
+        case BlockForm.CODE:
             return sources.find_code(block.text, preferred)
-        case BlockKind.ROW:
+        case BlockForm.ROW:
             return sources.find_row(block.cells, preferred)
         case _:
             is_lead = leads_over(block) and len(block.text) <= _LONGEST_LABEL
             return None if is_lead else sources.find_prose(block.text, preferred)
 
 
-def _line_for(blocks: Sequence[Block], index: int, first: int) -> int | None:
+def _line_for(blocks: Sequence[LineBlock], index: int, first: int) -> int | None:
     """Return the line that gets the mark of a block; None for a line of its own below it.
 
     `first` is the first block of its table.
     """
     block = blocks[index]
-    is_below = block.kind in (BlockKind.CODE, BlockKind.ROW)
+    is_below = block.kind in (BlockForm.CODE, BlockForm.ROW)
     return _line_above(blocks, first) if is_below else block.end - 1
 
 
-def _line_above(blocks: Sequence[Block], first: int) -> int | None:
+def _line_above(blocks: Sequence[LineBlock], first: int) -> int | None:
     """Return the line that introduces a list, a table or code whose first block is `first`."""
     parent = blocks[first].parent
     if parent is not None and blocks[parent].text.strip():
         return blocks[parent].end - 1
     before = blocks[first - 1] if first else None
-    if before is None or before.kind is not BlockKind.PARAGRAPH or before.depth:
+    if before is None or before.kind is not BlockForm.PARAGRAPH or before.depth:
         return None
     return before.end - 1 if leads_over(before) else None
 
@@ -291,18 +295,18 @@ def _lift_marks(text: str) -> str:
     lines, firsts = text.split("\n"), _find_firsts(blocks)
     lifted: set[int] = set()
     for index, block in enumerate(blocks):
-        if block.kind is not BlockKind.PARAGRAPH or not is_only_marks(block.text):
+        if block.kind is not BlockForm.PARAGRAPH or not is_only_marks(block.text):
             continue
         target = _find_target(blocks, index, firsts)
         if target is None or target in lifted:
             continue
-        at, is_row = blocks[target].end - 1, blocks[target].kind is BlockKind.ROW
+        at, is_row = blocks[target].end - 1, blocks[target].kind is BlockForm.ROW
         lines[at] = _with_marks(lines[at], read_marks(block.text), is_row=is_row)
         lifted.add(index)
     return remove_blocks("\n".join(lines), lifted)
 
 
-def _find_target(blocks: Sequence[Block], index: int, firsts: Mapping[int, int]) -> int | None:
+def _find_target(blocks: Sequence[LineBlock], index: int, firsts: Mapping[int, int]) -> int | None:
     """Return the block in whose line marks belong that stand alone at `index`; None if none can
     have them, as code without a line above it.
     """
@@ -315,20 +319,20 @@ def _find_target(blocks: Sequence[Block], index: int, firsts: Mapping[int, int])
     block, lead = blocks[before], firsts[blocks[before].group] - 1
     can_lead = lead >= 0 and blocks[lead].parent == parent and not is_only_marks(blocks[lead].text)
     match block.kind:
-        case BlockKind.CODE:
-            is_line = can_lead and blocks[lead].kind is BlockKind.PARAGRAPH
+        case BlockForm.CODE:
+            is_line = can_lead and blocks[lead].kind is BlockForm.PARAGRAPH
             return lead if is_line else None
-        case BlockKind.ITEM | BlockKind.ROW:
+        case BlockForm.ITEM | BlockForm.ROW:
             if can_lead and leads_over(blocks[lead]):
                 return lead
             return before if block.text.strip() else None
-        case BlockKind.PARAGRAPH:
+        case BlockForm.PARAGRAPH:
             return None if is_only_marks(block.text) else before
         case _:
             return None
 
 
-def _find_before(blocks: Sequence[Block], index: int) -> int | None:
+def _find_before(blocks: Sequence[LineBlock], index: int) -> int | None:
     """Return the block before this one that has the same parent."""
     at = index - 1
     while at >= 0 and blocks[at].parent != blocks[index].parent:
@@ -341,7 +345,7 @@ def _dedent_marks(text: str) -> str:
     """Return `text` with lines of marks that are indented like code at the margin instead."""
     code, lines = code_lines(text), text.split("\n")
     for block in read_blocks(text):
-        if block.kind is BlockKind.CODE and block.start not in code:
+        if block.kind is BlockForm.CODE and block.start not in code:
             lines[block.start] = lines[block.start].lstrip()
     return "\n".join(lines)
 
@@ -367,8 +371,8 @@ def _without_own_list(text: str, sources: SourceTexts) -> tuple[str, tuple[int, 
     return remove_blocks(text, listing), tuple(numbers)
 
 
-def _is_label(block: Block) -> bool:
-    if block.kind is BlockKind.HEADING:
+def _is_label(block: LineBlock) -> bool:
+    if block.kind is BlockForm.HEADING:
         return True
     bare = block.text.strip()
     is_named = leads_over(block) or (bare.startswith("**") and bare.endswith("**"))
@@ -382,9 +386,9 @@ class _Names:
         found = {_bare(name) for source in sources.sources for name in source.names}
         self._names = sorted(found - {""}, key=len, reverse=True)
 
-    def is_listing(self, block: Block) -> bool:
+    def is_listing(self, block: LineBlock) -> bool:
         """Return whether a block is nothing but marks and names, perhaps after a label."""
-        if block.kind not in (BlockKind.PARAGRAPH, BlockKind.ITEM):
+        if block.kind not in (BlockForm.PARAGRAPH, BlockForm.ITEM):
             return False
         first, *others = block.text.split("\n")
         rest = [self._strip(line) for line in (self._after_label(first), *others)]
@@ -393,7 +397,7 @@ class _Names:
         )
         return has_one and not any(rest)
 
-    def has_label(self, block: Block) -> bool:
+    def has_label(self, block: LineBlock) -> bool:
         """Return whether a listing begins with a label, or explains its marks as footnotes do."""
         first = block.text.split("\n")[0]
         is_footnote = first.lstrip().startswith("[") and bool(_bare(remove_marks(first)))
@@ -433,7 +437,7 @@ def _in_display_order(text: str, unknown: tuple[int, ...]) -> Cited:
     return Cited(map_marks(text, shown.get), order, unknown)
 
 
-def uncovered(blocks: Sequence[Block], found: Sequence[tuple[int, ...]]) -> Iterator[int]:
+def uncovered(blocks: Sequence[LineBlock], found: Sequence[tuple[int, ...]]) -> Iterator[int]:
     """Yield the indices of blocks that claim something and that no mark covers."""
     for index, block in enumerate(blocks):
         if claims_something(block) and not found[index]:
@@ -468,6 +472,6 @@ def without_blocks(
         for shown, number in enumerate(kept.order, start=1)
         if number in by_number
     )
-    allowed = collect_allowed(references_of(used, references), context, typed)
+    allowed = collect_allowed(references_of(used, references), context, typed, references)
     text = keep_links(kept.text, allowed).text
     return SourcedText(text, with_addresses(used, references, context, text, typed))

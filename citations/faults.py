@@ -3,10 +3,10 @@
 | fault                                                        | proved |
 |--------------------------------------------------------------|--------|
 | a number that no source has, nobody said and is not computed | yes    |
-| code from which a foreign address was removed                | yes    |
 | code with an IP address, or a number of eight digits, so too | yes    |
 | a number that other sources have than those that are cited   | no     |
 | a line of code, or an identifier in code, that no source has | no     |
+| code from which a foreign address was removed                | no     |
 | a paragraph, an item or a row that cites nothing             | no     |
 
 Names, negations and meaning are the judge's alone. Code with a word that neither a source nor the
@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from citations.addresses import addresses_of
-from citations.blocks import Block, BlockKind, leads_over, read_blocks, remove_blocks
+from citations.blocks import BlockForm, LineBlock, leads_over, read_blocks, remove_blocks
 from citations.citing import (
     SourcedText,
     claims_something,
@@ -34,9 +34,9 @@ from citations.citing import (
 )
 from citations.claims import sentences
 from citations.facts import KnownNumbers
-from citations.links import LEFT_OUT, Allowed, plain_line
+from citations.links import REMOVED_ADDRESS, Allowed, plain_line
 from citations.marking import read_marks, remove_marks, shown_text
-from citations.proof import CitedSource, SourceTexts
+from citations.proof import ProofSource, SourceTexts
 from citations.sources import collect_allowed, references_of
 from envelope.sources import SourceReference, SourceUsed
 
@@ -85,7 +85,7 @@ class CheckedAnswer:
     assumption: str = ""
 
     @cached_property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[LineBlock, ...]:
         """Its blocks."""
         return read_blocks(self.text)
 
@@ -98,7 +98,7 @@ class CheckedAnswer:
     def given(self) -> SourceTexts:
         """All sources that the writer had, under the numbers of the prompt."""
         return SourceTexts(
-            CitedSource(one.number, text_of(one, self.context)) for one in self.references
+            ProofSource(one.number, text_of(one, self.context)) for one in self.references
         )
 
     @cached_property
@@ -110,7 +110,8 @@ class CheckedAnswer:
     @cached_property
     def allowed(self) -> Allowed:
         """The links and addresses that it may contain."""
-        return collect_allowed(references_of(self.used, self.references), self.context, self.typed)
+        cited = references_of(self.used, self.references)
+        return collect_allowed(cited, self.context, self.typed, self.references)
 
     def is_quoted(self, text: str) -> bool:
         """Return whether a source has a text word for word."""
@@ -129,14 +130,14 @@ def find_faults(answer: CheckedAnswer, *, in_draft: bool = False) -> tuple[Fault
     return tuple(found[:MOST_FAULTS])
 
 
-def locate(blocks: Sequence[Block], quote: str) -> tuple[int, int | None] | None:
+def locate(blocks: Sequence[LineBlock], quote: str) -> tuple[int, int | None] | None:
     """Return the index of the block, and of the cell of a row, that a judge quotes; or None."""
     wanted = _fold(quote)
     if not wanted:
         return None
     for index, block in enumerate(blocks):
         folded = _fold(block.text)
-        if block.kind is BlockKind.ROW and wanted in folded and wanted != folded:
+        if block.kind is BlockForm.ROW and wanted in folded and wanted != folded:
             cells = (n for n, cell in enumerate(block.cells) if wanted in _fold(cell))
             return index, next(cells, None)
         if wanted in folded:
@@ -167,16 +168,16 @@ class _Checks:
     def __init__(self, answer: CheckedAnswer) -> None:
         self._answer = answer
         texts = [source.text for source in answer.given.sources]
-        self._numbers = KnownNumbers(texts, answer.said, tuple(_count_lists(answer)))
-        self._letters = "\n".join("".join(text.split()) for text in (*texts, *answer.said))
-        said = " ".join((*texts, *answer.said, *answer.typed)).casefold()
-        self._words = frozenset(_CODE_WORD.findall(said))
+        said = (*answer.said, *answer.typed)
+        self._numbers = KnownNumbers(texts, said, tuple(_count_lists(answer)))
+        self._letters = "\n".join("".join(text.split()) for text in (*texts, *said))
+        self._words = frozenset(_CODE_WORD.findall(" ".join((*texts, *said)).casefold()))
         self._assumed = plain_line(remove_marks(answer.assumption))
 
     def find(self, index: int) -> Iterator[Fault]:
         """Yield the faults of a block, apart from missing citations."""
         block = self._answer.blocks[index]
-        if block.kind is BlockKind.CODE:
+        if block.kind is BlockForm.CODE:
             yield from self._find_in_code(block.text, index)
         elif block.cells:
             for cell, text in enumerate(block.cells):
@@ -199,8 +200,7 @@ class _Checks:
     def _find_in_code(self, code: str, index: int) -> Iterator[Fault]:
         absent = [line.strip() for line in code.split("\n") if not self._has(line)]
         if absent:
-            # A command is useless without the foreign address that was removed from it.
-            is_proved = any(LEFT_OUT in line or self._leads_elsewhere(line) for line in absent)
+            is_proved = any(map(self._leads_elsewhere, absent))
             reason = f"no source contains the code: {'; '.join(absent[:_SHOWN])}"
             is_foreign = any(map(self._has_foreign_word, absent))
             quote = code.strip("\n")
@@ -236,9 +236,10 @@ class _Checks:
 
     def _spans(self, text: str) -> Iterator[str]:
         found = (span[2].strip() for span in _SPAN.finditer(text))
-        return (span for span in found if not _QUANTITY.fullmatch(span))
+        return (s for s in found if s != REMOVED_ADDRESS and not _QUANTITY.fullmatch(s))
 
     def _has(self, code: str) -> bool:
+        """Return whether a source has this code, or the person said it."""
         return "".join(code.split()) in self._letters
 
     def _leads_elsewhere(self, code: str) -> bool:
@@ -254,9 +255,10 @@ class _Checks:
 
     def _has_foreign_word(self, code: str) -> bool:
         """Return whether a word of code stands in no source, and nobody said it."""
-        return any(word.casefold() not in self._words for word in _CODE_WORD.findall(code))
+        words = _CODE_WORD.findall(code.replace(REMOVED_ADDRESS, " "))
+        return any(word.casefold() not in self._words for word in words)
 
-    def _is_notice(self, block: Block) -> bool:
+    def _is_notice(self, block: LineBlock) -> bool:
         """Return whether a block states the assumption of the desk."""
         return bool(self._assumed) and self._assumed in block.text
 
@@ -269,20 +271,20 @@ def _quote(text: str) -> str:
     return " ".join(remove_marks(text).split())
 
 
-def _names_what_follows(blocks: Sequence[Block], index: int) -> bool:
+def _names_what_follows(blocks: Sequence[LineBlock], index: int) -> bool:
     """Return whether a block ends with a colon, or is a heading in bold."""
     bare = blocks[index].text.strip()
     is_bold = bare.startswith("**") and bare.endswith("**") and bare.count("**") == 2
     return leads_over(blocks[index]) or (is_bold and index + 1 < len(blocks))
 
 
-def _frames(blocks: Sequence[Block], index: int) -> bool:
+def _frames(blocks: Sequence[LineBlock], index: int) -> bool:
     """Return whether a block is one sentence directly above a list, a table or code."""
     block, following = blocks[index], blocks[index + 1 : index + 2]
-    if not following or block.kind not in (BlockKind.PARAGRAPH, BlockKind.ITEM):
+    if not following or block.kind not in (BlockForm.PARAGRAPH, BlockForm.ITEM):
         return False
-    begins = following[0].kind in (BlockKind.HEADER, BlockKind.CODE) or (
-        following[0].kind is BlockKind.ITEM and following[0].group != block.group
+    begins = following[0].kind in (BlockForm.HEADER, BlockForm.CODE) or (
+        following[0].kind is BlockForm.ITEM and following[0].group != block.group
     )
     return begins and len(list(sentences(block.text))) == 1
 
@@ -293,9 +295,9 @@ def _count_lists(answer: CheckedAnswer) -> Iterator[int]:
     lines = answer.text.split("\n")
     ordered: set[int] = set()
     for block in answer.blocks:
-        if block.kind in (BlockKind.ITEM, BlockKind.ROW):
+        if block.kind in (BlockForm.ITEM, BlockForm.ROW):
             lengths[block.group] = lengths.get(block.group, 0) + 1
-            if _ORDERED.match(lines[block.start]) and block.kind is BlockKind.ITEM:
+            if _ORDERED.match(lines[block.start]) and block.kind is BlockForm.ITEM:
                 ordered.add(block.group)
     for group, length in lengths.items():
         yield length
@@ -326,7 +328,7 @@ def select_finished(written: str) -> str:
         return ""
     last, lines = blocks[-1], text.split("\n")
     finished = lines[: last.start]
-    if last.kind in (BlockKind.PARAGRAPH, BlockKind.ITEM):
+    if last.kind in (BlockForm.PARAGRAPH, BlockForm.ITEM):
         own = "\n".join(lines[last.start :]).rstrip()
         parts = list(sentences(own))
         if len(parts) > 1:
@@ -359,7 +361,7 @@ def _end_with_source(text: str) -> str:
     near = cover_nearby(blocks)
     last = max((index for index, found in enumerate(near) if found), default=-1)
     kept = remove_blocks(text, range(last + 1, len(blocks)))
-    if last < 0 or blocks[last].kind not in (BlockKind.PARAGRAPH, BlockKind.ITEM):
+    if last < 0 or blocks[last].kind not in (BlockForm.PARAGRAPH, BlockForm.ITEM):
         return kept
     marks = list(_LAST_MARK.finditer(kept)) if read_marks(blocks[last].text) else []
     return kept[: marks[-1].end()] if marks else kept
@@ -379,6 +381,6 @@ def _is_in_language(
 
 def own_words(answer: CheckedAnswer, indexes: Iterable[int]) -> str:
     """Return the prose of these blocks that is not quoted from a source."""
-    prose = (BlockKind.PARAGRAPH, BlockKind.ITEM)
+    prose = (BlockForm.PARAGRAPH, BlockForm.ITEM)
     texts = [answer.blocks[index].text for index in indexes if answer.blocks[index].kind in prose]
     return " ".join(text for text in texts if not answer.is_quoted(text))

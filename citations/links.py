@@ -7,10 +7,11 @@
 | a link to anywhere else                            | its label                            |
 | an image                                           | its description                      |
 | an address that a source's text contains           | code, which nothing makes a link     |
+| an address composed of parts that a document states | code                                 |
 | an address on a host that the person typed         | code                                 |
-| any other address                                  | `…`                                  |
+| any other address                                  | `[address removed]`                  |
 | an HTML tag with attributes, or of an active element | nothing; its content stays         |
-| an address in code                                 | itself as above, or `…`              |
+| an address in code                                 | itself as above, or `[address removed]` |
 
 The result is parsed again as CommonMark: if a link to another place remains, all links are removed.
 """
@@ -29,9 +30,10 @@ from citations.addresses import (
     find_addresses,
     fragment_of,
     host_of,
-    is_on,
+    origin_of,
     page_of,
 )
+from citations.composed_addresses import StatedParts
 from citations.reading import (
     ACTIVE,
     brackets,
@@ -100,8 +102,13 @@ def _leads(tag: re.Match[str]) -> bool:
 
 
 LEFT_OUT = "\u2026"
+REMOVED_ADDRESS = "[address removed]"
+"""Stands in a text for an address that may not be shown. Like Markdown it is the same in every
+language; a notice below the answer explains it.
+"""
 MOST_REMOVED = 20
 LONGEST_REMOVED = 120
+_ADDRESS = "address: "
 _CONTROLS = dict.fromkeys((*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0)))
 _DEEPEST = 6
 _SIGNS = frozenset("[<.:/@\\&`")
@@ -120,15 +127,23 @@ class LinkedPage:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The pages that links may lead to, and further addresses that may be shown as code: those
-    that are `held`, and all on the `hosts` that the person typed.
-    """
+    """The pages that links may lead to, and further addresses that may be shown as code."""
 
     pages: Mapping[str, LinkedPage] = field(default_factory=dict)
     held: Collection[str] = frozenset()
-    hosts: Collection[str] = frozenset()
+    """Addresses that a source contains exactly."""
+    origins: Collection[str] = frozenset()
+    """Scheme, host and port of the servers that the person typed."""
+    documents: Collection[StatedParts] = ()
+    """The cited documents: an address may be composed of what one of them states."""
     any_host: bool = False
     """Whether the mere name of a host may be shown, as in "Node.js" or "acme.com"."""
+
+    def shows(self, address: str) -> bool:
+        """Return whether an address may be shown as code."""
+        if address in self.held or origin_of(address) in self.origins:
+            return True
+        return any(document.composes(address) for document in self.documents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +158,14 @@ def allow(
     pages: Iterable[LinkedPage],
     *,
     held: Collection[str] = frozenset(),
-    hosts: Collection[str] = frozenset(),
+    origins: Collection[str] = frozenset(),
+    documents: Collection[StatedParts] = (),
     any_host: bool = False,
 ) -> Allowed:
     """Return the allowed targets of links: those of `pages` that have a web address."""
     by_page = ((page_of(page.address), page) for page in pages)
     known = {address: page for address, page in by_page if address is not None}
-    return Allowed(known, held, hosts, any_host)
+    return Allowed(known, held, origins, documents, any_host)
 
 
 def addresses_held(texts: Iterable[str]) -> frozenset[str]:
@@ -176,6 +192,12 @@ def keep_links(text: str, allowed: Allowed) -> Safe:
         keeper.note("markdown", kept)
         kept = disarm(kept)
     return Safe(kept, tuple(keeper.removed[:MOST_REMOVED]))
+
+
+def list_removed_addresses(removed: Iterable[str]) -> tuple[str, ...]:
+    """Return the addresses among the removed parts of a text, each once."""
+    found = (part.removeprefix(_ADDRESS) for part in removed if part.startswith(_ADDRESS))
+    return tuple(dict.fromkeys(found))
 
 
 def plain_line(text: str) -> str:
@@ -257,24 +279,23 @@ class _Keeper:
         def show_address(found: FoundAddress) -> str:
             if page_of(found.text) in self.allowed.pages:
                 return found.text
-            if self._is_held(found):
+            if self.allowed.shows(found.text):
                 return f"`{found.text}`"
-            self.note("address", found.text)
-            return LEFT_OUT
+            return self._remove(found)
 
         return self._replace(prose, show_address)
 
     def _code(self, code: str) -> str:
         def show_code(found: FoundAddress) -> str:
-            if self._is_held(found) or page_of(found.text) in self.allowed.pages:
+            if page_of(found.text) in self.allowed.pages or self.allowed.shows(found.text):
                 return found.text
-            self.note("address", found.text)
-            return LEFT_OUT
+            return self._remove(found)
 
         return self._replace(code, show_code)
 
-    def _is_held(self, found: FoundAddress) -> bool:
-        return found.text in self.allowed.held or is_on(found.text, self.allowed.hosts)
+    def _remove(self, found: FoundAddress) -> str:
+        self.removed.append(f"{_ADDRESS}{found.text}"[:LONGEST_REMOVED])
+        return REMOVED_ADDRESS
 
     def _replace(self, text: str, shown: Shown) -> str:
         parts, copied_to = [], 0

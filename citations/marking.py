@@ -16,7 +16,7 @@ they leave in an answer: `[14] days` of a contract is no citation.
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from citations.blocks import BlockKind, read_blocks
+from citations.blocks import BlockForm, read_blocks
 from citations.claims import citations, with_citations
 from citations.reading import restore, spans_aside
 
@@ -235,7 +235,7 @@ def code_lines(text: str) -> frozenset[int]:
     found: set[int] = set()
     for block in read_blocks(text):
         is_code = block.is_fenced or not _BARE.fullmatch(block.text.strip())
-        if block.kind is BlockKind.CODE and is_code:
+        if block.kind is BlockForm.CODE and is_code:
             found.update(range(block.start, block.end))
     return frozenset(found)
 

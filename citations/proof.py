@@ -24,7 +24,7 @@ _Find = Callable[[str], Iterable[int]]
 
 
 @dataclass(frozen=True)
-class CitedSource:
+class ProofSource:
     """A source under the number that the answer gives it.
 
     `names` are texts by which a list of sources may name it: its title, headings and path.
@@ -53,8 +53,8 @@ class CitedSource:
 class SourceTexts:
     """The sources that were given to a writer."""
 
-    def __init__(self, sources: Iterable[CitedSource]) -> None:
-        self.sources: Sequence[CitedSource] = tuple(sources)
+    def __init__(self, sources: Iterable[ProofSource]) -> None:
+        self.sources: Sequence[ProofSource] = tuple(sources)
         self.literal = LiteralBrackets(one.text for one in self.sources)
         self._found: dict[tuple[str, str], tuple[int, ...]] = {}
 

@@ -6,26 +6,49 @@ Places are worded for people who choose one of them; the nearest pages are offer
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from citations.addresses import addresses_of, is_on, page_of, web_hosts_of
+from citations.addresses import addresses_of, origins_of, page_of
+from citations.composed_addresses import read_stated_parts
 from citations.links import Allowed, LinkedPage, addresses_held, allow, plain_line
 from envelope.conversation import ClarificationOption, SuggestedAction
 from envelope.sources import SearchResult, SourceReference, SourceUsed
 
 
 def collect_allowed(
-    references: Iterable[SourceReference], context: str, typed: Iterable[str] = ()
+    cited: Iterable[SourceReference],
+    context: str,
+    typed: Iterable[str] = (),
+    references: Iterable[SourceReference] = (),
 ) -> Allowed:
-    """Return the allowed links and addresses of an answer that cites `references`.
+    """Return the allowed links and addresses of an answer that cites `cited`.
 
-    `context` contains the texts of the sources, `typed` what the person typed: an address in
-    it, such as `http://localhost:3000`, may be shown, and no link leads to it.
+    `context` contains the texts of the sources. `typed` is what the person typed: an address in it,
+    or on a host in it (`localhost:3000`), may be shown, and no link leads to it. `references` are
+    all sources that the writer had: those of a cited document count when an address is composed.
     """
-    cited = tuple(references)
+    cited, own = tuple(cited), tuple(typed)
     pages = [LinkedPage(one.url, one.title) for one in cited if one.url is not None]
-    own = tuple(typed)
     texts = (*(_text(one, context) for one in cited), *own)
-    hosts = frozenset().union(*map(web_hosts_of, own))
-    return allow(pages, held=addresses_held(texts), hosts=hosts)
+    return allow(
+        pages,
+        held=addresses_held(texts),
+        origins=frozenset().union(*map(origins_of, own)),
+        documents=tuple(map(read_stated_parts, _join_documents(cited, references, context))),
+    )
+
+
+def _join_documents(
+    cited: Collection[SourceReference], references: Iterable[SourceReference], context: str
+) -> Iterator[str]:
+    """Yield the text of each cited document, as far as the sources contain it."""
+    texts: dict[str, dict[tuple[int, int], str]] = {_document_of(one): {} for one in cited}
+    for one in (*cited, *references):
+        if (document := _document_of(one)) in texts:
+            texts[document][one.span] = _text(one, context)
+    yield from ("\n".join(text for _, text in sorted(parts.items())) for parts in texts.values())
+
+
+def _document_of(reference: SourceReference) -> str:
+    return reference.chunk_id.rpartition("#")[0] or reference.chunk_id
 
 
 def references_of(
@@ -45,28 +68,25 @@ def with_addresses(
 ) -> tuple[SourceUsed, ...]:
     """Return the sources, each with the addresses in its text that the answer shows.
 
-    The first source also gets those that the person typed.
+    The first source also gets the other addresses that may be shown: those that are composed, and
+    those that the person typed.
     """
-    shown = addresses_of(answer)
-    texts = {one.chunk_id: _text(one, context) for one in references} if shown else {}
-    own = frozenset(_find_typed(shown, tuple(typed)) if shown else ())
+    used, shown = tuple(used), addresses_of(answer)
+    if not shown:
+        return used
+    allowed = collect_allowed(references_of(used, references), context, typed, references)
+    own = frozenset(filter(allowed.shows, shown))
+    texts = {one.chunk_id: _text(one, context) for one in references}
+    in_text = [own & addresses_of(texts.get(one.chunk_id, "")) for one in used]
+    others = own.difference(*in_text)
     return tuple(
-        _with(source, texts.get(source.chunk_id, ""), shown, frozenset() if place else own)
-        for place, source in enumerate(used)
+        _with(source, held if place else held | others)
+        for place, (source, held) in enumerate(zip(used, in_text, strict=True))
     )
 
 
-def _find_typed(shown: Collection[str], typed: Sequence[str]) -> Iterator[str]:
-    own = frozenset().union(*map(addresses_of, typed))
-    hosts = frozenset().union(*map(web_hosts_of, typed))
-    return (address for address in shown if address in own or is_on(address, hosts))
-
-
-def _with(
-    source: SourceUsed, text: str, shown: Collection[str], typed: Collection[str]
-) -> SourceUsed:
-    held = tuple(sorted(addresses_of(text).intersection(shown).union(typed)))
-    return source.model_copy(update={"addresses": held}) if held else source
+def _with(source: SourceUsed, held: Collection[str]) -> SourceUsed:
+    return source.model_copy(update={"addresses": tuple(sorted(held))}) if held else source
 
 
 def _text(reference: SourceReference, context: str) -> str:

@@ -138,8 +138,8 @@ def _prepare(settings: Settings) -> Path:
 
 async def _copy_index(settings: Settings, folder: Path) -> bool:
     """Have the owner of each assistant's index copy its files; False if a server has them."""
-    from deploy.assembly.indexed_documents import OwnerRequest
     from deploy.assembly.ingestion_run import request_documents
+    from knowledge.owner_requests import OwnerRequest
 
     copied = []
     for one in settings.of_assistants():

@@ -224,7 +224,7 @@ _OWN_ERRORS = frozenset(
     {
         "CommandError", "ConfigError", "BrokerError", "MemoryStoreError", "KnowledgeError",
         "ModelError", "ReviewError", "GatewayError", "EnvelopeError", "UnknownFormatError",
-        "ToolError", "WorkerError",
+        "ToolError", "WorkerError", "OutboundError",
     }
 )  # fmt: skip
 

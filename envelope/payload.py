@@ -297,6 +297,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("response", str, "the text for the user"),
     Attribute("sources_used", tuple[SourceUsed, ...], "sources the response cites"),
     Attribute("removed_links", tuple[str, ...], "links and addresses removed from the response, because no cited source contains them"),
+    Attribute("original_answer", WrittenAnswer | None, "the answer of the model with the addresses that were removed from the response; a rewrite sees it"),
     Attribute("missing", str, "the part of the question that the sources do not answer, in the user's language"),
     Attribute("searches_again", bool, "whether the documents were searched once more because the first search did not answer the question"),
     Attribute("draft_fallback", Literal["", "not_streamed"], "why no part of the answer was shown while it was written"),

@@ -2,6 +2,8 @@
 
 from pydantic import BaseModel, Field
 
+from envelope.place import Place
+
 TOOL_SOURCE = "tool:"
 """Prefix of the `chunk_id` of a source that is the result of a tool instead of a passage."""
 
@@ -25,7 +27,7 @@ MOST_PICTURES = 4
 """The pictures of one source that are shown with an answer."""
 
 
-class SearchResult(BaseModel, frozen=True, extra="forbid"):
+class SearchResult(Place, frozen=True, extra="forbid"):
     """A part of one section that a search gives; `search_context` contains its text.
 
     `chunk_id`, `score` and `levels` are those of its best chunk.
@@ -33,14 +35,6 @@ class SearchResult(BaseModel, frozen=True, extra="forbid"):
 
     chunk_id: str
     document_id: str
-    title: str
-    crumbs: tuple[str, ...] = ()
-    heading_path: tuple[str, ...] = ()
-    anchor: str | None = None
-    url: str | None = None
-    path: str | None = None
-    language: str | None = None
-    version: str | None = Field(default=None, description="that the document states")
     score: float
     levels: tuple[str, ...] = Field(description="the search levels that found it")
     span: tuple[int, int] | None = Field(
@@ -69,48 +63,32 @@ class SearchStats(BaseModel, frozen=True, extra="forbid"):
     from_cache: bool = Field(default=False, description="whether an equal search found it before")
 
 
-class SourceReference(BaseModel, frozen=True, extra="forbid"):
+class SourceReference(Place, frozen=True, extra="forbid"):
     """A source that an answer may cite by its number, which starts at 1."""
 
     number: int = Field(ge=1)
     chunk_id: str
-    title: str
-    crumbs: tuple[str, ...] = ()
-    heading_path: tuple[str, ...] = ()
-    anchor: str | None = None
-    url: str | None = None
-    path: str | None = None
-    language: str | None = None
-    version: str | None = Field(default=None, description="that the document states")
     span: tuple[int, int] = Field(description="its text in `search_context`, in characters")
     is_cut: bool = Field(default=False, description="the text marks what its section has besides")
     found: tuple[FoundPart, ...] = Field(default=(), description="best first")
     pictures: tuple[SourcePicture, ...] = Field(default=(), description="that stand in its text")
 
 
-class SourceUsed(BaseModel, frozen=True, extra="forbid"):
+class SourceUsed(Place, frozen=True, extra="forbid"):
     """A source that the answer cites; `number` is the number in the answer's text."""
 
     number: int = Field(ge=1)
     chunk_id: str
-    title: str
-    heading_path: tuple[str, ...] = ()
-    crumbs: tuple[str, ...] = ()
-    anchor: str | None = None
-    url: str | None = None
-    path: str | None = None
-    language: str | None = None
-    version: str | None = Field(default=None, description="that the document states")
     addresses: tuple[str, ...] = Field(
         default=(),
         description="addresses in its text that the answer shows; of the first source, also those "
-        "that the person typed",
+        "that the person typed, or that are composed of what a document states",
     )
     pictures: tuple[SourcePicture, ...] = Field(default=(), description="that stand in its text")
 
 
 class WrittenAnswer(BaseModel, frozen=True, extra="forbid"):
-    """An answer as it was judged, before anything was removed from it."""
+    """An answer before something was removed from it."""
 
     text: str
     sources_used: tuple[SourceUsed, ...]

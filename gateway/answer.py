@@ -21,6 +21,7 @@ from citations.addresses import page_of
 from citations.links import Allowed, LinkedPage, allow, clean_text, keep_links, plain_line
 from envelope.json_values import read_list, read_objects, read_text
 from envelope.outcome import Outcome
+from envelope.place import Place
 from envelope.specialists import ReviewedDocument
 
 Opens = Callable[[Fields], str | None]
@@ -243,23 +244,13 @@ class ShownPicture(BaseModel, frozen=True, extra="ignore"):
     caption: str = Field("", description="its caption or alternative text, in plain words")
 
 
-class Source(BaseModel, frozen=True, extra="ignore"):
+class Source(Place, frozen=True, extra="ignore"):
     """A place in the documents that the answer cites as `[number]`."""
 
     number: int = Field(description="number of the citation in the text: `[1]`", examples=[1])
     chunk_id: str | None = Field(
         None, description="id of the cited passage, which changes when its text changes"
     )
-    title: str = Field(examples=["Configure SMS routing rules"])
-    heading_path: tuple[str, ...] = Field((), description="headings above the cited part")
-    crumbs: tuple[str, ...] = Field((), description="folders and pages above this page")
-    url: str | None = Field(None, description="address of the page, if it has one")
-    path: str | None = Field(None, examples=["routing/configure-routing-rules.md"])
-    anchor: str | None = Field(None, examples=["create-a-routing-rule"])
-    language: str | None = Field(
-        None, description="language of the page, ISO 639-1", examples=["en"]
-    )
-    version: str | None = Field(None, description="version that the page states", examples=["1.4"])
     link: str | None = Field(
         None,
         description="link that opens the page at its heading: at its own address, else in the "

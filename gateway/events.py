@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from broker.values import Fields, JournalEntry
-from citations.blocks import BlockKind, read_blocks
+from citations.blocks import BlockForm, read_blocks
 from citations.claims import sentences
 from citations.links import plain_line
 from citations.marking import remove_marks
@@ -169,7 +169,7 @@ _HAVE_DRAFT = frozenset({"response", "assess"})
 _READ_DRAFT = frozenset({"assess", _READ_BY_JUDGE})
 _FINAL = "final"
 _APPROVED = "approved"
-_WHOLE = (BlockKind.CODE, BlockKind.HEADER, BlockKind.ROW)
+_WHOLE = (BlockForm.CODE, BlockForm.HEADER, BlockForm.ROW)
 
 
 class DraftFollower:
@@ -253,7 +253,7 @@ def _split(text: str) -> Iterator[str]:
     for block in read_blocks(text):
         whole = block.kind in _WHOLE
         for part in (block.text,) if whole else sentences(block.text):
-            bare = part if block.kind is BlockKind.CODE else remove_marks(part)
+            bare = part if block.kind is BlockForm.CODE else remove_marks(part)
             if plain := " ".join(bare.split()):
                 yield plain
 

@@ -46,7 +46,7 @@ class StatedPerson:
 
 
 @dataclass(frozen=True, slots=True)
-class PersonIssuer:
+class TrustedIssuer:
     """An identity provider whose tokens state the persons of one tenant."""
 
     issuer: str
@@ -59,7 +59,7 @@ class PersonIssuer:
 class PersonTokens:
     """Reads tokens of both kinds; the algorithm decides the kind, and each has its own keys."""
 
-    def __init__(self, issuers: Sequence[PersonIssuer] = ()) -> None:
+    def __init__(self, issuers: Sequence[TrustedIssuer] = ()) -> None:
         self._issuers = {(one.tenant, one.issuer): one for one in issuers}
 
     async def read(self, token: str, key: Key) -> StatedPerson:
@@ -85,7 +85,7 @@ class PersonTokens:
         groups = claims.get(issuer.groups_claim, [])
         return replace(_state_person(claims, groups, key), issuer=issuer.issuer)
 
-    def _find_issuer(self, token: str, key: Key) -> PersonIssuer | None:
+    def _find_issuer(self, token: str, key: Key) -> TrustedIssuer | None:
         """Return the provider that a token names, by what is not verified yet."""
         import jwt
 

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Protocol
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from broker.ports import ReplySubscription
 from broker.values import Accepted, Duplicate
 from envelope.question import Question
+from knowledge.library.shown import LibraryDocument, LibraryFindings
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,53 +145,6 @@ class DocumentWriter(DocumentCatalog, Protocol):
         ...
 
 
-class FoundPassage(BaseModel, frozen=True):
-    """A passage that a search found, with its place; `score` orders the passages of one search."""
-
-    chunk_id: str
-    document_id: str
-    title: str
-    text: str
-    crumbs: tuple[str, ...] = ()
-    heading_path: tuple[str, ...] = ()
-    anchor: str | None = None
-    url: str | None = None
-    path: str = ""
-    language: str = ""
-    version: str = ""
-    score: float = 0.0
-    levels: tuple[str, ...] = ()
-
-
-class FoundPassages(BaseModel, frozen=True):
-    """The result of a search, best passages first.
-
-    `quality` is calibrated, `total` counts all passages that were found, `corrected` is the query
-    with its spelling corrected; `fallbacks` names parts of the search that failed.
-    """
-
-    passages: tuple[FoundPassage, ...] = ()
-    quality: str = ""
-    total: int = 0
-    corrected: str | None = None
-    fallbacks: tuple[str, ...] = ()
-
-
-class LibraryDocument(BaseModel, frozen=True):
-    """A document of an index; `text` (Markdown) is empty in a list, `is_cut`: it has more text."""
-
-    id: str
-    title: str
-    source: str = ""
-    language: str = ""
-    url: str | None = None
-    version: str = ""
-    crumbs: tuple[str, ...] = ()
-    first_chunk_id: str = ""
-    text: str = ""
-    is_cut: bool = False
-
-
 class SearchableLibrary(Protocol):
     """Searches and reads the documents that a person of these groups may read.
 
@@ -199,7 +153,7 @@ class SearchableLibrary(Protocol):
 
     async def search(
         self, tenant: str, assistant: str, query: str, *, groups: Sequence[str], limit: int
-    ) -> FoundPassages:
+    ) -> LibraryFindings:
         """Return the best passages for a query, as the assistant itself would find them."""
         ...
 

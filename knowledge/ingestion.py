@@ -21,7 +21,7 @@ from knowledge import chunking, composing
 from knowledge.description_queue import DescriptionQueue, PageDescriber, open_queue
 from knowledge.document import Document
 from knowledge.documents import formats, furniture
-from knowledge.documents.errors import NoDocumentError, NoTextError, ReadingError
+from knowledge.documents.errors import NoDocumentError, NoTextError, ReadingError, SkippedError
 from knowledge.documents.folder import FolderListing, FoundFile
 from knowledge.documents.formats import Item
 from knowledge.documents.front_matter import find_stated_language, make_sample
@@ -39,7 +39,7 @@ from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.preparation import Preparation
 from knowledge.rule_descriptions import Description
 
-READING_VERSION = "12"
+READING_VERSION = "13"
 HASH_SEPARATOR = "-"
 """What separates the hash of a text from that of its place."""
 CHUNKS_PER_BATCH = 256
@@ -334,6 +334,10 @@ class _Ingestion:
 
     def _lose(self, file: FoundFile, place: Location, source: str, error: Exception) -> None:
         is_line = formats.holds_many(file.path)
+        if isinstance(error, SkippedError):
+            self._ledger.skip(source, str(error))
+            self._ledger.keep(place.name)
+            return
         if isinstance(error, NoTextError) and not is_line:
             self._ledger.warn(source, "it is empty: it has no text")
             return

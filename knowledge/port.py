@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from envelope.conversation import ClarificationReason
+from envelope.place import Place
 from envelope.run import OUTSIDE, Run
 
 Quality = Literal["excellent", "good", "poor"]
@@ -59,17 +60,10 @@ class Hit:
     chunk_id: str
     document_id: str
     page: str
-    title: str
+    place: Place
     text: str
-    crumbs: tuple[str, ...]
-    heading_path: tuple[str, ...]
-    anchor: str | None
-    url: str | None
-    path: str
-    language: str
     score: float
     levels: tuple[str, ...]
-    version: str = ""
     pictures: tuple[tuple[str, str], ...] = ()
 
 

@@ -120,7 +120,7 @@ class RegisteredSource(BaseModel, frozen=True, extra="forbid"):
         return None if every_seconds is None else self.read_at + every_seconds
 
 
-class SourceList(BaseModel, extra="forbid"):
+class SourceListFile(BaseModel, extra="forbid"):
     """The sources of a data folder; `id` names the list to other processes that share it.
 
     An entry that cannot be read is a source with a `fault`, and is written back unchanged.
@@ -177,13 +177,13 @@ class SourceRegistry:
         self._folder = folder
         self._owner = (tenant, assistant)
 
-    def read(self) -> SourceList:
+    def read(self) -> SourceListFile:
         """Return the list; raise `SourceError` if it is damaged."""
         path = self._folder / _FILE
         try:
-            return SourceList.model_validate_json(path.read_bytes())
+            return SourceListFile.model_validate_json(path.read_bytes())
         except FileNotFoundError:
-            return SourceList()
+            return SourceListFile()
         except (OSError, ValidationError) as error:
             raise SourceError(
                 f"expected a list of sources in {path}, found a damaged one: remove it and ingest "
@@ -280,7 +280,7 @@ class SourceRegistry:
         return (source.tenant, source.assistant) == self._owner and source.spec.root == root
 
     @contextmanager
-    def _changing(self) -> Iterator[SourceList]:
+    def _changing(self) -> Iterator[SourceListFile]:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with (self._folder / f"{_FILE}.lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

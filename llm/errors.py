@@ -83,7 +83,7 @@ class MissingKey(ModelMisconfigured):
 class AccessDenied(ModelMisconfigured):
     """The vendor does not allow this request: its reason may be the key, the model or the text."""
 
-    reason = "bad_key"
+    reason = "rejected"
 
 
 class UnusableSchema(ModelMisconfigured):

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from envelope.question import Question
 from notifications.mail_replies import MARK
-from notifications.webhooks import Endpoint, name_event, post_event
+from notifications.webhooks import WebhookTarget, name_event, post_event
 
 log = structlog.get_logger("handover")
 
@@ -191,7 +191,7 @@ def _make_post(text: str) -> dict[str, Any]:
 class WebhookReceiver:
     """Posts to a webhook, signed as all of them are."""
 
-    endpoint: Endpoint
+    endpoint: WebhookTarget
     name: str = "webhook"
 
     async def send(self, case: Case) -> None:

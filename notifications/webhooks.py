@@ -62,7 +62,7 @@ FindRating = Callable[[Question], Awaitable[Rating | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class WebhookTarget:
     """Where events go: of `kinds`, and of assistants (tenant, name); empty: of every one.
 
     Each of the `secrets` signs, the newest first, so that a secret can be rotated: the receiver
@@ -120,7 +120,7 @@ class WebhookSender:
 
     def __init__(
         self,
-        endpoints: Sequence[Endpoint],
+        endpoints: Sequence[WebhookTarget],
         queue: RedisWebhookQueue,
         notices: EndedReader,
         replies: ReplyReader,
@@ -273,7 +273,7 @@ class WebhookSender:
         return data
 
 
-async def post_event(endpoint: Endpoint, event_id: str, body: str) -> tuple[str, bool]:
+async def post_event(endpoint: WebhookTarget, event_id: str, body: str) -> tuple[str, bool]:
     """Return why an endpoint did not accept an event, empty if it did; and whether for good."""
     timestamp = int(time.time())
     signatures = [sign(secret, event_id, timestamp, body) for secret in endpoint.secrets]
@@ -293,7 +293,7 @@ async def post_event(endpoint: Endpoint, event_id: str, body: str) -> tuple[str,
     return ("" if 200 <= status < 300 else f"status {status}"), status == _GONE
 
 
-async def post_json(endpoint: Endpoint, headers: Mapping[str, str], body: str) -> int:
+async def post_json(endpoint: WebhookTarget, headers: Mapping[str, str], body: str) -> int:
     """Return the status; the body of the answer is not read, and redirects are not followed."""
     resolver = GuardedResolver()
     url = httpx2.URL(endpoint.url)

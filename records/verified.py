@@ -23,7 +23,7 @@ class TooManyAnswersError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class KeptAnswer:
+class RecordedAnswer:
     """A verified answer, and when it was last written."""
 
     answer: VerifiedAnswer
@@ -36,13 +36,13 @@ class VerifiedStore:
     def __init__(self, store: RecordStore) -> None:
         self._store = store
 
-    def list_of(self, name: Name) -> Sequence[KeptAnswer]:
+    def list_of(self, name: Name) -> Sequence[RecordedAnswer]:
         """Return the answers of an assistant, by their questions."""
         wanted = select(verified_answers).where(_of(name)).order_by(verified_answers.c.question)
         with self._store.begin() as connection:
             rows = connection.execute(wanted).mappings().all()
         return [
-            KeptAnswer(
+            RecordedAnswer(
                 VerifiedAnswer(
                     id=row["id"],
                     question=row["question"],

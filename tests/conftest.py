@@ -1,7 +1,6 @@
 """What every test may use: a private redis-server of the suite's own."""
 
 import gc
-import hashlib
 import os
 import subprocess
 import time
@@ -16,9 +15,9 @@ from broker.embedded_redis import answers, find_server
 from llm.vendors.wire import forbid_real_requests
 from tests import produced
 
+pytest_plugins = ["tests.time_limits"]
+
 START_SECONDS = 30
-WORK_SECONDS = 0.16
-"""The duration of the work of `measure_slowness` on a quiet machine."""
 NO_AUTHORITY = Path(__file__).parent / "support" / "no_authority.pem"
 
 # Each client reads the authorities that it trusts, a hundred times longer than this one, which has
@@ -28,22 +27,6 @@ os.environ["SSL_CERT_FILE"] = str(NO_AUTHORITY)
 if produced.VARIABLE in os.environ:
     os.environ["PYTHONPATH"] = str(produced.PATH)
     produced.record(Path(os.environ[produced.VARIABLE]))
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_configure(config: pytest.Config) -> None:
-    """Give tests more time on a slow or busy machine, unless the command line states a limit."""
-    if config.option.timeout is None:
-        limit = float(config.getini("timeout"))
-        config.option.timeout = limit * max(1.0, measure_slowness())
-
-
-def measure_slowness() -> float:
-    """Return how many times longer than on the machine of `WORK_SECONDS` a fixed work takes."""
-    started = time.perf_counter()
-    for _ in range(3):
-        hashlib.pbkdf2_hmac("sha256", b"work", b"work", 200_000)
-    return (time.perf_counter() - started) / WORK_SECONDS
 
 
 def pytest_collection_finish() -> None:
@@ -68,10 +51,15 @@ def start_redis(path: Path, *options: str) -> "subprocess.Popen[bytes]":
         pytest.skip(missing)
     arguments = ["--port", "0", "--unixsocket", str(path), "--save", "", "--dir", str(path.parent)]
     server = subprocess.Popen([program, *arguments, *options], stdout=subprocess.DEVNULL)
-    until = time.monotonic() + START_SECONDS
-    while not answers(path):
-        assert time.monotonic() < until, "redis-server did not start"
-        assert server.poll() is None, "redis-server ended"
+    try:
+        until = time.monotonic() + START_SECONDS
+        while not answers(path):
+            assert time.monotonic() < until, "redis-server did not start"
+            assert server.poll() is None, "redis-server ended"
+    except BaseException:
+        server.kill()
+        server.wait()
+        raise
     return server
 
 

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from pydantic import BaseModel, Field, JsonValue
 
+from envelope.place import Place
 from envelope.run import OUTSIDE, Run
 from envelope.sources import SourcePicture
 
@@ -83,19 +84,11 @@ class ToolCaller:
     run: Run = OUTSIDE
 
 
-class CitedPassage(BaseModel, frozen=True, extra="forbid"):
+class CitedPassage(Place, frozen=True, extra="forbid"):
     """A passage that a result relies on; `score` compares the citations of one result."""
 
     chunk_id: str
     document_id: str
-    title: str
-    crumbs: tuple[str, ...] = ()
-    heading_path: tuple[str, ...] = ()
-    anchor: str | None = None
-    url: str | None = None
-    path: str | None = None
-    language: str | None = None
-    version: str | None = None
     score: float = 0.0
     pictures: tuple[SourcePicture, ...] = ()
 

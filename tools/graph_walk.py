@@ -140,7 +140,7 @@ class CandidatePool:
         """Add a hit of the search."""
         if self.is_open(hit.document_id):
             found = FoundPassage(citation=cite_hit(hit), text=hit.text)
-            words = list_terms(f"{hit.title} {hit.text}", hit.language)
+            words = list_terms(f"{hit.place.title} {hit.text}", hit.place.language or "")
             self.by_key[hit.document_id] = WalkCandidate(found, hit.score, words)
 
     def add_passage(self, passage: ConnectedPassage, *, is_of_start: bool = False) -> None:

@@ -81,14 +81,7 @@ def cite_hit(hit: Hit) -> CitedPassage:
     return CitedPassage(
         chunk_id=hit.chunk_id,
         document_id=hit.document_id,
-        title=hit.title,
-        crumbs=hit.crumbs,
-        heading_path=hit.heading_path,
-        anchor=hit.anchor,
-        url=hit.url,
-        path=hit.path,
-        language=hit.language,
-        version=hit.version or None,
+        **hit.place.list_fields(),
         score=round(hit.score, 6),
         pictures=_list_pictures(hit.pictures),
     )

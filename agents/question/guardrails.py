@@ -481,5 +481,5 @@ def _name_signs(writes: Writes, signs: tuple[str, ...]) -> Writes:
 
 
 def _make_place(hit: Hit) -> ClarificationOption:
-    path = tuple(dict.fromkeys((*hit.crumbs, *hit.heading_path))) or (hit.title,)
+    path = tuple(dict.fromkeys((*hit.place.crumbs, *hit.place.heading_path))) or (hit.place.title,)
     return ClarificationOption(label=path[-1], crumbs=path)

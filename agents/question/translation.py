@@ -277,14 +277,14 @@ async def _find_places(
         return []
     if findings.documents == 0:
         return None
-    hits = sorted(findings.hits, key=lambda hit: hit.language in findings.uncompared)
-    pages = [_make_place(hit.crumbs, hit) for hit in hits]
-    sections = [_make_place((*hit.crumbs, *hit.heading_path), hit) for hit in hits]
+    hits = sorted(findings.hits, key=lambda hit: hit.place.language in findings.uncompared)
+    pages = [_make_place(hit.place.crumbs, hit) for hit in hits]
+    sections = [_make_place((*hit.place.crumbs, *hit.place.heading_path), hit) for hit in hits]
     return list(dict.fromkeys((*pages, *sections)))[:NEAREST]
 
 
 def _make_place(path: Sequence[str], hit: Hit) -> ClarificationOption:
-    crumbs = tuple(dict.fromkeys(path)) or (hit.title,)
+    crumbs = tuple(dict.fromkeys(path)) or (hit.place.title,)
     return ClarificationOption(label=crumbs[-1], crumbs=crumbs)
 
 

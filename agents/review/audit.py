@@ -15,7 +15,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from agents.review.measures import COUNT, Measure, list_measures, list_numbers
-from agents.review.passages import Passage, PassageSearch
+from agents.review.passages import PassageSearch, RulePassage
 from agents.review.requirements import TextPlace
 from citations.claims import UnitKind, citations, split_units, without_citations
 from knowledge.index.listing import ListedDocument
@@ -280,7 +280,7 @@ def choose_closest(claim: str, named: Sequence[CitablePassage]) -> CitablePassag
         return named[0] if named else None
     place = TextPlace(document_id="", unit_id="", start=0, end=0)
     search = PassageSearch(
-        [Passage(str(at), place, one.text, one.language) for at, one in enumerate(named)]
+        [RulePassage(str(at), place, one.text, one.language) for at, one in enumerate(named)]
     )
     found = search.find(claim, named[0].language, 1)
     return named[int(found[0].id)] if found else named[0]

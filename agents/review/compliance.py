@@ -13,8 +13,8 @@ from agents.named_documents import identify_frameworks
 from agents.review.measures import compare_measures
 from agents.review.passages import (
     DocumentUnits,
-    Passage,
     PassageSearch,
+    RulePassage,
     cut_document,
     cut_passages,
     divide_sizes,
@@ -39,8 +39,8 @@ from agents.review.verdicts import (
     DecidedPart,
     ReadClauses,
     ReviewResult,
+    RuleVerdict,
     Status,
-    Verdict,
     VerdictEvidence,
     compress_requirements,
     join_decisions,
@@ -114,7 +114,7 @@ class _Material:
 
     rules: tuple[Requirement, ...]
     documents: tuple[DocumentUnits, ...]
-    passages: tuple[Passage, ...]
+    passages: tuple[RulePassage, ...]
     law_languages: Mapping[str, str]
 
     @cached_property
@@ -136,7 +136,7 @@ class _Material:
         """Return the language of a requirement: that of its law."""
         return self.law_languages.get(rule.place.document_id, "en")
 
-    def find_closest(self, rule: Requirement, most: int) -> tuple[Passage, ...]:
+    def find_closest(self, rule: Requirement, most: int) -> tuple[RulePassage, ...]:
         """Return the passages closest to a requirement, to what fulfils it, and what breaks it."""
         # The statement is in the language of the reader, the quotation in that of the law.
         asked = " ".join((*rule.place.heading_path, rule.quotation))
@@ -278,7 +278,7 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         self,
         reads: Reads,
         rules: Sequence[Requirement],
-        passages: Sequence[Passage],
+        passages: Sequence[RulePassage],
         material: _Material,
     ) -> ComplianceInputs:
         return ComplianceInputs(
@@ -320,7 +320,7 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         joined = join_decisions(loaded)
         decided = {one.requirement_id for one in joined.verdicts}
         lost = [
-            Verdict(requirement_id=one.id, status=Status.UNDECIDED, note=_NO_VERDICT)
+            RuleVerdict(requirement_id=one.id, status=Status.UNDECIDED, note=_NO_VERDICT)
             for one in material.rules
             if one.id not in decided
         ]
@@ -382,7 +382,7 @@ def _identify_frameworks(reads: Reads) -> tuple[str, ...]:
 def _show_closest(material: _Material) -> ReviewResult:
     return ReviewResult(
         verdicts=tuple(
-            Verdict(
+            RuleVerdict(
                 requirement_id=one.id,
                 status=Status.UNDECIDED,
                 closest=_list_evidence(material.find_closest(one, _CLOSEST)),
@@ -393,7 +393,7 @@ def _show_closest(material: _Material) -> ReviewResult:
     )
 
 
-def _list_evidence(passages: Iterable[Passage]) -> tuple[VerdictEvidence, ...]:
+def _list_evidence(passages: Iterable[RulePassage]) -> tuple[VerdictEvidence, ...]:
     return tuple(one.evidence for one in passages)
 
 
@@ -447,12 +447,12 @@ def _name_range(*ends: str) -> str:
     return " - ".join(dict.fromkeys(filter(None, ends)))
 
 
-def _choose_rules(own: Sequence[Passage], material: _Material) -> tuple[Requirement, ...]:
+def _choose_rules(own: Sequence[RulePassage], material: _Material) -> tuple[Requirement, ...]:
     """Return the requirements that clauses may touch: all, or those closest to them."""
     if sum(len(one.statement) for one in material.rules) <= _RULE_CHARACTERS:
         return material.rules
     worded = [
-        Passage(one.id, one.place, " ".join((one.quotation, *one.wordings)), material.language)
+        RulePassage(one.id, one.place, " ".join((one.quotation, *one.wordings)), material.language)
         for one in material.rules
     ]
     search = PassageSearch(worded)
@@ -464,7 +464,7 @@ def _choose_rules(own: Sequence[Passage], material: _Material) -> tuple[Requirem
 
 def _choose_passages(
     own: Sequence[Requirement], readings: Sequence[ClauseReading], material: _Material
-) -> tuple[Passage, ...]:
+) -> tuple[RulePassage, ...]:
     """Return the whole document, or what may matter: by search, by the clauses, and beside them."""
     every = material.passages
     if sum(len(one.text) for one in every) <= _WHOLE_CHARACTERS:
@@ -493,7 +493,7 @@ def _compare_numbers(
                 yield ComparedMeasures(requirement_id=rule.id, passage=passage.id, lines=lines)
 
 
-def _compare(rule: Requirement, passage: Passage, material: _Material) -> tuple[str, ...]:
+def _compare(rule: Requirement, passage: RulePassage, material: _Material) -> tuple[str, ...]:
     return compare_measures(
         rule.quotation,
         passage.text,
@@ -524,7 +524,7 @@ def _decide_verdicts(
     for rule in own:
         given = by_id.get(rule.id)
         if given is None:
-            lost = Verdict(requirement_id=rule.id, status=Status.UNDECIDED, note=_NO_VERDICT)
+            lost = RuleVerdict(requirement_id=rule.id, status=Status.UNDECIDED, note=_NO_VERDICT)
             verdicts.append(lost)
             continue
         evidence = tuple(_find_evidence(rule, given, shown, notes))
@@ -537,7 +537,7 @@ def _decide_verdicts(
 def _find_evidence(
     rule: Requirement,
     given: RequirementVerdict,
-    shown: Mapping[str, Passage],
+    shown: Mapping[str, RulePassage],
     notes: list[str],
 ) -> Iterator[VerdictEvidence]:
     for one in given.evidence:
@@ -555,7 +555,7 @@ def _make_verdict(
     given: RequirementVerdict,
     evidence: tuple[VerdictEvidence, ...],
     material: _Material,
-) -> Verdict:
+) -> RuleVerdict:
     status, note = Status(given.status), " ".join(given.reason.split())
     confidence: float | None = given.confidence
     is_untouched = status is Status.COMPLIANT and rule.kind is RuleKind.PERMISSION
@@ -570,7 +570,7 @@ def _make_verdict(
         for one in material.passages
         if any(text in one.text for text in texts)
     ]
-    return Verdict(
+    return RuleVerdict(
         requirement_id=rule.id,
         status=status,
         confidence=confidence,

@@ -8,7 +8,7 @@ from pathlib import Path
 from string import Formatter
 
 from agents.review.requirements import Extraction, Requirement, TextPlace
-from agents.review.verdicts import ReviewResult, Status, SynthesizedGap, Verdict
+from agents.review.verdicts import ReviewResult, RuleVerdict, Status, SynthesizedGap
 from envelope.specialists import SpecialistError
 
 _NOTES_FILE = Path(__file__).with_name("fixed_notes.toml")
@@ -212,7 +212,7 @@ def load_finding_texts(language: str) -> Mapping[str, str]:
 
 
 def _describe(
-    verdict: Verdict, requirement: Requirement, language: str, law: str, document: str
+    verdict: RuleVerdict, requirement: Requirement, language: str, law: str, document: str
 ) -> Finding:
     texts = load_finding_texts(language)
     place, rule = _name_place(requirement.place, law), quote(requirement.quotation)
@@ -231,7 +231,7 @@ def _describe(
     return Finding(text, (requirement.place, read.place))
 
 
-def _name_fulfilled(verdict: Verdict, requirement: Requirement, law: str, document: str) -> str:
+def _name_fulfilled(verdict: RuleVerdict, requirement: Requirement, law: str, document: str) -> str:
     """Return the heading of a rule, and that of the clause that fulfils it."""
     place = _name_place(requirement.place, law)
     return (

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 
 from agents.agent import AgentRole, ProgressStep
 from agents.review.audit import CitationAudit
-from agents.review.passages import Passage, cut_document, cut_passages, divide_sizes, list_units
+from agents.review.passages import RulePassage, cut_document, cut_passages, divide_sizes, list_units
 from agents.review.requirements import Extraction, TextPlace
 from agents.review.specialist import (
     LoopReads,
@@ -124,7 +124,7 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
             today=self._today().isoformat(),
         )
 
-    async def _cut(self, reads: Reads) -> tuple[Passage, ...]:
+    async def _cut(self, reads: Reads) -> tuple[RulePassage, ...]:
         found = reads.extracted if reads.extracted is not None else Extracted()
         names = [one.document_id for one in found.documents]
         read = await self.toolbox.read_documents(names, reads.groups)
@@ -139,13 +139,13 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
         )
 
 
-def _divide(passages: Sequence[Passage]) -> Iterator[Sequence[Passage]]:
+def _divide(passages: Sequence[RulePassage]) -> Iterator[Sequence[RulePassage]]:
     sizes = [len(one.text) for one in passages]
     for first, last in divide_sizes(sizes, _BATCH_CHARACTERS, _BATCH_ITEMS):
         yield passages[first : last + 1]
 
 
-def _show(one: Passage) -> TextUnit:
+def _show(one: RulePassage) -> TextUnit:
     return TextUnit(id=one.id, heading=one.heading, text=one.text, language=one.language)
 
 
@@ -164,7 +164,7 @@ def _list_regulatory(review: ReviewResult, extraction: Extraction) -> Iterator[S
 
 
 def _convert(
-    found: Sequence[FoundGap], extraction: Extraction, passages: Sequence[Passage]
+    found: Sequence[FoundGap], extraction: Extraction, passages: Sequence[RulePassage]
 ) -> Iterator[SynthesizedGap]:
     """Yield the other gaps whose requirements and passages exist, each once."""
     known = {one.id for one in extraction.requirements}

@@ -133,7 +133,7 @@ Scores = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class RulePassage:
     """A clause of a document; `context` is what introduces it."""
 
     id: str
@@ -191,11 +191,11 @@ def _fold(text: str) -> tuple[str, list[int]]:
     return "".join(signs), places
 
 
-def cut_passages(units: Iterable[RuleUnit], longest: int = LONGEST) -> tuple[Passage, ...]:
+def cut_passages(units: Iterable[RuleUnit], longest: int = LONGEST) -> tuple[RulePassage, ...]:
     """Return the passages of the units of documents, named `p1`, `p2` and so on in their order."""
     pieces = [piece for unit in units for piece in _cut_unit(unit, longest)]
     return tuple(
-        Passage(
+        RulePassage(
             f"p{number}",
             TextPlace(
                 document_id=unit.document_id,
@@ -231,7 +231,7 @@ def _join(unit: RuleUnit, group: Sequence[RuleSegment]) -> tuple[RuleUnit, int, 
 class PassageSearch:
     """Ranks passages by how many rare words they share with a text."""
 
-    def __init__(self, passages: Sequence[Passage]) -> None:
+    def __init__(self, passages: Sequence[RulePassage]) -> None:
         self.passages = tuple(passages)
         self._counts = [
             Counter(terms(f"{one.heading} {one.context} {one.text}", one.language))
@@ -242,7 +242,9 @@ class PassageSearch:
         mean = lengths.mean() if len(lengths) else 1.0
         self._norms = K * (1 - B + B * lengths / mean)
 
-    def find(self, text: str, language: str, most: int, heading: str = "") -> tuple[Passage, ...]:
+    def find(
+        self, text: str, language: str, most: int, heading: str = ""
+    ) -> tuple[RulePassage, ...]:
         """Return the passages closest to a text, the best first; none that shares no word.
 
         The words of the `heading` above the text say what it is about, and weigh more.
@@ -255,13 +257,13 @@ class PassageSearch:
 
     def find_each(
         self, texts: Iterable[str], language: str, most: int, at_most: int
-    ) -> tuple[Passage, ...]:
+    ) -> tuple[RulePassage, ...]:
         """Return the passages closest to any of the texts in document order.
 
         Each text has its best first, so that none is left out where there is no room for all.
         """
         found = [self.find(one, language, most) for one in texts]
-        chosen: dict[str, Passage] = {}
+        chosen: dict[str, RulePassage] = {}
         for rank in range(most):
             for own in found:
                 if rank < len(own) and len(chosen) < at_most:

@@ -15,9 +15,9 @@ from agents.review.requirements import Extraction, ReportFormatError, Requiremen
 from agents.review.verdicts import (
     ReviewResult,
     Risk,
+    RuleVerdict,
     Status,
     SynthesizedGap,
-    Verdict,
     VerdictEvidence,
 )
 from citations.addresses import find_addresses
@@ -274,7 +274,7 @@ class _Composer:
     def list_requirements(self) -> Iterator[ReportedRequirement]:
         verdicts = {one.requirement_id: one for one in self._inputs.review.verdicts}
         for number, one in enumerate(self._inputs.extraction.rules, start=1):
-            undecided = Verdict(requirement_id=one.id, status=Status.UNDECIDED)
+            undecided = RuleVerdict(requirement_id=one.id, status=Status.UNDECIDED)
             yield self._report(number, one, verdicts.get(one.id, undecided))
 
     def list_documents(self) -> Iterator[ReportedDocument]:
@@ -332,7 +332,7 @@ class _Composer:
             link=self._link(place),
         )
 
-    def _report(self, number: int, one: Requirement, verdict: Verdict) -> ReportedRequirement:
+    def _report(self, number: int, one: Requirement, verdict: RuleVerdict) -> ReportedRequirement:
         risk = self._risks.get(one.id)
         return ReportedRequirement(
             number=number,

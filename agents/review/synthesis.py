@@ -24,7 +24,7 @@ from agents.review.specialist import GivenOutput, NoOutput, SpecialistAgent
 from agents.review.verdicts import CollectedGaps, RankedRisks, ReviewResult, SynthesizedGap
 from citations.citing import cite
 from citations.links import keep_links
-from citations.proof import CitedSource, SourceTexts
+from citations.proof import ProofSource, SourceTexts
 from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.conversation import ClarificationOption, ClarificationReason
 from envelope.outcome import HopOutcome, Wrote
@@ -416,7 +416,7 @@ def _write(output: SynthesisOutput, model: str, material: _AnswerMaterial, reads
     answer = number_citations(output.answer, numbers)
     context, references = _lay_out(material.sources)
     sources = (
-        CitedSource(one.number, context[slice(*one.span)], (one.title,)) for one in references
+        ProofSource(one.number, context[slice(*one.span)], (one.title,)) for one in references
     )
     safe = keep_links(answer.text, collect_allowed(references, context))
     kept = cite(safe.text, SourceTexts(sources))

@@ -35,7 +35,7 @@ class VerdictEvidence(BaseModel, frozen=True):
     text: str
 
 
-class Verdict(BaseModel, frozen=True):
+class RuleVerdict(BaseModel, frozen=True):
     """A status with its evidence and its reason; `confidence` is the model's, 0 to 1.
 
     `closest` are the passages that a search found for it, where nobody has judged it or where it
@@ -54,16 +54,16 @@ class Verdict(BaseModel, frozen=True):
 class ReviewResult(BaseModel, frozen=True):
     """Verdicts in the order of the requirements."""
 
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[RuleVerdict, ...]
     notes: tuple[str, ...] = ()
     passages: int = 0
 
-    def of_status(self, status: Status) -> tuple[Verdict, ...]:
+    def of_status(self, status: Status) -> tuple[RuleVerdict, ...]:
         """Return the verdicts of one status."""
         return tuple(one for one in self.verdicts if one.status is status)
 
     @property
-    def findings(self) -> tuple[Verdict, ...]:
+    def findings(self) -> tuple[RuleVerdict, ...]:
         """The violations, then the gaps."""
         return (*self.of_status(Status.VIOLATION), *self.of_status(Status.GAP))
 
@@ -121,7 +121,7 @@ class ReadClauses(BaseModel, frozen=True):
 class DecidedPart(BaseModel, frozen=True):
     """The verdicts of some requirements."""
 
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[RuleVerdict, ...]
     notes: tuple[str, ...] = ()
     passages: int = 0
 
@@ -250,7 +250,7 @@ def _describe(evidence: VerdictEvidence) -> str:
     return f"{place}: {words}" if place else words
 
 
-def compress_verdicts(verdicts: Iterable[Verdict]) -> tuple[KnownVerdict, ...]:
+def compress_verdicts(verdicts: Iterable[RuleVerdict]) -> tuple[KnownVerdict, ...]:
     """Return verdicts with their evidence, shortened."""
     return tuple(
         KnownVerdict(

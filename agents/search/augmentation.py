@@ -70,14 +70,7 @@ def _number_references(results: tuple[SearchResult, ...]) -> tuple[SourceReferen
         SourceReference(
             number=number,
             chunk_id=result.chunk_id,
-            title=result.title,
-            crumbs=result.crumbs,
-            heading_path=result.heading_path,
-            anchor=result.anchor,
-            url=result.url,
-            path=result.path,
-            language=result.language,
-            version=result.version,
+            **result.list_fields(),
             span=span,
             is_cut=result.is_cut,
             found=result.found,
@@ -102,16 +95,11 @@ def _source_block(reference: SourceReference, context: str) -> str:
     start, end = reference.span
     address = reference.url if reference.url is not None else reference.path
     version = f"version {reference.version}" if reference.version else ""
-    parts = (_place(reference), version, address or "", reference.language or "")
+    parts = (reference.trail, version, address or "", reference.language or "")
     place = " | ".join(_one_line(part) for part in parts if part)
     kind = ", a part of its section" if reference.is_cut else ""
     text = fence(escape_brackets(f"{place}\n\n{context[start:end]}"), "source")
     return f"Source {reference.number}{kind}:\n{text}"
-
-
-def _place(reference: SourceReference) -> str:
-    path = dict.fromkeys((*reference.crumbs, *reference.heading_path))
-    return " > ".join(path) or reference.title
 
 
 def _one_line(text: str) -> str:

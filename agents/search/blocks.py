@@ -11,7 +11,7 @@ _FENCE = re.compile(r"[ \t]{0,24}(`{3,}|~{3,})")
 _ITEM = re.compile(r"[ \t]{0,24}(?:[-*+\u2022]|(\d{1,3})[.)])[ \t]")
 
 
-class BlockKind(Enum):
+class BlockType(Enum):
     """What a block is."""
 
     PROSE = auto()
@@ -24,7 +24,7 @@ class BlockKind(Enum):
 class TextBlock:
     """A paragraph, list, table or code block: its place in the text of a source."""
 
-    kind: BlockKind
+    kind: BlockType
     start: int
     end: int
 
@@ -51,15 +51,15 @@ def split_blocks(text: str) -> list[TextBlock]:
     return _join_steps(text, blocks)
 
 
-def _measure_block(lines: Sequence[str], at: int) -> tuple[BlockKind, int]:
+def _measure_block(lines: Sequence[str], at: int) -> tuple[BlockType, int]:
     line = lines[at]
     if (fence := _FENCE.match(line)) is not None:
-        return BlockKind.CODE, _find_fence_end(lines, at, fence[1])
+        return BlockType.CODE, _find_fence_end(lines, at, fence[1])
     if _is_row(line):
-        return BlockKind.TABLE, _count_while(lines, at, _is_row)
+        return BlockType.TABLE, _count_while(lines, at, _is_row)
     if _ITEM.match(line):
-        return BlockKind.LIST, _count_while(lines, at, lambda one: not _begins_other(one))
-    return BlockKind.PROSE, _count_while(
+        return BlockType.LIST, _count_while(lines, at, lambda one: not _begins_other(one))
+    return BlockType.PROSE, _count_while(
         lines, at, lambda one: not (_begins_other(one) or _ITEM.match(one))
     )
 
@@ -100,18 +100,18 @@ def _join_steps(text: str, blocks: Sequence[TextBlock]) -> list[TextBlock]:
             and _last_number(text, joined[before]) == number - 1
         )
         if is_next and before is not None:
-            block = TextBlock(BlockKind.LIST, joined[before].start, block.end)
+            block = TextBlock(BlockType.LIST, joined[before].start, block.end)
             del joined[before:]
         joined.append(block)
     return joined
 
 
 def _holds(block: TextBlock) -> bool:
-    return block.kind is BlockKind.LIST
+    return block.kind is BlockType.LIST
 
 
 def _first_number(text: str, block: TextBlock) -> int:
-    return next(_numbers(text, block), 0) if block.kind is BlockKind.LIST else 0
+    return next(_numbers(text, block), 0) if block.kind is BlockType.LIST else 0
 
 
 def _last_number(text: str, block: TextBlock) -> int:

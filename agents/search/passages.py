@@ -13,7 +13,7 @@ from math import log
 from operator import itemgetter
 from typing import Protocol
 
-from agents.search.blocks import BlockKind, TextBlock, place_items, place_sentences, split_blocks
+from agents.search.blocks import BlockType, TextBlock, place_items, place_sentences, split_blocks
 from citations.links import Allowed, keep_links, plain_line
 from citations.reading import restore, spans_aside
 from citations.sources import collect_allowed
@@ -275,7 +275,7 @@ def _text_of(reference: SourceReference, context: str) -> str:
 def _is_stub(text: str) -> bool:
     """Return whether a hit is a few words of prose, such as "See Install."."""
     return len(text.split()) < STUB_WORDS and all(
-        block.kind is BlockKind.PROSE for block in split_blocks(text)
+        block.kind is BlockType.PROSE for block in split_blocks(text)
     )
 
 
@@ -296,7 +296,7 @@ def _show(
             parts.append((False, found.text[lead.start : lead.end]))
         else:
             parts += _make_gap(found.text, shown_to, start)
-        parts.append((block.kind is BlockKind.CODE, part))
+        parts.append((block.kind is BlockType.CODE, part))
         shown_to = block.end
     return parts
 
@@ -313,15 +313,15 @@ def _show_block(
 ) -> tuple[int, str]:
     """Return where the shown part of a block begins, and the part."""
     text = found.text[block.start : block.end]
-    if block.kind is BlockKind.TABLE:
+    if block.kind is BlockType.TABLE:
         return block.start, _show_table(text, asked, found.source.language or "en", counted_rows)
     spans = [(max(0, s - block.start), e - block.start) for s, e in found.spans]
     spans = [(start, min(end, len(text))) for start, end in spans if start < min(end, len(text))]
-    if block.kind is BlockKind.PROSE:
+    if block.kind is BlockType.PROSE:
         units = list(place_sentences(text))
     else:
         is_short = len(text.split()) <= LONGEST_LIST
-        if block.kind is BlockKind.CODE or (is_short and _is_meant(block, found.spans)):
+        if block.kind is BlockType.CODE or (is_short and _is_meant(block, found.spans)):
             return block.start, text
         units = list(place_items(text))
     kept = [unit for unit in units if TextBlock(block.kind, *unit).overlap(spans)]
@@ -350,10 +350,10 @@ def _join_units(text: str, units: Sequence[tuple[int, int]]) -> str:
 
 def _find_lead(text: str, blocks: Sequence[TextBlock], place: int) -> TextBlock | None:
     """Return the paragraph or label that introduces a list, a table or code."""
-    if not place or blocks[place].kind is BlockKind.PROSE:
+    if not place or blocks[place].kind is BlockType.PROSE:
         return None
     before = blocks[place - 1]
-    if before.kind is not BlockKind.PROSE or text.startswith(MARK, before.start):
+    if before.kind is not BlockType.PROSE or text.startswith(MARK, before.start):
         return None
     lead = text[before.start : before.end].rstrip()
     is_label = len(lead.split()) <= _LABEL_WORDS and not lead.endswith((".", "!", "?", "\u3002"))

@@ -29,7 +29,7 @@ from citations.faults import (
     references_by_number,
     text_of,
 )
-from citations.links import keep_links
+from citations.links import REMOVED_ADDRESS, keep_links
 from citations.wording import check_missing
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
@@ -44,7 +44,7 @@ from envelope.sources import (
 from envelope.texts import Texts
 from llm.errors import ModelError
 from llm.port import Model
-from llm.tasks.search import JUDGE, JudgedSource, JudgeInputs, JudgeOutput, Passage
+from llm.tasks.search import JUDGE, JudgedSource, JudgeInputs, JudgeOutput, PromptPassage
 
 ACCURACY_WEIGHT, COMPLETE_WEIGHT, LANGUAGE_WEIGHT = 0.5, 0.35, 0.15
 LEAST_ACCURACY, LEAST_COMPLETENESS = 0.6, 0.3
@@ -197,7 +197,7 @@ class QualityAgent(Agent[Reads, Writes]):
             language_name=self._name_language(reads.reply_language),
             answer=answer.text,
             passages=tuple(
-                Passage(number=number, text=fault.quote, note=fault.reason)
+                PromptPassage(number=number, text=fault.quote, note=fault.reason)
                 for number, fault in enumerate(faults, start=1)
             ),
             sources=_collect_sources(reads),
@@ -234,6 +234,8 @@ class QualityAgent(Agent[Reads, Writes]):
         notices = []
         if any(one.block is not None for one in judgement.rejected):
             notices.append(self._look_up_text("left_out", reads.reply_language))
+        if REMOVED_ADDRESS in text:
+            notices.append(self._look_up_text("address_removed", reads.reply_language))
         if reads.missing:
             notices.append(self._describe_missing(reads))
         if judgement.is_silent:

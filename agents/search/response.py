@@ -14,9 +14,9 @@ from agents.agent import Agent, AgentParts, DeskDomain, MayAsk, ProgressStep, Re
 from agents.search.passages import show_passages
 from citations.citing import Cited, SourcedText, cite
 from citations.faults import CheckedAnswer, LanguageOf, check_draft
-from citations.links import keep_links, plain_line
+from citations.links import keep_links, list_removed_addresses, plain_line
 from citations.marking import map_marks, read_marks, remove_marks
-from citations.proof import CitedSource, SourceTexts
+from citations.proof import ProofSource, SourceTexts
 from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.conversation import AnswerStyle, ClarificationReason, Preferences, Turn
 from envelope.outcome import HopOutcome, Wrote
@@ -71,6 +71,8 @@ class Reads(ReadsLanguage, frozen=True):
     attempt: int = 0
     quality_analysis: str = ""
     judged_answer: WrittenAnswer | None = None
+    original_answer: WrittenAnswer | None = None
+    removed_links: tuple[str, ...] = ()
     assessment: AnswerAssessment | None = None
     kept_answer: KeptAnswer | None = None
     assumption: str = ""
@@ -91,6 +93,7 @@ class Writes(MayAsk, frozen=True):
     response: str = ""
     sources_used: tuple[SourceUsed, ...] = ()
     removed_links: tuple[str, ...] = ()
+    original_answer: WrittenAnswer | None = None
     missing: str = ""
     searches_again: bool = False
     generation_confidence: float = Field(default=0.0, ge=0, le=1)
@@ -202,6 +205,7 @@ class ResponseAgent(Agent[Reads, Writes]):
 
     def _inputs(self, reads: Reads) -> RespondInputs:
         earlier, analysis = self._recall_earlier(reads)
+        refused = list_removed_addresses(reads.removed_links) if earlier else ()
         return RespondInputs(
             question=reads.canonical_question,
             language=reads.language,
@@ -220,6 +224,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             style=reads.answer_style or reads.preferences.style or "",
             analysis=analysis,
             earlier=earlier,
+            refused=refused,
             attempt=reads.attempt,
         )
 
@@ -334,6 +339,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             response=answer.text,
             sources_used=answer.used,
             removed_links=answer.removed,
+            original_answer=_keep_original(output.answer, answer, reads),
             missing=output.missing,
             generation_confidence=output.confidence,
             answer_model=written.given.model,
@@ -395,9 +401,8 @@ class ResponseAgent(Agent[Reads, Writes]):
         references, context = reads.source_references, reads.search_context
         used, typed = _select_used(kept.cited.order, references), _list_typed(reads)
         # Links that only a source allows which is not cited any more are removed, too.
-        safe = keep_links(
-            kept.cited.text, collect_allowed(references_of(used, references), context, typed)
-        )
+        cited = references_of(used, references)
+        safe = keep_links(kept.cited.text, collect_allowed(cited, context, typed, references))
         return _OutgoingAnswer(
             text=self._add_assumption(safe.text, reads),
             used=with_addresses(used, references, context, safe.text, typed),
@@ -411,7 +416,8 @@ class ResponseAgent(Agent[Reads, Writes]):
         """
         judged, kept, lacks = reads.judged_answer, reads.kept_answer, reads.assessment
         if reads.quality_analysis:
-            earlier = ("", ()) if judged is None else (judged.text, judged.sources_used)
+            written = judged if reads.original_answer is None else reads.original_answer
+            earlier = ("", ()) if written is None else (written.text, written.sources_used)
             analysis = reads.quality_analysis
         elif kept is not None and lacks is not None and not lacks.is_enough:
             text = kept.response.removeprefix(self._add_assumption("", reads))
@@ -444,15 +450,26 @@ def _cite(answer: str, reads: Reads, sources: SourceTexts) -> _CitedText:
     """Return an answer with the marks of its sources, and with links only to these."""
     numbers = set(read_marks(answer))
     cited_here = [one for one in reads.source_references if one.number in numbers]
-    allowed = collect_allowed(cited_here, reads.search_context, _list_typed(reads))
+    references, context = reads.source_references, reads.search_context
+    allowed = collect_allowed(cited_here, context, _list_typed(reads), references)
     safe = keep_links(answer, allowed)
     return _CitedText(cite(safe.text, sources), safe.removed)
+
+
+def _keep_original(written: str, answer: _OutgoingAnswer, reads: Reads) -> WrittenAnswer | None:
+    """Return the answer as the model wrote it, if an address was removed from it."""
+    if not list_removed_addresses(answer.removed):
+        return None
+    original = cite(written, _collect_texts(reads))
+    return WrittenAnswer(
+        text=original.text, sources_used=_select_used(original.order, reads.source_references)
+    )
 
 
 def _collect_texts(reads: Reads) -> SourceTexts:
     """Return the texts of the sources, with the names by which an answer may list them."""
     return SourceTexts(
-        CitedSource(
+        ProofSource(
             number=one.number,
             text=reads.search_context[slice(*one.span)],
             names=tuple(
@@ -463,7 +480,7 @@ def _collect_texts(reads: Reads) -> SourceTexts:
                         one.chunk_id.removeprefix(TOOL_SOURCE),
                         *one.crumbs,
                         *one.heading_path,
-                        " > ".join(dict.fromkeys((*one.crumbs, *one.heading_path))),
+                        one.trail,
                         one.path or "",
                         one.url or "",
                     ),
@@ -487,11 +504,10 @@ def _list_typed(reads: Reads) -> tuple[str, ...]:
 
 def _source(reads: Reads, reference: SourceReference) -> PromptSource:
     start, end = reference.span
-    path = dict.fromkeys((*reference.crumbs, *reference.heading_path))
     return PromptSource(
         number=reference.number,
         chunk_id=reference.chunk_id,
-        place=_with_version(" > ".join(path) or reference.title, reference.version),
+        place=_with_version(reference.trail, reference.version),
         language=reference.language,
         version=reference.version or "",
         text=reads.search_context[start:end],

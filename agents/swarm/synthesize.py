@@ -29,7 +29,7 @@ from citations.citing import Cited, cite
 from citations.claims import parse_unsupported
 from citations.links import keep_links, plain_line
 from citations.marking import escape_brackets
-from citations.proof import CitedSource, SourceTexts
+from citations.proof import ProofSource, SourceTexts
 from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.conversation import AnswerStyle, Preferences
 from envelope.outcome import HopOutcome, Wrote
@@ -325,7 +325,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         if written.has_passages:
             kept = Cited(safe.text, tuple(one.number for one in numbered))
         else:
-            cited = (CitedSource(one.number, one.text, (_name_place(one),)) for one in numbered)
+            cited = (ProofSource(one.number, one.text, (_name_place(one),)) for one in numbered)
             kept = cite(safe.text, SourceTexts(cited))
         used = _select_used(kept.order, references)
         final = keep_links(kept.text, collect_allowed(references_of(used, references), context))

@@ -88,8 +88,7 @@ def _find_position(context: Sequence[ContextSection], answering: Sequence[set[st
 
 
 def _count(section: ContextSection) -> int:
-    place = " > ".join(dict.fromkeys((*section.best.crumbs, *section.best.heading_path)))
-    return count_tokens(section.text) + count_tokens(place)
+    return count_tokens(section.text) + count_tokens(section.best.place.trail)
 
 
 def _find_sections(

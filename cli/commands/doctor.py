@@ -41,7 +41,7 @@ State = Literal["ok", "note", "fault", "off"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SetupFinding:
     """The result of the check of one part. `fault`: it does not work. `note`: it works but needs
     attention. `off`: it is not configured. `seconds`: how long it took to answer, if that was
     measured.
@@ -75,7 +75,7 @@ def run(chosen: argparse.Namespace) -> int:
     return EXIT_FAULTS if any(one.state == "fault" for one in found) else 0
 
 
-def hide_secrets(found: Sequence[Finding], secrets: set[str]) -> list[Finding]:
+def hide_secrets(found: Sequence[SetupFinding], secrets: set[str]) -> list[SetupFinding]:
     """Return the findings without keys and passwords, which the error messages of clients may
     contain.
     """
@@ -84,17 +84,17 @@ def hide_secrets(found: Sequence[Finding], secrets: set[str]) -> list[Finding]:
         text = one.text
         for secret in sorted(secrets, key=len, reverse=True):
             text = text.replace(secret, HIDDEN)
-        hidden.append(Finding(one.part, one.state, text, one.seconds))
+        hidden.append(SetupFinding(one.part, one.state, text, one.seconds))
     return hidden
 
 
-async def examine(settings: Settings) -> list[Finding]:
+async def examine(settings: Settings) -> list[SetupFinding]:
     """Check every part; a part that fails or hangs does not stop the checks of the others."""
     found = [_check_versions(), *_check_settings(), *_check_disk(settings)]
     found += await _within("redis", lambda: _check_redis(settings))
     # The index is checked first, because the check of the embedding loads the model a second time.
     found += await _within("index", lambda: _check_index(settings))
-    rest: list[tuple[str, Callable[[], Awaitable[Sequence[Finding]]]]] = [
+    rest: list[tuple[str, Callable[[], Awaitable[Sequence[SetupFinding]]]]] = [
         ("embedding", lambda: _check_embedding(settings)),
         ("models", lambda: _check_models(settings)),
         ("records", lambda: _check_records(settings)),
@@ -114,44 +114,44 @@ async def examine(settings: Settings) -> list[Finding]:
 
 async def _within(
     part: str,
-    check: Callable[[], Awaitable[Sequence[Finding]]],
+    check: Callable[[], Awaitable[Sequence[SetupFinding]]],
     limit_seconds: float | None = PATIENCE_SECONDS,
-) -> Sequence[Finding]:
+) -> Sequence[SetupFinding]:
     began = time.monotonic()
     try:
         async with asyncio.timeout(limit_seconds):
             return await check()
     except TimeoutError:
         seconds = time.monotonic() - began
-        return [Finding(part, "fault", f"did not answer within {seconds:.0f} s", seconds)]
+        return [SetupFinding(part, "fault", f"did not answer within {seconds:.0f} s", seconds)]
     except Exception as error:  # noqa: BLE001 - what is broken is the finding
         while isinstance(error, ExceptionGroup):
             error = error.exceptions[0]
         reason = " ".join(str(error).split()) or type(error).__name__
-        return [Finding(part, "fault", reason)]
+        return [SetupFinding(part, "fault", reason)]
 
 
-def _check_versions() -> Finding:
-    return Finding(
+def _check_versions() -> SetupFinding:
+    return SetupFinding(
         "versions", "ok", f"Refdesk {version('refdesk')}, Python {platform.python_version()}"
     )
 
 
-def _check_settings() -> list[Finding]:
+def _check_settings() -> list[SetupFinding]:
     file = find_env_file()
     lines = describe_env_file(Settings, file, os.environ)
     warnings = [line for line in lines if not line.startswith("settings are read from")]
     place = "the environment only" if file is None else str(file.path)
-    notes = [Finding("settings", "note", line.removeprefix("warning: ")) for line in warnings]
-    return [Finding("settings", "ok", f"read from {place}"), *notes]
+    notes = [SetupFinding("settings", "note", line.removeprefix("warning: ")) for line in warnings]
+    return [SetupFinding("settings", "ok", f"read from {place}"), *notes]
 
 
-def _check_disk(settings: Settings) -> list[Finding]:
+def _check_disk(settings: Settings) -> list[SetupFinding]:
     folder = settings.refdesk_data.resolve()
     existing = next(one for one in (folder, *folder.parents) if one.exists())
     if not os.access(existing, os.W_OK):
         return [
-            Finding(
+            SetupFinding(
                 "disk",
                 "fault",
                 f"{existing} is not writable; change its permissions, or "
@@ -160,23 +160,23 @@ def _check_disk(settings: Settings) -> list[Finding]:
         ]
     free = shutil.disk_usage(existing).free
     text = f"{folder}, {free / GIBIBYTE:.1f} GiB free"
-    return [Finding("disk", "note" if free < LEAST_FREE_BYTES else "ok", text)]
+    return [SetupFinding("disk", "note" if free < LEAST_FREE_BYTES else "ok", text)]
 
 
-async def _check_redis(settings: Settings) -> Sequence[Finding]:
+async def _check_redis(settings: Settings) -> Sequence[SetupFinding]:
     async with connect_runtime(settings) as runtime:
         began = time.monotonic()
         roles = await runtime.broker.admin.read_status(ROLES)
         seconds = time.monotonic() - began
         server = await describe_server(runtime)
         state: State = "note" if seconds > SLOW_REDIS_SECONDS else "ok"
-        found = [Finding("redis", state, server, round(seconds, 3))]
+        found = [SetupFinding("redis", state, server, round(seconds, 3))]
         waiting, dead = (sum(getattr(one, name) for one in roles) for name in ("depth", "dead"))
         if dead:
             text = f"{dead} dead letters: questions that failed; list them with: refdesk dead list"
-            found.append(Finding("queues", "note", text))
+            found.append(SetupFinding("queues", "note", text))
         else:
-            found.append(Finding("queues", "ok", f"{waiting} entries waiting or running"))
+            found.append(SetupFinding("queues", "ok", f"{waiting} entries waiting or running"))
         return [
             *found,
             *(await _check_clock(runtime)),
@@ -185,51 +185,51 @@ async def _check_redis(settings: Settings) -> Sequence[Finding]:
         ]
 
 
-async def _check_clock(runtime: Runtime) -> list[Finding]:
+async def _check_clock(runtime: Runtime) -> list[SetupFinding]:
     async with _client(runtime) as client:
         before = time.time()
         seconds, microseconds = await client.time()
         apart = abs(int(seconds) + int(microseconds) / 1e6 - (before + time.time()) / 2)
     if apart > CLOCK_SECONDS:
         text = f"{apart:.1f} s difference to the clock of Redis; synchronise both machines (NTP)"
-        return [Finding("clock", "note", text)]
+        return [SetupFinding("clock", "note", text)]
     return [
-        Finding(
+        SetupFinding(
             "clock", "ok", f"differs from the clock of Redis by less than {CLOCK_SECONDS:.0f} s"
         )
     ]
 
 
-async def _check_workers(runtime: Runtime) -> list[Finding]:
+async def _check_workers(runtime: Runtime) -> list[SetupFinding]:
     async with _client(runtime) as client:
         living = await RedisPresence(client).living()
         notes = [*describe_controls(await RedisControls(client).read())]
     missing = [role for role in ROLES if not any(role in one.roles for one in living)]
-    found = [Finding("workers", "note", note) for note in notes]
+    found = [SetupFinding("workers", "note", note) for note in notes]
     if not living:
         text = "no worker process is running; refdesk serve, ask and up run all roles themselves"
-        return [Finding("workers", "off", text), *found]
+        return [SetupFinding("workers", "off", text), *found]
     if missing:
         text = (
             f"no worker runs {', '.join(missing)}, so questions wait; "
             "start one with: refdesk worker --role ROLE"
         )
-        return [Finding("workers", "fault", text), *found]
+        return [SetupFinding("workers", "fault", text), *found]
     return [
-        Finding("workers", "ok", f"every role is run by one of {len(living)} processes"),
+        SetupFinding("workers", "ok", f"every role is run by one of {len(living)} processes"),
         *found,
     ]
 
 
-async def _check_jobs(runtime: Runtime) -> list[Finding]:
+async def _check_jobs(runtime: Runtime) -> list[SetupFinding]:
     async with _client(runtime) as client:
         reports = await RedisJobReports(client).list_reports()
-    found = [Finding("jobs", "note", one.notice) for one in reports if one.notice]
+    found = [SetupFinding("jobs", "note", one.notice) for one in reports if one.notice]
     for one in reports:
         if one.failures:
             state: State = "fault" if one.is_paused else "note"
-            found.append(Finding("jobs", state, one.describe_failure()))
-    return found or [Finding("jobs", "ok", "no background job of a running process failed")]
+            found.append(SetupFinding("jobs", state, one.describe_failure()))
+    return found or [SetupFinding("jobs", "ok", "no background job of a running process failed")]
 
 
 @asynccontextmanager
@@ -241,9 +241,9 @@ async def _client(runtime: Runtime) -> AsyncIterator[Any]:
         await client.aclose()
 
 
-async def _check_index(settings: Settings) -> Sequence[Finding]:
-    from deploy.assembly.indexed_documents import OwnerRequest
+async def _check_index(settings: Settings) -> Sequence[SetupFinding]:
     from deploy.assembly.ingestion_run import request_documents
+    from knowledge.owner_requests import OwnerRequest
 
     began = time.monotonic()
     listed = await request_documents(settings, OwnerRequest(action="list", limit=1))
@@ -252,14 +252,14 @@ async def _check_index(settings: Settings) -> Sequence[Finding]:
     place = settings.qdrant_url or "the data folder"
     if not total:
         text = f"no documents in {place}; read some with: refdesk ingest PATH..."
-        return [Finding("index", "note", text, seconds)]
+        return [SetupFinding("index", "note", text, seconds)]
     async with connect_runtime(settings) as runtime:
         notes = await find_notes(settings, runtime.broker)
-    found = [Finding("index", "ok", f"{total} documents in {place}", seconds)]
-    return [*found, *(Finding("index", "note", note) for note in notes)]
+    found = [SetupFinding("index", "ok", f"{total} documents in {place}", seconds)]
+    return [*found, *(SetupFinding("index", "note", note) for note in notes)]
 
 
-async def _check_embedding(settings: Settings) -> Sequence[Finding]:
+async def _check_embedding(settings: Settings) -> Sequence[SetupFinding]:
     from deploy.assembly.knowledge import make_embedder
 
     embedder = make_embedder(settings)
@@ -276,31 +276,31 @@ async def _check_embedding(settings: Settings) -> Sequence[Finding]:
     where = "a vendor's" if settings.has_vendor_embedding else "on this machine"
     state: State = "note" if seconds > SLOW_EMBEDDING_SECONDS else "ok"
     text = f"{settings.embedding_model}, {where}"
-    return [Finding("embedding", state, text, round(seconds, 3))]
+    return [SetupFinding("embedding", state, text, round(seconds, 3))]
 
 
-async def _check_models(settings: Settings) -> Sequence[Finding]:
+async def _check_models(settings: Settings) -> Sequence[SetupFinding]:
     from cli.commands.models import check_models
 
     if not settings.uses_model:
-        return [Finding("models", "off", NO_MODEL)]
+        return [SetupFinding("models", "off", NO_MODEL)]
     found = []
     for one in await check_models(settings):
         problem = one.problem or (one.tools_problem if one.needs_tools else "")
         if problem:
-            found.append(Finding("models", "fault", f"{one.model}: {problem}"))
+            found.append(SetupFinding("models", "fault", f"{one.model}: {problem}"))
             continue
         is_slow = one.seconds is not None and one.seconds > SLOW_MODEL_SECONDS
         cut = "; its context window is too small, see: refdesk models" if one.is_cut else ""
         state: State = "note" if cut or is_slow else "ok"
         seconds = None if one.seconds is None else round(one.seconds, 3)
-        found.append(Finding("models", state, f"{one.model}{cut}", seconds))
-    return found or [Finding("models", "ok", describe_models(settings))]
+        found.append(SetupFinding("models", state, f"{one.model}{cut}", seconds))
+    return found or [SetupFinding("models", "ok", describe_models(settings))]
 
 
-async def _check_records(settings: Settings) -> Sequence[Finding]:
+async def _check_records(settings: Settings) -> Sequence[SetupFinding]:
     if not keeps_records(settings):
-        return [Finding("records", "off", "no records are kept (RECORDS_DAYS is 0)")]
+        return [SetupFinding("records", "off", "no records are kept (RECORDS_DAYS is 0)")]
     began = time.monotonic()
 
     def look() -> None:
@@ -313,13 +313,13 @@ async def _check_records(settings: Settings) -> Sequence[Finding]:
     await asyncio.to_thread(look)
     where = "SQLite in the data folder" if settings.records_url is None else "at RECORDS_URL"
     text = f"{where}, kept for {settings.records_days:g} days"
-    return [Finding("records", "ok", text, round(time.monotonic() - began, 3))]
+    return [SetupFinding("records", "ok", text, round(time.monotonic() - began, 3))]
 
 
-async def _check_slack(settings: Settings) -> Sequence[Finding]:
+async def _check_slack(settings: Settings) -> Sequence[SetupFinding]:
     token = settings.slack_bot_token
     if token is None or not token.get_secret_value():
-        return [Finding("slack", "off", "SLACK_BOT_TOKEN is not set")]
+        return [SetupFinding("slack", "off", "SLACK_BOT_TOKEN is not set")]
     try:
         from gateway.slack.app import identify
         from gateway.slack.transport import make_client
@@ -328,13 +328,13 @@ async def _check_slack(settings: Settings) -> Sequence[Finding]:
     client = make_client(token.get_secret_value(), url=settings.slack_api_url)
     began = time.monotonic()
     await identify(client, frozenset())
-    return [Finding("slack", "ok", "accepts the token", round(time.monotonic() - began, 3))]
+    return [SetupFinding("slack", "ok", "accepts the token", round(time.monotonic() - began, 3))]
 
 
-async def _check_telegram(settings: Settings) -> Sequence[Finding]:
+async def _check_telegram(settings: Settings) -> Sequence[SetupFinding]:
     token = settings.telegram_bot_token
     if token is None or not token.get_secret_value():
-        return [Finding("telegram", "off", "TELEGRAM_BOT_TOKEN is not set")]
+        return [SetupFinding("telegram", "off", "TELEGRAM_BOT_TOKEN is not set")]
     try:
         from gateway.telegram.connection import connect_bot, make_bot
     except ImportError as error:
@@ -342,28 +342,30 @@ async def _check_telegram(settings: Settings) -> Sequence[Finding]:
     began = time.monotonic()
     async with connect_bot(make_bot(token.get_secret_value(), url=settings.telegram_api_url)) as me:
         seconds = round(time.monotonic() - began, 3)
-        return [Finding("telegram", "ok", f"accepts the token of @{me.username}", seconds)]
+        return [SetupFinding("telegram", "ok", f"accepts the token of @{me.username}", seconds)]
 
 
-def _check_sources(settings: Settings) -> list[Finding]:
+def _check_sources(settings: Settings) -> list[SetupFinding]:
     sources = open_source_registry(settings).read().sources
     if not sources:
-        return [Finding("sources", "off", "no source has been read into this data folder")]
+        return [SetupFinding("sources", "off", "no source has been read into this data folder")]
     failed = [one for one in sources if one.failed]
     faulty = [one for one in sources if one.fault]
     oldest = max(0.0, time.time() - min(one.read_at for one in sources)) / DAY_SECONDS
-    found = [Finding("sources", "ok", f"{len(sources)}, the oldest was read {oldest:.1f} days ago")]
-    found += [Finding("sources", "note", f"{one.spec.root}: {one.fault}") for one in faulty]
+    found = [
+        SetupFinding("sources", "ok", f"{len(sources)}, the oldest was read {oldest:.1f} days ago")
+    ]
+    found += [SetupFinding("sources", "note", f"{one.spec.root}: {one.fault}") for one in faulty]
     for one in failed:
         text = f"{one.spec.root}: {one.failed} documents could not be read; see refdesk status"
-        found.append(Finding("sources", "note", text))
+        found.append(SetupFinding("sources", "note", text))
     return found
 
 
 _MARKS = {"ok": "ok", "note": "note", "fault": "FAULT", "off": "off"}
 
 
-def _describe(one: Finding) -> Sequence[str]:
+def _describe(one: SetupFinding) -> Sequence[str]:
     head = f"{_MARKS[one.state]:<6}{one.part:<{NAME_WIDTH}}"
     took = "" if one.seconds is None else f" ({one.seconds:.3f} s)"
     lines = textwrap.wrap(f"{one.text}{took}", WIDTH - len(head))

@@ -72,8 +72,8 @@ def run(chosen: argparse.Namespace) -> int:
 
 async def _request(settings: Settings, **request: Any) -> Fields:
     """Execute a request in this process, or in the process that owns the index."""
-    from deploy.assembly.indexed_documents import OwnerRequest
     from deploy.assembly.ingestion_run import request_documents
+    from knowledge.owner_requests import OwnerRequest
 
     # A relative path starts at the working directory of this command, not of the process that owns
     # the index.

@@ -16,7 +16,6 @@ from citations.links import clean_text
 from cli.printing import ERASE_LINE, WIDTH, print_line, say_json
 from config.settings import Settings, load_settings
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.ingestion import RESULT
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.runtime import connect_runtime
 from deploy.assembly.source_refresh import find_failure
@@ -25,6 +24,7 @@ from deploy.errors import EXIT_SOME_FAILED, CommandError
 from knowledge.documents.formats import SUFFIXES
 from knowledge.errors import KnowledgeError
 from knowledge.ingestion_report import DescriptionUsage, IngestionResult, PlainReport, Report
+from knowledge.owner_requests import RESULT
 from knowledge.source_registry import (
     RegisteredSource,
     SourceSpec,

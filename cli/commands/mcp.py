@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from cli.arguments import add_groups_argument, read_groups
 from cli.commands.serve import answering
 from config.settings import Settings, load_settings
-from deploy.assembly.gateways.document_catalog import OwnedLibrary
+from deploy.assembly.gateways.documents import make_library
 from deploy.assembly.gateways.http_gateway import MCP, STORES, make_channel
 from deploy.assembly.runtime import Runtime, desks
 from deploy.errors import CommandError
@@ -63,7 +63,7 @@ async def open_mcp_tools(
         find_caller = find_local_caller(
             channel.guard, key=key, tenant=settings.tenant, assistant=assistant, groups=groups
         )
-        library = CallersLibrary(channel, OwnedLibrary(runtime))
+        library = CallersLibrary(channel, make_library(runtime))
         yield DeskTools(channel, sender, library, find_caller, stopping, unavailable=STORES)
     finally:
         await client.aclose()

@@ -18,7 +18,7 @@ from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime
 from deploy.errors import CommandError
 from envelope.json_values import read_list
-from knowledge.errors import IndexOwned, KnowledgeError
+from knowledge.errors import IndexOwned, IndexUnavailable, KnowledgeError
 from knowledge.source_registry import RegisteredSource
 from memory.presence import LEVELS, LivingWorker, RedisControls, RedisPresence, WorkerControls
 
@@ -144,8 +144,8 @@ async def find_notes(settings: Settings, broker: Broker) -> list[str]:
     """Return notes for the operator about the index, from the process that owns it."""
     # Imports the search, which most commands never need.
     from deploy.assembly.ingestion_run import find_replacement_notes
-    from deploy.assembly.knowledge import find_notes as find_notes_on_index
     from deploy.assembly.knowledge import make_embedder, open_index
+    from knowledge.calibration.calibrating import find_notes as find_notes_on_index
 
     embedder = make_embedder(settings)
     try:
@@ -164,14 +164,16 @@ async def find_notes(settings: Settings, broker: Broker) -> list[str]:
 
 async def _ask_owner_for_notes(broker: Broker, settings: Settings) -> list[str]:
     """Return the notes of the process that owns the index, or a note that it did not answer."""
-    from deploy.assembly.indexed_documents import OwnerRequest
-    from deploy.assembly.ingestion import ask_owner
     from deploy.assembly.ingestion_run import find_replacement_notes, read_vectors
+    from gateway.documents.index_owner import ask_owner
+    from knowledge.owner_requests import OwnerRequest
 
     try:
         async with asyncio.timeout(OWNER_SECONDS):
-            reply = await ask_owner(broker, settings, OwnerRequest(action="check").encode())
-    except (CommandError, TimeoutError):
+            reply = await ask_owner(
+                broker, (settings.tenant, settings.assistant), OwnerRequest(action="check").encode()
+            )
+    except (IndexUnavailable, TimeoutError):
         return [
             "the process that owns the index did not answer in time, so it is unknown whether "
             "its embedding model is calibrated; try again"

@@ -9,7 +9,7 @@ from typing import Any
 from envelope.run import OUTSIDE
 from llm.errors import ModelError
 from llm.port import Model, ModelCall, record_calls
-from llm.tasks.search import JUDGE, JudgedSource, JudgeInputs, Passage
+from llm.tasks.search import JUDGE, JudgedSource, JudgeInputs, PromptPassage
 
 LONGEST_TEXT = 24_000
 """The most characters of a source that a judge receives."""
@@ -92,7 +92,7 @@ def _make_inputs(question: JudgedQuestion) -> JudgeInputs:
         language=question.language,
         answer=question.answer,
         passages=tuple(
-            Passage(number=number, text=claim.text, note=_name_sources(claim))
+            PromptPassage(number=number, text=claim.text, note=_name_sources(claim))
             for number, claim in enumerate(question.claims, start=1)
         ),
         sources=tuple(

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from deploy.assembly.assistant_prompts import PromptFolders
     from deploy.assembly.knowledge import Knowledge
     from knowledge.library.library import Library, NamedInText
+    from knowledge.open_index import OpenIndex
     from knowledge.port import Searcher
     from knowledge.search.question_vectors import EarlyEmbedding
     from memory.learned_outcomes import LoggedOutcome
@@ -77,7 +78,7 @@ class AgentFactory:
     """Creates the agents of one assistant; `agents.agent.AgentParts` lists their dependencies."""
 
     settings: Settings
-    knowledge: "Knowledge | None"
+    knowledge: "OpenIndex | None"
     model: Callable[[str], Model]
     detector: Detector
     read_languages: Callable[[tuple[str, ...]], Awaitable[Mapping[str, float]]]
@@ -167,7 +168,7 @@ class AgentFactory:
     def list_versions(self) -> Callable[[Sequence[str]], Awaitable[Sequence[str]]]:
         return self._find_knowledge().library.list_versions
 
-    def _find_knowledge(self) -> "Knowledge":
+    def _find_knowledge(self) -> "OpenIndex":
         if self.knowledge is None:
             raise LookupError("expected an open index for this role, found none")
         return self.knowledge
@@ -306,10 +307,10 @@ async def make_worker_specs(
         for role in roles
     ]
     if knowledge is not None:
-        from deploy.assembly.ingestion import IngestionHandler
+        from deploy.assembly.ingestion import make_ingestion_handler
 
-        ingestion = pipeline.isolate(IngestionHandler(settings, knowledge))
-        specs.append(WorkerSpec(ingestion, slots=IngestionHandler.slots))
+        ingestion = make_ingestion_handler(settings, knowledge)
+        specs.append(WorkerSpec(pipeline.isolate(ingestion), slots=ingestion.slots))
     return specs
 
 

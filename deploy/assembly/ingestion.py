@@ -1,49 +1,35 @@
 """Ingests documents: in this process, or by the process that owns the index."""
 
-import asyncio
-import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
-
-from pydantic import TypeAdapter
 
 from broker.ports import Broker
-from broker.values import Delivery, Fields, Finish, Settlement, Submission
+from broker.values import Fields
 from config.settings import Settings
-from deploy.assembly.indexed_documents import (
-    DOCUMENTS,
-    OwnerRequest,
-    act_on_documents,
-    act_on_library,
-)
 from deploy.assembly.knowledge import (
     Knowledge,
-    calibrate,
     close_embedder,
     identify_vectors,
     make_embedder,
 )
 from deploy.assembly.languages import language_of, make_detector
-from deploy.errors import CommandError
-from envelope.envelope import Envelope
-from envelope.json_values import read_list
-from envelope.outcome import Outcome
-from envelope.question import Question, qualify_conversation
-from envelope.role import Role
+from gateway.documents.index_owner import ask_owner
+from knowledge.calibration.calibrating import calibrate
 from knowledge.embedding import Embedder
-from knowledge.errors import KnowledgeError
 from knowledge.ingestion_report import (
     IngestionResult,
     LimitWaits,
     PlainReport,
     Report,
 )
+from knowledge.open_index import OpenIndex
+from knowledge.owner_requests import RESULT, SOURCES
 from knowledge.source_registry import FetchedSource, SourceSpec, spec_of
 from llm.quotas import Limiter, PatientLimiter
+from worker.ingestion import IngestionHandler
 from worker.paid_embedder import PaidEmbedder
 
 if TYPE_CHECKING:
@@ -79,35 +65,25 @@ def count_waits(patient: PatientLimiter | None) -> LimitWaits | None:
     return LimitWaits(patient.waits, patient.seconds)
 
 
-CHANNEL = "cli"
-RESULT = TypeAdapter(IngestionResult)
-SOURCES = "sources"
-"""The attribute of a request that names the sources to ingest."""
-CONVERSATION = "ingestion"
-LONGEST_SECONDS = 6 * 3600.0
-BLOCK_SECONDS = 1.0
-MOST_NOTES = 1000
-"""The most warnings about files that the owner's process returns to the command."""
-REPLACED = (
-    "an index with another embedding model has replaced its index; restart it, so that it answers "
-    "from the new one"
-)
-
-
 async def ingest_here(
     settings: Settings,
-    knowledge: Knowledge,
+    knowledge: OpenIndex,
     sources: Sequence[Path | FetchedSource],
     report: Report,
     replaced: "Sequence[ListedDocument]" = (),
+    *,
+    limits: "Limiter | None" = None,
 ) -> IngestionResult:
-    """Ingest sources into an index that this process owns; `replaced` is that of `ingest`."""
+    """Ingest sources into an index that this process owns; `replaced` is that of `ingest`.
+
+    `limits` are those of its vendor of vectors.
+    """
     # Imported here: it loads every reader of documents, which most commands do not need.
     from knowledge.ingestion import ingest
     from knowledge.isolation.reader_process import ReaderProcess
     from knowledge.rule_descriptions import RuleDescriber
 
-    patient = make_patient(knowledge.limits)
+    patient = make_patient(limits)
     describer = make_describer(settings, report, limiter=patient)
     chosen = choose_embedder(settings, knowledge.embedder, patient)
     embedder = PaidEmbedder(chosen)
@@ -182,7 +158,9 @@ async def ingest_alone(
     blocks the process while it builds.
     """
     knowledge.index.optimize_regularly()
-    result = await ingest_here(settings, knowledge, sources, report, replaced)
+    result = await ingest_here(
+        settings, knowledge, sources, report, replaced, limits=knowledge.limits
+    )
     await knowledge.index.optimize()
     return result
 
@@ -233,9 +211,11 @@ def make_describer(
 async def ingest_by_owner(
     broker: Broker, settings: Settings, sources: Sequence[FetchedSource], report: Report
 ) -> IngestionResult:
-    """Have the process that owns the index ingest, and wait for it; raises `CommandError`."""
+    """Have the process that owns the index ingest, and wait for it; raises `IndexUnavailable`."""
     payload: Fields = {SOURCES: [source.model_dump(mode="json") for source in sources]}
-    result = RESULT.validate_python(await ask_owner(broker, settings, payload))
+    result = RESULT.validate_python(
+        await ask_owner(broker, (settings.tenant, settings.assistant), payload)
+    )
     for source, reason in result.warned:
         report.record_warning(source, reason)
     for source, left_out in result.left_out:
@@ -245,108 +225,12 @@ async def ingest_by_owner(
     return result
 
 
-async def ask_owner(
-    broker: Broker, settings: Settings, payload: Fields, *, seconds: float = LONGEST_SECONDS
-) -> Fields:
-    """Have the process that owns the index execute the request `payload` within `seconds`.
+def make_ingestion_handler(settings: Settings, knowledge: Knowledge) -> IngestionHandler:
+    """Return the handler of the requests of other processes."""
+    first = settings.of_assistants()[0]
 
-    Raises `CommandError`.
-    """
-    question = Question(
-        tenant=settings.tenant,
-        assistant=settings.assistant,
-        conversation_id=qualify_conversation(CHANNEL, f"{CONVERSATION}-{uuid4().hex[:12]}"),
-        message_id=uuid4().hex[:12],
-    )
-    await broker.producer.submit(_submission(question, payload, seconds))
-    began = time.monotonic()
-    while time.monotonic() - began < seconds:
-        entries = await broker.replies.read_journal(question, block_seconds=BLOCK_SECONDS)
-        if any(entry.kind == "finished" for entry in entries):
-            reply = await broker.replies.read_reply(question) or {}
-            if reply.get("outcome") != "answered":
-                raise CommandError(
-                    f"the process that owns the index could not execute the request: "
-                    f"{reply.get('error')}"
-                )
-            return reply
-    raise CommandError(
-        f"the process that owns the index did not finish within {seconds:.0f} seconds"
-    )
-
-
-class IngestionHandler:
-    """Ingests, lists and removes documents for other processes."""
-
-    role = Role.INGESTION
-    slots = 4
-    """Documents are listed and removed while others are ingested, one source after the other."""
-
-    def __init__(self, settings: Settings, knowledge: Knowledge) -> None:
-        self._settings = settings
-        self._knowledge = knowledge
-        first = settings.of_assistants()[0]
-        self._own = (first.tenant, first.assistant)
-        self._one_at_a_time = asyncio.Lock()
-
-    async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
-        """Execute the request of the payload: ingest paths, or list or remove documents."""
-        question = delivery.question
-        knowledge = self._knowledge.of(question.tenant, question.assistant, own=self._own)
-        if knowledge is None:
-            error = f"it serves no assistant {question.assistant!r} of {question.tenant!r}"
-            return Finish(Outcome.FAILED, {"outcome": "failed", "error": error})
-        if knowledge.is_replaced():
-            return Finish(Outcome.FAILED, {"outcome": "failed", "error": REPLACED})
-        try:
-            await knowledge.follow()
-            if DOCUMENTS in envelope.payload:
-                request = OwnerRequest.model_validate(envelope.payload)
-                fields = await self._act(knowledge, request)
-            else:
-                async with self._one_at_a_time:
-                    fields = await self._ingest(knowledge, envelope.payload)
-        except KnowledgeError as error:
-            return Finish(Outcome.FAILED, {"outcome": "failed", "error": str(error)})
-        return Finish(Outcome.ANSWERED, {"outcome": "answered", **fields})
-
-    async def _act(self, knowledge: Knowledge, request: OwnerRequest) -> Fields:
-        if request.action in ("search", "read", "browse"):
-            return await act_on_library(knowledge, request)
-        return await act_on_documents(knowledge.index, request)
-
-    async def _ingest(self, knowledge: Knowledge, payload: Fields) -> Fields:
-        sources = [FetchedSource.model_validate(one) for one in read_list(payload.get(SOURCES))]
+    async def ingest(opened: OpenIndex, sources: Sequence[FetchedSource]) -> IngestionResult:
         quiet = PlainReport(lambda _line: None)
-        result = await ingest_here(self._settings, knowledge, sources, quiet)
-        shown = replace(
-            result,
-            warned=result.warned[:MOST_NOTES],
-            skipped=result.skipped[:MOST_NOTES],
-            left_out=result.left_out[:MOST_NOTES],
-        )
-        fields: Fields = RESULT.dump_python(shown, mode="json")
-        return fields
+        return await ingest_here(settings, opened, sources, quiet, limits=knowledge.limits)
 
-
-def _submission(question: Question, payload: Fields, seconds: float) -> Submission:
-    now = time.time()
-    envelope = Envelope(
-        tenant=question.tenant,
-        assistant=question.assistant,
-        channel=CHANNEL,
-        conversation_id=question.conversation_id,
-        message_id=question.message_id,
-        create_ts=now,
-        update_ts=now,
-        deadline_ts=now + seconds,
-        target_role=Role.INGESTION.value,
-        payload=dict(payload),
-    )
-    return Submission(
-        question=question,
-        frame=envelope.encode(),
-        role=Role.INGESTION.value,
-        deadline_seconds=seconds,
-        last_resort={"outcome": "failed", "error": "it did not finish before its time limit"},
-    )
+    return IngestionHandler((first.tenant, first.assistant), knowledge, ingest)

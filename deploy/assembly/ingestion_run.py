@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter
 
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.indexed_documents import OwnerRequest, act_on_documents
-from deploy.assembly.ingestion import ask_owner, fetch, ingest_alone, ingest_by_owner
+from deploy.assembly.ingestion import fetch, ingest_alone, ingest_by_owner
 from deploy.assembly.knowledge import (
     identify_vectors,
     make_embedder,
@@ -26,9 +25,11 @@ from deploy.assembly.knowledge import (
 )
 from deploy.assembly.runtime import connect_runtime, ready_to_take_over
 from deploy.errors import CommandError
+from gateway.documents.index_owner import ask_owner
 from knowledge.embedding_forms import VectorIdentity
 from knowledge.errors import IndexOwned
 from knowledge.index.listing import ListedDocument
+from knowledge.owner_requests import OwnerRequest, act_on_documents
 
 if TYPE_CHECKING:
     from broker.values import Fields
@@ -53,7 +54,9 @@ async def run_ingestion(
     except IndexOwned:
         async with connect_runtime(settings) as runtime, ready_to_take_over(runtime, ()):
             check = OwnerRequest(action="check")
-            reply = await ask_owner(runtime.broker, settings, check.encode())
+            reply = await ask_owner(
+                runtime.broker, (settings.tenant, settings.assistant), check.encode()
+            )
             # A process of an earlier version does not name its model; it ingests with its own one.
             if read_vectors(reply.get("vectors")) in (None, wanted):
                 return await ingest_by_owner(runtime.broker, settings, fetched, report)
@@ -67,7 +70,9 @@ async def request_documents(settings: "Settings", request: OwnerRequest) -> "Fie
             return await act_on_documents(knowledge.index, request)
     except IndexOwned:
         async with connect_runtime(settings) as runtime, ready_to_take_over(runtime, ()):
-            return await ask_owner(runtime.broker, settings, request.encode())
+            return await ask_owner(
+                runtime.broker, (settings.tenant, settings.assistant), request.encode()
+            )
 
 
 async def _ingest_replacement(

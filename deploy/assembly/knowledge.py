@@ -1,8 +1,8 @@
 """Opens the index, the embedder, and the search over both."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -10,13 +10,10 @@ import structlog
 
 from config.settings import Settings
 from deploy.assembly.data_folder import check_redis_of_owner, note_redis
-from knowledge.answerability import ENGLISH_NOTE, UNCALIBRATED_NOTE, find_uncalibrated
-from knowledge.calibration.learning import learn_calibrations
+from knowledge.calibration.calibrating import log_uncalibrated
 from knowledge.data_folder import protect_data_folder
 from knowledge.embedding import (
-    DEFAULT,
     FASTEMBED_SUFFIX,
-    SHIPPED_NAMES,
     Embedder,
     LocalEmbedder,
     UnavailableEmbedder,
@@ -24,11 +21,9 @@ from knowledge.embedding import (
     local_embedder,
 )
 from knowledge.embedding_forms import TextForms, VectorIdentity, find_forms, read_forms
-from knowledge.errors import EmbeddingFailed, IndexMismatch, IndexOwned, RerankingFailed
+from knowledge.errors import EmbeddingFailed, IndexMismatch, IndexOwned
 from knowledge.index.port import Index
-from knowledge.library.attached_documents import AttachmentSource
-from knowledge.library.library import Library
-from knowledge.port import Findings, SearchRequest
+from knowledge.open_index import OpenIndex
 from knowledge.search.question_vectors import QuestionVectors
 from knowledge.search.reranking import Reranker
 from knowledge.search.searcher import LevelSearcher
@@ -40,124 +35,26 @@ if TYPE_CHECKING:
     from knowledge.index.index_folders import IndexFolders
     from knowledge.index.qdrant import Identity
     from knowledge.index.server.server_collections import ServerCollections
-    from knowledge.index.server.server_following import ServerFollower
     from llm.quotas import Limiter, SharedLimits
 
 
 log = structlog.get_logger("knowledge")
 
 
-async def calibrate(index: Index, embedder: Embedder) -> Sequence[tuple[str, str]]:
-    """Calibrate the cosines for the present documents; return notes for the operator.
-
-    The shipped model is not calibrated: on English documents its weights were fitted, and in other
-    languages words alone decide better. If questions cannot be embedded, the previous calibrations
-    stay.
-    """
-    if embedder.name not in SHIPPED_NAMES:
-        known = await index.calibrations()
-        try:
-            learned = await learn_calibrations(index, embedder, known)
-        except EmbeddingFailed as error:
-            log.warning("calibration_failed", embedding=embedder.name, error=str(error))
-            reason = f"it could not be calibrated: {error}"
-            return (f"EMBEDDING_MODEL={embedder.name}", reason), *await find_notes(index)
-        if dict(learned) != dict(known):
-            await index.put_calibrations(learned)
-    return await find_notes(index)
-
-
-async def find_notes(index: Index) -> Sequence[tuple[str, str]]:
-    """Return the setting of the embedding model with a note if something can be done for it.
-
-    Nothing can be done for a language of too few chunks to calibrate the model.
-    """
-    embedding = (await index.info()).embedding
-    missing = await _find_uncalibrated(index, embedding)
-    if not missing:
-        return ()
-    where = f", documents in {', '.join(sorted(missing))}"
-    note = ENGLISH_NOTE if embedding in SHIPPED_NAMES else UNCALIBRATED_NOTE
-    setting = DEFAULT if embedding in SHIPPED_NAMES else embedding
-    return ((f"EMBEDDING_MODEL={setting}{where}", note),)
-
-
-async def log_uncalibrated(index: Index) -> None:
-    """Log the languages for which an ingestion can calibrate the embedding model."""
-    embedding = (await index.info()).embedding
-    missing = () if embedding in SHIPPED_NAMES else await _find_uncalibrated(index, embedding)
-    if missing:
-        log.warning(
-            "embedding_model_not_calibrated", embedding=embedding, languages=sorted(missing)
-        )
-
-
-async def _find_uncalibrated(index: Index, embedding: str) -> tuple[str, ...]:
-    """Return the languages of documents without a calibration that something can be done for.
-
-    An ingestion tries each; it cannot learn one from too few chunks.
-    """
-    known = await index.calibrations()
-    missing = find_uncalibrated(embedding, await index.languages(), known)
-    return tuple(one for one in missing if embedding in SHIPPED_NAMES or one not in known)
-
-
 @dataclass(slots=True, eq=False)
-class Knowledge:
-    """An open index with its embedder and its searcher.
+class Knowledge(OpenIndex):
+    """An open index whose vendors of vectors and scores have limits that processes share."""
 
-    On a Qdrant server another index may replace it while the process runs; see `search`.
-    """
-
-    index: Index
-    embedder: Embedder
-    searcher: LevelSearcher
-    reranker: Reranker | None = None
-    others: Mapping[tuple[str, str], "Knowledge"] = field(default_factory=dict)
-    """The indexes of the further assistants, by tenant and assistant."""
-    is_replaced: Callable[[], bool] = bool
-    """Returns whether another index answers since this one was opened."""
     limits: "SharedLimits | None" = None
     """The limits of the vendors' embedder and reranker."""
-    follow_server: "ServerFollower[Knowledge] | None" = None
-    """Adopts the index that answers on the server, if another one does."""
     shared_with: "tuple[Settings, Redis] | None" = None
-    library: Library = field(init=False)
-    """The documents of the index, with the names in them once these were read."""
 
-    def __post_init__(self) -> None:
-        """Make the library, which keeps what it has read."""
-        self.library = Library(self.index)
-
-    def of(self, tenant: str, assistant: str, *, own: tuple[str, str]) -> "Knowledge | None":
-        """Return the index of an assistant, or None; `own` is the assistant of this one."""
-        return self if (tenant, assistant) == own else self.others.get((tenant, assistant))
-
-    async def follow(self) -> None:
-        """Have the index that answers now; raises `KnowledgeError`."""
-        if self.follow_server is not None:
-            await self.follow_server.follow(self.adopt)
-
-    def adopt(self, opened: "Knowledge") -> None:
+    def adopt(self, opened: OpenIndex) -> None:
         """Answer from another index from now on."""
-        self.index, self.embedder, self.searcher = opened.index, opened.embedder, opened.searcher
-        self.library.adopt(opened.index)
+        # The class of a dataclass with slots is not the one that `super()` would find.
+        OpenIndex.adopt(self, opened)
         if self.shared_with is not None:
             self.share_vectors(*self.shared_with)
-
-    async def search(self, request: SearchRequest) -> Findings:
-        """Search the index that answers now; see `knowledge.port.Searcher`."""
-        await self.follow()
-        return await self.searcher.search(request)
-
-    async def read_revision(self) -> str:
-        """Return the revision of the index that answers now."""
-        await self.follow()
-        return await self.index.revision()
-
-    async def has_documents(self) -> bool:
-        """Return whether the index contains documents."""
-        return (await self.index.info()).documents > 0
 
     def share_vectors(self, settings: Settings, client: "Redis") -> None:
         """Let other processes use the vectors and scores that a vendor has returned here.
@@ -174,28 +71,6 @@ class Knowledge:
         for vendor in (self.embedder, self.reranker):
             if isinstance(vendor, QuestionVectors | ServerReranker):
                 share_vectors(vendor, settings, client)
-
-    def attach(self, attachments: AttachmentSource) -> None:
-        """Find the documents of the conversation around a call by their ids, too."""
-        for one in (self, *self.others.values()):
-            one.library.attach(attachments)
-
-    async def warm(self) -> None:
-        """Load what the first question needs."""
-        # Warming the model of a vendor would cost a call.
-        try:
-            if isinstance(self.embedder, LocalEmbedder):
-                await self.searcher.warm()
-        except EmbeddingFailed as error:
-            # Each search records the failure in the journal of its question, and continues with
-            # keywords.
-            log.warning("embedding_model_not_loaded", error=str(error))
-        try:
-            if self.reranker is not None:
-                await self.reranker.warm()
-        except RerankingFailed as error:
-            # As above; a search continues in its own order.
-            log.warning("reranker_not_loaded", error=str(error))
 
 
 def load_libraries(settings: Settings) -> None:
@@ -257,7 +132,7 @@ async def _open_one(
 
     collections = await stack.enter_async_context(open_collections(settings))
     serving = await collections.find_serving()
-    follower = ServerFollower(collections, serving, open_serving)
+    follower: ServerFollower[OpenIndex] = ServerFollower(collections, serving, open_serving)
     return replace(await open_serving(), follow_server=follower)
 
 

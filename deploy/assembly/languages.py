@@ -12,8 +12,8 @@ from knowledge.language.port import Detector
 from knowledge.language.scripts import CANDIDATES
 
 if TYPE_CHECKING:
-    from deploy.assembly.knowledge import Knowledge
     from knowledge.index.port import Index
+    from knowledge.open_index import OpenIndex
 
 
 def make_detector(settings: Settings) -> Detector:
@@ -28,7 +28,7 @@ def language_of(settings: Settings, detector: Detector) -> Callable[[str], str]:
 
 
 def read_corpus_languages(
-    settings: Settings, knowledge: "Knowledge | None", stack: AsyncExitStack
+    settings: Settings, knowledge: "OpenIndex | None", stack: AsyncExitStack
 ) -> CorpusLanguages:
     """Return what counts the documents of an assistant by language.
 

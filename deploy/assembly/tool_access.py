@@ -23,9 +23,9 @@ from worker.budgets import ToolCallBudget
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-    from deploy.assembly.knowledge import Knowledge
     from knowledge.index.port import Index
     from knowledge.library.library import Library
+    from knowledge.open_index import OpenIndex
     from knowledge.search.searcher import LevelSearcher
     from tools.calls import ToolReceipts
     from tools.catalog import ToolCatalog
@@ -138,7 +138,7 @@ async def open_outside_tools(path: Path | None) -> "AsyncIterator[list[OutsideTo
 class IndexTools:
     """The parts of tools over an open index; see `tools.tool.ToolParts`."""
 
-    knowledge: "Knowledge"
+    knowledge: "OpenIndex"
 
     @property
     def searcher(self) -> Searcher:
@@ -162,7 +162,7 @@ class IndexTools:
 class LevelSearch:
     """Searches on one level of the index that answers now."""
 
-    def __init__(self, knowledge: "Knowledge", level: str) -> None:
+    def __init__(self, knowledge: "OpenIndex", level: str) -> None:
         self._knowledge = knowledge
         self._level = level
         self._made: tuple[Index, LevelSearcher] | None = None
@@ -183,7 +183,7 @@ class LevelSearch:
 
 
 def make_tools(
-    settings: "Settings", knowledge: "Knowledge", outside: "Sequence[Tool[Any, Any]]" = ()
+    settings: "Settings", knowledge: "OpenIndex", outside: "Sequence[Tool[Any, Any]]" = ()
 ) -> "ToolCatalog":
     """Return the tools of an assistant, with those that run elsewhere.
 

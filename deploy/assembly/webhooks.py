@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from deploy.assembly.runtime import Runtime
-    from notifications.webhooks import Endpoint
+    from notifications.webhooks import WebhookTarget
     from records.gaps import GapFinder
 
 log = structlog.get_logger("webhooks")
@@ -160,12 +160,12 @@ async def announce_gaps(runtime: "Runtime", finder: "GapFinder", name: tuple[str
         )
 
 
-def list_endpoints(settings: Settings) -> "list[Endpoint]":
+def list_endpoints(settings: Settings) -> "list[WebhookTarget]":
     """Return the endpoints of the settings."""
-    from notifications.webhooks import Endpoint
+    from notifications.webhooks import WebhookTarget
 
     return [
-        Endpoint(
+        WebhookTarget(
             name,
             one.url,
             one.secrets,

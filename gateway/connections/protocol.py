@@ -139,7 +139,7 @@ class _Missing(Enum):
     """The next one, on an idle connection."""
 
 
-class BoundedConnection(asyncio.BufferedProtocol):
+class BoundedProtocol(asyncio.BufferedProtocol):
     """One connection: bounded in bytes and time, and listed in the registry.
 
     `given` are the arguments of uvicorn's protocol.

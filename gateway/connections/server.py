@@ -18,7 +18,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.connections.limits import BUSY, READ_BYTES, ConnectionLimits
-from gateway.connections.protocol import CONNECTION, BoundedConnection, new_buffer
+from gateway.connections.protocol import CONNECTION, BoundedProtocol, new_buffer
 from gateway.connections.registry import ConnectionRegistry, RareLog
 from gateway.errors import GatewayError
 
@@ -84,7 +84,7 @@ class BoundedResponses:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        connection: BoundedConnection = scope["state"].pop(CONNECTION)
+        connection: BoundedProtocol = scope["state"].pop(CONNECTION)
         scope["headers"] = connection.begin_request(scope["headers"])
         exchange = _Exchange(Headers(scope=scope), receive, send, connection)
         try:
@@ -104,7 +104,7 @@ class _Exchange:
         headers: Mapping[str, str],
         receive: Receive,
         send: Send,
-        connection: BoundedConnection,
+        connection: BoundedProtocol,
     ) -> None:
         self._receive = receive
         self._send = send
@@ -220,7 +220,7 @@ async def serving(
     """
     limits = ConnectionLimits() if limits is None else limits
     registry = ConnectionRegistry(limits, trusted_proxies=trusted_proxies)
-    protocol = partial(BoundedConnection, registry=registry, buffer=new_buffer())
+    protocol = partial(BoundedProtocol, registry=registry, buffer=new_buffer())
     config = uvicorn.Config(
         BoundedResponses(app),
         http=cast("type[asyncio.Protocol]", protocol),

@@ -33,7 +33,7 @@ Assistant = tuple[str, str]
 """A tenant and the name of one of its assistants."""
 
 
-class Role(IntEnum):
+class ConsoleRole(IntEnum):
     """What a person may do with an assistant; each role may do what the ones before it may."""
 
     VIEWER = 1
@@ -44,7 +44,7 @@ class Role(IntEnum):
     """Everything: people, keys, dead letters, settings, erasure."""
 
 
-class Identity(BaseModel, frozen=True):
+class SignedInIdentity(BaseModel, frozen=True):
     """A person who signed in, as a session stores it.
 
     `subject` is unique. `names` are those that settings can give a role to: the verified e-mail
@@ -57,7 +57,7 @@ class Identity(BaseModel, frozen=True):
     is_operator: bool = False
 
 
-OPERATOR = Identity(subject="operator", shown="operator of this machine", is_operator=True)
+OPERATOR = SignedInIdentity(subject="operator", shown="operator of this machine", is_operator=True)
 
 
 class ConsoleSessions(Protocol):
@@ -100,22 +100,22 @@ class ConsoleUser:
     every assistant also sees the pages about the whole desk.
     """
 
-    identity: Identity
-    roles: Mapping[Assistant, Role]
+    identity: SignedInIdentity
+    roles: Mapping[Assistant, ConsoleRole]
     forgery_token: str
     owns_all: bool = False
 
-    def list_assistants(self, role: Role = Role.VIEWER) -> tuple[Assistant, ...]:
+    def list_assistants(self, role: ConsoleRole = ConsoleRole.VIEWER) -> tuple[Assistant, ...]:
         """Return the assistants for which the person has at least this role."""
         return tuple(one for one, own in self.roles.items() if own >= role)
 
-    def may(self, role: Role, assistant: Assistant | None = None) -> bool:
+    def may(self, role: ConsoleRole, assistant: Assistant | None = None) -> bool:
         """Return whether the person has at least this role, for any assistant if none is named."""
         if assistant is None:
             return bool(self.list_assistants(role))
         return self.roles.get(assistant, 0) >= role
 
-    def require(self, role: Role, assistant: Assistant) -> None:
+    def require(self, role: ConsoleRole, assistant: Assistant) -> None:
         """Raise `ConsoleRefusedError` without the role; an assistant of others does not exist."""
         if assistant not in self.roles:
             raise ConsoleRefusedError(
@@ -126,17 +126,17 @@ class ConsoleUser:
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class RoleDemand:
     """What a route demands; without a `role` everybody may use it."""
 
-    role: Role | None
+    role: ConsoleRole | None
     everywhere: bool = False
 
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
-def require(role: Role, *, everywhere: bool = False) -> Callable[[Handler], Handler]:
+def require(role: ConsoleRole, *, everywhere: bool = False) -> Callable[[Handler], Handler]:
     """Demand a role for a route of the console.
 
     A request that names `tenant` and `assistant`, in its query or form, needs the role for this
@@ -144,15 +144,15 @@ def require(role: Role, *, everywhere: bool = False) -> Callable[[Handler], Hand
     what it shows to `user_of(request).list_assistants(role)`. `everywhere`: for all assistants.
     Requests that change something also need the forgery token of their session.
     """
-    return _state(Demand(role, everywhere))
+    return _state(RoleDemand(role, everywhere))
 
 
 def admit_visitors(handler: Handler) -> Handler:
     """Let everybody use a route of the console, such as the sign-in."""
-    return _state(Demand(None))(handler)
+    return _state(RoleDemand(None))(handler)
 
 
-def _state(demand: Demand) -> Callable[[Handler], Handler]:
+def _state(demand: RoleDemand) -> Callable[[Handler], Handler]:
     def mark(handler: Handler) -> Handler:
         handler.console_demand = demand  # type: ignore[attr-defined] # read by the route
         return handler
@@ -160,10 +160,10 @@ def _state(demand: Demand) -> Callable[[Handler], Handler]:
     return mark
 
 
-def demand_of(handler: Callable[..., Any]) -> Demand:
+def demand_of(handler: Callable[..., Any]) -> RoleDemand:
     """Return what a handler demands; raises `TypeError` if it does not say."""
     demand = getattr(handler, "console_demand", None)
-    if not isinstance(demand, Demand):
+    if not isinstance(demand, RoleDemand):
         raise TypeError(f"expected `require` or `admit_visitors` on {handler!r}")
     return demand
 
@@ -201,14 +201,16 @@ class Gate:
 
     sessions: ConsoleSessions
     assistants: Sequence[Assistant]
-    roles: Mapping[Assistant, Mapping[str, Role]] = field(default_factory=dict)
+    roles: Mapping[Assistant, Mapping[str, ConsoleRole]] = field(default_factory=dict)
     origin: str = ""
 
     def is_secure(self, request: Request) -> bool:
         """Return whether browsers reach the console over TLS."""
         return request.url.scheme == "https" or self.origin.startswith("https://")
 
-    async def sign_in(self, request: Request, response: Response, identity: Identity) -> None:
+    async def sign_in(
+        self, request: Request, response: Response, identity: SignedInIdentity
+    ) -> None:
         """Open a new session, and end the one that the browser had."""
         await self.sessions.end(request.cookies.get(COOKIE, ""))
         token = await self.sessions.open(identity.subject, identity.model_dump_json())
@@ -227,20 +229,20 @@ class Gate:
         kept = await self.sessions.read(token) if token else None
         if kept is None:
             return None
-        identity = Identity.model_validate_json(kept)
+        identity = SignedInIdentity.model_validate_json(kept)
         forgery_token = hmac.new(token.encode(), b"console form", hashlib.sha256).hexdigest()
         roles = self.roles_of(identity)
-        owns_all = all(roles.get(one) == Role.OWNER for one in self.assistants)
+        owns_all = all(roles.get(one) == ConsoleRole.OWNER for one in self.assistants)
         return ConsoleUser(identity, roles, forgery_token, owns_all)
 
     async def has_session(self, request: Request) -> bool:
         """Return whether a request has an open session, before its body is read."""
         return await self.find_user(request) is not None
 
-    def roles_of(self, identity: Identity) -> dict[Assistant, Role]:
+    def roles_of(self, identity: SignedInIdentity) -> dict[Assistant, ConsoleRole]:
         """Return the roles of a person, by the settings in force."""
         if identity.is_operator:
-            return dict.fromkeys(self.assistants, Role.OWNER)
+            return dict.fromkeys(self.assistants, ConsoleRole.OWNER)
         found = {}
         for assistant in self.assistants:
             given = self.roles.get(assistant, {})
@@ -249,7 +251,7 @@ class Gate:
                 found[assistant] = max(own)
         return found
 
-    async def admit(self, request: Request, demand: Demand) -> None:
+    async def admit(self, request: Request, demand: RoleDemand) -> None:
         """Note who makes a request; raises `ConsoleRefusedError`."""
         if demand.role is None:
             return
@@ -264,7 +266,7 @@ class Gate:
             self._check_role(user, demand, _find_assistant(form.items()))
         request.state.console_user = user
 
-    def _check_role(self, user: ConsoleUser, demand: Demand, named: Assistant | None) -> None:
+    def _check_role(self, user: ConsoleUser, demand: RoleDemand, named: Assistant | None) -> None:
         if demand.role is None:
             return
         if named is not None:
@@ -357,7 +359,7 @@ def _note_outage(error: Exception, title: str, text: str) -> ConsoleRefusedError
     return ConsoleRefusedError(503, title, text)
 
 
-def _missing_role(role: Role, *, everywhere: bool = False) -> ConsoleRefusedError:
+def _missing_role(role: ConsoleRole, *, everywhere: bool = False) -> ConsoleRefusedError:
     whose = "every assistant" if everywhere else "this assistant"
     return ConsoleRefusedError(
         403,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 from urllib.parse import urlencode
 
-from gateway.console.access import ConsoleUser, Role
+from gateway.console.access import ConsoleRole, ConsoleUser
 from gateway.console.figures import PeriodFigures
 from gateway.console.gap_pages import GapPages
 from gateway.console.operation_pages import OperationPages, Operations
@@ -58,7 +58,7 @@ def find_in_operations(pages: OperationPages, operations: Operations) -> FindCon
 
     async def find(user: ConsoleUser) -> list[Concern]:
         found = []
-        for tenant, assistant in user.list_assistants(Role.EDITOR):
+        for tenant, assistant in user.list_assistants(ConsoleRole.EDITOR):
             for source in operations.list_sources((tenant, assistant)):
                 if (source.failed or source.has_fault) and not source.is_running:
                     place = f"sources?{urlencode({'tenant': tenant, 'assistant': assistant})}"

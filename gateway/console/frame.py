@@ -12,8 +12,8 @@ from starlette.responses import RedirectResponse
 from gateway.console.access import (
     Assistant,
     ConsoleRefusedError,
+    ConsoleRole,
     ConsoleUser,
-    Role,
     read_form,
     user_of,
 )
@@ -70,8 +70,8 @@ class Frame:
             **{**values, **found},
             user=user,
             records_days=self.records_days,
-            can_edit=user.may(Role.EDITOR),
-            can_own=user.may(Role.OWNER),
+            can_edit=user.may(ConsoleRole.EDITOR),
+            can_own=user.may(ConsoleRole.OWNER),
             said=NOTICES.get(request.query_params.get("said", ""), ""),
         )
 
@@ -93,7 +93,7 @@ class SentForm:
         return value
 
 
-async def receive(request: Request, role: Role) -> SentForm:
+async def receive(request: Request, role: ConsoleRole) -> SentForm:
     """Return the form of a request, which must name an assistant at which the sender has a role."""
     fields = await read_form(request)
     assistant = (fields.get("tenant", ""), fields.get("assistant", ""))

@@ -11,8 +11,8 @@ from envelope.question import CONSOLE, Question, copy_question
 from gateway.console.access import (
     Assistant,
     ConsoleRefusedError,
+    ConsoleRole,
     ConsoleUser,
-    Role,
     require,
     user_of,
 )
@@ -60,7 +60,7 @@ class GapPages:
         add_pages(router, "GET", shown)
         add_pages(router, "POST", changed)
 
-    @require(Role.VIEWER)
+    @require(ConsoleRole.VIEWER)
     async def list_gaps(self, request: Request, state: Text = "") -> Response:
         """List the gaps of every assistant of the visitor, the greatest first."""
 
@@ -77,7 +77,7 @@ class GapPages:
             request, "gaps.html", read, chosen=state, labels=LABELS, why=WHY
         )
 
-    @require(Role.VIEWER)
+    @require(ConsoleRole.VIEWER)
     async def show_gap(self, request: Request, tenant: Text, assistant: Text, id: Text) -> Response:  # noqa: A002 - as the address has it
         """Show one gap with all its questions, and what became of those that were asked again."""
 
@@ -91,20 +91,20 @@ class GapPages:
             request, "gap.html", read, labels=LABELS, why=WHY, most_again=MOST_AGAIN
         )
 
-    @require(Role.EDITOR)
+    @require(ConsoleRole.EDITOR)
     async def set_state(self, request: Request) -> Response:
         """Store the state of a gap."""
-        form = await receive(request, Role.EDITOR)
+        form = await receive(request, ConsoleRole.EDITOR)
         gap_id, state = form.read("id"), form.read("state")
         set_state = partial(self._gaps.set_state, form.assistant, gap_id, state)
         if not await self._frame.query(lambda _: set_state()):
             raise _no_gap()
         return _lead_to_gap(form.assistant, gap_id, said="saved")
 
-    @require(Role.EDITOR)
+    @require(ConsoleRole.EDITOR)
     async def ask_gap_again(self, request: Request) -> Response:
         """Ask the most typical questions of a gap again, each once."""
-        form = await receive(request, Role.EDITOR)
+        form = await receive(request, ConsoleRole.EDITOR)
         gap = await self._find_gap(form.assistant, form.read("id"))
         if gap is None:
             raise _no_gap()
@@ -113,10 +113,10 @@ class GapPages:
             await self._ask(record)
         return _lead_to_gap(form.assistant, gap.id, said="asked")
 
-    @require(Role.EDITOR)
+    @require(ConsoleRole.EDITOR)
     async def ask_again(self, request: Request) -> Response:
         """Ask one question again, and lead to both answers."""
-        form = await receive(request, Role.EDITOR)
+        form = await receive(request, ConsoleRole.EDITOR)
         conversation, message = form.read("conversation"), form.read("message")
         asked = _name(form.assistant, conversation, message)
         record = None if asked is None else await self._frame.query(partial(_get, asked))
@@ -128,7 +128,7 @@ class GapPages:
         return lead("again", tenant=record.tenant, assistant=record.assistant,
                     conversation=conversation, message=message, again=again.message_id)  # fmt: skip
 
-    @require(Role.VIEWER)
+    @require(ConsoleRole.VIEWER)
     async def compare(
         self,
         request: Request,
@@ -153,12 +153,12 @@ class GapPages:
 
         return await self._frame.show(request, "again.html", read)
 
-    @require(Role.VIEWER)
+    @require(ConsoleRole.VIEWER)
     async def export_csv(self, request: Request) -> Response:
         """Return all gaps as a table."""
         return _export(write_csv(await self.find(user_of(request))), "text/csv", "gaps.csv")
 
-    @require(Role.VIEWER)
+    @require(ConsoleRole.VIEWER)
     async def export_json(self, request: Request) -> Response:
         """Return all gaps with examples of their questions."""
         gaps = await self.find(user_of(request))

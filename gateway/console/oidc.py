@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from gateway.console.access import Identity
+from gateway.console.access import SignedInIdentity
 from gateway.console.sign_in import LoginAttempt, SignInError
 from gateway.signing_keys import (
     Fetch,
@@ -75,7 +75,7 @@ class OidcProvider:
         }
         return f"{address}{'&' if '?' in address else '?'}{urlencode(query)}"
 
-    async def identify(self, code: str, attempt: LoginAttempt) -> Identity:
+    async def identify(self, code: str, attempt: LoginAttempt) -> SignedInIdentity:
         """Return who came back with a code; raises `SignInError`."""
         token = await self._exchange(code, attempt)
         try:
@@ -126,7 +126,7 @@ class OidcProvider:
         if (party is not None or is_shared) and party != self._client.client_id:
             raise SignInError("the token was issued to another client")
 
-    def _read_identity(self, claims: Mapping[str, Any]) -> Identity:
+    def _read_identity(self, claims: Mapping[str, Any]) -> SignedInIdentity:
         subject = claims.get("sub")
         if not isinstance(subject, str) or not 0 < len(subject) <= _LONGEST_NAME:
             raise SignInError("the token does not state who signs in")
@@ -139,7 +139,7 @@ class OidcProvider:
         listed = groups if isinstance(groups, list) else [groups]
         names += [f"group:{one}" for one in listed[:_MOST_GROUPS] if isinstance(one, str)]
         shown = email if is_verified else claims.get("preferred_username") or subject
-        return Identity(
+        return SignedInIdentity(
             subject=f"{self._client.issuer} {subject}",
             shown=str(shown)[:_LONGEST_NAME],
             names=tuple(name for name in names if name in self._client.names),

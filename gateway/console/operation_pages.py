@@ -17,8 +17,8 @@ from envelope.question import parse_groups
 from gateway.console.access import (
     Assistant,
     ConsoleRefusedError,
+    ConsoleRole,
     ConsoleUser,
-    Role,
     require,
     user_of,
 )
@@ -130,7 +130,7 @@ class OperationPages:
         add_pages(router, "GET", shown)
         add_pages(router, "POST", changed)
 
-    @require(Role.EDITOR)
+    @require(ConsoleRole.EDITOR)
     async def documents(
         self, request: Request, assistant: Text = "", tenant: Text = "", find: Text = "",
         after: Text = "",
@@ -138,7 +138,7 @@ class OperationPages:
         """Show the documents of an assistant."""
 
         async def read(user: ConsoleUser) -> Mapping[str, Any] | None:
-            allowed = user.list_assistants(Role.EDITOR)
+            allowed = user.list_assistants(ConsoleRole.EDITOR)
             name = (tenant, assistant) if assistant else allowed[0]
             selection = CatalogSelection(patterns=(f"*{find}*",) if find else None)
             found, total = await self._catalog.find(
@@ -150,14 +150,14 @@ class OperationPages:
                 "assistants": allowed,
                 "documents": found,
                 "total": total,
-                "may_own": user.may(Role.OWNER, name),
+                "may_own": user.may(ConsoleRole.OWNER, name),
             }
 
         return await self._frame.show(
             request, "documents.html", read, find=find, most=MOST_DOCUMENTS
         )
 
-    @require(Role.OWNER)
+    @require(ConsoleRole.OWNER)
     async def upload(self, request: Request, tenant: Text, assistant: Text) -> Response:
         """Keep the file of a form, and read it."""
         try:
@@ -167,18 +167,18 @@ class OperationPages:
             raise ConsoleRefusedError(400, "Not stored", str(error)) from error
         return lead("documents", tenant=tenant, assistant=assistant, said="reading")
 
-    @require(Role.OWNER)
+    @require(ConsoleRole.OWNER)
     async def remove_document(self, request: Request) -> Response:
         """Remove a document from the index; its file stays."""
-        form = await receive(request, Role.OWNER)
+        form = await receive(request, ConsoleRole.OWNER)
         selection = CatalogSelection(ids=(form.read("id", most=2_000),))
         count = await self._catalog.remove(*form.assistant, selection)
         return self._lead_to_documents(form.assistant, "removed" if count else "missing")
 
-    @require(Role.EDITOR)
+    @require(ConsoleRole.EDITOR)
     async def choose_groups(self, request: Request) -> Response:
         """Set who may read a document: groups, everybody, or whom its source states."""
-        form = await receive(request, Role.EDITOR)
+        form = await receive(request, ConsoleRole.EDITOR)
         document = form.read("id", most=2_000)
         groups: tuple[str, ...] | None = None
         if form.read("by") != SOURCE:
@@ -202,7 +202,7 @@ class OperationPages:
     def _lead_to_documents(self, assistant: Assistant, said: str) -> Response:
         return lead("documents", tenant=assistant[0], assistant=assistant[1], said=said)
 
-    @require(Role.OWNER)
+    @require(ConsoleRole.OWNER)
     async def dead_letters(self, request: Request) -> Response:
         """Show the dead letters."""
 
@@ -214,11 +214,11 @@ class OperationPages:
 
     async def find_letters(self, user: ConsoleUser) -> list[DeadLetter]:
         """Return the newest dead letters of the assistants that a person owns."""
-        own = set(user.list_assistants(Role.OWNER))
+        own = set(user.list_assistants(ConsoleRole.OWNER))
         letters = await self._admin.list_dead_letters(limit=MOST_LETTERS)
         return [one for one in letters if _assistant_of(one) in own]
 
-    @require(Role.OWNER)
+    @require(ConsoleRole.OWNER)
     async def retry_letter(self, request: Request) -> Response:
         """Ask the question of a dead letter again, from its start."""
         letter = await self._read_letter(request)
@@ -228,7 +228,7 @@ class OperationPages:
             raise ConsoleRefusedError(400, "Not sent again", str(error)) from error
         return lead("dead", said="sent")
 
-    @require(Role.OWNER)
+    @require(ConsoleRole.OWNER)
     async def drop_letter(self, request: Request) -> Response:
         """Delete a dead letter."""
         letter = await self._read_letter(request)
@@ -236,7 +236,7 @@ class OperationPages:
         return lead("dead", said="removed")
 
     async def _read_letter(self, request: Request) -> DeadLetter:
-        form = await receive(request, Role.OWNER)
+        form = await receive(request, ConsoleRole.OWNER)
         letter = await self._admin.read_dead_letter(form.read("id"))
         if letter is None or _assistant_of(letter) != form.assistant:
             raise ConsoleRefusedError(
@@ -244,7 +244,7 @@ class OperationPages:
             )
         return letter
 
-    @require(Role.OWNER, everywhere=True)
+    @require(ConsoleRole.OWNER, everywhere=True)
     async def settings(self, request: Request) -> Response:
         """Show the settings in force, without secrets."""
 
@@ -253,7 +253,7 @@ class OperationPages:
 
         return await self._frame.show(request, "settings.html", read)
 
-    @require(Role.VIEWER)
+    @require(ConsoleRole.VIEWER)
     async def cost(self, request: Request, days: Days = 30) -> Response:
         """Show what the models cost, by day and group, beside the budgets."""
         until = self._clock()

@@ -8,7 +8,7 @@ import structlog
 from fastapi import APIRouter, Query, Request, Response
 
 from gateway.api_keys import Key
-from gateway.console.access import ConsoleRefusedError, Role, read_form, require, user_of
+from gateway.console.access import ConsoleRefusedError, ConsoleRole, read_form, require, user_of
 from gateway.console.pages import PATH, show_page
 from gateway.people import PersonalData
 from records.store import PAGE
@@ -43,7 +43,7 @@ class PeoplePages:
         router.add_api_route(f"{PATH}/people/forget", self.ask, methods=["GET"])
         router.add_api_route(f"{PATH}/people/forget", self.forget, methods=["POST"])
 
-    @require(Role.OWNER, everywhere=True)
+    @require(ConsoleRole.OWNER, everywhere=True)
     async def show(
         self, request: Request, page: Annotated[int, Query(ge=1, le=10_000)] = 1
     ) -> Response:
@@ -65,7 +65,7 @@ class PeoplePages:
             page=page,
         )
 
-    @require(Role.OWNER, everywhere=True)
+    @require(ConsoleRole.OWNER, everywhere=True)
     async def ask(self, request: Request, person: Person) -> Response:
         """Ask for confirmation before a person is erased, and list what will be erased."""
         assistants = user_of(request).list_assistants()
@@ -74,7 +74,7 @@ class PeoplePages:
             raise _unknown_person()
         return show_page("forget.html", user=user_of(request), figures=found[0])
 
-    @require(Role.OWNER, everywhere=True)
+    @require(ConsoleRole.OWNER, everywhere=True)
     async def forget(self, request: Request) -> Response:
         """Erase what a person chose, and their conversations."""
         person = (await read_form(request)).get("person", "")

@@ -13,9 +13,9 @@ from starlette.concurrency import run_in_threadpool
 from envelope.question import Question
 from gateway.console.access import (
     ConsoleRefusedError,
+    ConsoleRole,
     ConsoleUser,
     Gate,
-    Role,
     admit_visitors,
     make_route_class,
     require,
@@ -88,7 +88,7 @@ class _Pages:
         headers = {**HEADERS, "Cache-Control": "max-age=3600"}
         return Response(text, media_type="text/css", headers=headers)
 
-    @require(Role.VIEWER)
+    @require(ConsoleRole.VIEWER)
     async def today(self, request: Request, days: Days = 7) -> Response:
         """Show what happened in a period, and what needs attention."""
         until, user = self._console.clock(), user_of(request)
@@ -115,7 +115,7 @@ class _Pages:
             log.warning("console_unavailable", error=str(error))
             return [Concern("A part of the installation could not be checked", str(error), "")]
 
-    @require(Role.VIEWER)
+    @require(ConsoleRole.VIEWER)
     async def questions(
         self,
         request: Request,
@@ -159,7 +159,7 @@ class _Pages:
             outcomes=("answered", "clarification", "refused", "failed", "superseded"),
         )
 
-    @require(Role.VIEWER)
+    @require(ConsoleRole.VIEWER)
     async def question(
         self,
         request: Request,
@@ -222,7 +222,7 @@ class _Pages:
             **values,
             **found,
             user=user_of(request),
-            can_edit=user_of(request).may(Role.EDITOR),
+            can_edit=user_of(request).may(ConsoleRole.EDITOR),
             all_outcomes=OUTCOMES,
             records_days=self._console.records_days,
         )

@@ -16,9 +16,9 @@ from gateway.console.access import (
     COOKIE,
     OPERATOR,
     ConsoleRefusedError,
+    ConsoleRole,
     Gate,
-    Identity,
-    Role,
+    SignedInIdentity,
     admit_visitors,
     require,
     user_of,
@@ -77,7 +77,7 @@ class SignInProvider(Protocol):
         """Return the page of the provider at which a person signs in."""
         ...
 
-    async def identify(self, code: str, attempt: LoginAttempt) -> Identity:
+    async def identify(self, code: str, attempt: LoginAttempt) -> SignedInIdentity:
         """Return who came back with a code; raises `SignInError`."""
         ...
 
@@ -179,7 +179,7 @@ class SignIn:
         answer.delete_cookie(LOGIN_COOKIE, path=f"{PATH}/login")
         return answer
 
-    def _answer(self, identity: Identity, attempt: LoginAttempt) -> Response:
+    def _answer(self, identity: SignedInIdentity, attempt: LoginAttempt) -> Response:
         if not self._gate.roles_of(identity):
             log.warning("console_sign_in_refused", error="no role")
             return show_page(
@@ -192,13 +192,13 @@ class SignIn:
         # A redirect would come from the provider's website: the browser would withhold the cookie.
         return show_page("signed_in.html", target=keep_inside(attempt.target))
 
-    @require(Role.VIEWER)
+    @require(ConsoleRole.VIEWER)
     async def sign_out(self, request: Request) -> Response:
         """End the session."""
         await self._gate.sessions.end(request.cookies.get(COOKIE, ""))
         return self._say_signed_out("You are signed out")
 
-    @require(Role.VIEWER)
+    @require(ConsoleRole.VIEWER)
     async def sign_out_everywhere(self, request: Request) -> Response:
         """End every session of the person, in all browsers."""
         await self._gate.sessions.end_all(user_of(request).identity.subject)

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from gateway.console.access import Assistant, ConsoleRefusedError, ConsoleUser, Role, require
+from gateway.console.access import Assistant, ConsoleRefusedError, ConsoleRole, ConsoleUser, require
 from gateway.console.frame import Frame, add_pages, lead, receive
 from gateway.console.operation_pages import Text
 from gateway.sources import LONGEST_ADDRESS, NewSource, SourceKeeper
@@ -30,12 +30,12 @@ class SourcePages:
         }
         add_pages(router, "POST", changed)
 
-    @require(Role.EDITOR)
+    @require(ConsoleRole.EDITOR)
     async def show(self, request: Request, assistant: Text = "", tenant: Text = "") -> Response:
         """Show the sources of an assistant."""
 
         async def read(user: ConsoleUser) -> Mapping[str, Any]:
-            allowed = user.list_assistants(Role.EDITOR)
+            allowed = user.list_assistants(ConsoleRole.EDITOR)
             name = (tenant, assistant) if assistant else allowed[0]
             return {
                 "name": name,
@@ -46,10 +46,10 @@ class SourcePages:
 
         return await self._frame.show(request, "sources.html", read)
 
-    @require(Role.EDITOR)
+    @require(ConsoleRole.EDITOR)
     async def add(self, request: Request) -> Response:
         """Add a source, or change its schedule, and read one without a schedule now."""
-        form = await receive(request, Role.EDITOR)
+        form = await receive(request, ConsoleRole.EDITOR)
         fields = {"source": form.read("source", most=LONGEST_ADDRESS),
                   "schedule": form.read("schedule")}  # fmt: skip
         try:
@@ -63,17 +63,17 @@ class SourcePages:
         self._sources.read_again(form.assistant, added.place)
         return _lead_back(form.assistant, "syncing")
 
-    @require(Role.EDITOR)
+    @require(ConsoleRole.EDITOR)
     async def read_again(self, request: Request) -> Response:
         """Begin to read a source."""
-        form = await receive(request, Role.EDITOR)
+        form = await receive(request, ConsoleRole.EDITOR)
         is_begun = self._sources.read_again(form.assistant, form.read("place", most=2_000))
         return _lead_back(form.assistant, "syncing" if is_begun else "missing")
 
-    @require(Role.EDITOR)
+    @require(ConsoleRole.EDITOR)
     async def remove(self, request: Request) -> Response:
         """Remove a source and its documents from the index; its files stay."""
-        form = await receive(request, Role.EDITOR)
+        form = await receive(request, ConsoleRole.EDITOR)
         await self._sources.remove_source(form.assistant, form.read("place", most=2_000))
         return _lead_back(form.assistant, "removed")
 

@@ -11,8 +11,8 @@ from envelope.verified import CitedPage, VerifiedAnswer
 from gateway.console.access import (
     Assistant,
     ConsoleRefusedError,
+    ConsoleRole,
     ConsoleUser,
-    Role,
     require,
 )
 from gateway.console.attention import Concern, FindConcerns
@@ -21,7 +21,7 @@ from gateway.port import CatalogSelection, DocumentCatalog
 from records.verified import (
     LONGEST_ANSWER,
     LONGEST_QUESTION,
-    KeptAnswer,
+    RecordedAnswer,
     TooManyAnswersError,
     VerifiedStore,
 )
@@ -38,7 +38,7 @@ class ShownAnswer:
     since, and those that are no longer there."""
 
     assistant: Assistant
-    kept: KeptAnswer
+    kept: RecordedAnswer
     stale: Sequence[str]
 
 
@@ -60,7 +60,7 @@ class VerifiedPages:
         add_pages(router, "GET", shown)
         add_pages(router, "POST", changed)
 
-    @require(Role.VIEWER)
+    @require(ConsoleRole.VIEWER)
     async def list_answers(
         self,
         request: Request,
@@ -73,7 +73,7 @@ class VerifiedPages:
 
         async def read(user: ConsoleUser) -> Mapping[str, Any]:
             found = await self.find(user)
-            editable = user.list_assistants(Role.EDITOR)
+            editable = user.list_assistants(ConsoleRole.EDITOR)
             chosen = next((one for one in found if one.kept.answer.id == id), None)
             name = (tenant, assistant) if assistant else (editable or user.list_assistants())[0]
             name = name if chosen is None else chosen.assistant
@@ -93,10 +93,10 @@ class VerifiedPages:
             longest_answer=LONGEST_ANSWER,
         )
 
-    @require(Role.EDITOR)
+    @require(ConsoleRole.EDITOR)
     async def save(self, request: Request) -> Response:
         """Store an answer with its pages as they are now."""
-        form = await receive(request, Role.EDITOR)
+        form = await receive(request, ConsoleRole.EDITOR)
         question, answer = (
             form.read("question", most=LONGEST_QUESTION),
             form.read("answer", most=LONGEST_ANSWER),
@@ -115,10 +115,10 @@ class VerifiedPages:
             raise _no_answer()
         return await self._lead_back(form.assistant, "saved")
 
-    @require(Role.EDITOR)
+    @require(ConsoleRole.EDITOR)
     async def remove(self, request: Request) -> Response:
         """Delete an answer."""
-        form = await receive(request, Role.EDITOR)
+        form = await receive(request, ConsoleRole.EDITOR)
         remove = partial(self._store.remove, form.assistant, form.read("id"))
         if not await self._frame.query(lambda _: remove()):
             raise _no_answer()
@@ -138,7 +138,7 @@ class VerifiedPages:
         ]
         return sorted(found, key=lambda one: not one.stale)
 
-    def _list(self, assistant: Assistant, _: object) -> Sequence[KeptAnswer]:
+    def _list(self, assistant: Assistant, _: object) -> Sequence[RecordedAnswer]:
         return self._store.list_of(assistant)
 
     async def _lead_back(self, assistant: Assistant, said: str) -> Response:

@@ -13,8 +13,9 @@ from gateway.api_keys import Scope
 from gateway.http.access import Principal
 from gateway.http.context import AssistantName, HttpChannel, require_scope
 from gateway.http.errors import ForbiddenError, unknown
-from gateway.port import FoundPassage, FoundPassages, LibraryDocument, SearchableLibrary
+from gateway.port import SearchableLibrary
 from gateway.text import clean_text
+from knowledge.library.shown import LibraryDocument, LibraryFindings, LibraryPassage
 
 MOST_PASSAGES = 50
 LONGEST_QUERY = 2_000
@@ -24,7 +25,7 @@ LONGEST_QUERY = 2_000
 class LinkedPassage:
     """A passage, and the link that opens its document at its heading."""
 
-    passage: FoundPassage
+    passage: LibraryPassage
     link: str | None
 
 
@@ -41,7 +42,7 @@ class CallersLibrary:
 
     async def search(
         self, caller: Principal, assistant: str | None, query: str, *, limit: int
-    ) -> tuple[FoundPassages, Sequence[LinkedPassage]]:
+    ) -> tuple[LibraryFindings, Sequence[LinkedPassage]]:
         """Return what a search found, and its passages with their links."""
         tenant, name = self._enter(caller, assistant)
         wanted = clean_text(query, longest=LONGEST_QUERY)
@@ -109,7 +110,7 @@ class SearchQuery(BaseModel, frozen=True, extra="forbid"):
     limit: int = Field(10, ge=1, le=MOST_PASSAGES, description="maximum number of passages")
 
 
-class SearchHit(FoundPassage, frozen=True):
+class SearchHit(LibraryPassage, frozen=True):
     """A passage of a document, as it stands there, with its place."""
 
     link: str | None = Field(

@@ -52,8 +52,8 @@ from gateway.http.errors import HttpError, away
 from gateway.http.library import LONGEST_QUERY, CallersLibrary, refuse_public
 from gateway.http.routes.completion_form import content_of
 from gateway.http.sse import EventStream
-from gateway.port import LibraryDocument
 from gateway.text import LONGEST_CHARACTERS, clean_text
+from knowledge.library.shown import LibraryDocument
 
 log = structlog.get_logger("gateway")
 

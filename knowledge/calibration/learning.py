@@ -29,7 +29,7 @@ from knowledge.calibration.queries import (
 from knowledge.document import Chunk
 from knowledge.index.calibration import EVERY_LANGUAGE, Calibration, Calibrations
 from knowledge.index.listing import ListedDocument
-from knowledge.index.port import Passage, ReadableIndex
+from knowledge.index.port import IndexedPassage, ReadableIndex
 from knowledge.index.queries import Floats, PointId
 
 LEAST_CHUNKS = 20
@@ -146,7 +146,7 @@ async def _take_sample(index: ReadableIndex, listed: Sequence[ListedDocument]) -
         if len(vectors) >= MOST_CHUNKS:
             break
     chosen = sorted(points, key=lambda point: hash_text(str(point)))[:PASSAGES]
-    found: Mapping[PointId, Passage] = await index.passages(chosen)
+    found: Mapping[PointId, IndexedPassage] = await index.passages(chosen)
     texts: list[Chunk] = [found[point].chunk for point in chosen if point in found]
     stacked = np.stack(vectors[:MOST_CHUNKS]) if vectors else np.zeros((0, 1), np.float32)
     return _Sample(stacked, headings, [chunk.text for chunk in texts])

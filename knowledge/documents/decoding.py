@@ -32,7 +32,7 @@ _FALLBACK = "windows-1252"
 # Codecs that turn bytes into bytes, or that interpret escapes: no encodings of a document.
 _TRANSFORMATIONS = frozenset(
     {"base64", "bz2", "hex", "quopri", "uu", "zlib", "rot13", "idna", "punycode"}
-    | {"raw-unicode-escape", "unicode-escape", "undefined"}
+    | {"raw-unicode-escape", "raw_unicode_escape", "unicode-escape", "unicode_escape", "undefined"}
 )
 # Their bytes are those of ASCII, so that UTF-8 reads them, too, and reads other characters.
 _SEVEN_BIT = ("iso2022", "hz", "utf-7")

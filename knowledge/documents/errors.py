@@ -5,6 +5,7 @@ ReadingError
 ├── NoTextError         it is empty, or has no text
 ├── PicturesError       its pages are pictures, which are not read
 ├── NoDocumentError     it is data or configuration and no document
+├── SkippedError        a password protects it, or its format is not read
 ├── WrongFormatError    name and content are of different formats
 ├── UnknownShapeError   JSON lines whose keys are none of the known shapes
 ├── TooLargeError       more bytes, pages or text than a document may have
@@ -36,6 +37,10 @@ class PicturesError(ReadingError):
 
 class NoDocumentError(ReadingError):
     """The file is data or configuration and no document."""
+
+
+class SkippedError(ReadingError):
+    """The document cannot be opened: it is skipped, and the message says what to do."""
 
 
 class WrongFormatError(ReadingError):

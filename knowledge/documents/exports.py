@@ -6,6 +6,7 @@ Nothing of an archive becomes a path of this machine. Sizes, their ratio and the
 are bounded: both the stated ones and those that are read.
 """
 
+import io
 import re
 import stat
 import threading
@@ -19,6 +20,7 @@ from urllib.parse import quote
 from knowledge.documents.decoding import MAX_BYTES
 from knowledge.documents.errors import ReadingError, TooLargeError, WrongFormatError
 from knowledge.documents.folder import (
+    ARCHIVE,
     DEEPEST_FOLDER,
     FolderListing,
     FoundFile,
@@ -84,7 +86,9 @@ def make_address(pattern: str, path: PurePosixPath, revision: str = "") -> str:
 
 
 _NOTION_ID = re.compile(r"\A(.{0,300}) ([0-9a-f]{32})(_all)?\Z", re.DOTALL)
-_OUTER = re.compile(r"\AExport-[0-9a-f]{8}(?:-[0-9a-f]{4,12}){4}\Z")
+_OUTER = re.compile(
+    r"\AExport(?:Block)?-[0-9a-f]{8}(?:-[0-9a-f]{4,12}){4}(?:-Part-\d{1,3})?(?:\.zip)?\Z"
+)
 _ADDRESS = "https://www.notion.so/{}"
 
 
@@ -134,10 +138,10 @@ _LOCKED = 0x1
 class ZipArchive:
     """An open archive; members are read one after the other."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, file: Path | io.BytesIO) -> None:
         """Open an archive; raise a `ReadingError` for one that is damaged or too large."""
         try:
-            self._archive = zipfile.ZipFile(path)
+            self._archive = zipfile.ZipFile(file)
         except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
             raise WrongFormatError(f"expected a zip archive, found a damaged one: {error}") from (
                 error
@@ -183,32 +187,44 @@ class ArchivedFile(FoundFile):
 
 
 def expand_archives(found: FolderListing) -> None:
-    """Add the files in the archives of a listing, each below the path of its archive."""
+    """Add the files in the archives of a listing, each below the path of its archive.
+
+    Archives in archives are opened, too, as large exports are cut into them; those in them are not.
+    """
     for file in found.archives:
         try:
             archive = ZipArchive(file.location)
         except ReadingError as error:
             found.failures.append((file.path, str(error)))
             continue
-        if any(PurePosixPath(member.filename).name == RULES_FILE for member in archive.members):
-            reason = (
-                f"access rules ({RULES_FILE}) are supported in folders only: unpack the archive"
-            )
-            found.failures.append((file.path, reason))
-            continue
-        unknown: list[PurePosixPath] = []
-        for member, path in _list_members(archive, file.path, found):
-            if path.suffix.lower() in SUFFIXES:
-                names = (root.joinpath(*_split(member)) for root in (file.path, *file.origins))
-                origins = (*(name for name in names if name != path), *file.origins)
-                location = file.location
-                found.files.append(
-                    ArchivedFile(path, location, origins=origins, archive=archive, member=member)
-                )
-            else:
-                unknown.append(path)
-        found.skipped += list_skipped(unknown)
+        _expand(archive, file, found)
     found.files.sort(key=lambda file: file.path)
+
+
+def _expand(
+    archive: ZipArchive, file: FoundFile, found: FolderListing, *, is_inner: bool = False
+) -> None:
+    if any(PurePosixPath(member.filename).name == RULES_FILE for member in archive.members):
+        reason = f"access rules ({RULES_FILE}) are supported in folders only: unpack the archive"
+        found.failures.append((file.path, reason))
+        return
+    unknown: list[PurePosixPath] = []
+    for member, path in _list_members(archive, file.path, found):
+        names = (root.joinpath(*_split(member)) for root in (file.path, *file.origins))
+        origins = (*(name for name in names if name != path), *file.origins)
+        inner = ArchivedFile(path, file.location, origins=origins, archive=archive, member=member)
+        if path.suffix.lower() in SUFFIXES:
+            found.files.append(inner)
+        elif path.suffix.lower() == ARCHIVE and not is_inner:
+            try:
+                opened = ZipArchive(io.BytesIO(archive.read(member)))
+            except ReadingError as error:
+                found.failures.append((path, str(error)))
+                continue
+            _expand(opened, inner, found, is_inner=True)
+        else:
+            unknown.append(path)
+    found.skipped += list_skipped(unknown)
 
 
 def _list_members(

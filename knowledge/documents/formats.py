@@ -13,7 +13,12 @@ from pydantic import TypeAdapter
 
 from knowledge.documents import furniture
 from knowledge.documents.decoding import clean_text
-from knowledge.documents.errors import NoDocumentError, NoTextError, WrongFormatError
+from knowledge.documents.errors import (
+    NoDocumentError,
+    NoTextError,
+    SkippedError,
+    WrongFormatError,
+)
 from knowledge.documents.interchange import json_lines, zendesk
 from knowledge.documents.location import Location
 from knowledge.documents.page import Block, BlockKind, Page, Prepared
@@ -131,8 +136,10 @@ def _read(item: Item, suffix: str, location: Location) -> Page:
     if suffix in _SCANS:
         return find_reader("scans")(item.data, item.source)
     if suffix not in READERS:
-        known = " ".join(sorted(SUFFIXES))
         reason = explain_skip(PurePosixPath(f"file{suffix}"))
+        if suffix in _BY_SUFFIX:
+            raise SkippedError(reason)
+        known = " ".join(sorted(SUFFIXES))
         raise WrongFormatError(
             f"expected one of {known}, found {suffix or 'no suffix'!r}: {reason}"
         )
@@ -249,15 +256,19 @@ MOST_NAMED = 5
 _REASONS: Mapping[str, str] = {
     "a picture; it is shown with the pages that refer to it":
         "png jpg jpeg gif svg webp ico bmp tif tiff heic avif drawio",
-    "an office format that is not read; save it as .docx, .xlsx, .pptx or .pdf":
-        "doc dot xlsb ppt pps rtf pages numbers key vsd vsdx one pub wpd",
+    "this format of text documents is not read; open it and save it as .docx or .pdf":
+        "doc dot rtf pages wpd wps one pub",
+    "this format of workbooks is not read; open it and save it as .xlsx": "xlsb numbers",
+    "this format of slides is not read; open it and save it as .pptx or .pdf":
+        "ppt pps pot key",
+    "this format of drawings is not read; open it and save it as .pdf": "vsd vsdx",
     "an archive; unpack it first": "tar gz tgz bz2 xz 7z rar zst",
-    "an archive in an archive; unpack the outer one first": "zip",
+    "archives are opened at most one in another; unpack the outer one first": "zip",
     "a recording; speech is not read":
         "mp3 wav ogg flac m4a aac mp4 m4v mov avi mkv webm",
     "part of a website, without text": "css scss less js mjs cjs map woff woff2 ttf otf eot",
     "source code, configuration or data":
-        "py pyi ipynb ts tsx jsx java kt go rs c h cc cpp hpp cs rb php sh bash bat ps1 sql toml "
+        "py pyi ts tsx jsx java kt go rs c h cc cpp hpp cs rb php sh bash bat ps1 sql toml "
         "ini cfg conf env lock xml xsd proto graphql parquet sqlite db log tf vue svelte swift",
 }  # fmt: skip
 _BY_SUFFIX = {

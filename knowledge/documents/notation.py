@@ -5,7 +5,7 @@ Lowered text stands behind its letter as people type it (`H2O`) and is marked on
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby
@@ -61,7 +61,8 @@ def _write_span(span: Span, written: str, before: Span, following: Span) -> str:
         if following.text.lstrip().startswith(_SLASHES) and len(following.text.strip()) == 1:
             # The upper part of a fraction, whose lower part follows the slash.
             return f" {bare}" if written[-1:].isalnum() else bare
-        return span.text.replace(bare, write_raised(bare), 1)
+        raised = f"^({bare})" if following.text[:1].isdigit() else _write_raised(bare)
+        return span.text.replace(bare, raised, 1)
     if span.script is Script.LOWERED:
         is_part = before.text.strip() in _SLASHES or not written[-1:].isdigit()
         return span.text if is_part or not bare[:1].isdigit() else f"_{bare}"
@@ -70,11 +71,10 @@ def _write_span(span: Span, written: str, before: Span, following: Span) -> str:
     return span.text
 
 
-def write_raised(text: str) -> str:
-    """Return raised text with its mark: `^6`, `^(n+1)`; words such as `th` need none."""
-    if len(text) > 1 and text.isalpha():
-        return text
-    if text in ("\u00ae", "\u2122", "\u00a9", "\u00ba", "\u00aa", "\u00b0", "o"):
+def _write_raised(text: str) -> str:
+    """Return raised text with its mark: `^6`, `^(n+1)`; words such as `th` and signs need none."""
+    is_mark = not any(character.isalnum() for character in text) and text != "\u221e"
+    if is_mark or text[0] in ":,;." or (len(text) > 1 and text.isalpha()) or text == "\u00ba":
         return text
     return f"^{text}" if _PLAIN_SCRIPT.match(text) else f"^({text})"
 
@@ -93,7 +93,7 @@ class Formula:
     parts: tuple["Formula", ...] = ()
 
 
-_ATOM = re.compile(r"[+\-\u2212]?(?:[\w.,]{1,200}|\([^()]{0,200}\))\Z")
+_ATOM = re.compile(r"[+\-\u2212]?(?:[\w.,]{1,200}(?:\^-?\w{1,20})?|\([^()]{0,200}\))\Z")
 _DEEPEST_FORMULA = 60
 
 
@@ -102,13 +102,24 @@ def write_formula(formula: Formula, depth: int = 0) -> str:
     if depth > _DEEPEST_FORMULA:
         return ""
     parts = [write_formula(part, depth + 1) for part in formula.parts]
+    if formula.name == "mspace":
+        return " "
     if not formula.parts:
         return " ".join(formula.text.split())
     write = _WRITERS.get(formula.name)
     if write is None or len(parts) < 2:
-        joined = "".join(parts)
+        joined = _join_row(formula.parts, parts)
         return f"\u221a{_group(joined)}" if formula.name == "msqrt" else joined
     return write(parts)
+
+
+def _join_row(formulas: Sequence[Formula], written: Sequence[str]) -> str:
+    """Return parts after each other; a space ends an exponent or an index before a letter."""
+    joined = ""
+    for at, text in enumerate(written):
+        is_behind = at > 0 and formulas[at - 1].name in ("msub", "msup", "msubsup")
+        joined += f" {text}" if is_behind and text[:1].isalnum() else text
+    return joined
 
 
 def _group(text: str) -> str:
@@ -120,7 +131,8 @@ def _write_fraction(parts: Sequence[str]) -> str:
 
 
 def _write_power(parts: Sequence[str]) -> str:
-    return f"{_group(parts[0])}^{_group(parts[1])}" if parts[1] else parts[0]
+    raised = _write_raised(parts[1]) if parts[1] else ""
+    return f"{_group(parts[0])}{raised}" if not raised.isalpha() else f"{parts[0]}^{raised}"
 
 
 def _write_index(parts: Sequence[str]) -> str:
@@ -129,7 +141,7 @@ def _write_index(parts: Sequence[str]) -> str:
 
 def _write_both(parts: Sequence[str]) -> str:
     indexed = _write_index(parts)
-    return f"{indexed}^{_group(parts[2])}" if len(parts) > 2 and parts[2] else indexed
+    return f"{indexed}{_write_raised(parts[2])}" if len(parts) > 2 and parts[2] else indexed
 
 
 def _write_root(parts: Sequence[str]) -> str:
@@ -137,7 +149,7 @@ def _write_root(parts: Sequence[str]) -> str:
     return f"{degree}\u221a{_group(parts[0])}"
 
 
-_WRITERS = {
+_WRITERS: dict[str, Callable[[Sequence[str]], str]] = {
     "mfrac": _write_fraction,
     "msup": _write_power,
     "mover": _write_power,
@@ -148,6 +160,8 @@ _WRITERS = {
     "mroot": _write_root,
     "msqrt": lambda parts: f"\u221a{_group(''.join(parts))}",
     "mfenced": lambda parts: f"({', '.join(parts)})",
-    "mtable": lambda parts: f"[{'; '.join(parts)}]",
-    "mtr": ", ".join,
+    "mtable": lambda parts: "; ".join(filter(None, parts)),
+    "mtr": lambda parts: f"[{', '.join(parts)}]",
+    "binomial": lambda parts: f"binom({', '.join(parts)})",
+    "function": lambda parts: f"{parts[0]}{parts[1] if parts[1][:1] == '(' else f'({parts[1]})'}",
 }

@@ -176,7 +176,9 @@ def make_item(
 
 
 def first_heading(blocks: Sequence[Block]) -> str:
-    """Return the first heading of the highest level, or an empty text."""
+    """Return the heading with which a page begins, else its first one of the highest level."""
+    if blocks and blocks[0].kind is BlockKind.HEADING:
+        return blocks[0].text
     headings = [block for block in blocks if block.kind is BlockKind.HEADING]
     return min(headings, key=lambda heading: heading.level).text if headings else ""
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import PurePosixPath
@@ -21,6 +22,8 @@ READERS: Mapping[str, str] = {
     ".html": "markup.html",
     ".htm": "markup.html",
     ".xhtml": "markup.html",
+    ".aspx": "markup.html",
+    ".ipynb": "interchange.notebook",
     ".txt": "plain_text",
     ".text": "plain_text",
     ".pdf": "pdf.pdf_reader",
@@ -45,7 +48,6 @@ READERS: Mapping[str, str] = {
 
 DEEPEST_FILES = 2
 """Files in files that are read: a workbook in a document in a message, and no further one."""
-_MOST_FILES = 50
 _depth: ContextVar[int] = ContextVar("depth", default=0)
 
 
@@ -57,9 +59,17 @@ def find_reader(module: str) -> Reader:
 
 
 def read_inner_file(
-    data: bytes, name: str, left_out: LeftOutCounts, *, what: str = "embedded file"
+    data: bytes,
+    name: str,
+    left_out: LeftOutCounts,
+    *,
+    what: str = "embedded file",
+    levels: int = 2,
 ) -> tuple[Block, ...]:
-    """Return the blocks of a file in another file; what cannot be read is counted as left out."""
+    """Return the blocks of a file in another file, its headings `levels` lower.
+
+    What cannot be read is counted as left out.
+    """
     module = READERS.get(PurePosixPath(name).suffix.lower())
     if module is None:
         left_out.add(what, "its format is not read inside other files", name=name)
@@ -76,4 +86,8 @@ def read_inner_file(
     finally:
         _depth.reset(before)
     left_out.take(page.left_out)
-    return page.blocks
+    # Places in the inner file are no places in the outer one.
+    return tuple(
+        replace(block, anchor=None, level=min(block.level + levels, 6) if block.level else 0)
+        for block in page.blocks
+    )

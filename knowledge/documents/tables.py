@@ -3,17 +3,18 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from knowledge.documents.page import Block, BlockKind
 
 _VALUE = re.compile(
-    r"[(\[]?[<>\u2264\u2265~\u2248\u00b1]?[ ]?[-+\u2212\u2013]?[ ]?[\u0024\u00a3\u00a5\u20ac]?"
-    r"[ ]?[-\u2212\u2013]?"
-    r"\d[\d.,:/ \u00a0'\u2019\u2013-]*(?:[ ]?[%\u2030\u20ac\u0024\u00a3*\u2020]+)?[)\]]?\Z"
+    r"[(\[]?[<>\u2264\u2265~\u2248\u00b1]?[ ]?[-+\u2212\u2013]?[ ]?[$\u00a3\u00a5\u20ac]?[ ]?"
+    r"[-\u2212]?\d[\d.,:/ \u00a0'\u2019\u2013-]*[%\u2030\u20ac$\u00a3*\u2020]{0,2}[)\]]?\Z"
 )
+_DIGITS = re.compile(r"\d+")
+_YEAR_OR_COUNT = re.compile(r"(?:[12]\d{3}|[1-9]|[1-3]\d)\Z")
 _EMPTY_VALUES = frozenset(
-    {"-", "\u2013", "\u2014", "\u2212", ".", "..", "...", "\u2026", "x", "n/a", "n.a.", "na"}
+    {"-", "\u2013", "\u2014", "\u2212", ".", "..", "...", "x", "n/a", "n.a.", "na"}
 )
 
 MOST_COLUMNS = 500
@@ -176,14 +177,20 @@ ROWS_PER_GROUP = 10
 """Rows that share a place: a citation names the group that a fact is in."""
 
 _MOST_SHOWN_COLUMNS = 200
+_MOST_SIDES = 8
+"""Empty columns at which a sheet is divided; one with more is a form."""
 
 
 @dataclass(frozen=True, slots=True)
 class SheetRow:
-    """A row by its number, from 1, and its cells that are not empty by their columns, from 0."""
+    """A row by its number, from 1, and its cells that are not empty by their columns, from 0.
+
+    `hidden` counts the rows above it that are left out because they are hidden.
+    """
 
     number: int
     cells: dict[int, str]
+    hidden: int = 0
 
 
 def write_sheet(rows: Sequence[SheetRow], anchor: str = "") -> Iterator[Block]:
@@ -191,43 +198,81 @@ def write_sheet(rows: Sequence[SheetRow], anchor: str = "") -> Iterator[Block]:
 
     The anchors are those of RFC 7111 (`row=2-11`) after the text `anchor`.
     """
-    tables = groupby(enumerate(rows), key=lambda found: found[1].number - found[0])
     header: list[str] = []
     columns: list[int] = []
-    for _, members in tables:
-        table = [row for _, row in members]
+    last = ""
+    for table in _list_tables(rows):
         while table and len(table[0].cells) == 1 and not _continues(table[0], columns, header):
             (text,) = table[0].cells.values()
             yield Block(BlockKind.TEXT, text, anchor=f"{anchor}row={table[0].number}")
             table = table[1:]
         if not table:
             continue
-        if not (header and _fits(table, columns)):
+        if not (header and _fits(table, columns, last)):
             columns = sorted({column for row in table for column in row.cells})
             columns = columns[:_MOST_SHOWN_COLUMNS]
             header, table = _take_header(table, columns)
+        last = table[-1].cells.get(columns[0], "") if table else ""
         yield from _write_groups(header, table, columns, anchor)
+
+
+def _list_tables(rows: Sequence[SheetRow]) -> Iterator[list[SheetRow]]:
+    """Yield the rows between empty ones, those of tables beside each other one after the other."""
+    places = enumerate(rows)
+    for _, members in groupby(places, key=lambda one: one[1].number - one[1].hidden - one[0]):
+        yield from _part_sides([row for _, row in members])
+
+
+def _part_sides(table: list[SheetRow]) -> Iterator[list[SheetRow]]:
+    """Yield the tables on both sides of an empty column; of one table they have the same rows."""
+    used = sorted({column for row in table for column in row.cells})
+    gaps = [
+        (before, after)
+        for before, after in pairwise(used)
+        if after > before + 1 and before > used[0] and after < used[-1]
+    ]
+    for before, after in gaps if len(gaps) <= _MOST_SIDES else ():
+        left, right = _cut(table, used[0], before), _cut(table, after, used[-1])
+        if [row.number for row in left] != [row.number for row in right]:
+            yield left
+            yield from _part_sides(right)
+            return
+    yield table
+
+
+def _cut(table: Sequence[SheetRow], first: int, last: int) -> list[SheetRow]:
+    """Return the part of rows between two columns."""
+    parts = (
+        (row, {at: text for at, text in row.cells.items() if first <= at <= last}) for row in table
+    )
+    return [replace(row, cells=cells) for row, cells in parts if cells]
 
 
 def _continues(row: SheetRow, columns: Sequence[int], header: Sequence[str]) -> bool:
     return len(columns) == 1 and bool(header) and set(row.cells) <= set(columns)
 
 
-def _fits(table: Sequence[SheetRow], columns: Sequence[int]) -> bool:
-    """Return whether rows after an empty one belong to the table before: their first has values."""
+def _fits(table: Sequence[SheetRow], columns: Sequence[int], last: str) -> bool:
+    """Return whether rows after an empty one belong to the table before.
+
+    The first of them has values, or begins with a code such as the one of the last row.
+    """
     used = {column for row in table for column in row.cells}
-    return used <= set(columns) and any(_is_number(text) for text in table[0].cells.values())
+    first = table[0].cells.get(columns[0], "") if columns else ""
+    is_code = first != last and _DIGITS.search(last) is not None
+    has_same_form = is_code and _DIGITS.sub("#", first) == _DIGITS.sub("#", last)
+    return used <= set(columns) and (has_same_form or any(map(is_value, table[0].cells.values())))
 
 
 def _take_header(table: list[SheetRow], columns: Sequence[int]) -> tuple[list[str], list[SheetRow]]:
     first = table[0]
     texts = [first.cells.get(column, "") for column in columns]
-    if any(_is_number(text) for text in texts):
+    if any(map(is_value, texts)) and not _is_numbered_header(texts):
         return [f"Column {index}" for index, _ in enumerate(columns, start=1)], table
     if len(table) > 2 and len(set(filter(None, texts))) < len([text for text in texts if text]):
         # Merged cells above a row of labels: both are the header.
         second = [table[1].cells.get(column, "") for column in columns]
-        if not any(_is_number(text) for text in second):
+        if not any(map(is_value, second)) or _is_numbered_header(second):
             pairs = zip(texts, second, strict=True)
             return [" ".join(dict.fromkeys(filter(None, pair))) for pair in pairs], table[2:]
     return texts, table[1:]
@@ -246,9 +291,14 @@ def _write_groups(
         yield Block(BlockKind.TABLE, table, anchor=f"{anchor}row={numbers}")
 
 
-def _is_number(text: str) -> bool:
-    bare = text.strip("%€$£ ").replace(",", "").replace(".", "").replace("-", "")
-    return bare.isdecimal()
+def _is_numbered_header(texts: Sequence[str]) -> bool:
+    """Return whether a row heads columns by numbers that rise evenly, below a label or none."""
+    numbers = [int(text) for text in texts if _YEAR_OR_COUNT.match(text)]
+    steps = {second - first for first, second in pairwise(numbers)}
+    words = [text for text in texts if text and not _YEAR_OR_COUNT.match(text)]
+    is_even = len(numbers) > 1 and len(steps) == 1 and 0 not in steps
+    is_labelled = not _YEAR_OR_COUNT.match(texts[0]) and not any(map(is_value, words))
+    return is_even and is_labelled and len(words) <= len(numbers)
 
 
 def is_value(text: str) -> bool:

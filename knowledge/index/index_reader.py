@@ -11,7 +11,7 @@ from knowledge.index.engine import Engine
 from knowledge.index.listing import ListedDocument
 from knowledge.index.points import layout, point_decoder
 from knowledge.index.points.layout import GROUPS, Point
-from knowledge.index.port import IndexCounts, Passage, StoredDocument
+from knowledge.index.port import IndexCounts, IndexedPassage, StoredDocument
 from knowledge.index.queries import PointId, QueryResult, StoredPoint, VectorQuery
 
 _DOCUMENTS_AT_ONCE = 256
@@ -118,7 +118,7 @@ class IndexReader:
             loaded += await self._load(document_ids[start : start + _DOCUMENTS_AT_ONCE])
         return loaded
 
-    async def passages(self, points: Sequence[PointId]) -> Mapping[PointId, Passage]:
+    async def passages(self, points: Sequence[PointId]) -> Mapping[PointId, IndexedPassage]:
         found = await self._engine.retrieve(points) if points else []
         # Ids are looked up without a filter; a document may have got groups since it was found.
         return {

@@ -111,7 +111,7 @@ class IndexCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class IndexedPassage:
     """A chunk with its text and its document."""
 
     point: PointId
@@ -197,7 +197,7 @@ class ReadableIndex(Protocol):
         """Return the present versions; documents that are gone meanwhile are left out."""
         ...
 
-    async def passages(self, points: Sequence[PointId]) -> Mapping[PointId, Passage]:
+    async def passages(self, points: Sequence[PointId]) -> Mapping[PointId, IndexedPassage]:
         """Return the texts of chunks by point; chunks that are gone meanwhile are left out."""
         ...
 

@@ -3,11 +3,15 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import TYPE_CHECKING
 
 import structlog
 
 from knowledge.errors import KnowledgeError
-from knowledge.index.port import Index
+
+if TYPE_CHECKING:
+    # It imports numpy, which a light worker does without.
+    from knowledge.index.port import Index
 
 log = structlog.get_logger("knowledge")
 
@@ -46,8 +50,8 @@ class CorpusLanguages:
 
     def __init__(
         self,
-        index: Index | None,
-        open_index: Callable[[], Awaitable[Index]] | None = None,
+        index: "Index | None",
+        open_index: "Callable[[], Awaitable[Index]] | None" = None,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

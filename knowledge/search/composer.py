@@ -18,10 +18,11 @@ them. Cuts are marked. Sections far below the best one are left out (`LEAST_SCOR
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from envelope.place import Place
 from knowledge.document import Chunk
 from knowledge.index.page_kind import PageKind
 from knowledge.index.points.layout import chunk_identity
-from knowledge.index.port import Passage
+from knowledge.index.port import IndexedPassage
 from knowledge.index.queries import PointId
 from knowledge.port import ContextSection, FoundSpan, Hit
 from knowledge.search.ranking import FoundDocument, RankedChunk, RankedPage, list_candidates
@@ -52,7 +53,7 @@ _READ_OF_SECTION = 20
 _MOST_CHUNKS = 1 << 32
 """More than a document has chunks."""
 
-ReadPassages = Callable[[Sequence[PointId]], Awaitable[Mapping[PointId, Passage]]]
+ReadPassages = Callable[[Sequence[PointId]], Awaitable[Mapping[PointId, IndexedPassage]]]
 """Returns passages by point; passages that are gone are left out."""
 
 
@@ -184,7 +185,7 @@ class _Composer:
 
     def __init__(
         self,
-        passages: Mapping[int, Passage],
+        passages: Mapping[int, IndexedPassage],
         sections: Sequence[_Section],
         asked: AskedContext,
         later: Collection[int],
@@ -381,7 +382,7 @@ def _follows(sections: Sequence[_Section], position: int) -> bool:
     return sections[position - 1].last + 1 == sections[position].first
 
 
-def _split_sections(passages: Mapping[int, Passage]) -> Iterator[_Section]:
+def _split_sections(passages: Mapping[int, IndexedPassage]) -> Iterator[_Section]:
     """Yield the sections of the chunks that were read, in their order."""
     current: _Section | None = None
     for number, passage in sorted(passages.items()):
@@ -403,22 +404,24 @@ def _count_chunk(chunk: Chunk) -> int:
     return count_tokens(chunk.text) + sum(count_tokens(link[1]) + 1 for link in chunk.links)
 
 
-def make_hit(passage: Passage, score: float, levels: tuple[str, ...]) -> Hit:
+def make_hit(passage: IndexedPassage, score: float, levels: tuple[str, ...]) -> Hit:
     """Return a passage as a hit."""
     return Hit(
         chunk_id=passage.chunk.chunk_id,
         document_id=passage.document_id,
         page=passage.page,
-        title=passage.title,
+        place=Place(
+            title=passage.title,
+            crumbs=passage.crumbs,
+            heading_path=passage.chunk.heading_path,
+            anchor=passage.chunk.anchor,
+            url=passage.url,
+            path=passage.source,
+            language=passage.language,
+            version=passage.stated_version or None,
+        ),
         text=passage.chunk.text,
-        crumbs=passage.crumbs,
-        heading_path=passage.chunk.heading_path,
-        anchor=passage.chunk.anchor,
-        url=passage.url,
-        path=passage.source,
-        language=passage.language,
         score=round(score, 6),
         levels=levels,
-        version=passage.stated_version,
         pictures=passage.chunk.pictures,
     )

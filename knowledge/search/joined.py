@@ -73,7 +73,7 @@ async def search_place(
 
 def _is_at(hit: Hit, place: tuple[str, ...]) -> bool:
     """Return whether a hit stands at a place or below it."""
-    path = tuple(dict.fromkeys((*hit.crumbs, *hit.heading_path)))
+    path = tuple(dict.fromkeys((*hit.place.crumbs, *hit.place.heading_path)))
     return path[: len(place)] == place
 
 
@@ -106,7 +106,7 @@ def _divide_context(found: Sequence[Findings], tokens: int) -> Iterator[ContextS
 
 
 def _count_section(section: ContextSection) -> int:
-    place = dict.fromkeys((*section.best.crumbs, *section.best.heading_path))
+    place = dict.fromkeys((*section.best.place.crumbs, *section.best.place.heading_path))
     return count_tokens(section.text) + count_tokens(" > ".join(place))
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from knowledge.documents.stated_version import remove_version
-from knowledge.index.port import Passage, ReadableIndex
+from knowledge.index.port import IndexedPassage, ReadableIndex
 from knowledge.port import ContextSection, FoundSpan
 from knowledge.search.composer import make_hit
 from knowledge.sections import join_texts
@@ -46,15 +46,17 @@ async def add_other_versions(
     return (*context, *added)
 
 
-async def _read_passages(index: ReadableIndex, document_id: str) -> list[Passage]:
+async def _read_passages(index: ReadableIndex, document_id: str) -> list[IndexedPassage]:
     points = [chunk.point for one in await index.load([document_id]) for chunk in one.chunks]
     found = await index.passages(points)
     return [found[point] for point in points if point in found]
 
 
-def _find_section(section: ContextSection, passages: Sequence[Passage]) -> list[Passage]:
+def _find_section(
+    section: ContextSection, passages: Sequence[IndexedPassage]
+) -> list[IndexedPassage]:
     """Return the passages of the section that corresponds: by its headings, then by its words."""
-    wanted = _name_section(section.best.heading_path, section.best.version)
+    wanted = _name_section(section.best.place.heading_path, section.best.place.version or "")
     own = _words(section.text)
     likeness = {
         passage.chunk.ordinal: _compare(own, _words(passage.chunk.text)) for passage in passages
@@ -93,7 +95,7 @@ def _compare(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / len(one | other) if one | other else 0.0
 
 
-def _make_section(run: Sequence[Passage], text: str, rank: int) -> ContextSection:
+def _make_section(run: Sequence[IndexedPassage], text: str, rank: int) -> ContextSection:
     return ContextSection(
         best=make_hit(run[0], 0.0, ()),
         text=text,

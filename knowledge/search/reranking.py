@@ -16,7 +16,7 @@ import structlog
 from envelope.run import OUTSIDE, Run
 from knowledge.embedding import BATCH, FASTEMBED_SUFFIX, THREADS
 from knowledge.errors import RerankingFailed
-from knowledge.index.port import Passage
+from knowledge.index.port import IndexedPassage
 from knowledge.index.queries import PointId
 from knowledge.port import RERANKING
 from knowledge.search.ranking import RankedChunk, RankedPage, list_candidates
@@ -28,7 +28,7 @@ LONGEST_PASSAGE = 2_000
 _LESS = 1 - 1e-9
 Score = Callable[[str, list[str]], list[float]]
 """Returns a score for each passage; may raise anything."""
-ReadPassages = Callable[[Sequence[PointId]], Awaitable[Mapping[PointId, Passage]]]
+ReadPassages = Callable[[Sequence[PointId]], Awaitable[Mapping[PointId, IndexedPassage]]]
 """Returns passages by point; passages that are gone are left out."""
 RELOAD_SECONDS = 300.0
 
@@ -101,7 +101,7 @@ def reorder(
     return sorted((_move(page, moved, most) for page in pages), key=lambda page: -page.score)
 
 
-def format_passage(passage: Passage) -> str:
+def format_passage(passage: IndexedPassage) -> str:
     """Return the text that a reranker reads: the place of a passage, and its text."""
     place = dict.fromkeys((passage.title, *passage.chunk.heading_path))
     return f"{' > '.join(filter(None, place))}\n{passage.chunk.text}"[:LONGEST_PASSAGE]

@@ -22,7 +22,7 @@ from knowledge.answerability import (
 from knowledge.embedding import Embedder
 from knowledge.errors import EmbeddingFailed
 from knowledge.index.calibration import choose_language
-from knowledge.index.port import Index, Passage
+from knowledge.index.port import Index, IndexedPassage
 from knowledge.index.queries import PointId
 from knowledge.index.terms import terms
 from knowledge.language.scripts import script_of
@@ -366,7 +366,7 @@ def _list_terms(view: CorpusView, asked: Wordings) -> list[int]:
 
 
 def _make_hits(
-    found: Found, best: Sequence[RankedChunk], passages: Mapping[PointId, Passage]
+    found: Found, best: Sequence[RankedChunk], passages: Mapping[PointId, IndexedPassage]
 ) -> Iterator[Hit]:
     for hit, levels in zip(best, found.find_levels(best), strict=True):
         passage = passages.get(hit.chunk.point)
@@ -374,7 +374,9 @@ def _make_hits(
             yield composer.make_hit(passage, hit.score, levels)
 
 
-def _make_places(found: Found, passages: Mapping[PointId, Passage]) -> Iterator[CandidatePlace]:
+def _make_places(
+    found: Found, passages: Mapping[PointId, IndexedPassage]
+) -> Iterator[CandidatePlace]:
     keywords = found.lists.keywords
     # A page has the score of the best of its chunks, which come first.
     by_words = {one.page: one.score / keywords[0].score for one in reversed(keywords)}

@@ -77,6 +77,9 @@ class RespondInputs(BaseModel, frozen=True):
     style: AnswerStyle = Field(default="", description="the form in which the user wants it")
     earlier: str = Field(default="", description="the answer before, without what was left out")
     analysis: str = Field(default="", description="what was wrong with the answer before")
+    refused: tuple[str, ...] = Field(
+        default=(), description="addresses of the answer before that may not be shown"
+    )
     attempt: int = 0
 
 
@@ -107,7 +110,7 @@ class JudgedSource(BaseModel, frozen=True):
     is_cut: bool = Field(default=False, description="its section says more than `text`")
 
 
-class Passage(BaseModel, frozen=True):
+class PromptPassage(BaseModel, frozen=True):
     """A passage of the answer that needs a verdict, and what a check without a model found."""
 
     number: int = Field(ge=1)
@@ -122,7 +125,7 @@ class JudgeInputs(BaseModel, frozen=True):
     language: str = Field(description="of the user, ISO 639-1")
     language_name: str = Field(default="", description="of the user, in English")
     answer: str
-    passages: tuple[Passage, ...] = ()
+    passages: tuple[PromptPassage, ...] = ()
     sources: tuple[JudgedSource, ...] = ()
     missing: str = Field(default="", description="what the writer did not find in the sources")
     assumption: str = Field(default="", description="what the answer assumes the user to mean")
@@ -136,6 +139,9 @@ class Verdict(BaseModel, frozen=True):
     quote: str = Field(description="the words it is about, exactly as they stand in the answer")
     reason: str = Field(default="", description="in at most ten words, before the verdict")
     supported: bool
+    source: int = Field(
+        default=0, ge=0, description="the source that says it instead of the cited one; else 0"
+    )
 
 
 class JudgeOutput(BaseModel, frozen=True):

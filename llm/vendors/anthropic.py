@@ -22,8 +22,8 @@ from llm.port import (
 )
 from llm.vendors.catalogue import Vendor, VendorAccess
 from llm.vendors.guard import (
+    AddressGuard,
     FoundCall,
-    Guard,
     iterate_events,
     parse_events,
     pick,
@@ -45,7 +45,7 @@ class AnthropicChat:
         key = access.api_key or "none"
         headers = {name: value.format(key=key) for name, value in vendor.key_headers.items()}
         self._model = model
-        self._guard = Guard.of(model, vendor, access)
+        self._guard = AddressGuard.of(model, vendor, access)
         self._url = f"{self._guard.address.rstrip('/')}/messages"
         self._http = httpx2.AsyncClient(headers=headers)
 
@@ -108,7 +108,7 @@ def make_embeddings(
 class _Message:
     """Joins the events of a message; one that is not streamed is one event."""
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: AddressGuard) -> None:
         self.calls: list[FoundCall] = []
         self._guard = guard
         self._text = self._thoughts = self._stop = self._answered_by = ""

@@ -20,7 +20,7 @@ from llm.port import (
     UserMessage,
 )
 from llm.vendors.catalogue import Vendor, VendorAccess
-from llm.vendors.guard import FoundCall, Guard, read_calls
+from llm.vendors.guard import AddressGuard, FoundCall, read_calls
 from llm.vendors.wire import Capabilities, Delta, ModelReply, Request, StepReply, StepRequest
 
 THOUGHT_TOKENS = 1024
@@ -51,7 +51,7 @@ class GoogleChat:
     def __init__(self, model: str, vendor: Vendor, access: VendorAccess) -> None:
         self._model = model
         self._http = httpx2.AsyncClient(follow_redirects=True)
-        self._guard = Guard.of(model, vendor, access)
+        self._guard = AddressGuard.of(model, vendor, access)
         self._client = _client(self._guard, access, self._http)
 
     async def complete(self, request: Request) -> ModelReply:
@@ -129,7 +129,7 @@ class GoogleEmbeddings:
         self._model = model
         self._dimensions = dimensions
         self._http = httpx2.AsyncClient(follow_redirects=True)
-        self._guard = Guard.of(model, vendor, access)
+        self._guard = AddressGuard.of(model, vendor, access)
         self._client = _client(self._guard, access, self._http)
 
     async def embed(
@@ -168,7 +168,7 @@ def thoughts(model: str) -> tuple[types.ThinkingConfig | None, int]:
 class _GoogleResponse:
     """Joins the pieces of a response; a response that is not streamed is one piece."""
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: AddressGuard) -> None:
         self._guard = guard
         self._text = self._thoughts = self._answered_by = ""
         self._blocked: str | None = None
@@ -222,7 +222,7 @@ def make_embeddings(
     return GoogleEmbeddings(model, vendor, access, dimensions)
 
 
-def _client(guard: Guard, access: VendorAccess, http: httpx2.AsyncClient) -> genai.Client:
+def _client(guard: AddressGuard, access: VendorAccess, http: httpx2.AsyncClient) -> genai.Client:
     once = types.HttpRetryOptions(attempts=1)
     return genai.Client(
         # Given explicitly: the environment could otherwise choose another service.
@@ -260,7 +260,7 @@ def _usage(metadata: types.GenerateContentResponseUsageMetadata | None) -> Usage
 
 
 @contextmanager
-def _watching(guard: Guard) -> Iterator[None]:
+def _watching(guard: AddressGuard) -> Iterator[None]:
     """Turn what the client raises into errors of `llm.errors`."""
     with guard.watching():
         try:

@@ -47,6 +47,8 @@ _STREAM_FIELDS = frozenset({"", "data", "event", "id", "retry"})
 _TITLE = re.compile(r"<title[^<>]{0,200}>([^<]{0,200})", re.IGNORECASE)
 _ENDPOINTS = re.compile(r"/(?:chat/completions|completions|embeddings|messages|models|rerank)/?$")
 _VERSION = re.compile(r"/(?:v\d|api|openai)")
+_NO_API = frozenset({404, 405, 501})
+"""Statuses of a server that has no such path or method, unless an error of the API says more."""
 _SHAPE_FAULTS = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
 
 
@@ -127,7 +129,7 @@ def _parse_json(text: str) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class AddressGuard:
     """Turns what an exchange with the server of one model raises into errors of `llm.errors`."""
 
     model: str
@@ -135,7 +137,7 @@ class Guard:
     address: str
 
     @classmethod
-    def of(cls, model: str, vendor: Vendor, access: VendorAccess) -> "Guard":
+    def of(cls, model: str, vendor: Vendor, access: VendorAccess) -> "AddressGuard":
         """Return the guard of a model; raises `RealRequestForbidden`."""
         address = vendor.base_url if access.base_url is None else access.base_url
         check_allowed(address or "")
@@ -161,7 +163,8 @@ class Guard:
 
     def broken_connection(self, error: Exception) -> ModelUnavailable:
         """Return the error for a connection that failed."""
-        reason = shorten(str(error)) or type(error).__name__
+        # Some clients say only that the connection failed; the cause says why.
+        reason = shorten(str(error.__cause__ or error)) or type(error).__name__
         return ModelUnavailable(f"the connection to {self.model!r} failed: {reason}")
 
     def unknown_reply(self, found: object) -> ModelError:
@@ -195,7 +198,7 @@ class Guard:
         stated = self._find_stated(code, status, content)
         if stated is not None:
             return stated
-        is_api = isinstance(pick(body, "error"), dict | str) or status not in {404, 405}
+        is_api = isinstance(pick(body, "error"), dict | str) or status not in _NO_API
         if status < 400 or (status < 500 and _is_page(content)) or not is_api:
             return self._wrong_address(content, status)
         named = f"{self.model!r} ({status}): {shorten(explanation).rstrip('.')}"
@@ -242,7 +245,9 @@ class Guard:
         return None
 
     def _wrong_address(self, content: str, status: int = 200) -> WrongAddress:
-        what = f"a web page ({find_message(content)!r})" if _is_page(content) else "something else"
+        body = _parse_json(content)
+        said = shorten(find_message(content if body is None else body))
+        what = f"{'a web page' if _is_page(content) else 'a reply'} ({said!r})"
         advice = self._advise() or f"; check the address in {self.vendor.url_variable}"
         return WrongAddress(
             f"expected the API of {self.model!r} at {self.address}, found {what} with status "
@@ -256,7 +261,7 @@ class Guard:
         is_versioned = _VERSION.search(urlsplit(self.vendor.base_url or "/v1").path)
         if not is_versioned or usual == self.address.rstrip("/"):
             return ""
-        return f"; the address may be wrong: try {self.vendor.url_variable}={usual}"
+        return f"; the address may be wrong: try {usual} in {self.vendor.url_variable}"
 
 
 def find_message(body: object) -> str:

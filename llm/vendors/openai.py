@@ -20,8 +20,8 @@ from llm.port import (
 )
 from llm.vendors.catalogue import Vendor, VendorAccess
 from llm.vendors.guard import (
+    AddressGuard,
     FoundCall,
-    Guard,
     iterate_events,
     parse_events,
     pick,
@@ -48,7 +48,7 @@ class OpenAIChat:
 
     def __init__(self, model: str, vendor: Vendor, access: VendorAccess) -> None:
         self._model = model
-        self._guard = Guard.of(model, vendor, access)
+        self._guard = AddressGuard.of(model, vendor, access)
         self._client = _client(self._guard, access)
         self._compatible = access.base_url is not None or vendor.name != OWN_NAME
 
@@ -126,7 +126,7 @@ class OpenAIEmbeddings:
     ) -> None:
         self._model = model
         self._dimensions = openai.omit if dimensions is None else dimensions
-        self._guard = Guard.of(model, vendor, access)
+        self._guard = AddressGuard.of(model, vendor, access)
         self._client = _client(self._guard, access)
 
     async def embed(
@@ -182,7 +182,7 @@ def sampling(model: str, request: Request | StepRequest, *, compatible: bool) ->
 class _Completion:
     """Joins the pieces of a completion; one that is not streamed is one piece."""
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: AddressGuard) -> None:
         self.calls: list[FoundCall] = []
         self._guard = guard
         self._text = self._thoughts = self._refusal = self._finish = self._answered_by = ""
@@ -249,7 +249,7 @@ def make_embeddings(
     return OpenAIEmbeddings(model, vendor, access, dimensions)
 
 
-def _client(guard: Guard, access: VendorAccess) -> openai.AsyncOpenAI:
+def _client(guard: AddressGuard, access: VendorAccess) -> openai.AsyncOpenAI:
     # A compatible server without keys still expects the header.
     key = access.api_key or "none"
     return openai.AsyncOpenAI(api_key=key, base_url=guard.address or None, max_retries=0)
@@ -295,7 +295,7 @@ def _first(pair: tuple[int | None, object]) -> int:
 
 
 @contextmanager
-def _watching(guard: Guard) -> Iterator[None]:
+def _watching(guard: AddressGuard) -> Iterator[None]:
     """Turn what the client raises into errors of `llm.errors`."""
     with guard.watching():
         try:

@@ -17,7 +17,7 @@ from llm.metering import UsageMeter
 from llm.port import Usage
 from llm.prices import PriceSource
 from llm.vendors.catalogue import Vendor, VendorAccess
-from llm.vendors.guard import Guard
+from llm.vendors.guard import AddressGuard
 from llm.vendors.model_transport import CircuitBreaker, Transport
 from llm.vendors.vendor_model import CHARACTERS_PER_TOKEN
 from llm.vendors.wire import RerankForm, choose_other_form
@@ -64,7 +64,7 @@ class RerankClient:
     def __init__(self, model: str, vendor: Vendor, access: VendorAccess) -> None:
         key = access.api_key or "none"
         self._model = model
-        self._guard = Guard.of(model, vendor, access)
+        self._guard = AddressGuard.of(model, vendor, access)
         self._url = f"{self._guard.address.rstrip('/')}/rerank"
         self._form = vendor.reranking or RerankForm()
         headers = {name: value.format(key=key) for name, value in vendor.key_headers.items()}

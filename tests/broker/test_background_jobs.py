@@ -13,6 +13,7 @@ from broker.background_jobs import (
     JobState,
 )
 from broker.errors import BrokerUnavailableError
+from tests.support.waiting import yield_to_tasks
 
 
 class Clock:
@@ -22,13 +23,13 @@ class Clock:
         self.now = 1_000.0
         self.pauses: list[float] = []
 
-    async def sleep(self, seconds: float) -> None:
+    async def pause(self, seconds: float) -> None:
         self.pauses.append(seconds)
         self.now += seconds
-        await asyncio.sleep(0)
+        await yield_to_tasks()
 
     def make_jobs(self) -> BackgroundJobs:
-        return BackgroundJobs(now=lambda: self.now, monotonic=lambda: self.now, sleep=self.sleep)
+        return BackgroundJobs(now=lambda: self.now, monotonic=lambda: self.now, sleep=self.pause)
 
 
 def fail_before(starts: int, error: Callable[[], Exception], ended: asyncio.Event) -> Callable[

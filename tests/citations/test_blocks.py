@@ -1,6 +1,6 @@
 import pytest
 
-from citations.blocks import BlockKind, read_blocks, remove_blocks, remove_cells
+from citations.blocks import BlockForm, read_blocks, remove_blocks, remove_cells
 
 ANSWER = """\
 # Rules
@@ -73,7 +73,7 @@ def test_a_text_that_loses_nothing_stays_as_it_is() -> None:
 
 
 def test_of_a_row_one_cell_goes() -> None:
-    rows = [block for block in read_blocks(ANSWER) if block.kind is BlockKind.ROW]
+    rows = [block for block in read_blocks(ANSWER) if block.kind is BlockForm.ROW]
 
     left = remove_cells(ANSWER, [(rows[0], 1), (rows[1], 0)])
 

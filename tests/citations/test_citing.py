@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from citations.blocks import BlockKind, read_blocks
+from citations.blocks import BlockForm, read_blocks
 from citations.citing import SourcedText, cite, cover, leave_out, without_blocks
 from citations.marking import read_marks, remove_marks
-from citations.proof import CitedSource, SourceTexts
+from citations.proof import ProofSource, SourceTexts
 from envelope.sources import SourceReference, SourceUsed
 
 SENTENCES = (
@@ -28,7 +28,7 @@ TABLE = "| Field | Required | Meaning |\n|---|---|---|\n" + "\n".join(
     f"| {' | '.join(row)} |" for row in ROWS
 )
 SOURCES = SourceTexts(
-    CitedSource(number, f"Page {number} > Part\n\n{text}", (f"Page {number}", "Part"))
+    ProofSource(number, f"Page {number} > Part\n\n{text}", (f"Page {number}", "Part"))
     for number, text in enumerate((*SENTENCES, *(f"```\n{code}\n```" for code in CODE), TABLE), 1)
 )
 STYLES = ("[{0}]", "[{0}, {1}]", "[{0}][{1}]", "【{0}】", "(Source {0})", "[^{0}]", "[{0}-{1}]")
@@ -82,12 +82,12 @@ def parts(draw: st.DrawFn) -> str:
     }[kind]
 
 
-def bare(text: str) -> list[tuple[BlockKind, str, int]]:
+def bare(text: str) -> list[tuple[BlockForm, str, int]]:
     """Return the blocks of a text apart from marks."""
     return [
-        (block.kind, block.text if block.kind is BlockKind.CODE else plain, block.depth)
+        (block.kind, block.text if block.kind is BlockForm.CODE else plain, block.depth)
         for block in read_blocks(text)
-        if (plain := without_styles(block.text).strip()) or block.kind is BlockKind.CODE
+        if (plain := without_styles(block.text).strip()) or block.kind is BlockForm.CODE
     ]
 
 
@@ -117,7 +117,7 @@ def test_an_answer_that_was_cited_once_stays_as_it_is(answer: str) -> None:
     once = cite(answer, SOURCES)
     shown = {given: number for number, given in enumerate(once.order, start=1)}
     again = SourceTexts(
-        CitedSource(shown[one.number], one.text) for one in SOURCES.sources if one.number in shown
+        ProofSource(shown[one.number], one.text) for one in SOURCES.sources if one.number in shown
     )
 
     assert cite(once.text, again).text == once.text
@@ -130,7 +130,7 @@ PARTS = ["[1]", "[2]", "[9]", "[", "]", "1", "9", "【9】", " ", ".", "\n", "`"
 @given(st.lists(st.sampled_from(PARTS), max_size=30).map("".join))
 @settings(max_examples=250)
 def test_no_unknown_citation_survives_in_any_text(text: str) -> None:
-    two = SourceTexts([CitedSource(1, "one"), CitedSource(2, "two")])
+    two = SourceTexts([ProofSource(1, "one"), ProofSource(2, "two")])
 
     cited = cite(text, two)
 
@@ -139,7 +139,7 @@ def test_no_unknown_citation_survives_in_any_text(text: str) -> None:
 
 
 def sources(*texts: str) -> SourceTexts:
-    return SourceTexts(CitedSource(number, text) for number, text in enumerate(texts, start=1))
+    return SourceTexts(ProofSource(number, text) for number, text in enumerate(texts, start=1))
 
 
 def test_sources_are_numbered_as_the_reader_meets_them() -> None:
@@ -307,8 +307,8 @@ def test_a_line_that_introduces_a_list_covers_it_beside_the_marks_in_it() -> Non
 def test_a_tool_that_is_named_as_a_source_gets_its_number(written: str, shown: str) -> None:
     sources = SourceTexts(
         (
-            CitedSource(1, "5", ("calculator", "c-7")),
-            CitedSource(2, "Write {tool:NAME} there."),
+            ProofSource(1, "5", ("calculator", "c-7")),
+            ProofSource(2, "Write {tool:NAME} there."),
         )
     )
 

@@ -111,7 +111,7 @@ def test_no_text_takes_long(number: int) -> None:
         ("`[x](y)` [1]", "`[x](y)` [1]"),
         ("Open https://console.acme.test/settings. [1]",
          "Open `https://console.acme.test/settings`. [1]"),
-        ("Open https://console.acme.test/other. [1]", "Open …. [1]"),
+        ("Open https://console.acme.test/other. [1]", "Open [address removed]. [1]"),
         ("Write to help@acme.test. [1]", "Write to `help@acme.test`. [1]"),
         ("Use Node.js, main.py, rules.md, and/or v1.2/3, e.g. 10:30. [1]",
          "Use Node.js, main.py, rules.md, and/or v1.2/3, e.g. 10:30. [1]"),
@@ -148,7 +148,7 @@ def test_what_is_no_plain_address_of_the_web_names_no_page(address: str) -> None
 def test_titles_and_labels_are_plain_words() -> None:
     line = plain_line("a\n[b](//evil.test) \u202e\x1b]8;;x <img src=y> https://evil.test/ C&A")
 
-    assert line == "a b ]8;;x … C&A"
+    assert line == "a b ]8;;x [address removed] C&A"
 
 
 def test_nothing_is_allowed_by_default() -> None:

@@ -9,10 +9,11 @@ from structlog.testing import capture_logs
 
 from config.settings import Settings
 from deploy.assembly.ingestion_run import run_ingestion
-from deploy.assembly.knowledge import find_notes, open_knowledge
+from deploy.assembly.knowledge import open_knowledge
 from deploy.assembly.runtime import INGESTION, connect_broker, open_desk, run_desk
 from gateway.desk import Message
 from knowledge.answerability import UNCALIBRATED_NOTE
+from knowledge.calibration.calibrating import find_notes
 from knowledge.embedding import DEFAULT
 from knowledge.index.calibration import Calibration
 from knowledge.ingestion_report import PlainReport

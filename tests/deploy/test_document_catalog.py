@@ -11,16 +11,21 @@ import pytest
 from structlog.testing import capture_logs
 
 from cli.printing import list_operator_notes
-from deploy.assembly.gateways.document_catalog import IndexedDocuments, OwnedCatalog, Uploads
+from deploy.assembly.gateways.documents import (
+    make_catalog,
+    make_indexed_documents,
+    make_uploads,
+)
 from deploy.assembly.gateways.http_gateway import open_http_app
-from deploy.assembly.ingestion import SOURCES, ask_owner
 from deploy.assembly.knowledge import make_embedder
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime, run_workers
+from gateway.documents.index_owner import ask_owner
 from gateway.port import CatalogSelection
 from knowledge.embedding import Embedder
 from knowledge.errors import IndexMismatch, IndexUnavailable
 from knowledge.index.embedded import EdgeEngine
 from knowledge.index.points import layout
+from knowledge.owner_requests import SOURCES
 from knowledge.source_registry import FetchedSource, parse_source
 from tests.knowledge.searching.test_index_contract import write_earlier_manifest
 from tests.support.app_harness import open_knowledge_with, settings_of
@@ -113,7 +118,7 @@ async def test_the_owner_of_the_index_serves_its_documents_and_another_process_h
 
 async def test_who_may_read_a_document_is_chosen_through_its_owner(owner: Runtime) -> None:
     async with open_other_process(owner) as client:
-        catalog = OwnedCatalog(owner.settings, owner.broker, None)
+        catalog = make_catalog(owner.settings, owner.broker, None)
         name = (owner.settings.tenant, owner.settings.assistant)
         known = [await catalog.choose_groups(*name, one, ["hr"]) for one in ("docs/leave", "x")]
         restricted = (await client.get(f"{DOCUMENTS}/docs/leave")).json()
@@ -134,7 +139,11 @@ async def test_documents_are_listed_and_removed_while_an_ingestion_runs(
     working = replace(owner, knowledge=replace(owner.knowledge, embedder=held))
 
     async with open_other_process(working) as client, asyncio.TaskGroup() as tasks:
-        ingestion = tasks.create_task(ask_owner(owner.broker, owner.settings, {SOURCES: [source]}))
+        ingestion = tasks.create_task(
+            ask_owner(
+                owner.broker, (owner.settings.tenant, owner.settings.assistant), {SOURCES: [source]}
+            )
+        )
         await held.reached.wait()
         assert await list_ids(client) == ALL
         assert (await client.delete(f"{DOCUMENTS}/docs/rooms")).status_code == 204
@@ -147,7 +156,7 @@ async def test_documents_are_listed_and_removed_while_an_ingestion_runs(
 
 
 async def test_without_the_owner_the_documents_are_unavailable(owner: Runtime) -> None:
-    catalog = OwnedCatalog(owner.settings, owner.broker, None, wait_seconds=0.1)
+    catalog = make_catalog(owner.settings, owner.broker, None, wait_seconds=0.1)
     name = (owner.settings.tenant, owner.settings.assistant)
 
     with pytest.raises(IndexUnavailable, match="did not finish within"):
@@ -217,7 +226,7 @@ async def test_a_file_whose_name_leads_elsewhere_or_has_no_reader_is_refused(
 
 
 def test_a_file_takes_no_name_of_a_folder_and_no_name_below_a_file(tmp_path: Path) -> None:
-    uploads = Uploads(settings_of(tmp_path))
+    uploads = make_uploads(settings_of(tmp_path))
     for name in ("a.md", "b.md/c.md"):
         assert uploads.find_fault(name) == ""
         uploads.keep(name, b"x")
@@ -244,7 +253,7 @@ async def test_the_log_says_why_an_index_cannot_be_opened_for_http(tmp_path: Pat
     await engine.close()
 
     with capture_logs() as logged, pytest.raises(IndexMismatch):
-        await IndexedDocuments(settings, {}).index(name)
+        await make_indexed_documents(settings, {}).index(name)
 
     [line] = [line for line in logged if line["event"] == "index_not_opened"]
     assert f"remove the folder {folder}, then ingest" in line["reason"]

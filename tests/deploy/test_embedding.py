@@ -10,8 +10,9 @@ from cli.commands.ingest import result_fields, result_lines
 from config.model_settings import CompatibleServer, ModelLimit
 from config.settings import Settings
 from deploy.assembly.ingestion_run import run_ingestion
-from deploy.assembly.knowledge import calibrate, choose_forms, make_embedder, open_knowledge
+from deploy.assembly.knowledge import choose_forms, make_embedder, open_knowledge
 from deploy.assembly.models import make_registry
+from knowledge.calibration.calibrating import calibrate
 from knowledge.calibration.learning import LEAST_CHUNKS
 from knowledge.errors import EmbeddingFailed
 from knowledge.index.calibration import Calibration

@@ -12,7 +12,11 @@ from typing import Any
 import httpx
 import pytest
 
-from deploy.assembly.gateways.handover import StoredHandOver, list_receivers, make_mail_replies
+from deploy.assembly.gateways.handover import (
+    list_receivers,
+    make_mail_replies,
+    make_stored_handover,
+)
 from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime, desk, run_workers
 from deploy.errors import CommandError
@@ -23,6 +27,7 @@ from gateway.desk import Message
 from gateway.errors import BusyError, HandOverLimitedError
 from gateway.http.access import Principal
 from gateway.http.links import SourceLinks
+from gateway.stored_handover import StoredHandOver
 from knowledge.embedding import Embedder
 from memory.chat_state import RedisPushMemory
 from notifications.handover import LINK_SECONDS, Case, HandOverError, Receiver, Tickets
@@ -274,7 +279,7 @@ class Slow:
 
 def make_stored(runtime: Runtime, receivers: Sequence[Receiver]) -> StoredHandOver:
     client = runtime.endpoint.client()
-    return StoredHandOver(
+    return make_stored_handover(
         runtime,
         client,
         Conversations(client, shards=runtime.settings.shards, ttl_seconds=60),
@@ -419,7 +424,7 @@ async def test_in_a_chat_the_answer_is_posted_where_the_question_was_asked(
     question = chat.question(message)
     memory = RedisPushMemory(client, "telegram", question_seconds=60, conversation_seconds=60)
     await memory.note(question, post='{"chat": "7"}')
-    handover = StoredHandOver(
+    handover = make_stored_handover(
         runtime,
         client,
         Conversations(client, shards=settings.shards, ttl_seconds=60),
@@ -502,7 +507,7 @@ async def test_a_process_that_dies_after_it_stored_a_reply_leaves_it_once(
     reading: Runtime, mail: MailServer, mailbox: MailboxServer
 ) -> None:
     client_of_redis = reading.endpoint.client()
-    handover = StoredHandOver(
+    handover = make_stored_handover(
         reading,
         client_of_redis,
         Conversations(client_of_redis, shards=reading.settings.shards, ttl_seconds=60),

@@ -11,8 +11,6 @@ from structlog.testing import capture_logs
 
 from config.settings import Settings
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.indexed_documents import OwnerRequest, act_on_documents
-from deploy.assembly.ingestion import ask_owner
 from deploy.assembly.ingestion_run import (
     find_replacement_notes,
     read_vectors,
@@ -26,14 +24,15 @@ from deploy.assembly.knowledge import (
     open_replacement,
 )
 from deploy.assembly.runtime import desk, run_desk
-from deploy.errors import CommandError
 from gateway.desk import Message
+from gateway.documents.index_owner import ask_owner
 from knowledge.embedding import DEFAULT, SHIPPED_MODEL, earlier_embedder
 from knowledge.embedding_forms import TextForms, VectorIdentity
-from knowledge.errors import IndexOwned
+from knowledge.errors import IndexOwned, IndexUnavailable
 from knowledge.index.embedded import open_embedded
 from knowledge.index.qdrant import Identity
 from knowledge.ingestion_report import IngestionResult, PlainReport
+from knowledge.owner_requests import OwnerRequest, act_on_documents
 from knowledge.port import SearchRequest
 from knowledge.source_registry import parse_source
 from tests.knowledge.searching.conftest import WordEmbedder, document, put
@@ -77,7 +76,7 @@ async def search(settings: Settings) -> tuple[str, list[str], tuple[str, ...]]:
     """Return the forms with which a search embeds, the titles that it finds, its fallbacks."""
     async with open_knowledge(settings) as knowledge:
         found = await knowledge.searcher.search(QUESTION)
-        titles = list(dict.fromkeys(hit.title for hit in found.hits))
+        titles = list(dict.fromkeys(hit.place.title for hit in found.hits))
         return knowledge.embedder.forms, titles[:1], found.fallbacks
 
 
@@ -224,7 +223,7 @@ async def test_a_process_with_the_earlier_index_answers_from_it_until_it_ends(
         assert running.is_replaced()
         assert folders.remove_replaced() != []
         found = await running.searcher.search(QUESTION)
-        assert [hit.title for hit in found.hits] == ["Fax bridge"]
+        assert [hit.place.title for hit in found.hits] == ["Fax bridge"]
 
     async with open_knowledge(second):
         assert list_folders(second) == [name]
@@ -242,8 +241,12 @@ async def test_a_running_desk_answers_from_the_earlier_index_and_refuses_to_chan
     async with asyncio.timeout(30), run_desk(running) as runtime:
         result = await ingest(changed, fax)
         reply = await desk(runtime, "cli").ask(Message(QUESTION.question, "c-old", "m-old"))
-        with pytest.raises(CommandError, match="has replaced its index; restart it"):
-            await ask_owner(runtime.broker, running, OwnerRequest(action="check").encode())
+        with pytest.raises(IndexUnavailable, match="has replaced its index; restart it"):
+            await ask_owner(
+                runtime.broker,
+                (running.tenant, running.assistant),
+                OwnerRequest(action="check").encode(),
+            )
 
     assert "processes that were started before answer from the earlier one" in result.replacement
     assert reply["outcome"] == "answered"

@@ -78,7 +78,7 @@ async def search(knowledge: Knowledge) -> tuple[VectorIdentity, list[str]]:
     """Return the vectors with which a search compares, and the titles that it finds."""
     found = await knowledge.search(QUESTION)
     return identify_vectors(knowledge.embedder), list(
-        dict.fromkeys(hit.title for hit in found.hits)
+        dict.fromkeys(hit.place.title for hit in found.hits)
     )
 
 

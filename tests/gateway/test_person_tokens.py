@@ -19,9 +19,9 @@ from gateway.person_tokens import (
     LEEWAY_SECONDS,
     LONGEST_TOKEN,
     MOST_SECONDS,
-    PersonIssuer,
     PersonTokenError,
     PersonTokens,
+    TrustedIssuer,
     read_person_token,
 )
 from gateway.signing_keys import LEAST_SECONDS, SigningKeys
@@ -119,7 +119,7 @@ def tokens_of(provider: FakeIdentityProvider, tenant: str = "acme") -> PersonTok
         return KEYS_ADDRESS
 
     keys = SigningKeys(find_address, provider, provider.clock)
-    return PersonTokens([PersonIssuer(ISSUER, CLIENT_ID, tenant, keys, "roles")])
+    return PersonTokens([TrustedIssuer(ISSUER, CLIENT_ID, tenant, keys, "roles")])
 
 
 @pytest.fixture

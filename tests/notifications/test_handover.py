@@ -13,7 +13,7 @@ from notifications.handover import (
     WebhookReceiver,
     send_case,
 )
-from notifications.webhooks import Endpoint
+from notifications.webhooks import WebhookTarget
 from tests.notifications.conftest import Receiver
 from tests.notifications.test_webhooks import NEW
 
@@ -28,7 +28,7 @@ CASE = Case(
 
 
 async def test_a_webhook_receives_the_conversation_signed(receiver: Receiver) -> None:
-    endpoint = Endpoint(
+    endpoint = WebhookTarget(
         "handover", receiver.url, (b"new secret of the webhooks!",), is_private=True
     )
 
@@ -42,8 +42,8 @@ async def test_a_webhook_receives_the_conversation_signed(receiver: Receiver) ->
 
 
 async def test_one_receiver_that_accepts_is_enough_and_none_is_not(receiver: Receiver) -> None:
-    endpoint = Endpoint("handover", receiver.url, (), is_private=True)
-    refused = WebhookReceiver(Endpoint("handover", receiver.url, ()))
+    endpoint = WebhookTarget("handover", receiver.url, (), is_private=True)
+    refused = WebhookReceiver(WebhookTarget("handover", receiver.url, ()))
     receiver.statuses = [500]
 
     assert not await send_case([refused, WebhookReceiver(endpoint)], CASE)

@@ -18,7 +18,7 @@ from envelope.outcome import Outcome
 from envelope.question import Question
 from memory.errors import MemoryUnavailableError
 from memory.webhook_queue import RedisWebhookQueue
-from notifications.webhooks import ENDED, GAP, RATED, Endpoint, WebhookSender, announce
+from notifications.webhooks import ENDED, GAP, RATED, WebhookSender, WebhookTarget, announce
 from tests.notifications.conftest import Receiver
 from tests.support.broker_harness import BrokerHarness, question
 from tests.support.waiting import wait_until
@@ -50,7 +50,7 @@ class Desk:
             return self.ratings.get(asked.message_id)
 
         return WebhookSender(
-            [Endpoint("crm", **given)],
+            [WebhookTarget("crm", **given)],
             self.queue if queue is None else queue,
             broker.announced if reader is None else reader,
             broker.replies,

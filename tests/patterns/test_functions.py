@@ -10,7 +10,7 @@ from citations.blocks import read_blocks, remove_blocks
 from citations.citing import cite
 from citations.claims import citations, only_known, split_units
 from citations.facts import KnownNumbers
-from citations.proof import CitedSource, SourceTexts
+from citations.proof import ProofSource, SourceTexts
 from citations.wording import find_secret_words
 from gateway.chat.marked_text import parse_marked
 from gateway.slack.channel import messages as slack_messages
@@ -32,10 +32,10 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "cut": split_units,
     "citations": citations,
     "only_known": lambda text: only_known(text, (1,)),
-    "cited": lambda text: cite(text, SourceTexts([CitedSource(1, text)])),
+    "cited": lambda text: cite(text, SourceTexts([ProofSource(1, text)])),
     "blocks": lambda text: remove_blocks(text, range(0, len(read_blocks(text)), 2)),
     "numbers": lambda text: KnownNumbers(["1"]).find_unknown(text),
-    "proof": lambda text: SourceTexts([CitedSource(1, text)]).find_prose(text),
+    "proof": lambda text: SourceTexts([ProofSource(1, text)]).find_prose(text),
     "find_secret_words": lambda text: find_secret_words(text, text),
     "attack_in": attack_in,
     "natural": natural,

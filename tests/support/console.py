@@ -16,7 +16,7 @@ from envelope.conversation import Preferences
 from envelope.question import Question
 from gateway.api_keys import Key
 from gateway.connections.server import listening, serving
-from gateway.console.access import COOKIE, Assistant, Gate, Identity, Role
+from gateway.console.access import COOKIE, Assistant, ConsoleRole, Gate, SignedInIdentity
 from gateway.console.attention import FindConcerns
 from gateway.console.routes import Console, ConsolePart, console_router
 from gateway.console.sign_in import SignInProvider
@@ -111,7 +111,7 @@ def make_router(
     store: RecordStore | None,
     sessions: FakeSessions | None = None,
     *,
-    roles: Mapping[Assistant, Mapping[str, Role]] | None = None,
+    roles: Mapping[Assistant, Mapping[str, ConsoleRole]] | None = None,
     assistants: tuple[Assistant, ...] = (DESK,),
     provider: SignInProvider | None = None,
     parts: Sequence[ConsolePart] = (),
@@ -145,7 +145,7 @@ async def sign_in(
     client: httpx.AsyncClient, sessions: FakeSessions, *names: str, subject: str = "ada"
 ) -> None:
     """Give a client the session of a person with these names."""
-    identity = Identity(subject=subject, shown=subject, names=names)
+    identity = SignedInIdentity(subject=subject, shown=subject, names=names)
     token = await sessions.open(subject, identity.model_dump_json())
     client.cookies.set(COOKIE, token, path="/console", domain="desk.local")
 

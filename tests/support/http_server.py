@@ -33,15 +33,13 @@ from gateway.port import (
     CatalogSelection,
     CatalogUpload,
     Documents,
-    FoundPassage,
-    FoundPassages,
     HandOver,
-    LibraryDocument,
     ReadableDocument,
     ReadableSection,
     SearchableLibrary,
     StoredPicture,
 )
+from knowledge.library.shown import LibraryDocument, LibraryFindings, LibraryPassage
 from manager.flows import NEWEST
 from memory.errors import MemoryUnavailableError
 from memory.http_state import RedisRates
@@ -152,10 +150,10 @@ class FakeLibrary:
 
     async def search(
         self, tenant: str, assistant: str, query: str, *, groups: Sequence[str], limit: int
-    ) -> FoundPassages:
+    ) -> LibraryFindings:
         self.queries.append(query)
         found = [
-            FoundPassage(
+            LibraryPassage(
                 chunk_id=f"{one.id}#{number}",
                 document_id=one.id,
                 title=one.title,
@@ -167,7 +165,7 @@ class FakeLibrary:
             for one in self._visible(tenant, assistant, groups)
             for number in (1, 2)
         ]
-        return FoundPassages(passages=tuple(found[:limit]), quality="good", total=len(found))
+        return LibraryFindings(passages=tuple(found[:limit]), quality="good", total=len(found))
 
     async def read(
         self, tenant: str, assistant: str, document_id: str, *, groups: Sequence[str]

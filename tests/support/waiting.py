@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tests.time_limits import measure_slowness
+
 PATIENCE_SECONDS = 40.0
 """Only a test that fails waits for so long."""
 PAUSE_SECONDS = 0.005
@@ -17,9 +19,13 @@ async def wait_until(
 ) -> Any:
     """Return the first true value that `look` returns, directly or as an awaitable.
 
-    Raises AssertionError after `patience_seconds`; None waits as long as the test may run.
+    Raises AssertionError after `patience_seconds`, longer on a slow machine; None waits as long as
+    the test may run.
     """
     if found := await poll(look, patience_seconds=patience_seconds):
+        return found
+    more_seconds = 0.0 if patience_seconds is None else patience_seconds * (measure_slowness() - 1)
+    if found := await poll(look, patience_seconds=more_seconds):
         return found
     raise AssertionError(f"`{look.__qualname__}` was not true within {patience_seconds} s")
 
@@ -45,11 +51,14 @@ async def poll(look: Callable[[], Any], *, patience_seconds: float | None) -> An
 def block_until(look: Callable[[], Any], *, patience_seconds: float = PATIENCE_SECONDS) -> Any:
     """Return the first true value of `look`, for tests without an event loop.
 
-    Raises AssertionError after `patience_seconds`.
+    Raises AssertionError after `patience_seconds`, longer on a slow machine.
     """
-    until = time.monotonic() + patience_seconds
+    started, limit_seconds = time.monotonic(), patience_seconds
     while not (found := look()):
-        if time.monotonic() > until:
+        elapsed = time.monotonic() - started
+        if elapsed > limit_seconds:
+            limit_seconds = patience_seconds * measure_slowness()
+        if elapsed > limit_seconds:
             raise AssertionError(f"`{look.__qualname__}` was not true within {patience_seconds} s")
         time.sleep(PAUSE_SECONDS)
     return found

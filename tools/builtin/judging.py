@@ -6,7 +6,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, Field
 
 from citations.facts import KnownNumbers
-from citations.proof import CitedSource, SourceTexts
+from citations.proof import ProofSource, SourceTexts
 from knowledge.port import Searcher, SearchRequest
 from knowledge.sections import document_of
 from tools.calls import CitedPassage, ToolCaller
@@ -58,7 +58,7 @@ class VerifyCitation(LibraryTool[VerifyCitationInputs, VerifyCitationOutput]):
 
 
 def _compare(claim: str, passage: str, citation: CitedPassage) -> VerifyCitationOutput:
-    source = SourceTexts([CitedSource(1, passage)])
+    source = SourceTexts([ProofSource(1, passage)])
     is_verbatim = source.find_prose(claim) is not None
     return VerifyCitationOutput(
         verdict="verbatim" if is_verbatim else "other_words",

@@ -7,19 +7,17 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import structlog
 from pydantic import SecretStr
 
-from broker.background_jobs import cancel_until_done
 from broker.values import DeadLetter
 from config.env_file import find_env_file, read_names
 from config.settings import Settings
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.gateways.document_catalog import OwnedCatalog, Uploads
+from deploy.assembly.gateways.documents import make_uploads
 from deploy.assembly.recording import finding_gaps
 from deploy.assembly.runtime import Runtime, dead_letters, desks
 from deploy.assembly.source_refresh import refresh_source
@@ -27,29 +25,23 @@ from deploy.errors import CommandError
 from deploy.logging_setup import secrets_of
 from envelope.question import CONSOLE
 from envelope.verified import VerifiedAnswer
-from gateway.console.access import Assistant, Gate, Role
+from gateway.console.access import Assistant, ConsoleRole, Gate
 from gateway.console.again import Again
 from gateway.console.attention import FindConcerns, find_in_gaps, find_in_operations
 from gateway.console.frame import Frame
 from gateway.console.gap_pages import GapPages
 from gateway.console.oidc import OidcClient, OidcProvider
 from gateway.console.operation_pages import Budgets, OperationPages, ShownSetting
+from gateway.console.operations import AssistantSources, ConsoleOperations
 from gateway.console.pages import PATH
 from gateway.console.routes import ConsolePart
 from gateway.console.source_pages import SourcePages
 from gateway.console.verified_pages import VerifiedPages, find_in_answers
+from gateway.documents.catalog import OwnedCatalog
 from gateway.errors import GatewayError
 from gateway.signing_keys import check_address
-from gateway.sources import NewSource, SourceState
-from knowledge.documents.formats import SUFFIXES
-from knowledge.errors import SourceError
 from knowledge.source_registry import (
     RegisteredSource,
-    SourceSpec,
-    admit_over_http,
-    check_schedule,
-    check_website,
-    parse_source,
 )
 from memory.console_state import RedisConsoleSessions, RedisVerifiedAnswers
 from memory.errors import MemoryStoreError
@@ -64,125 +56,31 @@ if TYPE_CHECKING:
     from records.store import RecordStore
 
 
-_LONGEST_NAME = 120
 _LONGEST_VALUE = 300
 HIDDEN = "[secret]"
-
-
-class ConsoleOperations:
-    """A `gateway.console.operation_pages.Operations`; sources are read in `tasks`, one at a time.
-
-    The process that owns the index reads them; websites are crawled by this one.
-    """
-
-    def __init__(self, runtime: Runtime, catalog: OwnedCatalog, tasks: asyncio.TaskGroup) -> None:
-        self._runtime = runtime
-        self._catalog = catalog
-        self._tasks = tasks
-        self._settings = {
-            (one.tenant, one.assistant): one for one in runtime.settings.of_assistants()
-        }
-        self._running: set[tuple[Assistant, str]] = set()
-        self._reading: set[asyncio.Task[bool]] = set()
-        self._turn = asyncio.Lock()
-
-    def list_sources(self, assistant: Assistant) -> Sequence[SourceState]:
-        found = [
-            SourceState(
-                assistant,
-                one.spec.root,
-                one.read_at,
-                one.failed,
-                (one.fault, *one.reasons) if one.fault else one.reasons,
-                [str(part) for part in one.left_out],
-                has_fault=bool(one.fault),
-                is_running=(assistant, one.spec.root) in self._running,
-                id=one.id,
-                schedule=one.schedule,
-                next_at=one.next_at(),
-            )
-            for one in open_source_registry(self._settings[assistant]).read().sources
-            if (one.tenant, one.assistant) == assistant
-        ]
-        return sorted(found, key=lambda one: one.place)
-
-    def read_again(self, assistant: Assistant, place: str) -> bool:
-        specs = open_source_registry(self._settings[assistant]).list_specs()
-        spec = next((one for one in specs if one.root == place), None)
-        if spec is None or (assistant, place) in self._running:
-            return False
-        self._begin(assistant, spec)
-        return True
-
-    async def add_source(self, assistant: Assistant, wanted: NewSource) -> SourceState:
-        """Add a source, or change its schedule; raise `ValueError` for one that is refused."""
-        settings = self._settings[assistant]
-        options = wanted.model_dump(exclude={"source", "schedule"})
-        try:
-            spec = parse_source(wanted.source, **options)
-            spec = admit_over_http(spec, settings.sources_over_http)
-            schedule = check_schedule(wanted.schedule)
-            await check_website(spec)
-            await asyncio.to_thread(open_source_registry(settings).add, spec, schedule)
-        except SourceError as error:
-            raise ValueError(str(error)) from error
-        return next(one for one in self.list_sources(assistant) if one.place == spec.root)
-
-    def forget_source(self, assistant: Assistant, place: str) -> bool:
-        """Read a source no more; its documents stay."""
-        return open_source_registry(self._settings[assistant]).forget(place)
-
-    async def upload(self, assistant: Assistant, name: str, data: bytes) -> None:
-        settings = self._settings[assistant]
-        plain = Path(name.replace("\\", "/")).name
-        kept = "".join(one if one.isalnum() or one in " ._-" else "_" for one in plain).lstrip(". ")
-        if len(kept) > _LONGEST_NAME or Path(kept).suffix.lower() not in SUFFIXES:
-            raise ValueError(f"Expected a document ({' '.join(sorted(SUFFIXES))}), found {name!r}.")
-        uploads = Uploads(settings)
-        if fault := uploads.find_fault(kept):
-            raise ValueError(fault)
-        await asyncio.to_thread(uploads.keep, kept, data)
-        if (assistant, str(uploads.folder)) not in self._running:
-            self._begin(assistant, SourceSpec(place=str(uploads.folder)))
-
-    async def remove_source(self, assistant: Assistant, place: str) -> int:
-        settings = self._settings[assistant]
-        known = open_source_registry(settings).list_own()
-        if not any(one.spec.root == place for one in known):
-            return 0
-        count = await self._catalog.remove_source(*assistant, place)
-        open_source_registry(settings).forget(place)
-        return count
-
-    def list_settings(self) -> Sequence[ShownSetting]:
-        return list_settings(self._runtime.settings)
-
-    def _begin(self, assistant: Assistant, spec: SourceSpec) -> None:
-        self._running.add((assistant, spec.root))
-        read = partial(self._read, assistant, spec)
-        task = self._tasks.create_task(self._runtime.jobs.attempt("source_reading", read))
-        self._reading.add(task)
-        task.add_done_callback(self._reading.discard)
-
-    async def stop(self) -> None:
-        """Cancel running reads."""
-        await cancel_until_done(list(self._reading))
-
-    async def _read(self, assistant: Assistant, spec: SourceSpec) -> None:
-        tenant, name = assistant
-        source = RegisteredSource(tenant=tenant, assistant=name, spec=spec, read_at=time.time())
-        try:
-            async with self._turn:
-                await refresh_source(self._runtime, self._settings[assistant], source)
-        finally:
-            self._running.discard((assistant, spec.root))
 
 
 @asynccontextmanager
 async def operating(runtime: Runtime, catalog: OwnedCatalog) -> AsyncIterator[ConsoleOperations]:
     """Provide the operations; what is being read when the process stops is read again later."""
+    settings = {(one.tenant, one.assistant): one for one in runtime.settings.of_assistants()}
+    sources = {
+        name: AssistantSources(open_source_registry(one), make_uploads(one), one.sources_over_http)
+        for name, one in settings.items()
+    }
+
+    async def refresh(assistant: Assistant, source: RegisteredSource) -> None:
+        await refresh_source(runtime, settings[assistant], source)
+
     async with asyncio.TaskGroup() as tasks:
-        operations = ConsoleOperations(runtime, catalog, tasks)
+        operations = ConsoleOperations(
+            sources,
+            catalog,
+            refresh,
+            partial(list_settings, runtime.settings),
+            runtime.jobs,
+            tasks,
+        )
         try:
             yield operations
         finally:
@@ -294,14 +192,14 @@ def make_gate(settings: Settings, client: "Redis") -> Gate:
     return Gate(sessions, tuple(roles), roles, origin)
 
 
-def list_roles(settings: Settings) -> Mapping[Assistant, Mapping[str, Role]]:
+def list_roles(settings: Settings) -> Mapping[Assistant, Mapping[str, ConsoleRole]]:
     """Return the highest role of each person, by served assistant."""
-    found: dict[Assistant, dict[str, Role]] = {}
+    found: dict[Assistant, dict[str, ConsoleRole]] = {}
     for one in settings.of_assistants():
         assistant = (one.tenant, one.assistant)
         people = found[assistant] = {}
         for person, name in settings.console_people_of(*assistant):
-            people[person] = max(people.get(person, Role.VIEWER), Role[name.upper()])
+            people[person] = max(people.get(person, ConsoleRole.VIEWER), ConsoleRole[name.upper()])
     return found
 
 

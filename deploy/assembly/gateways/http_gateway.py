@@ -15,7 +15,7 @@ from agents.review.cost_estimate import estimate_cost
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.gateways.console import make_gate, make_provider, open_parts
-from deploy.assembly.gateways.document_catalog import OwnedCatalog, OwnedLibrary, documents_of
+from deploy.assembly.gateways.documents import documents_of, make_catalog, make_library
 from deploy.assembly.gateways.handover import make_handover, reading_mail_replies
 from deploy.assembly.gateways.report_rendering import StoredReports, make_report_reader
 from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
@@ -41,7 +41,7 @@ from gateway.http.routes.reviews import EstimateReview, ReviewParts, estimate_no
 from gateway.http.routes.sources import sources_router
 from gateway.http.visitors import VisitorLimits, Visitors
 from gateway.people import PersonalData
-from gateway.person_tokens import PersonIssuer, PersonTokens
+from gateway.person_tokens import PersonTokens, TrustedIssuer
 from gateway.port import SearchableLibrary
 from gateway.signing_keys import SigningKeys, check_address
 from gateway.widget.routes import widget_router
@@ -147,7 +147,7 @@ async def open_http_app(
         channel = await make_channel(
             runtime, client, keys, meter, keyless=keyless, has_reader=documents is not None
         )
-        library = OwnedLibrary(runtime)
+        library = make_library(runtime)
         others, stores = [widget_router()], STORES
         reports = StoredReports(make_report_reader(settings, client))
         if documents is not None:
@@ -160,7 +160,7 @@ async def open_http_app(
                     unavailable=stores,
                 )
             )
-        catalog = OwnedCatalog(settings, runtime.broker, opened)
+        catalog = make_catalog(settings, runtime.broker, opened)
         others.append(Catalog(channel, catalog).router())
         gate = make_gate(settings, client)
         people = PersonalData(
@@ -248,10 +248,10 @@ def _make_estimate(settings: Settings) -> EstimateReview:
     return estimate
 
 
-def list_person_issuers(settings: Settings) -> list[PersonIssuer]:
+def list_person_issuers(settings: Settings) -> list[TrustedIssuer]:
     """Return the providers whose tokens state persons; raises `CommandError`."""
     return [
-        PersonIssuer(
+        TrustedIssuer(
             issuer,
             one.audience,
             one.tenant or settings.tenant,

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from pydantic import JsonValue
 
 from agents.named_documents import make_sort_key
-from deploy.assembly.gateways.document_catalog import OwnedCatalog, documents_of
+from deploy.assembly.gateways.documents import documents_of, make_catalog
 from deploy.assembly.gateways.report_rendering import (
     Report,
     StoredReports,
@@ -167,7 +167,7 @@ async def open_local_review(
             question,
             tuple(groups),
             attachments,
-            NamedDocumentFinder(attachments, OwnedCatalog(settings, runtime.broker, opened)),
+            NamedDocumentFinder(attachments, make_catalog(settings, runtime.broker, opened)),
             StoredReports(make_report_reader(settings, client)),
             make_conversations(settings, runtime.broker, client),
         )

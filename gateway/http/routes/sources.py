@@ -17,7 +17,7 @@ BASE = "/v1/sources"
 SourceId = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$", description="`id` of a listed source")]
 
 
-class Source(BaseModel):
+class SourceEntry(BaseModel):
     """A source and its state."""
 
     id: str
@@ -39,7 +39,7 @@ class Source(BaseModel):
 class SourceList(BaseModel):
     """The sources of an assistant."""
 
-    sources: list[Source]
+    sources: list[SourceEntry]
 
 
 def sources_router(channel: HttpChannel, keeper: SourceKeeper) -> APIRouter:
@@ -58,7 +58,7 @@ def sources_router(channel: HttpChannel, keeper: SourceKeeper) -> APIRouter:
     @router.post(BASE, status_code=201, summary="Add a source")
     async def add_source(
         caller: Annotated[Principal, writer], wanted: NewSource, assistant: AssistantName = None
-    ) -> Source:
+    ) -> SourceEntry:
         """Add a source, or change its schedule. It is read by its schedule, or by `sync`."""
         own = _name(channel, caller, assistant)
         try:
@@ -79,7 +79,7 @@ def sources_router(channel: HttpChannel, keeper: SourceKeeper) -> APIRouter:
     @router.post(f"{BASE}/{{source_id}}/sync", status_code=202, summary="Read a source now")
     async def sync_source(
         caller: Annotated[Principal, writer], source_id: SourceId, assistant: AssistantName = None
-    ) -> Source:
+    ) -> SourceEntry:
         """Begin to read a source, unless it is being read; the list shows how it goes."""
         own = _name(channel, caller, assistant)
         keeper.read_again(own, (await _find(keeper, own, source_id)).place)
@@ -100,7 +100,7 @@ async def _find(keeper: SourceKeeper, own: Assistant, identity: str) -> SourceSt
     raise unknown("source")
 
 
-def _show(one: SourceState) -> Source:
+def _show(one: SourceState) -> SourceEntry:
     state: Literal["waiting", "reading", "failed", "read"] = "read"
     if one.is_running:
         state = "reading"
@@ -110,7 +110,7 @@ def _show(one: SourceState) -> Source:
         state = "waiting"
     elif one.failed:
         state = "failed"
-    return Source(
+    return SourceEntry(
         id=one.id,
         source=one.place,
         state=state,

@@ -3,7 +3,7 @@
 A message is a section by its subject, sender and date. Quoted lines that an earlier message of the
 same file has are repetition and left out; other quotations stay, because they may be the only copy.
 Below an answer they are sections that name who wrote them: they are no words of the sender.
-Attachments are named and not read.
+Messages and files inside a message follow it; what cannot be read there is counted.
 """
 
 import re
@@ -12,11 +12,17 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import PurePosixPath
 
-from knowledge.documents.decoding import MAX_BYTES, clean_text
+from knowledge.documents.decoding import MAX_BYTES
 from knowledge.documents.errors import NoTextError, TooLargeError, WrongFormatError
-from knowledge.documents.interchange.mail_parsing import ParsedMail, parse_mail
+from knowledge.documents.interchange.mail_parsing import (
+    MailPart,
+    ParsedMail,
+    list_content,
+    parse_mail,
+)
 from knowledge.documents.markup import html
-from knowledge.documents.page import Block, BlockKind, Page, make_code
+from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, make_code
+from knowledge.documents.readers import read_inner_file
 
 _MOST_MESSAGES = 10_000
 _QUOTE = re.compile(r"[ \t]{0,3}((?:>[ \t]?)+)")
@@ -68,7 +74,7 @@ def read(data: bytes, source: str, *, keeps_quotations: bool = True) -> Page:
         raise TooLargeError(f"a document may have {MAX_BYTES} bytes, this one has {len(data)}")
     seen: set[str] = set()
     blocks: list[Block] = []
-    warnings: list[str] = []
+    left_out = LeftOutCounts()
     title = ""
     for number, raw in enumerate(_split_box(data), start=1):
         if number > _MOST_MESSAGES:
@@ -76,11 +82,12 @@ def read(data: bytes, source: str, *, keeps_quotations: bool = True) -> Page:
         mail = parse_mail(raw)
         subject = mail.read_header("Subject")
         title = title or _REPLY.sub("", subject, count=1).strip()
-        blocks += _write(mail, subject, number, seen, keeps_quotations=keeps_quotations)
-        warnings += (f"the attachment {name!r} was not read" for name in mail.attachments)
+        blocks += _write_head(mail, subject, number)
+        for part in list_content(raw):
+            blocks += _write_part(part, seen, left_out, keeps_quotations=keeps_quotations)
     if not any(block.kind is not BlockKind.HEADING for block in blocks):
         raise NoTextError("expected text, found none")
-    return Page(source, title, tuple(blocks), warnings=tuple(warnings))
+    return Page(source, title, tuple(blocks), left_out=left_out.list())
 
 
 def _split_box(data: bytes) -> Iterator[bytes]:
@@ -106,20 +113,72 @@ def _read_date(mail: ParsedMail) -> str:
         return text
 
 
-def _write(
-    mail: ParsedMail, subject: str, number: int, seen: set[str], *, keeps_quotations: bool
-) -> Iterator[Block]:
+def _write_head(mail: ParsedMail, subject: str, number: int) -> Iterator[Block]:
     sender, date = mail.read_header("From"), _read_date(mail)
     named = ", ".join(part for part in (subject or "Message", sender, date) if part)
     yield Block(BlockKind.HEADING, named, 2, f"message={number}")
     shown = (f"{name}: {text}" for name in _SHOWN_HEADERS if (text := mail.read_header(name)))
     yield Block(BlockKind.TEXT, "; ".join(shown) or "Message")
-    if mail.text or not mail.html:
-        yield from _write_plain(clean_text(mail.text), seen, keeps_quotations=keeps_quotations)
-    else:
-        for block in html.read(clean_text(mail.html).encode(), "").blocks:
+
+
+def _write_part(
+    part: MailPart, seen: set[str], left_out: LeftOutCounts, *, keeps_quotations: bool
+) -> Iterator[Block]:
+    if part.kind == "text":
+        yield from _write_plain(part.text, seen, keeps_quotations=keeps_quotations)
+    elif part.kind == "html":
+        page = html.read(part.text.encode(), "")
+        left_out.take(page.left_out)
+        for block in page.blocks:
             if _is_new(block.text, seen):
                 yield Block(BlockKind.TEXT if block.level else block.kind, block.text)
+    elif part.kind == "calendar":
+        yield from (Block(BlockKind.TEXT, text) for text in _write_events(part.text))
+    elif part.kind == "message":
+        yield Block(BlockKind.HEADING, part.text or "Message", 3)
+    else:
+        yield from _write_file(part, left_out)
+
+
+def _write_file(part: MailPart, left_out: LeftOutCounts) -> Iterator[Block]:
+    inner: tuple[Block, ...] = ()
+    if part.data:
+        inner = read_inner_file(part.data, part.name, left_out, what="attachment")
+    else:
+        left_out.add("attachment", "it has no content that can be read", name=part.name)
+    if inner:
+        yield Block(BlockKind.HEADING, part.name, 3)
+        yield from inner
+
+
+_EVENT_FIELDS = ("SUMMARY", "DTSTART", "DTEND", "LOCATION", "ORGANIZER", "STATUS", "DESCRIPTION")
+_FOLD = re.compile(r"\n[ \t]")
+_MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d)?")
+_ESCAPE = re.compile(r"\\([nN,;\\])")
+
+
+def _write_events(calendar: str) -> Iterator[str]:
+    """Yield the events of an invitation (iCalendar) as texts with the names of their fields."""
+    fields: list[str] = []
+    for line in _FOLD.sub("", calendar).split("\n"):
+        head, _, value = line.partition(":")
+        name, _, parameters = head.partition(";")
+        if line.strip() == "BEGIN:VEVENT":
+            fields = []
+        elif line.strip() == "END:VEVENT" and fields:
+            yield "\n".join(fields)
+        elif name in _EVENT_FIELDS and value.strip():
+            text = _ESCAPE.sub(lambda found: "\n" if found[1] in "nN" else found[1], value.strip())
+            zone = parameters.partition("TZID=")[2].partition(";")[0]
+            fields.append(f"{name.capitalize()}: {_write_moment(name, text)} {zone}".rstrip())
+
+
+def _write_moment(name: str, text: str) -> str:
+    found = _MOMENT.match(text) if name.startswith("DT") else None
+    if found is None:
+        return text.removeprefix("mailto:").removeprefix("MAILTO:")
+    day, clock = "-".join(found.groups()[:3]), f" {found[4]}:{found[5]}" if found[4] else ""
+    return f"{day}{clock}{' UTC' if text.endswith('Z') else ''}"
 
 
 def _write_plain(text: str, seen: set[str], *, keeps_quotations: bool) -> Iterator[Block]:

@@ -5,7 +5,6 @@ errors for odd headers. Therefore headers are cut before they are parsed, and pa
 way. Callers outside of ingestion use `knowledge.isolation.reader_process.ReaderProcess.read_mail`.
 """
 
-import codecs
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from email import message_from_bytes
@@ -17,15 +16,14 @@ from email.utils import getaddresses
 
 from selectolax.lexbor import LexborHTMLParser
 
-from knowledge.documents.decoding import clean_text
-from knowledge.documents.errors import WrongFormatError
+from knowledge.documents.decoding import clean_text, decode
+from knowledge.documents.errors import NotTextError, TooLargeError, WrongFormatError
+from knowledge.documents.markup.html import find_charset
 
 LONGEST_HEADER = 8_000
 """Characters of one header; the rest is cut, and addresses of a longer one are not read."""
 _MOST_PARTS = 200
 _MOST_HEADERS = 1_000
-_NO_CHARSETS = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape"})
-"""Codecs of Python that are no charsets of mail; some of them take quadratic time."""
 _ADDRESSES = ("from", "to", "cc", "delivered-to")
 _TEXTS = (*_ADDRESSES, "subject", "date", "message-id", "auto-submitted", "precedence",
           "return-path")  # fmt: skip
@@ -76,6 +74,87 @@ class _BoundedHeaders(Compat32):
 
 
 _POLICY = _BoundedHeaders()
+
+
+@dataclass(frozen=True, slots=True)
+class MailPart:
+    """A part of an e-mail. `kind` is `text`, `html`, `calendar`, `file` or `message`.
+
+    A message only names itself; its parts follow. Only a file has `data`, and a name.
+    """
+
+    kind: str
+    text: str = ""
+    name: str = ""
+    data: bytes = b""
+
+
+_KINDS = {"text/plain": "text", "text/html": "html", "text/calendar": "calendar"}
+_DEEPEST_MESSAGES = 10
+
+
+def list_content(data: bytes) -> list[MailPart]:
+    """Return all parts of an e-mail in order, of alternatives the one that tells the most.
+
+    Raises `WrongFormatError` if it cannot be read.
+    """
+    try:
+        return list(_list_content(message_from_bytes(data, policy=_POLICY), 0))[:_MOST_PARTS]
+    except _FAULTS as error:
+        raise WrongFormatError(
+            f"expected an e-mail, found a damaged one: {error!s:.120}"
+        ) from error
+
+
+def _list_content(part: "Message[str, str]", depth: int) -> Iterator[MailPart]:
+    payload = part.get_payload()
+    inner = (
+        [one for one in payload if isinstance(one, Message)] if isinstance(payload, list) else []
+    )
+    kind = part.get_content_type()
+    if depth > _DEEPEST_MESSAGES:
+        yield MailPart("file", name=_name_attachment(part))
+    elif kind == "message/rfc822" and inner:
+        headers = (inner[0].get(name, "") for name in ("Subject", "From", "Date"))
+        yield MailPart("message", ", ".join(filter(None, (_decode(str(one)) for one in headers))))
+        yield from _list_content(inner[0], depth + 1)
+    elif inner:
+        found = [list(_list_content(one, depth + 1)) for one in inner]
+        chosen = [_choose(found)] if kind == "multipart/alternative" else found
+        yield from (one for parts in chosen for one in parts)
+    elif kind in _KINDS and not _is_attachment(part):
+        yield MailPart(_KINDS[kind], _read_text(part, kind))
+    elif not kind.startswith("multipart/"):
+        content = part.get_payload(decode=True)
+        raw = content if isinstance(content, bytes) else b""
+        yield MailPart("file", name=_name_attachment(part), data=raw)
+
+
+def _choose(alternatives: Sequence[list[MailPart]]) -> list[MailPart]:
+    """Return the first alternative that tells most of the last one, with files of the others.
+
+    A plain text that does not is only a placeholder for programs that show no HTML.
+    """
+    words = [frozenset().union(*map(_list_words, parts)) for parts in alternatives]
+    richest = next((one for one in reversed(words) if one), frozenset())
+    best = next((at for at, one in enumerate(words) if 2 * len(one & richest) >= len(richest)), 0)
+    others = (
+        one
+        for at, parts in enumerate(alternatives)
+        for one in parts
+        if at != best and one.kind in ("calendar", "file")
+    )
+    return [*alternatives[best], *others] if alternatives else []
+
+
+def _list_words(part: MailPart) -> frozenset[str]:
+    text = part.text if part.kind in ("text", "html") else ""
+    if part.kind == "html":
+        page = LexborHTMLParser(text)
+        for unseen in page.css("style, script, head"):
+            unseen.decompose()
+        text = page.body.text(separator=" ") if page.body is not None else ""
+    return frozenset(text.split())
 
 
 def parse_mail(data: bytes) -> ParsedMail:
@@ -134,8 +213,15 @@ def _read_text(part: "Message[str, str]", kind: str) -> str:
         charset = part.get_content_charset()
     except _FAULTS:
         charset = None
-    text = _decode_bytes(raw, charset)
+    text = _decode_bytes(raw, charset or find_charset(raw))
     return text if text.strip() else ""
+
+
+def _decode_bytes(raw: bytes, charset: str | None) -> str:
+    try:
+        return decode(raw, charset)[0]
+    except (NotTextError, TooLargeError):
+        return raw.decode("utf-8", "replace")
 
 
 def _name_attachment(part: "Message[str, str]") -> str:
@@ -158,7 +244,7 @@ def _read_addresses(headers: Sequence[tuple[str, str]], name: str) -> list[str]:
 
 def _decode(value: str) -> str:
     """Return a header in one line, with its encoded words (RFC 2047) decoded."""
-    text = value[:LONGEST_HEADER].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    text = _decode_bytes(value[:LONGEST_HEADER].encode("utf-8", "surrogateescape"), None)
     try:
         parts = decode_header(text)
     except _FAULTS:
@@ -167,14 +253,6 @@ def _decode(value: str) -> str:
         word if isinstance(word, str) else _decode_bytes(word, charset) for word, charset in parts
     )
     return make_line("".join(words))
-
-
-def _decode_bytes(raw: bytes, charset: str | None) -> str:
-    try:
-        name = codecs.lookup(charset or "utf-8").name
-        return raw.decode("utf-8" if name in _NO_CHARSETS else name, "replace")
-    except (LookupError, ValueError):
-        return raw.decode("utf-8", "replace")
 
 
 def make_line(text: str) -> str:

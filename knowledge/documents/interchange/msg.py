@@ -17,6 +17,7 @@ _HEADER = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 # The numbers of properties are those of [MS-OXPROPS]; text is in Unicode or in 8 bits.
 _SUBJECT, _BODY, _HTML, _HEADERS = "0037", "1000", "1013", "007D"
 _SENDER, _ADDRESS, _SMTP, _TO, _CC = "0C1A", "0C1F", "5D01", "0E04", "0E03"
+_CONTENT = "__substg1.0_37010102"
 _ATTACHMENT_NAMES = ("3707", "3704", "3001")
 _MOST_ATTACHMENTS = 100
 _PROPERTIES_BEGIN = 32
@@ -25,7 +26,7 @@ _SECONDS_BEFORE_1970 = 11_644_473_600
 
 
 def read(data: bytes, source: str) -> Page:
-    """Return the page of a message; attachments are named and not read."""
+    """Return the page of a message."""
     import olefile
 
     if len(data) > MAX_BYTES:
@@ -64,8 +65,8 @@ def _make_message(file: Any) -> EmailMessage:  # the library has no types
         message.set_content(body)
     else:
         message.set_content(markup, subtype="html")
-    for name in _list_attachments(file):
-        message.add_attachment(b"", "application", "octet-stream", filename=name)
+    for name, data in _list_attachments(file):
+        message.add_attachment(data, "application", "octet-stream", filename=name)
     return message
 
 
@@ -89,13 +90,15 @@ def _read_date(file: Any) -> str:  # as above
     return ""
 
 
-def _list_attachments(file: Any) -> list[str]:  # as above
+def _list_attachments(file: Any) -> list[tuple[str, bytes]]:  # as above
     folders = {entry[0] for entry in file.listdir() if entry[0].startswith("__attach_version1.0_")}
-    names = (
-        next(filter(None, (_read_text(file, one, f"{folder}/") for one in _ATTACHMENT_NAMES)), "")
-        for folder in sorted(folders)[:_MOST_ATTACHMENTS]
-    )
-    return [_line(name) for name in names if name]
+    found: list[tuple[str, bytes]] = []
+    for folder in sorted(folders)[:_MOST_ATTACHMENTS]:
+        names = (_read_text(file, one, f"{folder}/") for one in _ATTACHMENT_NAMES)
+        content = f"{folder}/{_CONTENT}"
+        data = file.openstream(content).read(MAX_BYTES) if file.exists(content) else b""
+        found.append((_line(next(filter(None, names), "attachment")), data))
+    return found
 
 
 def _line(text: str) -> str:

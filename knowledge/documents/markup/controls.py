@@ -1,43 +1,58 @@
 """Writes as text what a page shows by controls: labels of tabs, values of forms, named icons."""
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
+from itertools import islice
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 _CONTROLS = "[aria-controls], [data-bs-target], [data-target], [data-bs-toggle], [data-toggle]"
 _TABS = "[role=tab], [data-bs-toggle=tab], [data-toggle=tab], [data-bs-toggle=pill]"
 _ICONS = "td svg, td i, td span, td img, td [role=img]"
 _MOST = 2000
+_MOST_NODES = 50
+_LONGEST_LABEL = 200
 _TYPED = frozenset({"", "text", "number", "email", "tel", "url", "date", "time", "month", "week"})
+_LABELLED = frozenset({"li", "label", "p", "td", "dd"})
 _CHECKED = frozenset({"checkbox", "radio"})
 
 
 def name_icons(tree: LexborHTMLParser) -> None:
     """Put the names of icons into the cells of tables that show nothing else."""
+    empty: dict[int, bool] = {}
     for icon in tree.css(_ICONS)[:_MOST]:
         cell = icon.parent
         while cell is not None and cell.tag not in ("td", "table"):
             cell = cell.parent
         if cell is None or cell.tag != "td" or icon.attributes.get("aria-hidden") == "true":
             continue
-        if not cell.text(strip=True) or _is_only_title(icon, cell):
-            icon.insert_before(f" {_find_name(icon)} ")
+        if cell.mem_id not in empty:
+            empty[cell.mem_id] = _read_start(cell) in ("", _read_title(icon))
+        name = _find_name(icon) if empty[cell.mem_id] else ""
+        if name:
+            icon.insert_before(f" ![{name}] " if icon.tag == "img" else f" {name} ")
 
 
-def _is_only_title(icon: LexborNode, cell: LexborNode) -> bool:
-    return icon.tag == "svg" and icon.text(strip=True) == cell.text(strip=True)
+def _read_start(node: LexborNode) -> str:
+    """Return the first texts in an element on one line: enough for a label, in bounded time."""
+    nodes = islice(node.traverse(include_text=True), _MOST_NODES)
+    texts = (one.text_content or "" for one in nodes if one.tag == "-text")
+    return " ".join("".join(texts).split())[:_LONGEST_LABEL]
+
+
+def _read_title(icon: LexborNode) -> str:
+    title = icon.css_first("title") if icon.tag == "svg" else None
+    return _read_start(title) if title is not None else ""
 
 
 def _find_name(icon: LexborNode) -> str:
-    title = icon.css_first("title") if icon.tag == "svg" else None
     stated = (icon.attributes.get(name) for name in ("aria-label", "alt", "title"))
-    found = next(filter(None, stated), title.text() if title is not None else "")
-    return " ".join(found.split())
+    return " ".join(next(filter(None, stated), _read_title(icon)).split())[:_LONGEST_LABEL]
 
 
 def find_controlled(tree: LexborHTMLParser) -> frozenset[str]:
     """Return the ids of the parts that a person opens by a control with a label."""
     found: set[str] = set()
     for control in tree.css(_CONTROLS)[:_MOST]:
-        if control.text(strip=True):
+        if _read_start(control):
             found.update(_list_targets(control))
     return frozenset(found)
 
@@ -52,29 +67,23 @@ def _list_targets(control: LexborNode) -> list[str]:
 
 
 def place_tabs(tree: LexborHTMLParser) -> None:
-    """Put the label of each tab above the panel that it opens; lists of tabs are removed."""
-    for tab in tree.css(_TABS)[:_MOST]:
-        label = " ".join(tab.text().split())
-        panel = next(filter(None, (_find(tree, name) for name in _list_targets(tab))), None)
-        own = tab.attributes.get("id")
-        if panel is None and own:
-            panel = _find_by(tree, "aria-labelledby", own)
-        if label and panel is not None:
-            panel.insert_before(f" {label} ")
-            tab.decompose()
-
-
-def _find(tree: LexborHTMLParser, name: str) -> LexborNode | None:
-    return _find_by(tree, "id", name)
-
-
-def _find_by(tree: LexborHTMLParser, attribute: str, value: str) -> LexborNode | None:
-    if not value or '"' in value or "\\" in value:
-        return None
-    try:
-        return tree.css_first(f'[{attribute}="{value}"]')
-    except SelectolaxError:
-        return None
+    """Put the label of each tab above the panel that it opens; the tabs are removed."""
+    tabs = tree.css(_TABS)[:_MOST]
+    panels: dict[str, LexborNode] = {}
+    for panel in tree.css("[id], [aria-labelledby]") if tabs else ():
+        for name in ("id", "aria-labelledby"):
+            panels.setdefault(f"{name} {panel.attributes.get(name)}", panel)
+    placed: list[LexborNode] = []
+    for tab in tabs:
+        names = [f"id {name}" for name in _list_targets(tab)]
+        names.append(f"aria-labelledby {tab.attributes.get('id')}")
+        found = next((panels[name] for name in names if name in panels), None)
+        label = _read_start(tab)
+        if label and found is not None:
+            found.insert_before(f" {label} ")
+            placed.append(tab)
+    for tab in reversed(placed):
+        tab.decompose()
 
 
 def write_form_values(tree: LexborHTMLParser) -> None:
@@ -95,5 +104,8 @@ def _find_value(field: LexborNode) -> str:
         return ", ".join(option.text(strip=True) for option in options)
     kind = (field.attributes.get("type") or "").lower()
     if kind in _CHECKED:
+        around = field.parent.tag if field.parent is not None else ""
+        if around not in _LABELLED:
+            return ""
         return "\u2612" if "checked" in field.attributes else "\u2610"
     return (field.attributes.get("value") or "") if kind in _TYPED else ""

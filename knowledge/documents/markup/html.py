@@ -36,6 +36,7 @@ _DEEPEST_IN_LINK = 5
 _DEEPEST_IN_FIGURE = 4
 _DEEPEST_IN_FORMULA = 60
 _INLINE_PICTURE = re.compile(r"data:image/[a-z]{1,8};base64,")
+_SERVER_CODE = re.compile(r"<%[^%]{0,2000}(?:%(?!>)[^%]{0,2000}){0,20}%>")
 _LEAST_WORDS = 5
 _MOST_LINKS = 5000
 _WEB_ADDRESS = re.compile(r"https?://[^\s<>\"']{1,800}")
@@ -53,6 +54,7 @@ _CHARSET = re.compile(
 def read(data: bytes, source: str) -> Page:
     """Return the page; its title is its first heading, else what its head states."""
     text, warnings = decode(data, find_charset(data))
+    text = _SERVER_CODE.sub("", text)
     refuse_depth(text)
     tree = LexborHTMLParser(text)
     name_icons(tree)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 _EXPECTED = "a Word document"
 _LONGEST_BOLD_HEADING = 80
+_LONGEST_PAGE_NUMBER = 7
 _WRAPPERS = frozenset({"sdt", "sdtContent", "ins", "moveTo", "customXml"})
 _ENDS_OF_SENTENCES = (".", ",", ";", ":", "!", "?")
 
@@ -118,7 +119,8 @@ def _read_headers(archive: ZippedXml, main: str, styles: "Styles") -> Iterator[B
         for paragraph in walk_body(archive.parse(part), inside_tables=True)
     )
     for line in dict.fromkeys(lines):
-        if any(character.isalnum() for character in line):
+        # Numbers of pages are no text.
+        if any(character.isalpha() for character in line) or len(line) > _LONGEST_PAGE_NUMBER:
             yield Block(BlockKind.TEXT, line)
 
 
@@ -147,7 +149,8 @@ class _Parts:
         if relation is None or relation.target not in self._archive:
             return ()
         data = self._archive.read(relation.target)
-        return read_inner_file(data, relation.target, self.left_out)
+        levels = 0 if relation.kind == "aFChunk" else 2
+        return read_inner_file(data, relation.target, self.left_out, levels=levels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -495,6 +498,7 @@ class _Run:
     span: Span
     is_code: bool = False
     is_bold: bool = False
+    is_formula: bool = False
 
 
 def walk_body(parent: "Element | None", *, inside_tables: bool = False) -> "Iterator[Element]":
@@ -530,7 +534,8 @@ def read_paragraph(element: "Element", styles: Styles) -> Paragraph:
         if name in _DELETED:
             paragraph.deleted += any(True for _ in find_all(found, "delText"))
         elif name == "oMath":
-            runs.append(_Run(Span(write_omml(found))))
+            border = " " if runs and runs[-1].is_formula else ""
+            runs.append(_Run(Span(border + write_omml(found)), is_formula=True))
         elif name == "r":
             inner = find_child(found, "ruby", "rubyBase")
             _read_run(found, paragraph, runs, styles)

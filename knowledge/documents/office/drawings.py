@@ -160,6 +160,7 @@ _OMML = {
     "sSub": ("msub", "e", "sub"),
     "sSubSup": ("msubsup", "e", "sub", "sup"),
     "rad": ("mroot", "e", "deg"),
+    "func": ("function", "fName", "e"),
     "limLow": ("munder", "e", "lim"),
     "limUpp": ("mover", "e", "lim"),
     "eqArr": ("mtable",),
@@ -185,6 +186,8 @@ def _read_omml(element: "Element", depth: int = 0) -> Formula:
     if name == "d":
         return _read_brackets(element, depth)
     known = _OMML.get(name, ("mrow",))
+    if name == "f" and get_value(element, "fPr", "type") == "noBar":
+        known = ("binomial", *known[1:])
     if len(known) > 1:
         named = (find_child(element, one) for one in known[1:])
         parts = [Formula("mrow") if one is None else _read_omml(one, depth + 1) for one in named]
@@ -199,7 +202,7 @@ def _read_sum(element: "Element", depth: int) -> Formula:
     parts = [Formula("mrow") if one is None else _read_omml(one, depth + 1) for one in limits]
     head = Formula("msubsup", "", (Formula("mo", sign), *parts))
     inner = find_child(element, "e")
-    tail = () if inner is None else (Formula("mo", " "), _read_omml(inner, depth + 1))
+    tail = () if inner is None else (Formula("mspace"), _read_omml(inner, depth + 1))
     return Formula("mrow", "", (head, *tail))
 
 

@@ -203,8 +203,7 @@ def _choose_by_condition(
             matches = section.condition is None or section.condition(number)
         if matches:
             # Where only negative numbers come here, the section states their sign.
-            only_negative = at > 0 or not (section.condition and section.condition(1.0))
-            return section, number < 0 and only_negative and _excludes_positive(sections, at)
+            return section, number < 0 and _excludes_positive(sections, at)
     return None, False
 
 
@@ -300,23 +299,17 @@ def _place_whole(
         taken, left = (left, "") if is_first else (left[-1:], left[:-1])
         text = taken or {"0": "0", "?": " "}.get(tokens[at].text, "")
         if is_grouped and text.strip():
-            text = _group(text, number, has_more=bool(left) or _has_zero(tokens, places, number))
+            text = _group(text, number)
         shown[at] = text
     return shown
 
 
-def _has_zero(tokens: Sequence[_Token], places: Sequence[int], number: int) -> bool:
-    """Return whether a place before this one shows a zero though the number has no digit there."""
-    return any(tokens[at].text == "0" for at in places[: len(places) - number - 1])
-
-
-def _group(text: str, number: int, *, has_more: bool) -> str:
+def _group(text: str, number: int) -> str:
     """Return digits with commas; the last one has `number` digits behind it in the whole."""
-    parts: list[str] = []
-    for offset, digit in enumerate(reversed(text)):
-        behind = number + offset
-        needs_comma = behind and behind % 3 == 0
-        parts.append(f"{digit}," if needs_comma else digit)
+    parts = [
+        f"{digit}," if (number + offset) % 3 == 0 and number + offset else digit
+        for offset, digit in enumerate(reversed(text))
+    ]
     return "".join(reversed(parts))
 
 

@@ -224,6 +224,7 @@ _HIDDEN = "hidden in the workbook"
 def _read_sheet(root: "Element", values: _Values, notes: Mapping[str, str]) -> list[SheetRow]:
     rows: list[SheetRow] = []
     hidden_columns = _hidden_columns(root)
+    hidden = 0
     values.left_out.add("hidden column", _HIDDEN, len(hidden_columns))
     filtered = _find_filtered(root)
     number = 0
@@ -232,6 +233,7 @@ def _read_sheet(root: "Element", values: _Values, notes: Mapping[str, str]) -> l
         number = int(stated) if stated.isdecimal() else number + 1
         if row.get("hidden") in _TRUE and number not in filtered:
             values.left_out.add("hidden row", _HIDDEN)
+            hidden += 1
             continue
         cells = {
             column: text
@@ -239,7 +241,7 @@ def _read_sheet(root: "Element", values: _Values, notes: Mapping[str, str]) -> l
             if column not in hidden_columns and text
         }
         if cells:
-            rows.append(SheetRow(number, cells))
+            rows.append(SheetRow(number, cells, hidden))
     _fill_merged(root, rows)
     return rows
 

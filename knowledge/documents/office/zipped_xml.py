@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from knowledge.documents.decoding import MAX_BYTES, clean_text
-from knowledge.documents.errors import TooLargeError, WrongFormatError
+from knowledge.documents.errors import SkippedError, TooLargeError, WrongFormatError
 from knowledge.documents.page import Picture
 from knowledge.documents.pictures import LARGEST_PICTURE, MOST_PICTURES, encode
 
@@ -40,9 +40,7 @@ class ZippedXml:
         """Open an archive; raise `WrongFormatError`, which names the `expected` format."""
         self._expected = expected
         if data.startswith(_OLD_OFFICE):
-            raise WrongFormatError(
-                f"expected {expected}, found an old office file or one locked with a password"
-            )
+            raise SkippedError(_explain_old_file(data, expected))
         try:
             self._archive = zipfile.ZipFile(io.BytesIO(data))
         except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
@@ -123,6 +121,19 @@ class ZippedXml:
         relations = self.relationships(name).values()
         targets = (relation.target for relation in relations if relation.kind == kind)
         return next((target for target in targets if target in self._sizes), None)
+
+
+def _explain_old_file(data: bytes, expected: str) -> str:
+    # The names in such a file are in UTF-16, in sectors of their own.
+    if "EncryptedPackage".encode("utf-16-le") in data:
+        return (
+            "a password protects it: open it with the password, save it without one and ingest it "
+            "again"
+        )
+    return (
+        f"expected {expected}, found a file in the format of an old Office program: open it there "
+        "and save it in the current format"
+    )
 
 
 def parse_xml(data: bytes, expected: str) -> "Element":

@@ -1,11 +1,11 @@
 """Puts the segments of a page into lines, in the order in which a person reads them."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from knowledge.documents.page import LeftOutCounts
 from knowledge.documents.pdf.page_text import PageText, Segment
 from knowledge.documents.pdf.ruled_tables import take_tables
 from knowledge.documents.pdf.text_lines import Line, TextTable, fills_page, find_lines
@@ -14,7 +14,11 @@ _LEADERS = re.compile(r"(?:\.[ \u00a0]?){4,}|\u2026{2,}|_{8,}")
 _CONTENTS_LINE = re.compile(
     r"[^\n]{1,200}?(?:(?:\.[ \u00a0]?){4,}|\u2026{2,})[ \u00a0]{0,9}[\divxlc]{1,6}\Z"
 )
-_DIGITS = re.compile(r"\d+")
+_DIGITS = re.compile(r"\d{1,18}")
+_HEAD = "running head or foot"
+_FURNITURE = "repeated on pages or part of their layout"
+_LEAST_CONTENTS = 3
+_UNCOUNTED = 20
 _PAGE_NUMBER = re.compile(
     r"(?:(?:page|seite|p\.|página|pagina|strana)[ \u00a0]{0,3})?"
     r"[-–]?[ ]?(?:\d{1,5}|[ivxl]{1,6})[ ]?[-–]?"
@@ -70,24 +74,48 @@ def lay_out(number: int, text: PageText) -> LaidOutPage:
     return LaidOutPage(number, text, lines)
 
 
-def remove_furniture(pages: Sequence[LaidOutPage]) -> None:
-    """Remove running heads, page numbers and lines of a table of contents."""
+def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
+    """Remove running heads, page numbers and lines of a table of contents; return what they were.
+
+    A running head with a number, such as that of a document and its revision, stays once.
+    """
     repeated = _find_repeated(pages)
     usual = median([line.size for page in pages for line in page.lines] or [0.0])
+    left_out = LeftOutCounts()
+    shown: set[str] = set()
     for page in pages:
-        edges = _edge_lines(page)
-        ends = page.lines[:1] + page.lines[-1:]
-        contents = [
-            line for line in page.lines if line.table is None and _CONTENTS_LINE.match(line.text)
-        ]
-        dropped = {id(line) for line in edges if _bare(line.text) in repeated}
-        dropped |= {
-            id(line) for line in (*edges, *ends) if _PAGE_NUMBER.match(line.text) is not None
-        }
-        dropped |= {id(line) for line in edges if _is_margin_note(line, page, usual)}
-        if len(contents) >= 3:
-            dropped |= {id(line) for line in contents}
-        page.lines = [line for line in page.lines if id(line) not in dropped]
+        kept = []
+        for line, what in _find_furniture(page, repeated, usual):
+            is_numbered = what == _HEAD and _DIGITS.search(line.text) is not None
+            if not what or (is_numbered and repeated[_bare(line.text)] and line.text not in shown):
+                kept.append(line)
+            else:
+                left_out.add(what, _FURNITURE, name=line.text)
+            shown.add(line.text)
+        page.lines = kept
+    return left_out
+
+
+def _find_furniture(
+    page: LaidOutPage, repeated: Mapping[str, bool], usual: float
+) -> Iterator[tuple[Line, str]]:
+    """Yield the lines of a page, each with what it is if it is not content."""
+    edges = {id(line) for line in _edge_lines(page)}
+    ends = {id(line) for line in page.lines[:1] + page.lines[-1:]}
+    contents = {
+        id(line) for line in page.lines if line.table is None and _CONTENTS_LINE.match(line.text)
+    }
+    for line in page.lines:
+        what = ""
+        if id(line) in edges and _bare(line.text) in repeated:
+            what = _HEAD
+        elif id(line) in edges | ends and _PAGE_NUMBER.match(line.text) is not None:
+            what = "page number"
+        elif id(line) in edges and _is_margin_note(line, page, usual):
+            what = "small line at the edge of a page"
+        elif len(contents) >= _LEAST_CONTENTS and id(line) in contents:
+            what = "line of a table of contents"
+        yield line, what
 
 
 def _is_margin_note(line: Line, page: LaidOutPage, usual: float) -> bool:
@@ -102,16 +130,41 @@ def remove_leaders(text: str) -> str:
     return " ".join(_LEADERS.sub(" … ", text).split())
 
 
-def _find_repeated(pages: Sequence[LaidOutPage]) -> frozenset[str]:
-    """Return the lines at the edge of several pages and nowhere else: no rows of tables."""
-    counts: Counter[str] = Counter()
+def _find_repeated(pages: Sequence[LaidOutPage]) -> dict[str, bool]:
+    """Return the lines at the edge of several pages and nowhere else: no rows of tables.
+
+    Their numbers are the same on all pages, then the value is True, or count the pages. Others are
+    content: a page that shows "Room 104" below the head of "Room 103".
+    """
+    texts: dict[str, list[tuple[int, str]]] = {}
     inner: set[str] = set()
     for page in pages:
         edges = {id(line) for line in _edge_lines(page)}
-        counts.update({_bare(line.text) for line in page.lines if id(line) in edges})
-        inner.update(_bare(line.text) for line in page.lines if id(line) not in edges)
+        for line in page.lines:
+            if id(line) in edges:
+                texts.setdefault(_bare(line.text), []).append((page.number, line.text))
+            else:
+                inner.add(_bare(line.text))
     least = max(_LEAST_PAGES, len(pages) * 2 // 5) if len(pages) > 2 else 2
-    return frozenset(key for key, count in counts.items() if count >= least and key not in inner)
+    return {
+        key: len({text for _, text in found}) == 1
+        for key, found in texts.items()
+        if len(found) >= least and key not in inner and _is_running(found)
+    }
+
+
+def _is_running(found: Sequence[tuple[int, str]]) -> bool:
+    """Return whether each number of a line is the same on all pages, or that of the page.
+
+    A document may begin with pages that are not counted.
+    """
+    numbers = [[int(number) for number in _DIGITS.findall(text)] for _, text in found]
+    pages = [page for page, _ in found]
+    return all(
+        len(set(column)) == 1
+        or all(abs(number - at) <= _UNCOUNTED for number, at in zip(column, pages, strict=True))
+        for column in zip(*numbers, strict=False)
+    )
 
 
 def _edge_lines(page: LaidOutPage) -> list[Line]:

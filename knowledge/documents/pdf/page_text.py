@@ -6,12 +6,16 @@ places are those that a reader sees.
 
 import ctypes
 import math
+import re
 import unicodedata
-from bisect import bisect_left
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from statistics import median
 from typing import TYPE_CHECKING, Any
+
+from knowledge.documents.notation import Script, Span, join_spans
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfObject, PdfPage, PdfTextPage
@@ -23,6 +27,14 @@ _GAP_WITHOUT_SPACE = 0.9
 """The same where no space is drawn between them: cells are drawn one by one."""
 _GAP_OF_WORDS = 0.2
 _BASELINE = 0.45
+_SMALLEST_SCRIPT, _LARGEST_SCRIPT = 0.45, 0.85
+"""How large raised and lowered text is, as a share of the text before it."""
+_LEAST_RISE, _HIGHEST_RISE = 0.08, 0.6
+_MIDDLE = (0.15, 0.45)
+"""Where a line strikes text out, in sizes above the baseline."""
+_LEAST_SPACED = 5
+_WIDER = 1.4
+"""How many times wider the space between words is whose letters are spaced out."""
 _TEX_BULLET = 0x88
 """How PDFium reads the bullet of TeX's typeface of signs, which names no characters."""
 _HYPHEN = 2
@@ -31,6 +43,8 @@ _MOST_CHARACTERS = 200_000
 _MOST_RULES = 5_000
 _MOST_STROKES = 20_000
 _LEAST_GAP_OF_CELLS = 0.5
+_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+_LAM, _ALEFS = "\u0644", "\u0622\u0623\u0625\u0627"
 _BOLD = ("bold", "black", "heavy", "semibold", "demi")
 _CODE = ("courier", "mono", "consol", "menlo", "typewriter", "cmtt")
 
@@ -127,13 +141,41 @@ Size = tuple[float, float]
 def _take_segments(
     text_page: "PdfTextPage", size: Size, edges_of_cells: "_CellEdges"
 ) -> Iterator[tuple[TextDirection, Segment]]:
+    glyphs = _take_glyphs(text_page, size)
+    if _RIGHT_TO_LEFT.search(text_page.get_text_range()):
+        return _join_words(glyphs, edges_of_cells)
+    return _join_glyphs(glyphs, edges_of_cells)
+
+
+@dataclass(frozen=True, slots=True)
+class _Glyph:
+    text: str
+    left: float
+    right: float
+    base: float
+    typeface: _Typeface
+    has_space: bool
+    has_drawn_space: bool
+
+    @property
+    def widest_gap(self) -> float:
+        """How many times its size a glyph may be away from the word before it."""
+        return _GAP_OF_CELLS if self.has_drawn_space else _GAP_WITHOUT_SPACE
+
+    def make_segment(self) -> Segment:
+        face = self.typeface
+        return Segment(
+            self.text, self.left, self.right, self.base, face.size, face.is_bold, face.is_code
+        )
+
+
+def _take_glyphs(text_page: "PdfTextPage", size: Size) -> Iterator[_Glyph]:
+    """Yield the characters of a page in PDFium's order; spaces are an attribute of the next one."""
     from pypdfium2 import raw
 
     origin = (ctypes.c_double(), ctypes.c_double())
     box = raw.FS_RECTF()
     typefaces: dict[int | None, _Typeface] = {}
-    current: Segment | None = None
-    turn = TextDirection.NONE
     has_space = has_drawn_space = False
     for index in range(min(text_page.count_chars(), _MOST_CHARACTERS)):
         code = raw.FPDFText_GetUnicode(text_page, index)
@@ -146,32 +188,168 @@ def _take_segments(
         typeface = _find_typeface(raw, text_page, index, typefaces)
         left, base, right = _find_place(raw, text_page, index, typeface.turn, size, origin, box)
         shown = "-" if code == _HYPHEN else _show(code)
-        widest = _GAP_OF_CELLS if has_drawn_space else _GAP_WITHOUT_SPACE
+        yield _Glyph(shown, left, right, base, typeface, has_space, has_drawn_space)
+        has_space = has_drawn_space = False
+
+
+def _join_glyphs(
+    glyphs: Iterator[_Glyph], edges_of_cells: "_CellEdges"
+) -> Iterator[tuple[TextDirection, Segment]]:
+    current: Segment | None = None
+    turn = TextDirection.NONE
+    held: list[_Glyph] = []
+    for glyph in glyphs:
         if (
             current is not None
-            and _continues(
-                current, left, base, typeface, widest, is_turned=typeface.turn is not turn
-            )
-            and not edges_of_cells.part(current, left, typeface.turn)
+            and glyph.typeface.turn is turn
+            and _continues(current, glyph)
+            and not edges_of_cells.part(current, glyph.left, turn)
         ):
-            gap = left - current.right
-            if has_space or gap > _GAP_OF_WORDS * current.size:
-                current.text += " "
-            current.text += shown
-            current.right = max(current.right, right)
-            current.is_bold = current.is_bold and typeface.is_bold
-            current.is_code = current.is_code and typeface.is_code
-            current.size = max(current.size, typeface.size)
-        else:
-            if current is not None:
-                yield turn, current
-            turn = typeface.turn
-            current = Segment(
-                shown, left, right, base, typeface.size, typeface.is_bold, typeface.is_code
-            )
-        has_space = has_drawn_space = False
+            held.append(glyph)
+            _extend(current, current.text, glyph)
+            continue
+        if current is not None:
+            yield turn, _write_text(current, held, edges_of_cells.list_strikes(current, turn))
+        turn, current, held = glyph.typeface.turn, glyph.make_segment(), [glyph]
     if current is not None:
-        yield turn, current
+        yield turn, _write_text(current, held, edges_of_cells.list_strikes(current, turn))
+
+
+def _find_script(current: Segment, glyph: _Glyph) -> Script:
+    """Return whether a glyph is raised or lowered; a capital over several lines is neither."""
+    rise = (glyph.base - current.base) / current.size
+    share = glyph.typeface.size / current.size
+    if not _SMALLEST_SCRIPT <= share <= _LARGEST_SCRIPT or abs(rise) < _LEAST_RISE:
+        return Script.LINE
+    return Script.RAISED if rise > 0 else Script.LOWERED
+
+
+def _write_text(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[Stroke]) -> Segment:
+    """Give a segment its text; letters that are spaced out are words again."""
+    first = glyphs[0]
+    line = Segment("", first.left, first.right, first.base, first.typeface.size)
+    spans: list[Span] = []
+    gaps: list[float] = []
+    for glyph in glyphs:
+        gap = glyph.left - line.right
+        script = _find_script(line, glyph)
+        middle = (glyph.left + glyph.right) / 2
+        is_struck = any(one.start <= middle <= one.end for one in strikes)
+        # PDFium adds a space where the baseline changes.
+        is_same = not spans or script is spans[-1].script
+        has_space = glyph.has_space if is_same else glyph.has_drawn_space
+        if spans and (has_space or gap > _GAP_OF_WORDS * line.size):
+            gaps.append(gap)
+            spans.append(Span(" ", Script.LINE, is_struck and spans[-1].is_struck))
+        spans.append(Span(glyph.text, script, is_struck))
+        _extend(line, "", glyph)
+    segment.text = join_spans(spans)
+    words = segment.text.split(" ")
+    if len(words) >= _LEAST_SPACED and all(len(word) == 1 for word in words):
+        widest = _WIDER * median(gaps)
+        segment.text = "".join(
+            f"{' ' if at and gaps[at - 1] > widest else ''}{word}" for at, word in enumerate(words)
+        )
+    return segment
+
+
+def _extend(segment: Segment, text: str, glyph: _Glyph) -> None:
+    segment.text = text
+    segment.left = min(segment.left, glyph.left)
+    segment.right = max(segment.right, glyph.right)
+    segment.is_bold = segment.is_bold and glyph.typeface.is_bold
+    segment.is_code = segment.is_code and glyph.typeface.is_code
+    segment.size = max(segment.size, glyph.typeface.size)
+
+
+@dataclass(slots=True)
+class _Word:
+    """A word of a page with text from right to left; `start` is where its last glyph begins."""
+
+    segment: Segment
+    turn: TextDirection
+    is_reversed: bool
+    first: _Glyph
+    start: int = 0
+
+
+def _join_words(
+    glyphs: Iterator[_Glyph], edges_of_cells: "_CellEdges"
+) -> Iterator[tuple[TextDirection, Segment]]:
+    """Yield the segments of a page with text from right to left.
+
+    A number or Latin word in such a line stands to the left of what it follows, and runs to the
+    right. So words are joined to each other only when their places are known, and runs again.
+    """
+    runs = _join_near(_take_words(glyphs), edges_of_cells)
+    for word in _join_near(runs, edges_of_cells):
+        yield word.turn, word.segment
+
+
+def _take_words(glyphs: Iterator[_Glyph]) -> Iterator[_Word]:
+    word: _Word | None = None
+    last: _Glyph | None = None
+    for glyph in glyphs:
+        if word is None or last is None or not _is_in_word(word, last, glyph):
+            if word is not None:
+                yield word
+            is_reversed = is_right_to_left(glyph.text)
+            word = _Word(glyph.make_segment(), glyph.typeface.turn, is_reversed, glyph)
+        else:
+            text = word.segment.text
+            # PDFium may reverse the ligature of lam and alef, the other way round there is none.
+            if not (glyph.left == last.left and glyph.text == _LAM and last.text in _ALEFS):
+                # A file may have the letters in the order in which they are seen.
+                is_visual = word.is_reversed and glyph.left > last.right - 0.1
+                word.start = 0 if is_visual else len(text)
+            text = f"{text[: word.start]}{glyph.text}{text[word.start :]}"
+            _extend(word.segment, text, glyph)
+        last = glyph
+    if word is not None:
+        yield word
+
+
+def _is_in_word(word: _Word, last: _Glyph, glyph: _Glyph) -> bool:
+    if glyph.typeface.turn is not word.turn:
+        return False
+    if word.is_reversed and unicodedata.combining(glyph.text[0]):
+        return True
+    if glyph.has_space:
+        return False
+    gap = max(glyph.left - last.right, last.left - glyph.right)
+    size = max(word.segment.size, glyph.typeface.size)
+    is_near = abs(glyph.base - last.base) <= _BASELINE * size and gap <= _GAP_OF_WORDS * size
+    is_neutral = not glyph.text.isalnum()
+    return is_near and (is_neutral or is_right_to_left(glyph.text) is word.is_reversed)
+
+
+def _join_near(words: Iterator[_Word], edges_of_cells: "_CellEdges") -> Iterator[_Word]:
+    """Yield words; those that stand beside each other, on either side, are one."""
+    held: _Word | None = None
+    for word in words:
+        if held is None or not _is_near(held, word, edges_of_cells):
+            if held is not None:
+                yield held
+            held = word
+            continue
+        own, other = held.segment, word.segment
+        gap = max(other.left - own.right, own.left - other.right)
+        has_space = word.first.has_space or gap > _GAP_OF_WORDS * own.size
+        own.text = f"{own.text}{' ' if has_space else ''}{other.text}"
+        own.left, own.right = min(own.left, other.left), max(own.right, other.right)
+        own.is_bold, own.is_code = own.is_bold and other.is_bold, own.is_code and other.is_code
+        own.size = max(own.size, other.size)
+    if held is not None:
+        yield held
+
+
+def _is_near(held: _Word, word: _Word, edges_of_cells: "_CellEdges") -> bool:
+    own, other = sorted((held.segment, word.segment), key=lambda one: one.left)
+    size = max(own.size, other.size)
+    if word.turn is not held.turn or abs(own.base - other.base) > _BASELINE * size:
+        return False
+    is_beside = -size < other.left - own.right < word.first.widest_gap * size
+    return is_beside and not edges_of_cells.part(own, other.left, word.turn)
 
 
 def _find_place(
@@ -198,26 +376,26 @@ def _find_place(
     return left, base, turn_box(turn, (first, bottom, last, top), size)[2]
 
 
-def _continues(
-    current: Segment,
-    left: float,
-    base: float,
-    typeface: _Typeface,
-    widest: float,
-    *,
-    is_turned: bool,
-) -> bool:
-    size = max(current.size, typeface.size)
-    if is_turned or abs(base - current.base) > _BASELINE * size:
+def _continues(current: Segment, glyph: _Glyph) -> bool:
+    size = max(current.size, glyph.typeface.size)
+    is_script = _find_script(current, glyph) is not Script.LINE
+    highest = _HIGHEST_RISE if is_script else _BASELINE
+    if abs(glyph.base - current.base) > highest * size:
         return False
-    return -size < left - current.right < widest * size
+    return -size < glyph.left - current.right < glyph.widest_gap * size
+
+
+def is_right_to_left(text: str) -> bool:
+    """Return whether a text has letters of a script that is written from right to left."""
+    return _RIGHT_TO_LEFT.search(text) is not None
 
 
 def _show(code: int) -> str:
     if code == _TEX_BULLET:
         return "\u2022"
     sign = chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
-    return unicodedata.normalize("NFKC", sign) if 0xFB00 <= code <= 0xFB06 else sign
+    is_form = 0xFB00 <= code <= 0xFDFF or 0xFE70 <= code <= 0xFEFC
+    return unicodedata.normalize("NFKC", sign).strip() if is_form else sign
 
 
 def _find_typeface(
@@ -263,12 +441,13 @@ class _Objects:
 
 
 class _CellEdges:
-    """The vertical lines that end a segment: cells may stand closer than words do."""
+    """The lines of a page that end a segment, as cells may stand close, or strike it out."""
 
     def __init__(self, lines: list[Box], size: Size) -> None:
         self._lines = lines
         self._size = size
         self._by_turn: dict[TextDirection, list[Stroke]] = {}
+        self._level: dict[TextDirection, list[Stroke]] = {}
 
     def part(self, current: Segment, left: float, turn: TextDirection) -> bool:
         """Return whether a line stands between a segment and a character that begins at `left`."""
@@ -287,6 +466,22 @@ class _CellEdges:
             if stroke.start <= middle <= stroke.end:
                 return True
         return False
+
+    def list_strikes(self, segment: Segment, turn: TextDirection) -> list[Stroke]:
+        """Return the lines through the middle of a segment that end where its text does."""
+        if turn not in self._level:
+            strokes = turn_strokes(self._lines, turn, self._size)
+            own = (one for one in strokes if not one.is_vertical)
+            self._level[turn] = sorted(own, key=lambda one: one.at)
+        level = self._level[turn]
+        lowest, highest = (segment.base + share * segment.size for share in _MIDDLE)
+        first = bisect_left(level, lowest, key=lambda one: one.at)
+        last = bisect_right(level, highest, key=lambda one: one.at)
+        return [
+            one for one in level[first:last]
+            if segment.left - segment.size / 2 <= one.start
+            and one.end <= segment.right + segment.size / 2
+        ]  # fmt: skip
 
 
 def _take_objects(page: "PdfPage") -> _Objects:

@@ -16,6 +16,7 @@ from knowledge.documents.errors import (
 )
 from knowledge.documents.office.zipped_xml import choose_title
 from knowledge.documents.page import Block, BlockKind, Page, first_heading
+from knowledge.documents.pdf.annotations import take_annotations
 from knowledge.documents.pdf.page_layout import LaidOutPage, lay_out, remove_furniture
 from knowledge.documents.pdf.page_pictures import PagePicture, insert_pictures, take_pictures
 from knowledge.documents.pdf.page_text import take_text
@@ -55,6 +56,7 @@ def read(data: bytes, source: str, recognise: Recognise | None = None) -> Page:
     _refuse_other_kinds(data)
     try:
         document = PdfDocument(data)
+        document.init_forms()
     except PdfiumError as error:
         if "assword" in str(error):
             raise WrongFormatError(
@@ -81,7 +83,8 @@ def _read_document(document: "PdfDocument", source: str, recognise: Recognise | 
         raise WrongFormatError("expected a PDF, found a damaged one: it has no pages")
     reading = _PageReader(document, recognise)
     pages = list(reading.read())
-    remove_furniture(pages)
+    left_out = remove_furniture(pages)
+    left_out.add("comment", "comments on pages are not part of the text", reading.comments)
     laid_out = write_blocks(pages, _read_outline(document))
     shown = insert_pictures(list(laid_out), pages, reading.shown)
     blocks = tuple(_insert_recognised(shown, reading.recognised))
@@ -92,7 +95,13 @@ def _read_document(document: "PdfDocument", source: str, recognise: Recognise | 
     if not blocks:
         raise NoTextError("expected text, found none: its pages may be pictures")
     stated = choose_title(clean_text(document.get_metadata_value("Title")))
-    return Page(source, stated or _find_title(blocks), blocks, warnings=reading.warnings())
+    return Page(
+        source,
+        stated or _find_title(blocks),
+        blocks,
+        warnings=reading.warnings(),
+        left_out=left_out.list(),
+    )
 
 
 def _find_title(blocks: tuple[Block, ...]) -> str:
@@ -133,6 +142,7 @@ class _PageReader:
         self._document = document
         self._damaged: list[int] = []
         self._repeated = 0
+        self.comments = 0
 
     def read(self) -> Iterator[LaidOutPage]:
         """Yield the pages that have text; one that repeats an earlier one is left out."""
@@ -148,7 +158,8 @@ class _PageReader:
             except PdfiumError:
                 self._damaged.append(number)
                 continue
-            if whole in seen and whole.strip():
+            # Forms with the same labels have values of their own.
+            if whole in seen and whole.strip() and self._document.formenv is None:
                 self._repeated += 1
                 continue
             seen.add(whole)
@@ -156,6 +167,9 @@ class _PageReader:
             if left < 0:
                 raise TooLargeError(f"a document may have {_MOST_CHARACTERS} characters of text")
             taken = take_text(page, text_page)
+            written, comments = take_annotations(self._document, page, taken[0].segments)
+            taken[0].segments += written
+            self.comments += comments
             text_page.close()
             if taken[0].segments:
                 if taken[0].has_pictures and len(self.shown) < MOST_PICTURES:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from knowledge.documents.page import Block
-from knowledge.documents.pdf.page_text import Segment
+from knowledge.documents.pdf.page_text import Segment, is_right_to_left
 from knowledge.documents.tables import (
     Cell,
     count_header_rows,
@@ -20,6 +20,7 @@ _LABEL = re.compile(
 )
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])[-\u00ad]\Z")
 SMALL_START = re.compile(r"[a-zß-öø-ÿа-яёα-ωčćšžđłńśźż]")
+_UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
 _BASELINE = 0.5
 _LOWER_MARGIN = 0.2
 """Of the height of a page."""
@@ -94,16 +95,24 @@ def find_lines(
         table = tables.get(id(segment))
         if table is not None:
             if held:
-                yield Line(_join_label(sorted(held, key=lambda one: one.left)))
+                yield Line(_join_label(_put_in_order(held)))
                 held = []
             yield Line([segment], table=table)
             continue
         if held and held[0].base - segment.base > _BASELINE * min(held[0].size, segment.size):
-            yield Line(_join_label(sorted(held, key=lambda one: one.left)))
+            yield Line(_join_label(_put_in_order(held)))
             held = []
         held.append(segment)
     if held:
-        yield Line(_join_label(sorted(held, key=lambda one: one.left)))
+        yield Line(_join_label(_put_in_order(held)))
+
+
+def _put_in_order(segments: Sequence[Segment]) -> list[Segment]:
+    """Return the segments of a line from its beginning, which is right in some scripts."""
+    text = "".join(segment.text for segment in segments)
+    letters = sum(character.isalpha() for character in text)
+    is_reversed = 2 * sum(map(is_right_to_left, text)) > letters if letters else False
+    return sorted(segments, key=lambda one: one.left, reverse=is_reversed)
 
 
 def _join_label(segments: list[Segment]) -> list[Segment]:
@@ -130,14 +139,22 @@ def is_wrapped(above: Segment, below: Segment, right: float) -> bool:
 
 
 def join_lines(lines: Sequence[Line]) -> str:
-    """Return lines as one; a word that a hyphen cut at the end of a line is whole again."""
+    """Return lines as one; a word that a hyphen cut at the end of a line is whole again.
+
+    A hyphen stays in a compound with several and before capitals and digits. Scripts without
+    spaces have none at the end of a line.
+    """
     text = ""
     for line in lines:
         part = line.text
-        if text and _HYPHENATED.search(text) and SMALL_START.match(part):
+        if not text or (_UNSPACED.match(text[-1]) and _UNSPACED.match(part[:1])):
+            text += part
+        elif not _HYPHENATED.search(text):
+            text = f"{text} {part}"
+        elif SMALL_START.match(part) and "-" not in text.rsplit(maxsplit=1)[-1][:-1]:
             text = text[:-1] + part
         else:
-            text = f"{text} {part}" if text else part
+            text += part
     return text.replace("\u00ad", "")
 
 

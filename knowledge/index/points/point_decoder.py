@@ -21,7 +21,7 @@ from knowledge.index.points.layout import (
     Point,
 )
 from knowledge.index.port import (
-    Passage,
+    IndexedPassage,
     StoredChunk,
     StoredDocument,
     WrittenDocument,
@@ -114,10 +114,10 @@ def list_document(point: Point) -> ListedDocument:
     )
 
 
-def read_passage(point: Point) -> Passage:
+def read_passage(point: Point) -> IndexedPassage:
     """Return the passage of a chunk's point."""
     payload = point.payload
-    return Passage(
+    return IndexedPassage(
         point=point.id,
         chunk=Chunk(
             chunk_id=payload["chunk_id"],

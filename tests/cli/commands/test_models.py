@@ -146,7 +146,7 @@ def test_a_model_that_fails_hides_no_other_and_the_message_of_the_vendor_is_show
     broken, page, works = result.json
     assert "the GPU fell off" in broken["problem"]
     assert "'Sign in'" in page["problem"]
-    assert f"try COMPATIBLE_SERVERS={url}/v1" in page["problem"]
+    assert f"try {url}/v1 in COMPATIBLE_SERVERS" in page["problem"]
     assert (works["problem"], works["streams"]) == ("", False)
 
 

@@ -17,8 +17,8 @@ from gateway.console.access import (
     COOKIE,
     FORGERY_HEADER,
     ConsoleRefusedError,
+    ConsoleRole,
     Gate,
-    Role,
     admit_visitors,
     demand_of,
     make_route_class,
@@ -42,8 +42,12 @@ from tests.support.console import (
 
 OPEN_TO_VISITORS = {"login", "login/start", "login/return", "console.css"}
 ROLES = {
-    DESK: {"group:staff": Role.VIEWER, "ada@acme.com": Role.EDITOR, "group:it": Role.OWNER},
-    OTHER: {"group:hr": Role.OWNER},
+    DESK: {
+        "group:staff": ConsoleRole.VIEWER,
+        "ada@acme.com": ConsoleRole.EDITOR,
+        "group:it": ConsoleRole.OWNER,
+    },
+    OTHER: {"group:hr": ConsoleRole.OWNER},
 }
 
 
@@ -133,22 +137,22 @@ def refuse(request: Request, refusal: ConsoleRefusedError) -> Response:
     return Response(refusal.title, status_code=refusal.status)
 
 
-@require(Role.VIEWER)
+@require(ConsoleRole.VIEWER)
 async def view(request: Request) -> list[Any]:
     return list(user_of(request).list_assistants())
 
 
-@require(Role.EDITOR)
+@require(ConsoleRole.EDITOR)
 async def edit(request: Request) -> str:
     return "done"
 
 
-@require(Role.OWNER)
+@require(ConsoleRole.OWNER)
 async def own(request: Request) -> str:
     return "done"
 
 
-@require(Role.OWNER, everywhere=True)
+@require(ConsoleRole.OWNER, everywhere=True)
 async def operate(request: Request) -> str:
     return "done"
 
@@ -265,8 +269,8 @@ async def test_visitors_see_only_what_is_open_to_them(door: Door) -> None:
 
 async def test_a_role_that_settings_take_away_is_gone_for_open_sessions() -> None:
     sessions = FakeSessions()
-    before = make_console(None, sessions, roles={DESK: {"ada@acme.com": Role.OWNER}})
-    after = make_console(None, sessions, roles={DESK: {"bob@acme.com": Role.OWNER}})
+    before = make_console(None, sessions, roles={DESK: {"ada@acme.com": ConsoleRole.OWNER}})
+    after = make_console(None, sessions, roles={DESK: {"bob@acme.com": ConsoleRole.OWNER}})
 
     for app, status in ((before, 200), (after, 403)):
         async with browser_of(app) as client:

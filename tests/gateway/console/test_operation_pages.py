@@ -14,8 +14,8 @@ from gateway.console.access import (
     OPERATOR,
     Assistant,
     ConsoleRefusedError,
+    ConsoleRole,
     ConsoleUser,
-    Role,
 )
 from gateway.console.attention import (
     Concern,
@@ -171,7 +171,7 @@ async def owner(parts: list[ConsolePart]) -> AsyncIterator[httpx.AsyncClient]:
 @pytest.fixture
 async def editor(parts: list[ConsolePart]) -> AsyncIterator[httpx.AsyncClient]:
     sessions = FakeSessions()
-    app = make_console(None, sessions, roles={DESK: {"ada": Role.EDITOR}}, parts=parts)
+    app = make_console(None, sessions, roles={DESK: {"ada": ConsoleRole.EDITOR}}, parts=parts)
     async with browser_of(app) as client:
         await sign_in(client, sessions, "ada")
         yield client
@@ -180,12 +180,14 @@ async def editor(parts: list[ConsolePart]) -> AsyncIterator[httpx.AsyncClient]:
 async def test_sources_show_their_failures_and_when_they_are_read(
     editor: httpx.AsyncClient, desk: FakeDesk
 ) -> None:
-    desk.source = replace(SOURCE, schedule="0 6 * * *", next_at=86_400.0)
+    left_out = ("2 hidden sheets left out (Old, Costs): hidden in the workbook",)
+    desk.source = replace(SOURCE, schedule="0 6 * * *", next_at=86_400.0, left_out=left_out)
 
     shown = (await editor.get("/console/sources")).text
 
     for part in ("1 failed", "leave.pdf: it is encrypted", "What was read before is still used",
-                 "0 6 * * *", "1970-01-01 00:16 UTC", "1970-01-02 00:00 UTC"):  # fmt: skip
+                 *left_out, "0 6 * * *", "1970-01-01 00:16 UTC",
+                 "1970-01-02 00:00 UTC"):  # fmt: skip
         assert part in shown
 
 
@@ -325,8 +327,10 @@ async def test_a_letter_of_another_tenant_is_out_of_reach(
     assert desk.done == []
 
 
-@pytest.mark.parametrize("role", [Role.VIEWER, Role.EDITOR])
-async def test_only_an_owner_operates(parts: list[ConsolePart], desk: FakeDesk, role: Role) -> None:
+@pytest.mark.parametrize("role", [ConsoleRole.VIEWER, ConsoleRole.EDITOR])
+async def test_only_an_owner_operates(
+    parts: list[ConsolePart], desk: FakeDesk, role: ConsoleRole
+) -> None:
     sessions = FakeSessions()
     app = make_console(None, sessions, roles={DESK: {"ada": role}}, parts=parts)
     async with browser_of(app) as client:
@@ -367,7 +371,7 @@ async def test_failed_sources_and_dead_letters_are_concerns(
 async def test_requests_that_were_turned_away_are_a_concern_of_who_owns_the_desk() -> None:
     meter = HttpMeter()
     find = find_turned_away(meter)
-    owner = ConsoleUser(OPERATOR, {DESK: Role.OWNER}, "t", owns_all=True)
+    owner = ConsoleUser(OPERATOR, {DESK: ConsoleRole.OWNER}, "t", owns_all=True)
     assert await find(owner) == []
 
     for route, status in (("/v1/responses", 503), ("", 503), ("/healthz", 503), ("", 404)):
@@ -412,7 +416,7 @@ async def test_a_failed_background_job_is_a_concern_of_who_owns_the_desk() -> No
         return [failed, unread]
 
     find = find_in_jobs(list_reports)
-    owner = ConsoleUser(OPERATOR, {DESK: Role.OWNER}, "t", owns_all=True)
+    owner = ConsoleUser(OPERATOR, {DESK: ConsoleRole.OWNER}, "t", owns_all=True)
 
     texts = [one.text for one in await find(owner)]
 

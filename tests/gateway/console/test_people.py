@@ -11,7 +11,7 @@ import pytest
 from envelope.conversation import Preferences
 from envelope.question import Question
 from gateway.api_keys import make_key
-from gateway.console.access import Role
+from gateway.console.access import ConsoleRole
 from gateway.console.people import PeoplePages
 from gateway.people import AT_ONCE
 from records.record import Record
@@ -41,7 +41,10 @@ RECORDS = (
     replace(FIRST, conversation_id="c3", message_id="m5", person=""),
     replace(FIRST, tenant="other", person="p3"),
 )
-ROLES = {DESK: {"it": Role.OWNER, "desk": Role.OWNER}, OTHER: {"it": Role.OWNER}}
+ROLES = {
+    DESK: {"it": ConsoleRole.OWNER, "desk": ConsoleRole.OWNER},
+    OTHER: {"it": ConsoleRole.OWNER},
+}
 
 
 @dataclass

@@ -13,7 +13,7 @@ import pytest
 from fastapi import FastAPI
 
 from gateway.connections.server import listening
-from gateway.console.access import Role
+from gateway.console.access import ConsoleRole
 from gateway.console.oidc import OidcClient, OidcProvider
 from gateway.console.sign_in import keep_inside
 from tests.support.console import DESK, FakeSessions, browser_of, make_console
@@ -21,7 +21,7 @@ from tests.support.identity_provider import CLIENT_ID, ISSUER, FakeIdentityProvi
 from tests.support.waiting import wait_until
 
 BASE = "https://desk.local"
-ROLES = {DESK: {"ada@acme.com": Role.OWNER, "group:staff": Role.VIEWER}}
+ROLES = {DESK: {"ada@acme.com": ConsoleRole.OWNER, "group:staff": ConsoleRole.VIEWER}}
 NAMES = frozenset(ROLES[DESK])
 ADA = {"email": "ada@acme.com", "email_verified": True}
 

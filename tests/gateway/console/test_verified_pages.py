@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 
 from envelope.verified import VerifiedAnswer
-from gateway.console.access import Assistant, Role
+from gateway.console.access import Assistant, ConsoleRole
 from gateway.console.frame import Frame
 from gateway.console.verified_pages import VerifiedPages, find_in_answers
 from gateway.port import CatalogEntry
@@ -133,7 +133,9 @@ async def test_an_answer_is_stale_once_a_page_changed_or_went_or_others_may_read
 async def test_a_viewer_reads_answers_and_writes_none(answers: OwnersAnswers) -> None:
     await answers.save()
     sessions = FakeSessions()
-    app = make_console(None, sessions, roles={DESK: {"ada": Role.VIEWER}}, parts=[answers.pages])
+    app = make_console(
+        None, sessions, roles={DESK: {"ada": ConsoleRole.VIEWER}}, parts=[answers.pages]
+    )
     async with browser_of(app) as client:
         await sign_in(client, sessions, "ada")
         shown = (await client.get("/console/verified")).text

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from envelope.question import Question
 from gateway.api_keys import Key, Scope, make_key
-from gateway.person_tokens import PersonIssuer, PersonTokens
+from gateway.person_tokens import PersonTokens, TrustedIssuer
 from gateway.signing_keys import LEAST_SECONDS, SigningKeys
 from tests.gateway.http.conftest import SHELF
 from tests.gateway.http.test_documents import ask_for_source
@@ -186,7 +186,7 @@ async def test_an_outage_of_the_provider_of_persons_is_told_as_one_and_counts_as
         return KEYS_ADDRESS
 
     keys = SigningKeys(find_address, provider, provider.clock)
-    persons = PersonTokens([PersonIssuer(ISSUER, CLIENT_ID, "acme", keys)])
+    persons = PersonTokens([TrustedIssuer(ISSUER, CLIENT_ID, "acme", keys)])
     async with harness.open(), open_http_server(harness, persons=persons) as server:
         client = await server.secret(person_groups=("hr",))
         client.headers["X-Person-Token"] = provider.token()

@@ -71,3 +71,38 @@ def test_elements_that_are_never_closed_do_not_count_as_nesting() -> None:
     found = blocks("<p>one<br>two" * 5000)
 
     assert len(found) == 5000
+
+
+@pytest.mark.parametrize(
+    ("body", "content"),
+    [
+        ('<h2><button aria-expanded="false" aria-controls="a">Refunds?</button></h2>'
+         '<div id="a" style="display:none"><p>Within 5 days.</p></div>',
+         "## Refunds?\n\nWithin 5 days."),
+        ('<p>Text.</p><div id="a" style="display:none">Nobody opens it.</div>', "Text."),
+        ('<ul><li><a data-bs-toggle="tab" href="#w">Windows</a></li></ul>'
+         '<div id="w" class="tab-pane"><p>Folder A7.</p></div>', "Windows\n\nFolder A7."),
+        ('<div role="tablist"><button role="tab" id="t">Linux</button></div>'
+         '<div role="tabpanel" aria-labelledby="t"><p>Folder B9.</p></div>',
+         "Linux\n\nFolder B9."),
+        ('<p>Limit <input value="75 s"> <input type="hidden" value="x"></p>', "Limit 75 s"),
+        ("<p><label><input type=checkbox checked> Export</label></p>", "☒ Export"),
+        ("<p>Text.</p><button>Copy</button>", "Text."),
+        ("<article><h3>News</h3><p>Fair.</p></article><h1>Hours</h1><p>Open at six.</p>",
+         "### News\n\nFair.\n\n# Hours\n\nOpen at six."),
+        ("<div>Site</div><article><h1>Hours</h1><p>Open at six.</p></article>",
+         "# Hours\n\nOpen at six."),
+    ],
+)  # fmt: skip
+def test_what_a_person_opens_or_reads_in_a_control_is_text(body: str, content: str) -> None:
+    assert html.read(f"<body>{body}</body>".encode(), "a.html").content == content
+
+
+def test_icons_with_names_are_the_values_of_their_cells() -> None:
+    cells = (
+        '<td><i class="x" aria-label="no"></i></td><td><img src="y.png" alt="yes"></td>'
+        "<td><svg><title>part</title></svg></td><td><i aria-label='hint'></i> text</td>"
+    )
+    page = html.read(f"<table><tr><td>Export</td>{cells}</tr></table>".encode(), "a.html")
+
+    assert "| Export | no | ![yes] | part | text |" in page.content

@@ -137,7 +137,7 @@ def test_a_manual_has_no_contents_and_no_hyphens() -> None:
 
     assert "....." not in page.content
     assert "Disposal" not in page.content
-    assert "Manual M-7" not in page.content
+    assert page.content.count("Manual M-7") == 1
     assert "The maintenance of the office unit is yearly." in page.content
     assert "```\nif ready:\n    send(--all, 'x|y')\n```" in page.content
 

@@ -113,3 +113,32 @@ def test_marks_in_code_stay() -> None:
 
     assert found[0].text == "```\n:::tip\n[TOC]\n[^1]: x\n```"
     assert found[1].text == "Use `{ .a }` and `:material-x:` and `[^1]`."
+
+
+def test_labels_in_shortcodes_components_and_tables_of_lists_are_read() -> None:
+    text = (
+        '# A\n\n{{< tab name="Windows" >}}\nFolder A7.\n{{< /tab >}}\n\n'
+        '{% tab title="Linux" %}\nFolder B9.\n{% endtab %}\n\n'
+        '<ParamField body="code" type="string">\n  The code.\n</ParamField>\n\n'
+        "```{list-table} Prices\n* - Plan\n  - Price\n* - Basic\n  - 10 *EUR*\n    a month\n```\n\n"
+        '{{< param "limit" >}} items.\n'
+    )
+
+    page = markdown.read(text.encode(), "a.md")
+
+    assert [block.text for block in page.blocks] == [
+        "A", "Windows", "Folder A7.", "Linux", "Folder B9.", "code, type: string", "The code.",
+        "Prices", "| Plan | Price |\n|---|---|\n| Basic | 10 EUR a month |", "items.",
+    ]  # fmt: skip
+    assert [(part.what, part.names) for part in page.left_out] == [("shortcode", ("param",))]
+
+
+def test_statements_in_front_are_text_and_settings_of_the_website_are_counted() -> None:
+    text = "---\ntitle: VPN\nowner: Team Kappa\nvalid_until: 2026-05-31\nlayout: wide\n---\n# VPN\n"
+
+    page = markdown.read(text.encode(), "a.md")
+
+    assert page.content == "# VPN\n\nowner: Team Kappa\nvalid_until: 2026-05-31"
+    assert [(part.what, part.names) for part in page.left_out] == [
+        ("field of the front matter", ("layout",))
+    ]

@@ -1,13 +1,19 @@
 """What holds for every PDF: rows, values and labels arrive as they stand in the file."""
 
+import io
+from collections import Counter
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reportlab.lib import colors
-from reportlab.platypus import PageBreak, Table
+from reportlab.lib.styles import ParagraphStyle
+from reportlab.pdfgen.canvas import Canvas
+from reportlab.platypus import PageBreak, Paragraph, Spacer, Table
 
 from knowledge.documents.page import BlockKind, Page
 from knowledge.documents.pdf import pdf_reader
-from tests.knowledge.documents.layouts import build
+from tests.knowledge.documents.layouts import TEXT, build
+from tests.knowledge.documents.printing import file_of, print_pdf
 
 EXAMPLES = settings(max_examples=25, deadline=None)
 LABELS = st.lists(
@@ -73,3 +79,103 @@ def test_no_page_shows_a_label_of_the_form_on_another_page(
         own = [block.text for block in page.blocks if f"Customer {name} |" in block.text]
         assert own
         assert {block.anchor for block in page.blocks if block.text in own} == {f"page={number}"}
+
+
+HEBREW = st.lists(
+    st.one_of(
+        st.text([chr(code) for code in range(0x5D0, 0x5EA)], min_size=2, max_size=8),
+        st.integers(10, 99_999).map(str),
+    ),
+    min_size=3, max_size=7,
+)  # fmt: skip
+
+
+def print_right_to_left(words: list[str]) -> bytes:
+    """Return a PDF that shows a line of Hebrew words and numbers as a person sees it."""
+    seen = [word if word.isdecimal() else word[::-1] for word in reversed(words)]
+    shown = " ".join(seen).translate({0x5D0 + at: 0x61 + at for at in range(26)})
+    stream = f"BT /F1 12 Tf 50 700 Td ({shown}) Tj ET"
+    names = "1 begincodespacerange <00> <FF> endcodespacerange"
+    cmap = (
+        "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapType 2 def "
+        f"{names} 1 beginbfrange <61> <7A> <05D0> endbfrange endcmap end end"
+    )
+    return file_of([
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /ToUnicode 6 0 R >>",
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] "
+        "/Resources << /Font << /F1 3 0 R >> >> /Contents 5 0 R >>",
+        f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
+        f"<< /Length {len(cmap)} >>\nstream\n{cmap}\nendstream",
+    ])  # fmt: skip
+
+
+@EXAMPLES
+@given(words=HEBREW.filter(lambda words: not words[0].isdecimal() and not words[-1].isdecimal()))
+def test_a_line_from_right_to_left_is_read_in_its_order(words: list[str]) -> None:
+    page = read(print_right_to_left(words))
+
+    # Numbers beside each other are one run, which a person may read in either order.
+    assert Counter(page.content.split()) == Counter(words)
+    assert [word for word in page.content.split() if not word.isdecimal()] == [
+        word for word in words if not word.isdecimal()
+    ]
+
+
+@EXAMPLES
+@given(
+    base=st.integers(1, 99), power=st.integers(2, 99), index=st.integers(2, 9),
+    word=st.from_regex(r"[A-Z]{5,9}", fullmatch=True),
+)  # fmt: skip
+def test_raised_lowered_and_spaced_out_text_keeps_its_meaning(
+    base: int, power: int, index: int, word: str
+) -> None:
+    formula = f"Take {base}<super>{power}</super> parts of H<sub>{index}</sub>O in 12 m."
+    spaced = Paragraph(" ".join(word), ParagraphStyle("spaced", fontSize=12))
+
+    content = read(build([Paragraph(formula, TEXT), Spacer(1, 30), spaced])).content
+
+    assert f"Take {base}^{power} parts of H{index}O in 12 m." in content
+    assert word in content.split()
+
+
+@EXAMPLES
+@given(rooms=st.lists(st.integers(100, 999), min_size=3, max_size=6, unique=True))
+def test_lines_at_the_edge_that_differ_in_a_number_are_content(rooms: list[int]) -> None:
+    pages = [[f"Room {room}", f"Seats {room % 7} people."] for room in rooms]
+
+    page = read(print_pdf(pages))
+
+    assert [word for word in page.content.split() if word.isdecimal() and len(word) > 1] == [
+        str(room) for room in rooms
+    ]
+
+
+@EXAMPLES
+@given(labels=LABELS, values=st.lists(st.integers(0, 9_999).map(str), min_size=12, max_size=12))
+def test_a_value_of_a_form_field_stands_beside_its_label(
+    labels: list[str], values: list[str]
+) -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    for at, (label, value) in enumerate(zip(labels, values, strict=False)):
+        base = 740 - 40 * at
+        canvas.drawString(60, base, label)
+        canvas.acroForm.textfield(name=str(at), value=value, x=250, y=base - 6, height=20)
+    canvas.save()
+
+    page = read(file.getvalue())
+
+    filled = zip(labels, values, strict=False)
+    assert rows_of(page) == [list(row) for row in filled]
+
+
+@EXAMPLES
+@given(old=st.integers(100, 9_999), new=st.integers(100, 9_999))
+def test_struck_out_text_is_marked(old: int, new: int) -> None:
+    text = f"The price is <strike>{old} euros</strike> {new} euros a month."
+
+    page = read(build([Paragraph(text, TEXT)]))
+
+    assert page.content == f"The price is ~~{old} euros~~ {new} euros a month."

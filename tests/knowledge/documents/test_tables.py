@@ -1,5 +1,5 @@
 from knowledge.documents.page import Block, BlockKind
-from knowledge.documents.tables import Cell, write_table
+from knowledge.documents.tables import Cell, SheetRow, write_sheet, write_table
 
 
 def table_of(*rows: tuple[Cell, ...]) -> list[Block]:
@@ -42,3 +42,41 @@ def test_a_span_of_a_million_cells_is_bounded() -> None:
 def test_a_table_of_one_column_is_text_and_an_empty_one_is_nothing() -> None:
     assert [block.kind for block in table_of((Cell("a"),), (Cell("b"),))] == [BlockKind.TEXT] * 2
     assert table_of((Cell(""),)) == []
+
+
+def sheet_of(*rows: str, hidden: tuple[int, ...] = ()) -> list[str]:
+    """Return the tables of rows written as `a|b`; those of the numbers `hidden` are left out."""
+    made = [
+        SheetRow(
+            number,
+            {column: text for column, text in enumerate(row.split("|")) if text},
+            sum(one < number for one in hidden),
+        )
+        for number, row in enumerate(rows, start=1)
+        if row and number not in hidden
+    ]
+    return [block.text for block in write_sheet(made) if block.kind is BlockKind.TABLE]
+
+
+def test_years_are_a_header_and_numbers_in_every_column_are_none() -> None:
+    assert sheet_of("Country|2022|2023", "Peru|7|9") == [
+        "| Country | 2022 | 2023 |\n|---|---|---|\n| Peru | 7 | 9 |"
+    ]
+    assert sheet_of("1|2|3", "4|5|6")[0].startswith("| Column 1 | Column 2 |")
+
+
+def test_rows_after_hidden_or_empty_ones_keep_their_header() -> None:
+    texts = ("Customer|Status", "Arlo|open", "Beko|closed", "Cilo|open")
+    assert sheet_of(*texts, hidden=(3,)) == [
+        "| Customer | Status |\n|---|---|\n| Arlo | open |\n| Cilo | open |"
+    ]
+    coded = sheet_of("Code|Meaning", "E1|low", "E2|hot", "", "E3|door", "E4|phase")
+    assert [table.split("\n")[0] for table in coded] == ["| Code | Meaning |"] * 2
+
+
+def test_tables_beside_each_other_are_apart_unless_they_have_the_same_rows() -> None:
+    apart = sheet_of("Item|Price", "Pump|10", "Seal|30||City|Rent", "Hose|40||Lima|700")
+    one = sheet_of("Item|Price||City|Rent", "Pump|10||Lima|700")
+
+    assert apart[1] == "| City | Rent |\n|---|---|\n| Lima | 700 |"
+    assert one == ["| Item | Price | City | Rent |\n|---|---|---|---|\n| Pump | 10 | Lima | 700 |"]

@@ -43,7 +43,7 @@ async def test_the_section_of_a_found_chunk_is_given_whole_and_repeats_nothing(
 ) -> None:
     found = await compose(fake_documents, "How do I add a rule?", STEPS, *OTHERS)
 
-    section = next(one for one in found.context if one.best.heading_path == ("Add a rule",))
+    section = next(one for one in found.context if one.best.place.heading_path == ("Add a rule",))
     assert section.text == (
         "Adding a rule takes four steps.\n1. Open Routing.\n2. Press Add.\n3. Choose a carrier."
         "\n4. Save the rule.\n\nThe rule is active at once."

@@ -1,6 +1,7 @@
 from dataclasses import replace
 from typing import Any
 
+from envelope.place import Place
 from knowledge.port import ContextSection, Findings, Hit, SearchRequest
 from knowledge.search.joined import search_all, search_place
 
@@ -10,16 +11,18 @@ def make_section(page: str, score: float = 1.0) -> ContextSection:
         chunk_id=page,
         document_id=page,
         page=page,
-        title=page,
         text=f"text of {page}",
-        crumbs=("Guide", page),
-        heading_path=("Start",),
-        anchor=None,
-        url=None,
-        path=f"{page}.md",
-        language="en",
         score=score,
         levels=("keywords",),
+        place=Place(
+            title=page,
+            crumbs=("Guide", page),
+            heading_path=("Start",),
+            anchor=None,
+            url=None,
+            path=f"{page}.md",
+            language="en",
+        ),
     )
     return ContextSection(best=hit, text=hit.text, chunk_ids=(page,))
 

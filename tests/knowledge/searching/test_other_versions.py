@@ -27,7 +27,8 @@ async def find_context(
     searcher = LevelSearcher(index, WordEmbedder())
     request = SearchRequest(question=question, context_tokens=TOKENS, groups=groups)
     context: tuple[ContextSection, ...] = (await searcher.search(request)).context
-    return [(section.best.version, section.best.heading_path[-1]) for section in context]
+    places = [section.best.place for section in context]
+    return [(place.version or "", place.heading_path[-1]) for place in places]
 
 
 async def test_a_section_of_an_earlier_version_is_added_where_it_differs(

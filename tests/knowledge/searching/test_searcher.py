@@ -4,7 +4,7 @@ import pytest
 
 from knowledge.answerability import Assessment
 from knowledge.errors import IndexUnavailable
-from knowledge.index.port import Index, Passage
+from knowledge.index.port import Index, IndexedPassage
 from knowledge.index.queries import PointId
 from knowledge.port import Findings, SearchRequest
 from knowledge.search.searcher import LevelSearcher
@@ -60,10 +60,10 @@ async def test_the_page_that_answers_comes_first_with_its_place(searcher: LevelS
 
     best = findings.hits[0]
     assert (best.chunk_id, best.document_id) == ("routing#0", "routing")
-    assert best.heading_path == ("Limits",)
-    assert best.crumbs == ("Platform", "Routing rules")
-    assert best.url == "https://example.org/routing"
-    assert best.path == "routing.md"
+    assert best.place.heading_path == ("Limits",)
+    assert best.place.crumbs == ("Platform", "Routing rules")
+    assert best.place.url == "https://example.org/routing"
+    assert best.place.path == "routing.md"
     assert best.text.startswith("A route carries")
     assert "keywords" in best.levels
     assert "semantic" in best.levels
@@ -205,10 +205,10 @@ async def test_versions_of_a_page_are_one_and_shown_in_the_language_of_the_quest
     asked_in_french = await ask(searcher, "Limits", language="fr")
 
     assert pages(asked_in_german) == ["limits"]
-    assert {hit.language for hit in asked_in_german.hits} == {"de"}
-    assert {hit.language for hit in translated.hits} == {"de"}
-    assert {hit.language for hit in asked_in_english.hits} == {"en"}
-    assert {hit.language for hit in asked_in_french.hits} == {"en"}
+    assert {hit.place.language for hit in asked_in_german.hits} == {"de"}
+    assert {hit.place.language for hit in translated.hits} == {"de"}
+    assert {hit.place.language for hit in asked_in_english.hits} == {"en"}
+    assert {hit.place.language for hit in asked_in_french.hits} == {"en"}
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ class _Away:
     async def revision(self) -> str:
         return await self._index.revision()
 
-    async def passages(self, points: Sequence[PointId]) -> Mapping[PointId, Passage]:
+    async def passages(self, points: Sequence[PointId]) -> Mapping[PointId, IndexedPassage]:
         if self.is_away:
             raise IndexUnavailable("the index went away")
         return await self._index.passages(points)

@@ -71,8 +71,8 @@ def test_without_stated_versions_nothing_is_find_left_out() -> None:
 async def find(index: Index, question: str) -> list[tuple[str, str]]:
     searcher = LevelSearcher(index, WordEmbedder())
     findings = await searcher.search(SearchRequest(question=question, context_tokens=500))
-    assert all(section.best.version for section in findings.context)
-    return [(hit.document_id, hit.version) for hit in findings.hits]
+    assert all(section.best.place.version for section in findings.context)
+    return [(hit.document_id, hit.place.version or "") for hit in findings.hits]
 
 
 async def test_a_search_finds_the_wanted_version_with_its_name(fake_documents: Index) -> None:

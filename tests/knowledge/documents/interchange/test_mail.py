@@ -88,7 +88,7 @@ def test_html_is_read_where_no_plain_text_is_and_attachments_are_named() -> None
     page = mail.read(bytes(made), "a.eml")
 
     assert page.blocks[-1].text == "Now 5 EUR."
-    assert page.warnings == ("the attachment 'list.pdf' was not read",)
+    assert [(part.what, part.names) for part in page.left_out] == [("attachment", ("list.pdf",))]
 
 
 def test_encoded_subjects_and_bodies_are_text() -> None:
@@ -154,3 +154,39 @@ def test_an_answer_between_quoted_lines_keeps_them() -> None:
     page = mail.read(data, "a.eml", keeps_quotations=False)
 
     assert [block.text for block in page.blocks[2:]] == ["Which courier?", "Posten."]
+
+
+def test_text_behind_a_picture_and_an_invitation_are_read_in_their_order() -> None:
+    made = EmailMessage()
+    made["Subject"] = "Plan"
+    made.set_content("Before.")
+    made.add_attachment(b"\x89PNG", "image", "png", disposition="inline", filename="a.png")
+    made.add_attachment("After.", disposition="inline")
+    event = (
+        "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:Audit\\, part 2\nDTSTART;TZID=Europe/Paris:"
+        "20250203T100000\nDTEND:20250203T100000Z\nORGANIZER:mailto:ada@example.org\n"
+        "DESCRIPTION:Bring\n  the list\nEND:VEVENT\nEND:VCALENDAR\n"
+    )
+    made.add_attachment(event, "calendar", disposition="inline")
+
+    page = mail.read(made.as_bytes(), "a.eml")
+
+    assert [block.text for block in page.blocks[2:]] == [
+        "Before.",
+        "After.",
+        "Summary: Audit, part 2\nDtstart: 2025-02-03 10:00 Europe/Paris\n"
+        "Dtend: 2025-02-03 10:00 UTC\nOrganizer: ada@example.org\nDescription: Bring the list",
+    ]
+    assert [(part.what, part.names) for part in page.left_out] == [("attachment", ("a.png",))]
+
+
+def test_a_plain_text_that_only_stands_for_the_html_is_not_read_instead_of_it() -> None:
+    made = EmailMessage()
+    made["Subject"] = "News"
+    made.set_content("Please use a program that shows HTML.")
+    made.add_alternative("<p>The canteen closes at 14:10.</p>", subtype="html")
+
+    page = mail.read(made.as_bytes(), "a.eml")
+
+    assert page.blocks[-1].text == "The canteen closes at 14:10."
+    assert "program" not in page.content

@@ -82,7 +82,7 @@ def test_a_message_of_outlook_is_read_as_an_e_mail() -> None:
         "It starts at 4.2 bar.",
         "Call me — please.",
     ]
-    assert page.warnings == ("the attachment 'plan.pdf' was not read",)
+    assert [(part.what, part.names) for part in page.left_out] == [("attachment", ("plan.pdf",))]
 
 
 def test_the_html_of_a_message_without_text_is_read() -> None:

@@ -123,12 +123,19 @@ def test_data_that_describe_no_interface_are_no_document() -> None:
         (b"[" * 100_000 + b'"openapi"', "a.json", "nested too deeply"),
         (b'{"openapi": ', "a.json", "expected JSON"),
         (b"openapi: [", "a.yaml", "expected YAML"),
-        (b"openapi: !!python/object/apply:os.getcwd []", "a.yaml", "constructor"),
     ],
 )
 def test_damaged_or_hostile_data_are_one_clear_line(data: bytes, name: str, found: str) -> None:
     with pytest.raises(WrongFormatError, match=found):
         pages_of(data, name)
+
+
+def test_a_tag_of_another_program_is_ignored_and_never_executed() -> None:
+    text = b"openapi: 3.1.0\ninfo: {title: !!python/name:os.getcwd Desk, version: !ENV [a, b]}\n"
+
+    (page,) = pages_of(text, "a.yaml")
+
+    assert page.title == "Desk"
 
 
 def test_aliases_that_multiply_are_cut() -> None:

@@ -51,7 +51,9 @@ def test_chapters_are_read_in_their_order_without_the_contents() -> None:
 def test_a_missing_chapter_is_named_and_the_others_are_read() -> None:
     page = epub.read(book(one="<html><body><p>Open the hive.</p></body></html>"), "bees.epub")
 
-    assert page.warnings == ("the chapter OEBPS/two b.xhtml is missing",)
+    assert [(part.what, part.names) for part in page.left_out] == [
+        ("chapter", ("OEBPS/two b.xhtml",))
+    ]
 
 
 def test_a_zip_that_is_no_book_is_named() -> None:

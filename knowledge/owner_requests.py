@@ -6,21 +6,26 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, TypeAdapter
 
-from deploy.assembly.knowledge import find_notes
-from gateway.port import FoundPassage, FoundPassages, LibraryDocument
+from knowledge.calibration.calibrating import find_notes
 from knowledge.index.listing import ListedDocument, select_by_name, select_documents
 from knowledge.index.port import Index
+from knowledge.ingestion_report import IngestionResult
+from knowledge.library.shown import LibraryDocument, LibraryFindings, LibraryPassage
 from knowledge.port import Findings, Hit, SearchRequest
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from broker.values import Fields
-    from deploy.assembly.knowledge import Knowledge
+    from knowledge.open_index import OpenIndex
+
+    Fields = dict[str, JsonValue]
 
 
+RESULT = TypeAdapter(IngestionResult)
+SOURCES = "sources"
+"""The attribute of a request that names the sources to ingest."""
 DOCUMENTS = "documents"
 """The attribute of a request that names the action."""
 MOST_LISTED = 10_000
@@ -95,7 +100,7 @@ async def _select(index: Index, request: OwnerRequest) -> list[ListedDocument]:
     return await asyncio.to_thread(select_documents, documents, request.patterns, folder=folder)
 
 
-async def act_on_library(knowledge: "Knowledge", request: OwnerRequest) -> "Fields":
+async def act_on_library(knowledge: "OpenIndex", request: OwnerRequest) -> "Fields":
     """Search, read or browse the documents that the groups of a request may read."""
     groups = request.groups or ()
     if request.action == "search":
@@ -131,7 +136,7 @@ def _show_document(listed: ListedDocument, **more: Any) -> LibraryDocument:
 
 
 async def _read(
-    knowledge: "Knowledge", document_id: str, groups: Sequence[str]
+    knowledge: "OpenIndex", document_id: str, groups: Sequence[str]
 ) -> LibraryDocument | None:
     for one in await knowledge.library.read([document_id], groups):
         text = "\n\n".join(
@@ -152,8 +157,8 @@ def _write_heading(path: Sequence[str]) -> str:
     return f"{'#' * min(len(path) + 1, 6)} {path[-1]}" if path else ""
 
 
-def _show_findings(found: Findings) -> FoundPassages:
-    return FoundPassages(
+def _show_findings(found: Findings) -> LibraryFindings:
+    return LibraryFindings(
         passages=tuple(map(_show_hit, found.hits)),
         quality=found.quality,
         total=max(found.total, len(found.hits)),
@@ -162,6 +167,13 @@ def _show_findings(found: Findings) -> FoundPassages:
     )
 
 
-def _show_hit(hit: Hit) -> FoundPassage:
-    names = set(FoundPassage.model_fields)
-    return FoundPassage.model_validate({name: getattr(hit, name) for name in names})
+def _show_hit(hit: Hit) -> LibraryPassage:
+    stated = {name: value for name, value in hit.place.list_fields().items() if value is not None}
+    return LibraryPassage(
+        chunk_id=hit.chunk_id,
+        document_id=hit.document_id,
+        text=hit.text,
+        score=hit.score,
+        levels=hit.levels,
+        **stated,
+    )

@@ -1,0 +1,81 @@
+"""Assembles what channels read and change of the documents of assistants."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import structlog
+
+from broker.ports import Broker
+from config.settings import Settings
+from deploy.assembly.runtime import Runtime
+from gateway.documents.catalog import OwnedCatalog, OwnedLibrary
+from gateway.documents.index_owner import Name, ask_owner
+from gateway.documents.indexed_documents import IndexedDocuments
+from gateway.documents.uploads import Uploads
+from knowledge.errors import IndexUnavailable
+from knowledge.index.port import Index
+
+if TYPE_CHECKING:
+    from broker.values import Fields
+    from knowledge.open_index import OpenIndex
+
+log = structlog.get_logger("gateway")
+
+
+def documents_of(runtime: Runtime) -> IndexedDocuments | None:
+    """Return the documents of the opened index, or of an index on a server; else None."""
+    settings = runtime.settings
+    if runtime.knowledge is not None:
+        own = (settings.tenant, settings.assistant)
+        known = {own: runtime.knowledge, **runtime.knowledge.others}
+        return make_indexed_documents(settings, {name: one.index for name, one in known.items()})
+    # An embedded index has one owner, which is another process here.
+    return None if settings.qdrant_url is None else make_indexed_documents(settings, {})
+
+
+def make_indexed_documents(settings: Settings, opened: dict[Name, Index]) -> IndexedDocuments:
+    """Return the documents of the assistants; those that are not in `opened` are opened late."""
+    openers = {(one.tenant, one.assistant): partial(_open, one) for one in settings.of_assistants()}
+    return IndexedDocuments(openers, opened)
+
+
+async def _open(settings: Settings) -> Index:
+    from deploy.assembly.knowledge import make_embedder, open_index
+
+    return await open_index(settings, make_embedder(settings))
+
+
+def make_uploads(settings: Settings) -> Uploads:
+    """Return the written files of one assistant."""
+    return Uploads(settings.refdesk_data, settings.tenant, settings.assistant)
+
+
+def make_catalog(
+    settings: Settings,
+    broker: Broker,
+    opened: IndexedDocuments | None,
+    **changes: float,
+) -> OwnedCatalog:
+    """Return the catalog of the assistants; `opened`: the indexes that this process can read."""
+    uploads = {(one.tenant, one.assistant): make_uploads(one) for one in settings.of_assistants()}
+    return OwnedCatalog(uploads, partial(_ask, broker), opened, **changes)
+
+
+def make_library(runtime: Runtime) -> OwnedLibrary:
+    """Return the library of the assistants for programs."""
+    own = (runtime.settings.tenant, runtime.settings.assistant)
+
+    def find_own(name: Name) -> "OpenIndex | None":
+        knowledge = runtime.knowledge
+        return None if knowledge is None else knowledge.of(*name, own=own)
+
+    return OwnedLibrary(find_own, partial(_ask, runtime.broker))
+
+
+async def _ask(broker: Broker, name: Name, request: "Fields", seconds: float) -> "Fields":
+    """Return the reply of the process that owns the index; raises `IndexUnavailable`."""
+    try:
+        return await ask_owner(broker, name, request, seconds=seconds)
+    except IndexUnavailable as error:
+        log.warning("index_owner_failed", reason=str(error))
+        raise

@@ -1,0 +1,156 @@
+"""Adds, reads and removes the sources of assistants, for the console and the API."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from broker.background_jobs import BackgroundJobs, cancel_until_done
+from gateway.console.access import Assistant
+from gateway.console.operation_pages import ShownSetting
+from gateway.documents.catalog import OwnedCatalog
+from gateway.documents.uploads import Uploads
+from gateway.sources import NewSource, SourceState
+from knowledge.documents.formats import SUFFIXES
+from knowledge.errors import SourceError
+from knowledge.source_registry import (
+    RegisteredSource,
+    SourceRegistry,
+    SourceSpec,
+    admit_over_http,
+    check_schedule,
+    check_website,
+    parse_source,
+)
+
+_LONGEST_NAME = 120
+
+Refresh = Callable[[Assistant, RegisteredSource], Awaitable[None]]
+"""Reads a source of an assistant again, and records the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantSources:
+    """The sources of one assistant; `admitted` are the places that may be added over HTTP."""
+
+    registry: SourceRegistry
+    uploads: Uploads
+    admitted: Sequence[str]
+
+
+class ConsoleOperations:
+    """A `gateway.console.operation_pages.Operations`; sources are read in `tasks`, one at a time.
+
+    The process that owns the index reads them; websites are crawled by this one.
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[Assistant, AssistantSources],
+        catalog: OwnedCatalog,
+        refresh: Refresh,
+        read_settings: Callable[[], Sequence[ShownSetting]],
+        jobs: BackgroundJobs,
+        tasks: asyncio.TaskGroup,
+    ) -> None:
+        self._sources = sources
+        self._catalog = catalog
+        self._refresh = refresh
+        self._read_settings = read_settings
+        self._jobs = jobs
+        self._tasks = tasks
+        self._running: set[tuple[Assistant, str]] = set()
+        self._reading: set[asyncio.Task[bool]] = set()
+        self._turn = asyncio.Lock()
+
+    def list_sources(self, assistant: Assistant) -> Sequence[SourceState]:
+        found = [
+            SourceState(
+                assistant,
+                one.spec.root,
+                one.read_at,
+                one.failed,
+                (one.fault, *one.reasons) if one.fault else one.reasons,
+                [str(part) for part in one.left_out],
+                has_fault=bool(one.fault),
+                is_running=(assistant, one.spec.root) in self._running,
+                id=one.id,
+                schedule=one.schedule,
+                next_at=one.next_at(),
+            )
+            for one in self._sources[assistant].registry.read().sources
+            if (one.tenant, one.assistant) == assistant
+        ]
+        return sorted(found, key=lambda one: one.place)
+
+    def read_again(self, assistant: Assistant, place: str) -> bool:
+        specs = self._sources[assistant].registry.list_specs()
+        spec = next((one for one in specs if one.root == place), None)
+        if spec is None or (assistant, place) in self._running:
+            return False
+        self._begin(assistant, spec)
+        return True
+
+    async def add_source(self, assistant: Assistant, wanted: NewSource) -> SourceState:
+        """Add a source, or change its schedule; raise `ValueError` for one that is refused."""
+        own = self._sources[assistant]
+        options = wanted.model_dump(exclude={"source", "schedule"})
+        try:
+            spec = parse_source(wanted.source, **options)
+            spec = admit_over_http(spec, own.admitted)
+            schedule = check_schedule(wanted.schedule)
+            await check_website(spec)
+            await asyncio.to_thread(own.registry.add, spec, schedule)
+        except SourceError as error:
+            raise ValueError(str(error)) from error
+        return next(one for one in self.list_sources(assistant) if one.place == spec.root)
+
+    def forget_source(self, assistant: Assistant, place: str) -> bool:
+        """Read a source no more; its documents stay."""
+        return self._sources[assistant].registry.forget(place)
+
+    async def upload(self, assistant: Assistant, name: str, data: bytes) -> None:
+        plain = Path(name.replace("\\", "/")).name
+        kept = "".join(one if one.isalnum() or one in " ._-" else "_" for one in plain).lstrip(". ")
+        if len(kept) > _LONGEST_NAME or Path(kept).suffix.lower() not in SUFFIXES:
+            raise ValueError(f"Expected a document ({' '.join(sorted(SUFFIXES))}), found {name!r}.")
+        uploads = self._sources[assistant].uploads
+        if fault := uploads.find_fault(kept):
+            raise ValueError(fault)
+        await asyncio.to_thread(uploads.keep, kept, data)
+        if (assistant, str(uploads.folder)) not in self._running:
+            self._begin(assistant, SourceSpec(place=str(uploads.folder)))
+
+    async def remove_source(self, assistant: Assistant, place: str) -> int:
+        registry = self._sources[assistant].registry
+        known = registry.list_own()
+        if not any(one.spec.root == place for one in known):
+            return 0
+        count = await self._catalog.remove_source(*assistant, place)
+        registry.forget(place)
+        return count
+
+    def list_settings(self) -> Sequence[ShownSetting]:
+        return self._read_settings()
+
+    def _begin(self, assistant: Assistant, spec: SourceSpec) -> None:
+        self._running.add((assistant, spec.root))
+        read = partial(self._read, assistant, spec)
+        task = self._tasks.create_task(self._jobs.attempt("source_reading", read))
+        self._reading.add(task)
+        task.add_done_callback(self._reading.discard)
+
+    async def stop(self) -> None:
+        """Cancel running reads."""
+        await cancel_until_done(list(self._reading))
+
+    async def _read(self, assistant: Assistant, spec: SourceSpec) -> None:
+        tenant, name = assistant
+        source = RegisteredSource(tenant=tenant, assistant=name, spec=spec, read_at=time.time())
+        try:
+            async with self._turn:
+                await self._refresh(assistant, source)
+        finally:
+            self._running.discard((assistant, spec.root))

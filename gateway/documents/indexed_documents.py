@@ -1,0 +1,94 @@
+"""The documents of indexes for readers."""
+
+import asyncio
+from base64 import b64decode
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+
+import structlog
+
+from gateway.documents.index_owner import Name
+from gateway.port import ReadableDocument, ReadableSection, StoredPicture
+from knowledge.errors import KnowledgeError
+from knowledge.index.port import Index
+from knowledge.language.scripts import choose_script
+from knowledge.sections import document_of, read_document
+
+log = structlog.get_logger("gateway")
+
+
+class IndexedDocuments:
+    """A `gateway.port.Documents`; indexes that are not in `opened` are opened on first use.
+
+    `openers` open the index of each assistant.
+    """
+
+    def __init__(
+        self,
+        openers: Mapping[Name, Callable[[], Awaitable[Index]]],
+        opened: Mapping[Name, Index],
+    ) -> None:
+        self._openers = openers
+        self._indexes = dict(opened)
+        self._opening = asyncio.Lock()
+        self._own = AsyncExitStack()
+
+    async def citing(
+        self, tenant: str, assistant: str, chunk_id: str, groups: tuple[str, ...]
+    ) -> ReadableDocument | None:
+        """Return the document of a chunk, or None when these groups may not read it.
+
+        Raises `KnowledgeError` when the index is unreachable.
+        """
+        index = await self.index((tenant, assistant))
+        if index is None:
+            return None
+        found = await read_document(index.visible_to(groups), document_of(chunk_id))
+        if found is None:
+            return None
+        return ReadableDocument(
+            title=found.title,
+            crumbs=found.crumbs,
+            language=choose_script(found.language, (one.text for one in found.sections)),
+            sections=tuple(
+                ReadableSection(
+                    one.heading_path,
+                    one.anchor,
+                    one.text,
+                    chunk_id in one.chunk_ids,
+                    one.pictures,
+                )
+                for one in found.sections
+            ),
+        )
+
+    async def picture(
+        self, tenant: str, assistant: str, chunk_id: str, picture: str, groups: tuple[str, ...]
+    ) -> StoredPicture | None:
+        """Return a picture of the document of a chunk; see `citing`."""
+        index = await self.index((tenant, assistant))
+        if index is None:
+            return None
+        found = await index.visible_to(groups).picture(document_of(chunk_id), picture)
+        return None if found is None else StoredPicture(found.media_type, b64decode(found.data))
+
+    async def index(self, name: Name) -> Index | None:
+        """Return the index of an assistant, or None when this process does not have it.
+
+        Raises `KnowledgeError` when it cannot be opened; the log has the reason.
+        """
+        async with self._opening:
+            if name not in self._indexes and name in self._openers:
+                try:
+                    index = await self._openers[name]()
+                except KnowledgeError as error:
+                    # Visitors are only asked to try again; the reason is logged for the operator.
+                    log.warning("index_not_opened", reason=str(error))
+                    raise
+                self._own.push_async_callback(index.close)
+                self._indexes[name] = index
+        return self._indexes.get(name)
+
+    async def close(self) -> None:
+        """Close the indexes that were opened here."""
+        await self._own.aclose()

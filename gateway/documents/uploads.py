@@ -1,0 +1,68 @@
+"""Keeps the files that people and programs write into an assistant."""
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+
+from knowledge.data_folder import protect_data_folder
+from knowledge.documents.folder import ARCHIVE, display_name, is_left_out
+from knowledge.documents.formats import SUFFIXES, explain_skip
+
+_MOST_FOLDERS = 16
+_LONGEST_PART = 240
+"""In bytes: file systems allow 255, and the name that a file has while it is written is longer."""
+_LONGEST_PATH = 1_000
+
+
+class Uploads:
+    """The written files of one assistant; names are relative to `folder`."""
+
+    def __init__(self, data: Path, tenant: str, assistant: str) -> None:
+        digest = hashlib.sha256(f"{tenant}\n{assistant}".encode()).hexdigest()[:16]
+        self._data = data
+        self.folder = data.resolve() / "uploads" / digest / "uploads"
+
+    def find_fault(self, name: str) -> str:
+        """Return why a file of this name is not kept, or an empty text."""
+        path = PurePosixPath(name)
+        is_clean = str(path) == name and all(display_name(part) == part for part in path.parts)
+        if path.is_absolute() or not is_clean or len(path.parts) > _MOST_FOLDERS:
+            return f"expected a file name such as hr/leave.pdf, found {name!r}"
+        if any(part == ".." or is_left_out(part) for part in path.parts):
+            return f"expected a name without hidden folders and files, found {name!r}"
+        if fault := self._find_fault_of_place(path):
+            return fault
+        if path.suffix.lower() not in SUFFIXES | {ARCHIVE}:
+            return f"expected a format that is read, found {name!r}: {explain_skip(path)}"
+        return ""
+
+    def _find_fault_of_place(self, path: PurePosixPath) -> str:
+        """Return why the file system cannot keep a file at a path, or an empty text."""
+        sizes = [len(os.fsencode(part)) for part in path.parts]
+        if max(sizes, default=0) > _LONGEST_PART or sum(sizes) > _LONGEST_PATH:
+            return (
+                f"expected a name of at most {_LONGEST_PART} bytes for each folder and file, and "
+                f"of {_LONGEST_PATH} in all"
+            )
+        above = (parent for parent in path.parents if str(parent) != ".")
+        if (self.folder / path).is_dir() or any((self.folder / one).is_file() for one in above):
+            return f"expected the name of a file, found {str(path)!r}, which has a folder's name"
+        return ""
+
+    def keep(self, name: str, data: bytes) -> str:
+        """Write a file, in place of an earlier one, and return its name as it is listed."""
+        protect_data_folder(self._data)
+        target = self.folder / name
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        waiting = target.with_name(f".{target.name}.new")
+        waiting.write_bytes(data)
+        waiting.replace(target)
+        return name
+
+    def forget(self, files: Iterable[str]) -> None:
+        """Remove files whose documents were removed, so that they do not come back."""
+        for file in files:
+            place = Path(os.path.normpath(file))
+            if place.is_relative_to(self.folder):
+                place.unlink(missing_ok=True)

@@ -1,0 +1,226 @@
+"""Hands conversations over to people, and brings their answers back as messages."""
+
+import hashlib
+from collections.abc import Callable, Collection, Sequence
+
+import structlog
+
+from broker.ports import ReplyReader
+from envelope.conversation import PERSON_REPLY
+from envelope.question import CHANNEL_MARK, HTTP, Question
+from gateway.chat_channels import CHAT_CHANNELS
+from gateway.conversations import Conversations
+from gateway.desk import Desk, Message
+from gateway.errors import BusyError, HandOverLimitedError, MessageError
+from gateway.http.routes.handover import PATH
+from gateway.port import OpenCase
+from gateway.text import clean_text
+from memory.chat_state import RedisPushMemory
+from memory.http_state import Demand, RedisRates, RedisReplyAddresses, digest_of
+from notifications.handover import LINK_SECONDS, Case, Receiver, Ticket, Tickets, send_case
+
+log = structlog.get_logger("gateway")
+
+FIXED = "person"
+"""The kind of a post in a chat that no model and no search wrote: it has no buttons to rate it."""
+MOST_TURNS = 40
+SENDING_SECONDS = 5.0
+"""When a request that finds its conversation being sent may be repeated."""
+OpenDesk = Callable[[str, str, Question], Desk]
+"""Returns the desk of a channel with a result list for the assistant of a question."""
+
+
+class StoredHandOver:
+    """A `gateway.port.HandOver`; it stores nothing but the answers of people, as messages.
+
+    `reply_sender` is the address to which people reply by e-mail; empty: no mailbox is read.
+    `journals_alone`: this process may not read the memory of conversations.
+    """
+
+    def __init__(
+        self,
+        *,
+        replies: ReplyReader,
+        open_desk: OpenDesk,
+        open_posts: Callable[[str, Question], RedisPushMemory],
+        addresses: RedisReplyAddresses,
+        rates: RedisRates,
+        visitor_per_day: int,
+        tenant_per_day: int,
+        conversations: Conversations,
+        receivers: Sequence[Receiver],
+        tickets: Tickets,
+        assistants: Collection[tuple[str, str]],
+        words: Callable[[str, str], str],
+        public_url: str,
+        reply_sender: str,
+        journals_alone: bool = False,
+    ) -> None:
+        self._replies = replies
+        self._open_desk = open_desk
+        self._open_posts = open_posts
+        self._addresses = addresses
+        self._rates = rates
+        self._visitor_per_day = visitor_per_day
+        self._tenant_per_day = tenant_per_day
+        self._conversations = conversations
+        self._receivers = receivers
+        self._tickets = tickets
+        self._names = frozenset(assistants)
+        self._words = words
+        self._public_url = public_url
+        self._reply_sender = reply_sender
+        self._journals_alone = journals_alone
+
+    def hands_over(self, tenant: str, assistant: str) -> bool:
+        return (tenant, assistant) in self._names
+
+    async def request(self, question: Question, *, note: str, language: str, visitor: str) -> bool:
+        known = await self._addresses.begin_sending(question, LINK_SECONDS)
+        if known == "running":
+            raise BusyError("this conversation is being sent to a person", SENDING_SECONDS)
+        if known == "sent":
+            return True
+        is_sent = False
+        try:
+            await self._admit(question, visitor)
+            is_sent = await self._send(question, note, language)
+        finally:
+            await self._addresses.end_sending(question, is_sent=is_sent)
+        return is_sent
+
+    async def _admit(self, question: Question, visitor: str) -> None:
+        """Count a hand-over for the visitor and the tenant; raises `HandOverLimitedError`."""
+        demands = [
+            Demand(f"visitor/{digest_of(visitor)}", per_day=self._visitor_per_day),
+            Demand("tenant", per_day=self._tenant_per_day),
+        ]
+        shortage = await self._rates.admit(f"handover/{question.tenant}", demands)
+        if shortage is not None:
+            log.warning("handover_limited", tenant=question.tenant, limit=shortage.demand.name)
+            raise HandOverLimitedError(
+                "too many conversations were sent to people today", shortage.seconds
+            )
+
+    async def _send(self, question: Question, note: str, language: str) -> bool:
+        base = self._public_url.rstrip("/")
+        ticket = self._tickets.write(question, language)
+        case = Case(
+            question,
+            await self._list_recent(question),
+            note,
+            language,
+            f"{base}{PATH}{ticket}",
+            await self._make_reply_address(question, ticket),
+        )
+        return await send_case(self._receivers, case)
+
+    async def _make_reply_address(self, question: Question, ticket: str) -> str:
+        """Return the address for replies by e-mail; empty if no mailbox is read."""
+        if not self._reply_sender:
+            return ""
+        name = await self._addresses.put(question, ticket, LINK_SECONDS)
+        local, _, domain = self._reply_sender.partition("@")
+        return f"{local}+{name}@{domain}"
+
+    def is_ticket(self, ticket: str) -> bool:
+        return self._tickets.read(ticket) is not None
+
+    async def read(self, ticket: str) -> OpenCase | None:
+        found = self._tickets.read(ticket)
+        if found is None or not await self._is_kept(found.question):
+            return None
+        return OpenCase(await self._list_turns(found.question))
+
+    async def reply(self, ticket: str, text: str, *, reply_id: str = "") -> bool:
+        try:
+            return await self.deliver(ticket, text, reply_id)
+        except BusyError:
+            return False
+
+    async def deliver(self, ticket: str, text: str, reply_id: str) -> bool:
+        """Show an answer, as `reply` does; raises `BusyError` where it may be repeated later."""
+        found = self._tickets.read(ticket)
+        if found is None or not await self._is_kept(found.question):
+            return False
+        return await self._submit(found, text, reply_id)
+
+    async def deliver_mail(self, name: str, text: str, mail_id: str) -> bool:
+        """Show an answer that was sent to the address of this name; raises `BusyError`."""
+        ticket = await self._addresses.get(name)
+        if ticket is None:
+            return False
+        try:
+            return await self.deliver(ticket, clean_text(text), f"mail {mail_id}")
+        except MessageError:
+            return False
+
+    async def _submit(self, ticket: Ticket, text: str, reply_id: str) -> bool:
+        """Submit the answer as a message of the conversation; once for an id, or for a text.
+
+        In a chat it is posted where the question was asked; returns False once that is unknown.
+        """
+        asked = ticket.question
+        channel = find_channel(asked)
+        once = reply_id or f"{asked.message_id}\x1f{text}"
+        name = hashlib.sha256(once.encode()).hexdigest()[:24]
+        is_pushed = any(spec.name == channel for spec in CHAT_CHANNELS)
+        result_list = channel if is_pushed else ""
+        desk = self._open_desk(channel, result_list, asked)
+        journal = await self._replies.read_journal(asked)
+        groups = journal[0].fields.get("groups") if journal else None
+        message = Message(
+            text=self._words("person_answered", ticket.language),
+            conversation_id=asked.conversation_id,
+            message_id=f"person-{name}",
+            command=PERSON_REPLY,
+            arguments=(ticket.language, text),
+            language=ticket.language,
+            groups=tuple(map(str, groups)) if isinstance(groups, list) else (),
+        )
+        answer = desk.question(message)
+        if is_pushed and not await self._note_post(channel, asked, answer, ticket.language):
+            return False
+        await desk.submit(message)
+        return True
+
+    async def _note_post(
+        self, channel: str, asked: Question, answer: Question, language: str
+    ) -> bool:
+        """Store where the chat shows the answer: below the question; False if that is unknown."""
+        memory = self._open_posts(channel, asked)
+        post = (await memory.fields(asked)).get("post")
+        if post is None:
+            return False
+        await memory.note(answer, post=post, language=language, fixed=FIXED)
+        return True
+
+    async def _is_kept(self, question: Question) -> bool:
+        """Return whether the conversation was neither erased nor expired."""
+        journal = await self._replies.read_journal(question)
+        if journal:
+            return not journal[-1].fields.get("forgot")
+        return not self._journals_alone and bool(await self._conversations.turns(question))
+
+    async def _list_turns(self, question: Question) -> tuple[tuple[str, str], ...]:
+        """Return the turns from the memory, which keeps them longer than the journals."""
+        turns = await self._conversations.turns(question)
+        if not turns:
+            return await self._list_recent(question)
+        return tuple((str(turn.speaker), turn.text) for turn in turns[-MOST_TURNS:])
+
+    async def _list_recent(self, question: Question) -> tuple[tuple[str, str], ...]:
+        """Return the turns from the journals, which chat channels may read."""
+        recent = await self._conversations.recent_messages(question, limit=MOST_TURNS)
+        turns = []
+        for one in recent:
+            turns.append(("user", str(one.first.fields.get("text") or "")))
+            if one.last.kind == "finished":
+                turns.append(("assistant", str(one.last.fields.get("text") or "")))
+        return tuple(turns)
+
+
+def find_channel(question: Question) -> str:
+    """Return the channel of a conversation, by its id."""
+    channel, mark, _ = question.conversation_id.partition(CHANNEL_MARK)
+    return channel if mark else HTTP

@@ -1,0 +1,68 @@
+"""Calibrates an index after an ingestion, and notes what keeps it from being calibrated."""
+
+from collections.abc import Sequence
+
+import structlog
+
+from knowledge.answerability import ENGLISH_NOTE, UNCALIBRATED_NOTE, find_uncalibrated
+from knowledge.calibration.learning import learn_calibrations
+from knowledge.embedding import DEFAULT, SHIPPED_NAMES, Embedder
+from knowledge.errors import EmbeddingFailed
+from knowledge.index.port import Index
+
+log = structlog.get_logger("knowledge")
+
+
+async def calibrate(index: Index, embedder: Embedder) -> Sequence[tuple[str, str]]:
+    """Calibrate the cosines for the present documents; return notes for the operator.
+
+    The shipped model is not calibrated: on English documents its weights were fitted, and in other
+    languages words alone decide better. If questions cannot be embedded, the previous calibrations
+    stay.
+    """
+    if embedder.name not in SHIPPED_NAMES:
+        known = await index.calibrations()
+        try:
+            learned = await learn_calibrations(index, embedder, known)
+        except EmbeddingFailed as error:
+            log.warning("calibration_failed", embedding=embedder.name, error=str(error))
+            reason = f"it could not be calibrated: {error}"
+            return (f"EMBEDDING_MODEL={embedder.name}", reason), *await find_notes(index)
+        if dict(learned) != dict(known):
+            await index.put_calibrations(learned)
+    return await find_notes(index)
+
+
+async def find_notes(index: Index) -> Sequence[tuple[str, str]]:
+    """Return the setting of the embedding model with a note if something can be done for it.
+
+    Nothing can be done for a language of too few chunks to calibrate the model.
+    """
+    embedding = (await index.info()).embedding
+    missing = await _find_uncalibrated(index, embedding)
+    if not missing:
+        return ()
+    where = f", documents in {', '.join(sorted(missing))}"
+    note = ENGLISH_NOTE if embedding in SHIPPED_NAMES else UNCALIBRATED_NOTE
+    setting = DEFAULT if embedding in SHIPPED_NAMES else embedding
+    return ((f"EMBEDDING_MODEL={setting}{where}", note),)
+
+
+async def log_uncalibrated(index: Index) -> None:
+    """Log the languages for which an ingestion can calibrate the embedding model."""
+    embedding = (await index.info()).embedding
+    missing = () if embedding in SHIPPED_NAMES else await _find_uncalibrated(index, embedding)
+    if missing:
+        log.warning(
+            "embedding_model_not_calibrated", embedding=embedding, languages=sorted(missing)
+        )
+
+
+async def _find_uncalibrated(index: Index, embedding: str) -> tuple[str, ...]:
+    """Return the languages of documents without a calibration that something can be done for.
+
+    An ingestion tries each; it cannot learn one from too few chunks.
+    """
+    known = await index.calibrations()
+    missing = find_uncalibrated(embedding, await index.languages(), known)
+    return tuple(one for one in missing if embedding in SHIPPED_NAMES or one not in known)

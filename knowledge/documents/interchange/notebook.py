@@ -1,0 +1,47 @@
+"""Reads Jupyter notebooks: cells of Markdown, and cells of code with the text of their output."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import orjson
+
+from knowledge.documents.decoding import clean_text
+from knowledge.documents.errors import WrongFormatError
+from knowledge.documents.markup import markdown
+from knowledge.documents.page import Block, LeftOutCounts, Page, first_heading, make_code
+
+_EXPECTED = "a Jupyter notebook"
+
+
+def read(data: bytes, source: str) -> Page:
+    """Return the page; what programs drew is counted as left out."""
+    try:
+        notebook = orjson.loads(data)
+        cells = notebook["cells"]
+        language = notebook.get("metadata", {}).get("language_info", {}).get("name", "")
+        left_out = LeftOutCounts()
+        blocks = [block for cell in cells for block in _read_cell(cell, str(language), left_out)]
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise WrongFormatError(f"expected {_EXPECTED}, found another format") from error
+    return Page(source, first_heading(blocks), tuple(blocks), left_out=left_out.list())
+
+
+def _read_cell(cell: dict[str, object], language: str, left_out: LeftOutCounts) -> Iterator[Block]:
+    text = _join(cell["source"])
+    if cell.get("cell_type") == "markdown":
+        yield from (replace(block, anchor=None) for block in markdown.blocks_of(text))
+    elif text.strip():
+        yield make_code(text, language if cell.get("cell_type") == "code" else "")
+    outputs = cell.get("outputs")
+    for output in outputs if isinstance(outputs, list) else ():
+        shown = output.get("data", {})
+        written = _join(output.get("text", shown.get("text/plain", "")))
+        if any(kind.startswith("image/") for kind in shown):
+            left_out.add("picture", "pictures in notebooks are not read")
+        elif written.strip():
+            yield make_code(written.rstrip())
+
+
+def _join(text: object) -> str:
+    """Return a text that a notebook stores whole, or as a list of lines."""
+    return clean_text("".join(text) if isinstance(text, list) else str(text))

@@ -1,0 +1,79 @@
+"""Takes what is filled into the forms of a PDF and written onto its pages."""
+
+import ctypes
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from knowledge.documents.pdf.page_text import Segment
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfDocument, PdfPage
+
+_MOST_ANNOTATIONS = 5_000
+_LONGEST = 20_000
+_SIZE = 10.0
+
+
+def take_annotations(
+    document: "PdfDocument", page: "PdfPage", segments: list[Segment]
+) -> tuple[list[Segment], int]:
+    """Return the values of form fields and texts on a page, and how many comments it has.
+
+    A value stands on the line of the text beside its field.
+    """
+    from pypdfium2 import raw
+
+    taken: list[Segment] = []
+    comments = 0
+    for at in range(min(raw.FPDFPage_GetAnnotCount(page), _MOST_ANNOTATIONS)):
+        annotation = raw.FPDFPage_GetAnnot(page, at)
+        kind = raw.FPDFAnnot_GetSubtype(annotation)
+        shown = ""
+        if kind == raw.FPDF_ANNOT_WIDGET and document.formenv is not None:
+            shown = _read_field(raw, document.formenv, annotation)
+        elif kind == raw.FPDF_ANNOT_FREETEXT:
+            shown = _read_contents(raw, annotation)
+        elif kind not in (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP, raw.FPDF_ANNOT_WIDGET):
+            comments += bool(_read_contents(raw, annotation))
+        if shown:
+            taken += _place(raw, annotation, shown, segments)
+        raw.FPDFPage_CloseAnnot(annotation)
+    return taken, comments
+
+
+def _read_field(raw: Any, form: Any, annotation: Any) -> str:
+    kind = raw.FPDFAnnot_GetFormFieldType(form, annotation)
+    if kind in (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON):
+        return "[x]" if raw.FPDFAnnot_IsChecked(form, annotation) else "[ ]"
+    if kind in (
+        raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX
+    ):  # fmt: skip
+        return _read_text(
+            lambda buffer, size: raw.FPDFAnnot_GetFormFieldValue(form, annotation, buffer, size)
+        )
+    return ""
+
+
+def _read_contents(raw: Any, annotation: Any) -> str:
+    return _read_text(
+        lambda buffer, size: raw.FPDFAnnot_GetStringValue(annotation, b"Contents", buffer, size)
+    )
+
+
+def _read_text(fill: Callable[[Any, int], int]) -> str:
+    size = min(fill(None, 0), 2 * _LONGEST)
+    buffer = ctypes.create_string_buffer(max(size, 2))
+    fill(ctypes.cast(buffer, ctypes.POINTER(ctypes.c_ushort)), size)
+    return buffer.raw[:size].decode("utf-16-le", "replace").rstrip("\0").strip()
+
+
+def _place(raw: Any, annotation: Any, text: str, segments: list[Segment]) -> Iterator[Segment]:
+    box = raw.FS_RECTF()
+    raw.FPDFAnnot_GetRect(annotation, box)
+    beside = [one for one in segments if box.bottom <= one.base <= box.top]
+    nearest = min(beside, key=lambda one: abs(one.base - box.bottom), default=None)
+    lines = text.splitlines()
+    size = _SIZE if nearest is None else nearest.size
+    first = box.top - size if nearest is None or len(lines) > 1 else nearest.base
+    for at, line in enumerate(lines):
+        yield Segment(line, box.left, box.right, first - at * 1.2 * size, size)

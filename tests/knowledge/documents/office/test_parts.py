@@ -1,0 +1,214 @@
+"""Parts beside the text of Word documents and slides: built by hand, as the libraries have none."""
+
+import io
+import zipfile
+from collections.abc import Mapping
+
+import pytest
+
+from knowledge.documents.office import docx, pptx
+from knowledge.documents.page import Page
+
+W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+R = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
+M = 'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
+A = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
+P = 'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main"'
+C = 'xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart"'
+
+
+def pack(parts: Mapping[str, str], relations: Mapping[str, Mapping[str, str]]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, text in parts.items():
+            archive.writestr(name, text)
+        for name, targets in relations.items():
+            folder, _, part = name.rpartition("/")
+            links = "".join(
+                f'<Relationship Id="{target}" Type="x/{kind}" Target="{target}"/>'
+                for target, kind in targets.items()
+            )
+            path = f"{folder}/_rels/{part}.rels"
+            archive.writestr(path, f"<Relationships>{links}</Relationships>")
+    return file.getvalue()
+
+
+def read_body(body: str, parts: Mapping[str, str] | None = None, **named_parts: str) -> Page:
+    """Return the page of a Word document with further parts: `styles__xml`."""
+    named = {name.replace("__", "."): text for name, text in named_parts.items()}
+    named |= parts or {}
+    relations = {name: name.partition(".")[0].rstrip("0123456789") for name in named}
+    document = f"<w:document {W} {R} {M} {A} {C}><w:body>{body}</w:body></w:document>"
+    data = pack(
+        {"word/document.xml": document, **{f"word/{name}": text for name, text in named.items()}},
+        {"word/document.xml": relations},
+    )
+    return docx.read(data, "a.docx")
+
+
+def paragraph(text: str, properties: str = "", run: str = "") -> str:
+    return f"<w:p><w:pPr>{properties}</w:pPr><w:r>{run}<w:t>{text}</w:t></w:r></w:p>"
+
+
+@pytest.mark.parametrize(
+    ("run", "shown"),
+    [
+        ('<w:sym w:font="Symbol" w:char="F0B3"/>', "≥"),
+        ('<w:sym w:font="Wingdings" w:char="F0FC"/>', "✓"),
+        ('<w:sym w:font="Unknown" w:char="F0FC"/>', "\ufffd"),
+        ('<w:rPr><w:rFonts w:ascii="Symbol"/></w:rPr><w:t>\uf0b1</w:t>', "±"),
+        ("<w:fldChar><w:ffData><w:checkBox><w:checked/></w:checkBox></w:ffData></w:fldChar>", "☒"),
+        ("<w:ruby><w:rt><w:r><w:t>てん</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>点</w:t></w:r>"
+         "</w:rubyBase></w:ruby>", "点"),
+    ],
+)  # fmt: skip
+def test_symbols_boxes_and_words_with_readings_are_text(run: str, shown: str) -> None:
+    page = read_body(f"<w:p><w:r><w:t>a</w:t></w:r><w:r>{run}</w:r></w:p>")
+
+    assert page.content == f"a{shown}"
+
+
+def test_text_that_a_style_hides_is_left_out_and_counted() -> None:
+    style = (
+        f'<w:styles {W}><w:style w:styleId="Base"><w:rPr><w:vanish/></w:rPr></w:style>'
+        '<w:style w:styleId="Note"><w:basedOn w:val="Base"/></w:style></w:styles>'
+    )
+    run = '<w:rPr><w:rStyle w:val="Note"/></w:rPr>'
+
+    page = read_body(paragraph("Seen.") + paragraph("Gone.", run=run), styles__xml=style)
+
+    assert page.content == "Seen."
+    assert [(part.what, part.count) for part in page.left_out] == [("hidden passage", 1)]
+
+
+def test_a_list_style_a_legal_number_and_an_override_count_as_word_shows_them() -> None:
+    levels = (
+        '<w:lvl w:ilvl="0"><w:numFmt w:val="upperRoman"/><w:lvlText w:val="Article %1"/></w:lvl>'
+        '<w:lvl w:ilvl="1"><w:isLgl/><w:pStyle w:val="Clause"/><w:numFmt w:val="decimal"/>'
+        '<w:lvlText w:val="%1.%2"/></w:lvl>'
+    )
+    numbering = (
+        f'<w:numbering {W}><w:abstractNum w:abstractNumId="1"><w:styleLink w:val="Legal"/>'
+        f'{levels}</w:abstractNum><w:abstractNum w:abstractNumId="2">'
+        '<w:numStyleLink w:val="Legal"/></w:abstractNum>'
+        '<w:num w:numId="5"><w:abstractNumId w:val="2"/></w:num>'
+        '<w:num w:numId="6"><w:abstractNumId w:val="1"/><w:lvlOverride w:ilvl="0">'
+        '<w:lvl w:ilvl="0"><w:numFmt w:val="lowerLetter"/>'
+        '<w:lvlText w:val="%1)"/></w:lvl></w:lvlOverride></w:num></w:numbering>'
+    )
+    style = (
+        f'<w:styles {W}><w:style w:styleId="Clause"><w:pPr><w:numPr><w:numId w:val="5"/>'
+        "</w:numPr></w:pPr></w:style></w:styles>"
+    )
+    listed = '<w:numPr><w:ilvl w:val="0"/><w:numId w:val="{}"/></w:numPr>'
+    body = paragraph("Scope", listed.format(5)) + paragraph("Fee", '<w:pStyle w:val="Clause"/>')
+
+    page = read_body(
+        body + paragraph("Own", listed.format(6)), numbering__xml=numbering, styles__xml=style
+    )
+
+    assert [block.text for block in page.blocks] == ["Article I Scope", "  1.1 Fee", "b) Own"]
+
+
+def test_a_row_that_leaves_columns_out_keeps_its_cells_below_their_headers() -> None:
+    def row(cells: str, properties: str = "") -> str:
+        texts = "".join(f"<w:tc>{paragraph(text)}</w:tc>" for text in cells.split())
+        return f"<w:tr><w:trPr>{properties}</w:trPr>{texts}</w:tr>"
+
+    last = row("305 415", '<w:gridBefore w:val="1"/>')
+
+    page = read_body(f"<w:tbl>{row('Region Day Night')}{row('East 310 420')}{last}</w:tbl>")
+
+    assert page.content.endswith("| East | 310 | 420 |\n|  | 305 | 415 |")
+
+
+def test_a_table_in_the_frame_of_one_cell_and_a_large_first_letter_are_what_they_show() -> None:
+    cells = "".join(f"<w:tc>{paragraph(text)}</w:tc>" for text in ("Lost badge", "35 euros"))
+    inner = f"<w:tbl><w:tr>{cells}</w:tr><w:tr>{cells}</w:tr></w:tbl>"
+    frame = f"<w:tbl><w:tr><w:tc>{inner}<w:p/></w:tc></w:tr></w:tbl>"
+    letter = paragraph("W", '<w:framePr w:dropCap="drop"/>')
+
+    page = read_body(f"{frame}{letter}{paragraph('elding needs a permit.')}")
+
+    assert "| Lost badge | 35 euros |" in page.content
+    assert page.blocks[-1].text == "Welding needs a permit."
+
+
+def test_headers_are_read_once_without_numbers_of_pages() -> None:
+    header = f"<w:hdr {W}>{paragraph('QP-114, revision 7')}{paragraph('12')}</w:hdr>"
+
+    page = read_body(paragraph("Rinse."), header1__xml=header, header2__xml=header)
+
+    assert page.content == "QP-114, revision 7\n\nRinse."
+
+
+CHART = (
+    f"<c:chartSpace {C} {A}><c:chart><c:title><a:p><a:r><a:t>Pumps</a:t></a:r></a:p></c:title>"
+    "<c:plotArea><c:barChart><c:ser><c:tx><c:v>2024</c:v></c:tx><c:cat><c:pt idx='0'>"
+    "<c:v>North</c:v></c:pt><c:pt idx='1'><c:v>South</c:v></c:pt></c:cat><c:val>"
+    "<c:formatCode>0%</c:formatCode><c:pt idx='0'><c:v>0.4</c:v></c:pt></c:val></c:ser>"
+    "</c:barChart></c:plotArea></c:chart></c:chartSpace>"
+)
+
+
+def test_a_chart_is_a_table_of_the_values_that_it_shows() -> None:
+    drawing = '<w:p><w:r><w:drawing><c:chart r:id="chart1.xml"/></w:drawing></w:r></w:p>'
+
+    page = read_body(drawing, chart1__xml=CHART)
+
+    assert page.content == "Pumps\n\n|  | 2024 |\n|---|---|\n| North | 40% |\n| South |  |"
+
+
+def test_a_diagram_is_a_list_in_its_order() -> None:
+    points = "".join(
+        f'<pt modelId="{name}"><t><p><r><t>{text}</t></r></p></t></pt>'
+        for name, text in (("0", ""), ("2", "Director"), ("1", "Lead"), ("3", "Team"))
+    )
+    connections = "".join(
+        f'<cxn srcId="{above}" destId="{below}" srcOrd="{order}"/>'
+        for above, below, order in (("0", "2", 1), ("0", "1", 0), ("1", "3", 0))
+    )
+    data = f"<dataModel><ptLst>{points}</ptLst><cxnLst>{connections}</cxnLst></dataModel>"
+
+    page = read_body('<w:p><w:r><relIds r:dm="data1.xml"/></w:r></w:p>', data1__xml=data)
+
+    assert [block.text for block in page.blocks] == ["- Lead", "  - Team", "- Director"]
+
+
+def test_a_file_that_is_a_part_of_the_body_is_read_and_another_one_counted() -> None:
+    page = read_body(
+        '<w:altChunk r:id="aFChunk.html"/><w:p><w:r><w:object>'
+        '<o:OLEObject xmlns:o="o" r:id="x.bin"/></w:object></w:r></w:p>',
+        {"aFChunk.html": "<h1>Minutes</h1><p>84,500 euros</p>"},
+        x__bin="?",
+    )
+
+    assert page.content == "# Minutes\n\n84,500 euros"
+    assert [(part.what, part.count) for part in page.left_out] == [("embedded file", 1)]
+
+
+def test_steps_of_a_slide_have_the_numbers_that_it_shows() -> None:
+    def step(text: str, kind: str, start: str = "") -> str:
+        number = f'<a:buAutoNum type="{kind}" {start}/>'
+        return f"<a:p><a:pPr>{number}</a:pPr><a:r><a:t>{text}</a:t></a:r></a:p>"
+
+    steps = step("Close", "arabicPeriod", 'startAt="5"') + step("Vent", "arabicPeriod")
+    letters = step("Keep", "alphaLcParenR") + step("Replace", "alphaLcParenR")
+    shapes = "".join(
+        f"<p:sp><p:nvSpPr><p:cNvPr {hidden}/></p:nvSpPr><p:txBody>{text}</p:txBody></p:sp>"
+        for text, hidden in ((steps, ""), (letters, ""), (step("Old", ""), 'hidden="1"'))
+    )
+    data = pack(
+        {
+            "ppt/presentation.xml": f'<p:presentation {P} {R}><p:sldIdLst><p:sldId r:id="s.xml"/>'
+            "</p:sldIdLst></p:presentation>",
+            "ppt/s.xml": f"<p:sld {P} {A}><p:cSld><p:spTree>{shapes}</p:spTree></p:cSld></p:sld>",
+        },
+        {"ppt/presentation.xml": {"s.xml": "slide"}},
+    )
+
+    page = pptx.read(data, "a.pptx")
+
+    texts = [block.text for block in page.blocks[1:]]
+    assert texts == ["5. Close", "6. Vent", "a) Keep", "b) Replace"]
+    assert [(part.what, part.count) for part in page.left_out] == [("hidden shape", 1)]

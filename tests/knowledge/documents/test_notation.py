@@ -1,0 +1,37 @@
+import pytest
+
+from knowledge.documents.markup import html
+from knowledge.documents.notation import Script, Span, join_spans
+
+
+@pytest.mark.parametrize(
+    ("markup", "shown"),
+    [
+        ("below 10<sup>6</sup> CFU", "below 10^6 CFU"),
+        ("10<sup>−3</sup> mol, x<sup>n+1</sup>", "10^−3 mol, x^(n+1)"),
+        ("H<sub>2</sub>O and 10<sub>2</sub>", "H2O and 10_2"),
+        ("the 1<sup>st</sup> Widget<sup>™</sup>, CO<sub>2</sub><sup>*</sup>",
+         "the 1st Widget™, CO2*"),
+        ("3<sup>1</sup>/<sub>2</sub> inches, <sup>1</sup>⁄<sub>4</sub>", "3 1/2 inches, 1⁄4"),
+        ('costs 50<sup><a href="#fn1">1</a></sup>', "costs 50[1]"),
+        ('costs 50<a href="#fn1"><sup>1</sup></a>', "costs 50[1]"),
+        ("<s>400 euros</s> 450 <del>pounds</del> euros", "~~400 euros~~ 450 ~~pounds~~ euros"),
+        ('<span style="text-decoration: line-through">old</span> new', "~~old~~ new"),
+        ("<ruby>漢字<rt>かんじ</rt></ruby>", "漢字"),
+        ("<math><mfrac><mn>1</mn><mn>2</mn></mfrac></math> tablet", "1/2 tablet"),
+        ("<math><msup><mn>10</mn><mrow><mo>-</mo><mn>3</mn></mrow></msup></math>", "10^-3"),
+        ("<math><msqrt><mn>2</mn><mo>+</mo><mi>x</mi></msqrt></math>", "√(2+x)"),
+        ("<math><mfrac><mrow><mi>a</mi><mo>+</mo><mi>b</mi></mrow><mi>c</mi></mfrac></math>",
+         "(a+b)/c"),
+    ],
+)  # fmt: skip
+def test_raised_lowered_and_struck_out_text_and_formulas_keep_their_meaning(
+    markup: str, shown: str
+) -> None:
+    assert html.read(f"<p>{markup}</p>".encode(), "a.html").content == shown
+    table = f"<table><tr><td>{markup}</td><td>b</td></tr></table>"
+    assert f"| {shown} | b |" in html.read(table.encode(), "a.html").content
+
+
+def test_a_digit_behind_an_exponent_does_not_become_a_part_of_it() -> None:
+    assert join_spans([Span("10"), Span("6", Script.RAISED), Span("5")]) == "10^(6)5"
