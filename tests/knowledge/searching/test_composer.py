@@ -84,7 +84,7 @@ async def test_the_best_section_comes_before_an_earlier_one_of_its_page(
 
     found = await compose(fake_documents, "What does a rule cost?", page, *OTHERS)
 
-    own = [one.best.heading_path for one in found.context if one.best.document_id == "page"]
+    own = [one.best.place.heading_path for one in found.context if one.best.document_id == "page"]
     assert own.index(("Price",)) < own.index(("Begin",))
 
 
