@@ -52,7 +52,8 @@ class AnswerSettings(BaseModel):
         86_400,
         ge=60,
         le=31_536_000,
-        description="how long a request for information or for an approval stays open",
+        description="how long a clarification, a request for information or one for an approval "
+        "stays open",
     )
     quality_score_threshold: float = Field(
         0.7, ge=0, le=1, description="minimum score of an approved answer"

@@ -16,8 +16,7 @@ from broker.values import (
     Settlement,
 )
 from broker.values import FrameSend as BrokerSend
-from envelope.conversation import ClarificationReason, Preferences
-from envelope.encoding import to_json
+from envelope.conversation import ClarificationReason, Preferences, Turn
 from envelope.envelope import Envelope
 from envelope.memory_access import MemoryRead
 from envelope.outcome import Outcome
@@ -53,7 +52,7 @@ from manager.way_report import (
     list_completed,
     note_outcome,
 )
-from memory.conversation import Ended, RedisMemory, RedisPeople
+from memory.conversation import Ended, RedisMemory, RedisPeople, describe_earlier
 
 MANAGER = Role.MANAGER.value
 _GIVES_A_REASON = frozenset(
@@ -192,17 +191,21 @@ class ManagerAgent:
         else:
             remembered = await self._memory.recall(delivery.question)
         state, groups = State(envelope.payload), envelope.groups
+        earlier: list[Turn] = []
         chosen = await self._find_choice(delivery.question, envelope)
         if State.history not in state:
             turns = [turn for turn in remembered.history if has_all(turn.groups or (), groups)]
             state = state.changed(history=turns)
+            earlier = [turn for turn in remembered.earlier if has_all(turn.groups or (), groups)]
         if State.open_pause not in state:
             state = state.changed(open_pause=remembered.pause)
         if is_hidden_clarification(state.open_pause, groups):
             state = state.changed(open_pause=None)
-        earlier = (line for line in remembered.summary if has_all(line.groups, groups))
+        if self._pauses.is_over(state.open_pause, envelope.create_ts):
+            state = state.changed(open_pause=None, closes_pause=True)
+        summary = [line for line in remembered.summary if has_all(line.groups, groups)]
         state = state.changed(
-            history_summary="\n".join(to_json(line.text).decode() for line in earlier),
+            history_summary=describe_earlier(summary, earlier),
             history_kept=remembered.kept,
             preferences=remembered.preferences.changed_by(chosen),
             statistics=dict(remembered.statistics),

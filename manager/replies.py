@@ -205,7 +205,8 @@ def remember(envelope: Envelope, reply: Reply) -> Ended:
     if state.client_keeps_history:
         return Ended(pause=pause, brief=True)
     # A pause that cannot be read is closed, too.
-    is_answered = bool(state.copy_filled(State.open_pause)) and outcome is not Outcome.FAILED
+    is_met = bool(state.copy_filled(State.open_pause)) and not state.leaves_open
+    is_answered = is_met and outcome is not Outcome.FAILED
     return Ended(
         turns=_turns(envelope, state, reply) if outcome not in _LEAVE_NO_TURN else (),
         preferences=_make_preferences(state),
@@ -257,6 +258,7 @@ def new_pause(envelope: Envelope, reply: Reply) -> Pause:
         options=tuple(option.value for option in options),
         places=tuple(option.crumbs for option in options) if any(o.crumbs for o in options) else (),
         round=state.counters.get(Counter.ROUND, 0) + 1,
+        created=envelope.create_ts,
         best_answer=None if best is None else {**best.json},
         groups=envelope.groups or None,
         remaining=state.remaining_questions,

@@ -46,6 +46,12 @@ THREAD_SECONDS = DAY_SECONDS
 """How long a clarification is stored if the client stores the rest of the conversation."""
 SUMMARY_CHARACTERS = 2_000
 QUESTION_CHARACTERS = 160
+EARLIER_TOKENS = 1_000
+"""The most tokens of the stored turns before the window that a prompt receives."""
+ANSWER_TOKENS = 60
+_BYTES_PER_TOKEN = 4
+"""An estimate: a token is about four letters of English, or one Chinese character and a third."""
+_CUT = " [...]"
 
 
 CLAIM_PAUSE = """
@@ -77,9 +83,12 @@ class Overflow:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """The memory of a conversation; `kept` is the number of stored turns."""
+    """The memory of a conversation; `kept` is the number of stored turns. `earlier` are the stored
+    turns before `history`, and `summary` covers those before `earlier`.
+    """
 
     history: tuple[Turn, ...] = ()
+    earlier: tuple[Turn, ...] = ()
     summary: tuple[SummaryLine, ...] = ()
     kept: int = 0
     preferences: Preferences = field(default_factory=Preferences)
@@ -116,14 +125,51 @@ class Ended:
     learned: str = ""
 
 
+def describe_earlier(summary: Sequence[SummaryLine], turns: Sequence[Turn]) -> str:
+    """Return the summary and the turns that follow it as JSON, one line each, oldest first.
+
+    Every user turn is there, shortened, so that nothing is missing between the summary and the
+    window; the answers are there as far as `EARLIER_TOKENS` allow, the newest first.
+    """
+    asked = sum(turn.speaker == "user" for turn in turns)
+    room = EARLIER_TOKENS * _BYTES_PER_TOKEN
+    longest = min(QUESTION_CHARACTERS, room // max(1, asked))
+    lines = {
+        at: json.dumps(_shorten(turn.meant or turn.text, longest), ensure_ascii=False)
+        for at, turn in enumerate(turns)
+        if turn.speaker == "user"
+    }
+    room -= sum(len(line.encode()) for line in lines.values())
+    for at, turn in reversed([*enumerate(turns)]):
+        if turn.speaker == "user":
+            continue
+        text = _shorten(turn.text, ANSWER_TOKENS * _BYTES_PER_TOKEN)
+        answer = json.dumps({"answer": text}, ensure_ascii=False)
+        room -= len(answer.encode())
+        if room < 0:
+            break
+        lines[at] = answer
+    before = [json.dumps(line.text, ensure_ascii=False) for line in summary]
+    return "\n".join((*before, *(lines[at] for at in sorted(lines))))
+
+
+def _shorten(text: str, longest: int) -> str:
+    """Return the beginning of a text, at most about `longest` bytes."""
+    encoded = text.encode()
+    if len(encoded) <= longest:
+        return text
+    return encoded[: max(0, longest - len(_CUT))].decode(errors="ignore") + _CUT
+
+
 class RedisMemory:
     """The memory of conversations; a read takes one round trip, a write none.
 
     Reads happen when a message starts, writes only when one ends.
 
-    The agents receive `window` turns. `keep` turns are stored; older user turns are shortened into
-    the summary. All data expires `ttl_seconds` after the end of the last message, or after the time
-    that `ttl_of` returns for a message.
+    The agents receive `window` turns whole. `keep` turns are stored; the others of these are
+    shortened for a prompt by `describe_earlier`. User turns that are no longer stored are shortened
+    into the summary. With a window of 0, no turn is read. All data expires `ttl_seconds` after the
+    end of the last message, or after the time that `ttl_of` returns for a message.
     """
 
     def __init__(
@@ -148,13 +194,17 @@ class RedisMemory:
 
     def reads(self, question: Question) -> MemoryRead:
         """Return the read of `recall` as data: the broker may do it when a message starts."""
-        return reading(conversation_keys(question, self._shards), window=self._window)
+        turns = max(self._window, self._keep) if self._window else 0
+        return reading(conversation_keys(question, self._shards), turns=turns)
 
     def parse_recall(self, found: MemoryFound) -> Remembered:
         """Return the result of `recall` from the values that were found for `reads`."""
         known = name_found(found)
+        turns = tuple(Turn.model_validate_json(turn) for turn in known.turns)
+        begin = max(0, len(turns) - self._window)
         return Remembered(
-            history=tuple(Turn.model_validate_json(turn) for turn in known.turns),
+            history=turns[begin:],
+            earlier=turns[:begin],
             summary=_decode_summary(known.summary.get("text", "")),
             kept=known.kept,
             preferences=Preferences(
@@ -333,10 +383,10 @@ class NamedValues:
     statistics: dict[str, str]
 
 
-def reading(keys: ConversationKeys, *, window: int) -> MemoryRead:
-    """Return the read of a conversation as data, with the last `window` turns."""
-    # A window of 0 reads the range from 1 to 0, which is always empty.
-    first, last = (-window, -1) if window else (1, 0)
+def reading(keys: ConversationKeys, *, turns: int) -> MemoryRead:
+    """Return the read of a conversation as data, with the last `turns` turns."""
+    # The range from 1 to 0 is always empty.
+    first, last = (-turns, -1) if turns else (1, 0)
     hashes = (keys.summary, keys.preferences, keys.pause, keys.statistics)
     return MemoryRead(keys.history, first, last, hashes)
 

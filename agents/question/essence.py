@@ -83,6 +83,7 @@ class Writes(MayAsk, frozen=True):
     language: str = ""
     texts_language: str = ""
     remaining_questions: tuple[str, ...] = ()
+    leaves_open: bool = False
     decided_by: DecidedBy
     model_error: str = ""
 
@@ -92,8 +93,9 @@ class EssenceAgent(Agent[Reads, Writes]):
 
     A pressed button, the number of an option and a stop word are unambiguous and need no model. All
     else is decided by the combined call, or by a call of this agent. A request to rephrase the last
-    answer repeats the question of that answer unchanged. If no model decides, the turn is used as
-    it was typed. A short turn, and one that follows an open question, is searched for together with
+    answer repeats the question of that answer unchanged. A turn that a model recognises to be about
+    something else leaves an open question open. If no model decides, the turn is used as it was
+    typed. A short turn, and one that follows an open question, is searched for together with
     the previous question; thanks, greetings and the like are recognised by fixed words.
     """
 
@@ -237,6 +239,7 @@ def _read(reads: Reads, found: Understanding, decided_by: DecidedBy) -> Writes:
         remaining_questions=_keep_offered(reads, act, context_type),
         decided_by=decided_by,
         **_list_changes(found, act, is_reply=is_reply),
+        **_leave_open(question, is_open=not is_reply and act is not ConversationAct.CORRECTION),
     )
 
 
@@ -251,6 +254,11 @@ def _check_translations(
         for one in given[:MOST_TRANSLATED]
     )
     return tuple(one for one in found if one.language and one.question)
+
+
+def _leave_open(question: Pause | None, *, is_open: bool) -> dict[str, object]:
+    """Return whether the open question stays open after a turn that is about something else."""
+    return {"leaves_open": True} if question is not None and is_open else {}
 
 
 def _list_changes(
@@ -353,6 +361,7 @@ def _rephrase(reads: Reads, found: Understanding, decided_by: DecidedBy) -> Writ
         remaining_questions=_keep_offered(reads, ConversationAct.REPHRASE, "follow_up"),
         decided_by=decided_by,
         **changes,
+        **_leave_open(_find_question(reads), is_open=True),
     )
 
 

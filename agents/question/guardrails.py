@@ -40,10 +40,10 @@ from knowledge.port import (
     find_refusal_reason,
     find_uncompared,
 )
-from llm.errors import ModelError
+from llm.errors import UNUSABLE, ModelError
 from llm.injection import BUDGET_SECONDS, inspect_within
 from llm.port import Model, find_model
-from llm.tasks.question import MATCH_VERIFIED, SCOPE, ScopeInputs, ScopeOutput, Strictness
+from llm.tasks.question import MATCH_VERIFIED, SCOPE, ScopeInputs, Strictness, Verdict
 
 if TYPE_CHECKING:
     from knowledge.library.library import NamedInText
@@ -53,10 +53,7 @@ MOST_QUESTIONS = 3
 """The number of questions of one message that are answered together."""
 _HARDLY_COVERED = 0.5
 """The coverage below which a question in a language that no document has is called untranslated."""
-_OPEN = 0.5
 _NEAREST = 5
-_CERTAIN = 0.95
-_LIKELY = 0.9
 DecidedBy = Literal["rules", "combined_call", "own_call"]
 
 
@@ -72,15 +69,18 @@ class Reads(ReadsLanguage, frozen=True):
     history: tuple[Turn, ...] = ()
     open_pause: Pause | None = None
     understanding: Understanding | None = None
+    scope_error: str = ""
     groups: tuple[str, ...] = ()
     review: ReviewScope | None = None
 
 
 class Writes(MayAsk, frozen=True):
-    """The verdict: a question outside the scope is declined, an unclear one is asked about."""
+    """The verdict: a question outside the scope is declined, an unclear one is asked about. Only
+    the call of this agent states a confidence; a rule and the combined call measure none.
+    """
 
     within_scope: bool
-    guardrails_confidence: float = Field(ge=0, le=1)
+    guardrails_confidence: float | None = Field(default=None, ge=0, le=1)
     guardrails_analysis: str
     clarification_options: tuple[ClarificationOption, ...] = ()
     document_languages: tuple[str, ...] = ()
@@ -102,9 +102,12 @@ class GuardrailsAgent(Agent[Reads, Writes]):
     for a question within scope is the user asked which of several meanings is meant, or which of
     more than `MOST_QUESTIONS` questions comes first, unless tools answer all of them. An option
     that the user chose is within scope, and so is a review whose documents the request names: it
-    reads only these, and they need not be in the index. Without a model, the topic of a question is
-    unknown, so no question is called out of scope. It ends here only if the search found no match
-    in the documents, or if they are in other languages and there is no translation. A reply to a
+    reads only these, and they need not be in the index. If a combined call gave no usable
+    verdict, this agent asks as well. If its own call gives none either, the question does not pass:
+    the user is asked what it is about. Without a model, or if
+    none can be reached, the topic of a question is unknown, so no question is called out of scope.
+    It ends here only if the search found no match in the documents, or if they are in other
+    languages and there is no translation. A reply to a
     question of Refdesk is never declined for having few words: Refdesk asks again. A question that
     names a document continues if tools can read it. A question with the meaning of a verified
     answer gets that answer; see `agents.question.verified`. With an `early_embedding` a vendor
@@ -134,8 +137,10 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         find_verified: FindVerified | None = None,
         matcher: Model | None = None,
         texts: Texts | None = None,
+        is_combined: bool = False,
         uses_model: bool = False,
     ) -> None:
+        self._is_combined = is_combined
         self._uses_model = uses_model
         self._find_verified = find_verified
         self._matcher = matcher
@@ -153,9 +158,9 @@ class GuardrailsAgent(Agent[Reads, Writes]):
     @classmethod
     def make(cls, parts: AgentParts) -> Self:
         settings = parts.settings
-        combined = settings.combines_understanding
         return cls(
-            model=None if combined else find_model(parts.model(SCOPE.name)),
+            model=find_model(parts.model(SCOPE.name)),
+            is_combined=settings.combines_understanding,
             searcher=parts.searcher,
             domain_name=settings.domain_name,
             domain_scope=settings.domain_scope,
@@ -180,6 +185,10 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             writes = writes.model_copy(update={"model_error": match.error})
         return Wrote(writes)
 
+    def _find_model(self, reads: Reads) -> Model | None:
+        """Return the model to ask; after a combined call, only if that gave no usable verdict."""
+        return self._model if not self._is_combined or reads.scope_error else None
+
     async def _match_verified(self, reads: Reads) -> VerifiedMatch:
         """Return the verified answer of a single question; reviews have none."""
         if reads.review is not None or len(reads.question_parts) > 1:
@@ -195,7 +204,6 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         )  # fmt: skip
         return Writes(
             within_scope=True,
-            guardrails_confidence=1.0,
             guardrails_analysis=f"the owner has answered this question: {found.question}",
             decided_by="own_call",
             verified_answer=found.id,
@@ -205,7 +213,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
 
     async def _judge_scope(self, reads: Reads) -> Writes:
         writes = self._find_known(reads)
-        if writes is None and self._early is not None and self._model is not None:
+        if writes is None and self._early is not None and self._find_model(reads) is not None:
             async with self._early.during(self._request(reads)):
                 writes = await self._judge(reads)
         elif writes is None:
@@ -221,12 +229,12 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             return _accept_review(reads.review)
         part = reads.understanding
         if part is not None and part.verdict is not None:
-            found = ScopeOutput(verdict=part.verdict, confidence=_LIKELY, analysis=part.analysis)
-            writes = self._apply_verdict(found, "combined_call", part.meanings)
+            writes = self._apply_verdict(part.verdict, part.analysis, part.meanings)
+            writes = writes.model_copy(update={"decided_by": "combined_call"})
             return _name_signs(writes, part.signs)
         pause = reads.open_pause
         if pause is not None and plain_reply(reads.text, pause) is not None:
-            return _accept("the user chose what was offered", 1.0)
+            return _accept("the user chose what was offered")
         return None
 
     async def _judge(self, reads: Reads) -> Writes:
@@ -250,18 +258,30 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         return writes
 
     async def _ask_model(self, reads: Reads, findings: Findings, signs: tuple[str, ...]) -> Writes:
-        if self._model is None:
+        model = self._find_model(reads)
+        if model is None:
             return await self._judge_without_model(reads, findings)
         nearest = [_make_place(hit) for hit in findings.hits]
         try:
             inputs = self._inputs(reads, nearest, signs)
-            found = (await self._model.ask(SCOPE, inputs, self.run)).output
+            found = (await model.ask(SCOPE, inputs, self.run)).output
         except ModelError as error:
             writes = await self._judge_without_model(reads, findings)
-            note = {"model_error": f"{type(error).__name__}: {error}"}
-            return writes.model_copy(update=note)
+            described = f"{type(error).__name__}: {error}"
+            if error.reason in UNUSABLE:
+                writes = self._stop_unjudged(writes, described)
+            return writes.model_copy(update={"model_error": described})
         named = [nearest[number - 1] for number in found.meanings if 0 < number <= len(nearest)]
-        return self._apply_verdict(found, "own_call", tuple(dict.fromkeys(named)))
+        writes = self._apply_verdict(found.verdict, found.analysis, tuple(dict.fromkeys(named)))
+        changes = {"decided_by": "own_call", "guardrails_confidence": found.confidence}
+        return writes.model_copy(update=changes)
+
+    def _stop_unjudged(self, writes: Writes, error: str) -> Writes:
+        """Return a question to the user if the documents alone would let the question pass."""
+        analysis = f"{writes.guardrails_analysis}; the model gave no usable verdict: {error}"
+        if writes.within_scope and not writes.needs_clarification:
+            writes = self._ask_back("", ())
+        return writes.model_copy(update={"guardrails_analysis": analysis})
 
     async def _judge_without_model(self, reads: Reads, findings: Findings) -> Writes:
         """Return the verdict without a model, from what the search found and could compare."""
@@ -275,10 +295,10 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         covered = findings.coverage
         analysis = f"nobody judged what it means; the documents cover it with {covered:.2f}"
         if covered >= _HARDLY_COVERED:
-            return _accept(analysis, covered)
+            return _accept(analysis)
         named = await self._describe_named(reads)
         if named:
-            return _accept(named, _LIKELY)
+            return _accept(named)
         reason = find_refusal_reason(
             findings,
             language=reads.language,
@@ -290,19 +310,13 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             compared = "without a model, texts in different languages cannot be compared"
             return _refuse(reason, findings, f"{analysis}; {compared}")
         if not findings.match_nothing or _judges_words_alone(findings, reads.language):
-            return _accept(analysis, covered)
+            return _accept(analysis)
         if reads.open_pause is not None:
             # Few words, such as "just tell me", have no meaning without the question that they
             # answer.
-            unclear = ScopeOutput(verdict="unclear", confidence=0.0, analysis="")
-            return self._ask_back(unclear, _list_offered(reads.open_pause))
+            return self._ask_back("", _list_offered(reads.open_pause))
         found_nothing = _refuse(ClarificationReason.INSUFFICIENT_CONTEXT, findings, analysis)
-        return found_nothing.model_copy(
-            update={
-                "clarification_message": MATCHES_NOTHING,
-                "guardrails_confidence": 1 - covered,
-            }
-        )
+        return found_nothing.model_copy(update={"clarification_message": MATCHES_NOTHING})
 
     async def _describe_named(self, reads: Reads) -> str:
         """Return how many documents the question names, if tools can read them; empty: none."""
@@ -339,34 +353,26 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             related=reads.related_history or self._find_last_question(reads),
             limit=_NEAREST,
             groups=reads.groups,
-            by_words=self._early is not None and self._model is not None,
+            by_words=self._early is not None and self._find_model(reads) is not None,
         )
 
     def _find_last_question(self, reads: Reads) -> tuple[str, ...]:
         """Return the last question where no model says whether this one refers to it."""
-        if self._model is not None:
+        if self._find_model(reads) is not None:
             return ()
         asked = (turn.text for turn in reversed(reads.history) if turn.speaker == "user")
         return tuple(islice(asked, 1))
 
     def _apply_verdict(
-        self,
-        found: ScopeOutput,
-        decided_by: DecidedBy,
-        meanings: tuple[ClarificationOption, ...],
+        self, verdict: Verdict, analysis: str, meanings: tuple[ClarificationOption, ...]
     ) -> Writes:
-        if found.verdict == "outside":
-            writes = self._decline(found.analysis, found.confidence)
-        elif found.verdict == "unclear":
-            writes = self._ask_back(found, meanings)
-        else:
-            writes = _accept(found.analysis, found.confidence)
-        return writes.model_copy(update={"decided_by": decided_by})
+        if verdict == "outside":
+            return self._decline(analysis)
+        return self._ask_back(analysis, meanings) if verdict == "unclear" else _accept(analysis)
 
-    def _decline(self, analysis: str, confidence: float) -> Writes:
+    def _decline(self, analysis: str) -> Writes:
         return Writes(
             within_scope=False,
-            guardrails_confidence=confidence,
             guardrails_analysis=analysis,
             needs_clarification=True,
             clarification_reason=ClarificationReason.OUT_OF_SCOPE,
@@ -374,7 +380,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             decided_by="rules",
         )
 
-    def _ask_back(self, found: ScopeOutput, meanings: tuple[ClarificationOption, ...]) -> Writes:
+    def _ask_back(self, analysis: str, meanings: tuple[ClarificationOption, ...]) -> Writes:
         """Return a clarification question; with places to choose from, it is ambiguous."""
         is_choice = len(meanings) > 1
         reason = (
@@ -383,11 +389,10 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         unclear = f"It is not clear whether the question is about {self._about()}."
         return Writes(
             within_scope=is_choice,
-            guardrails_confidence=found.confidence,
-            guardrails_analysis=found.analysis,
+            guardrails_analysis=analysis,
             needs_clarification=True,
             clarification_reason=reason,
-            clarification_message=found.analysis or unclear,
+            clarification_message=analysis or unclear,
             clarification_options=meanings if is_choice else (),
             decided_by="rules",
         )
@@ -421,7 +426,6 @@ def _ask_whether(candidates: Sequence[VerifiedAnswer]) -> Writes:
     """Return a clarification question that offers similar verified answers, if any."""
     return Writes(
         within_scope=True,
-        guardrails_confidence=_OPEN,
         guardrails_analysis="questions that the owner has answered come near",
         needs_clarification=True,
         clarification_reason=ClarificationReason.AMBIGUOUS_QUERY,
@@ -431,25 +435,19 @@ def _ask_whether(candidates: Sequence[VerifiedAnswer]) -> Writes:
     )
 
 
-def _accept(analysis: str, confidence: float) -> Writes:
-    return Writes(
-        within_scope=True,
-        guardrails_confidence=confidence,
-        guardrails_analysis=analysis,
-        decided_by="rules",
-    )
+def _accept(analysis: str) -> Writes:
+    return Writes(within_scope=True, guardrails_analysis=analysis, decided_by="rules")
 
 
 def _accept_review(review: ReviewScope) -> Writes:
     named = len(review.documents), len(review.against)
     analysis = "the request names {} documents to review against {} documents".format(*named)
-    return _accept(analysis, 1.0)
+    return _accept(analysis)
 
 
 def _unsearchable(error: KnowledgeError) -> Writes:
     return Writes(
         within_scope=False,
-        guardrails_confidence=0.0,
         guardrails_analysis=f"the documents could not be searched: {error}",
         needs_clarification=True,
         clarification_reason=ClarificationReason.INTERNAL_FAULT,
@@ -462,7 +460,6 @@ def _refuse(reason: ClarificationReason, findings: Findings, analysis: str) -> W
     """Return a refusal that makes no statement about the subject of the question."""
     return Writes(
         within_scope=False,
-        guardrails_confidence=_CERTAIN,
         guardrails_analysis=analysis,
         needs_clarification=True,
         clarification_reason=reason,

@@ -24,6 +24,8 @@ SHORT_WORDS = 5
 """A text of at most this many words leans on the language of the documents."""
 DOCUMENTS_SHARE = 0.4
 """The probability that a short text is in a language of the documents."""
+WORD_SHARE = 0.9
+"""The same for a single word: words such as "token" and "export" belong to many languages."""
 _BY_DEFAULT = 0.1
 _BY_CONTEXT = 0.5
 
@@ -97,7 +99,8 @@ class LangAgent(Agent[Reads, Writes]):
             found = self._detector.detect(reads.text, prior=prior)
         else:
             documents = await self._languages_for(reads)
-            found = self._detector.detect(reads.text, prior=documents, prior_share=DOCUMENTS_SHARE)
+            share = DOCUMENTS_SHARE if len(reads.text.split()) > 1 else WORD_SHARE
+            found = self._detector.detect(reads.text, prior=documents, prior_share=share)
         if found.confidence > 0:
             return Writes(language=found.language, confidence=found.confidence)
         if prior:

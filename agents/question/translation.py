@@ -34,7 +34,7 @@ from knowledge.language.corpus_languages import ReadLanguages, choose_foreign
 from knowledge.language.protecting import PlaceholderLost, Protected, protect
 from knowledge.port import ANSWER_CHARACTERS, Hit, Searcher, SearchRequest
 from knowledge.search.query import ENGLISH
-from llm.errors import ModelError
+from llm.errors import UNUSABLE, ModelError
 from llm.injection import BUDGET_SECONDS, inspect_within
 from llm.output_parsing import QuestionReader, ask_and_follow
 from llm.port import Model, TextListener, find_model
@@ -61,8 +61,6 @@ _LOOKED_AT = 24
 MOST_MEANINGS = 4
 LONGEST_PLACE = 300
 """The number of characters of a protected part that the model is shown."""
-_LIKELY = 0.9
-"""The confidence of a translation whose call gives none."""
 
 
 class Reads(BaseModel, frozen=True):
@@ -78,14 +76,17 @@ class Reads(BaseModel, frozen=True):
 
 
 class Writes(MayAsk, frozen=True):
-    """The text in correct English; with confidence 0 it is the unchanged text."""
+    """The text in correct English; with confidence 0 it is the unchanged text. A combined call
+    states no confidence.
+    """
 
     text_eng: str
-    translation_confidence: float = Field(ge=0, le=1)
+    translation_confidence: float | None = Field(default=None, ge=0, le=1)
     corrections_made: bool = False
     corrections: tuple[str, ...] = ()
     translation_error: str = ""
     understanding: Understanding | None = None
+    scope_error: str = ""
     decided_by: Literal["rules", "combined_call", "own_call"]
     model_error: str = ""
     early_embedding: EarlyResult = ""
@@ -196,8 +197,15 @@ class TranslationAgent(Agent[Reads, Writes]):
                 found = (await self._model.ask(TRANSLATE, inputs, self.run)).output
                 return _restore(reads, protected, found)
         except ModelError as error:
-            return _keep_typed(reads, f"{type(error).__name__}: {error}")
+            return self._keep_failed(reads, error)
         return _keep_typed(reads)
+
+    def _keep_failed(self, reads: Reads, error: ModelError) -> Writes:
+        described = f"{type(error).__name__}: {error}"
+        writes = _keep_typed(reads, described)
+        if self._combined is None or error.reason not in UNUSABLE:
+            return writes
+        return writes.model_copy(update={"scope_error": described})
 
     async def _understand(
         self, combined: CombinedCall, reads: Reads, protected: Protected
@@ -369,7 +377,7 @@ def _take(
     is_changed = is_english and not leans and normalise(text_eng) != normalise(reads.text)
     writes = Writes(
         text_eng=text_eng,
-        translation_confidence=0.0 if error else _LIKELY,
+        translation_confidence=0.0 if error else None,
         corrections_made=bool(corrections) or is_changed,
         corrections=corrections,
         understanding=Understanding(

@@ -17,7 +17,7 @@ from citations.faults import CheckedAnswer, LanguageOf, check_draft
 from citations.links import keep_links, list_removed_addresses, plain_line
 from citations.marking import map_marks, read_marks, remove_marks
 from citations.proof import ProofSource, SourceTexts
-from citations.sources import collect_allowed, references_of, with_addresses
+from citations.sources import cite_reference, collect_allowed, references_of, with_addresses
 from envelope.conversation import AnswerStyle, ClarificationReason, Preferences, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -30,7 +30,7 @@ from envelope.sources import (
     SourceUsed,
     WrittenAnswer,
 )
-from envelope.texts import Texts, join_sentences
+from envelope.texts import Texts, explain_missing_answer, join_sentences
 from envelope.tool_loop import AnswerAssessment, KeptAnswer
 from llm.errors import NO_MODEL, ModelError, PromptTooLong
 from llm.output_parsing import DraftReader, Silence, ask_and_follow
@@ -369,7 +369,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             return _asks("insufficient_context", "", "")
         frame = "passages_poor" if reads.search_quality == "poor" else "passages_found"
         notice = join_sentences(
-            self._look_up_text(f"passages_{reason}", reads.reply_language),
+            " ".join(explain_missing_answer(self._texts, reason, reads.reply_language).split()),
             *self._note_uncompared(reads),
             self._look_up_text(frame, reads.reply_language),
         )
@@ -529,11 +529,7 @@ def _select_used(
 ) -> tuple[SourceUsed, ...]:
     by_number = {reference.number: reference for reference in references}
     return tuple(
-        SourceUsed.model_validate(
-            by_number[given].model_dump(exclude={"span", "is_cut", "number", "found"})
-            | {"number": shown}
-        )
-        for shown, given in enumerate(order, start=1)
+        cite_reference(by_number[given], shown) for shown, given in enumerate(order, start=1)
     )
 
 

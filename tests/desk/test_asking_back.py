@@ -1,5 +1,7 @@
 """How a vague question is asked back, and what may become of that."""
 
+import json
+
 import pytest
 
 from agents.question.essence import EssenceAgent
@@ -11,7 +13,13 @@ from agents.search.search import Writes as SearchWrites
 from deploy.assembly.knowledge import Knowledge
 from envelope.conversation import ClarificationOption, ClarificationReason, Pause
 from envelope.outcome import Wrote
-from llm.tasks.question import ClarifyOutput, EssenceOutput, ScopeOutput, UnderstandOutput
+from llm.tasks.question import (
+    ClarifyOutput,
+    ContextType,
+    EssenceOutput,
+    ScopeOutput,
+    UnderstandOutput,
+)
 from llm.tasks.search import RespondOutput
 from tests.desk.conftest import OpenApp
 from tests.support.app_harness import (
@@ -73,6 +81,33 @@ async def test_the_reply_to_a_question_back_leads_to_an_answer(open_app: OpenApp
     assert reply["question"].startswith(VAGUE.rstrip("?"))
     assert "webhooks/set-up-a-webhook.md" in {source["path"] for source in reply["sources"]}
     assert pause == 0
+
+
+@pytest.mark.parametrize("context", ["new_topic", "follow_up"])
+@pytest.mark.parametrize(("pause_seconds", "is_open"), [(3_600, True), (60, False)])
+async def test_a_reply_after_a_side_question_still_chooses_until_the_question_expires(
+    open_app: OpenApp, context: ContextType, pause_seconds: int, is_open: bool
+) -> None:
+    first = EssenceOutput(canonical_question=VAGUE, context_type="new_topic")
+    aside = EssenceOutput(canonical_question="What does error 4029 mean?", context_type=context)
+
+    async with open_app(make_model(essence=[first, aside]), pause_seconds=pause_seconds) as harness:
+        driver, asked = await ask_back(harness)
+        between = await driver.say("What does error 4029 mean?")
+        await age(harness, driver, 600)
+        chosen = await driver.say("2")
+
+    assert between["outcome"] == "answered"
+    meant = f"{VAGUE} ({options(asked)[1]})"
+    assert (chosen.get("question") == meant) is is_open
+
+
+async def age(harness: AppHarness, driver: ConversationDriver, seconds: float) -> None:
+    """Let the open question have begun earlier."""
+    key = keys(driver)["pause"]
+    stored = json.loads(await harness.client.hget(key, "pause"))
+    older = {**stored, "created": stored["created"] - seconds}
+    await harness.client.hset(key, "pause", json.dumps(older))
 
 
 async def test_a_follow_up_leans_on_what_a_chosen_option_meant(open_app: OpenApp) -> None:

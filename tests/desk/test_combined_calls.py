@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from envelope.conversation import Turn
+from memory.key_names import conversation_keys
 from tests.desk.conftest import OpenApp
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.model_server import ModelServer, Response
@@ -202,11 +204,11 @@ async def test_the_signs_of_an_attack_are_a_hint_to_the_model_which_decides(
     assert '<data name="signs">\n["prompt extraction"]\n</data>' in read_prompt(server, 0)
 
 
-async def test_a_call_that_cannot_be_read_is_repaired_once_and_then_the_question_goes_on_as_typed(
+async def test_after_a_call_that_cannot_be_read_the_scope_of_the_text_as_typed_is_still_judged(
     open_app: OpenApp, server: ModelServer
 ) -> None:
     nonsense = VENDOR.answer("no JSON at all")
-    server.will_send(nonsense, nonsense, WRITTEN, JUDGED)
+    server.will_send(nonsense, nonsense, SCOPE, WRITTEN, JUDGED)
 
     async with open_app(**settings_for(server)) as harness:
         driver = harness.driver()
@@ -214,9 +216,9 @@ async def test_a_call_that_cannot_be_read_is_repaired_once_and_then_the_question
         [translation] = await driver.read_writes(reply, "translation")
         [guarded] = await driver.read_writes(reply, "guardrails")
 
-    assert tasks(server) == ["understand", "understand", "respond", "judge"]
+    assert tasks(server) == ["understand", "understand", "scope", "respond", "judge"]
     assert reply["outcome"] == "answered"
-    assert (translation["decided_by"], guarded["decided_by"]) == ("rules", "rules")
+    assert (translation["decided_by"], guarded["decided_by"]) == ("rules", "own_call")
     assert "UnreadableOutput" in translation["model_error"]
 
 
@@ -242,3 +244,24 @@ async def test_models_of_their_own_keep_calls_of_their_own(
 
     assert tasks(server)[:4] == ["translate", "essence", "scope", "respond"]
     assert [one.body["model"] for one in server.received][2] == "gpt-4o"
+
+
+async def test_a_prompt_has_the_earlier_turns_that_the_person_may_read(
+    open_app: OpenApp, server: ModelServer
+) -> None:
+    server.will_send(UNDERSTOOD, WRITTEN, JUDGED)
+    turns = [
+        Turn(speaker=speaker, text=f"{speaker} {number}.", groups=("hr",) if number == 9 else None)
+        for number in range(1, 26)
+        for speaker in ("user", "assistant")
+    ]
+
+    async with open_app(**settings_for(server)) as harness:
+        driver = harness.driver()
+        key = conversation_keys(driver.desk.question(driver.message("-")), 1).history
+        await harness.client.rpush(key, *(turn.model_dump_json() for turn in turns))
+        await driver.say(ENGLISH)
+
+    prompt = read_prompt(server, 0)
+    assert [n for n in range(1, 26) if f"user {n}." in prompt] == [*range(1, 9), *range(10, 26)]
+    assert '{"answer": "assistant 12."}' in prompt

@@ -189,6 +189,14 @@ def test_any_other_end_closes_the_open_pause(outcome: str) -> None:
     assert (ended.pause, ended.close_pause) == (None, True)
 
 
+def test_a_side_question_leaves_the_clarification_open() -> None:
+    aside = envelope(open_pause={"pause_id": "p"}, leaves_open=True)
+
+    ended = replies.remember(aside, reply("answered"))
+
+    assert (len(ended.turns), ended.pause, ended.close_pause) == (2, None, False)
+
+
 def test_a_failure_leaves_the_pause_and_the_history_as_they_were() -> None:
     ended = replies.remember(envelope(open_pause={"pause_id": "p"}), reply("failed"))
 

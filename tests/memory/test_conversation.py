@@ -1,3 +1,4 @@
+import json
 from itertools import permutations
 from typing import Any
 
@@ -8,6 +9,7 @@ from envelope.conversation import ClarificationReason, Pause, Preferences, Turn
 from envelope.memory_access import Append, Delete, Increment, MemoryWrite, SetFields
 from envelope.question import Question
 from memory.conversation import (
+    EARLIER_TOKENS,
     QUESTION_CHARACTERS,
     SUMMARY_CHARACTERS,
     Ended,
@@ -15,6 +17,7 @@ from memory.conversation import (
     RedisMemory,
     RedisPeople,
     SummaryLine,
+    describe_earlier,
 )
 from memory.errors import MemoryUnavailableError
 from memory.key_names import conversation_keys
@@ -97,6 +100,42 @@ async def test_agents_see_a_window_and_older_turns_are_summarised(client: Any) -
     assert [turn.text for turn in after.history] == ["5", "6"]
     assert after.kept == 4
     assert after.summary == (SummaryLine("1"), SummaryLine("2"))
+
+
+async def test_no_question_is_missing_between_the_summary_and_the_window(client: Any) -> None:
+    memory = RedisMemory(client, shards=4)
+    for number in range(1, 41):
+        before = await memory.recall(QUESTION)
+        dropped = await memory.overflowing(QUESTION, kept=before.kept, added=2)
+        asked = Turn(speaker="user", text=f"What is part {number}?", groups=("hr",))
+        answer = Turn(speaker="assistant", text=f"Part {number} is " + "long " * 200)
+        ended = Ended(turns=(asked, answer), dropped=dropped)
+        await apply_writes(client, memory.writes(QUESTION, ended))
+
+    found = await memory.recall(QUESTION)
+
+    lines = [
+        json.loads(line) for line in describe_earlier(found.summary, found.earlier).split("\n")
+    ]
+    questions = [line for line in lines if isinstance(line, str)]
+    answers = [line["answer"] for line in lines if isinstance(line, dict)]
+    assert questions == [f"What is part {number}?" for number in range(1, 38)]
+    assert [line.partition(" is ")[0] for line in answers] == [
+        f"Part {number}" for number in range(38 - len(answers), 38)
+    ]
+    assert [turn.text for turn in found.history[::2]] == [
+        f"What is part {n}?" for n in (38, 39, 40)
+    ]
+    assert 5 < len(answers) < 22
+
+
+@pytest.mark.parametrize("sign", ["a", "\u00e4", "\u6f22", '"'])
+def test_long_questions_share_the_budget_of_earlier_turns(sign: str) -> None:
+    told = describe_earlier((), turns(*(f"{number} {sign * 5_000}" for number in range(60))))
+
+    lines = [json.loads(line) for line in told.split("\n")]
+    assert [line.split()[0] for line in lines] == [str(number) for number in range(60)]
+    assert len(told.encode()) < 2 * 4 * EARLIER_TOKENS
 
 
 async def test_a_summary_keeps_the_groups_of_each_turn_and_drops_whole_lines(client: Any) -> None:

@@ -15,7 +15,7 @@ from envelope.place import Place
 from knowledge.errors import IndexUnavailable
 from knowledge.library.library import NamedInText
 from knowledge.port import CALIBRATION, Findings, Hit, SearchRequest
-from llm.errors import ModelUnavailable
+from llm.errors import ModelError, ModelUnavailable, PromptTooLong, Refused, UnreadableOutput
 from llm.tasks.question import ScopeInputs, ScopeOutput, Strictness, Verdict
 from tests.support.scripted_model import ScriptedModel
 
@@ -85,6 +85,7 @@ async def guard(
     model: ScriptedModel | None = None,
     strictness: Strictness = "medium",
     inspection_seconds: float = 30,
+    is_combined: bool = False,
     **reads: Any,
 ) -> Writes:
     agent = GuardrailsAgent(
@@ -94,6 +95,7 @@ async def guard(
         domain_scope="sending and routing text messages",
         strictness=strictness,
         inspection_seconds=inspection_seconds,
+        is_combined=is_combined,
     )
     outcome = await agent.work(Reads(canonical_question=text, text=text, **reads))
     assert isinstance(outcome, Wrote)
@@ -401,3 +403,40 @@ async def test_a_question_that_cannot_be_looked_through_in_time_is_judged_like_a
         "the text could not be searched for attacks completely within 0 s"
         in writes.guardrails_analysis
     )
+
+
+@pytest.mark.parametrize("coverage", [0.06, 0.9])
+@pytest.mark.parametrize("error", [UnreadableOutput, Refused, PromptTooLong])
+async def test_a_question_whose_scope_a_model_could_not_judge_is_asked_back(
+    coverage: float, error: type[ModelError]
+) -> None:
+    model = ScriptedModel([error("no verdict")])
+
+    writes = await guard("Who won?", model=model, searcher=Covering(coverage))
+
+    assert not writes.within_scope
+    assert writes.clarification_reason is Reason.SCOPE_UNCLEAR
+    assert f"no usable verdict: {error.__name__}: no verdict" in writes.guardrails_analysis
+
+
+async def test_a_combined_call_without_a_verdict_is_followed_by_one_for_the_scope() -> None:
+    outside = ScopeOutput(verdict="outside", confidence=0.9, analysis="sports")
+    unread, unreached = ScriptedModel([outside]), ScriptedModel([])
+
+    writes = await guard("Who won?", model=unread, is_combined=True, scope_error="not JSON")
+    await guard("Who won?", model=unreached, is_combined=True)
+
+    assert writes.clarification_reason is Reason.OUT_OF_SCOPE
+    assert (len(unread.calls), len(unreached.calls)) == (1, 0)
+
+
+@pytest.mark.parametrize("verdict", ["within", "outside", "unclear"])
+async def test_only_a_call_for_the_scope_states_a_confidence(verdict: Verdict) -> None:
+    model = ScriptedModel([ScopeOutput(verdict=verdict, confidence=0.7, analysis="why")])
+
+    own = await guard("How do I pay?", model=model)
+    combined = await guard("How do I pay?", understanding=make_understanding(verdict))
+    by_rules = await guard("How do I pay?")
+
+    assert own.guardrails_confidence == 0.7
+    assert combined.guardrails_confidence is by_rules.guardrails_confidence is None
