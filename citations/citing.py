@@ -27,6 +27,7 @@ from citations.blocks import (
     remove_blocks,
     remove_empty_headings,
 )
+from citations.claims import marker, sentences
 from citations.links import keep_links
 from citations.marking import (
     code_lines,
@@ -93,6 +94,72 @@ def leave_out(text: str, indexes: Collection[int]) -> Cited:
             restores=True,
         )
     return _in_display_order(left, ())
+
+
+@dataclass(frozen=True, slots=True)
+class MovedMark:
+    """A quotation of a block, and the number of the source that says it instead of the cited."""
+
+    block: int
+    quote: str
+    number: int
+
+
+def move_marks(text: str, moves: Sequence[MovedMark]) -> str:
+    """Return an answer in which each quotation cites its new source; other claims keep theirs.
+
+    The indices of its blocks stay the same.
+    """
+    lines = text.split("\n")
+    for move in moves:
+        block = read_blocks(text)[move.block]
+        own = range(block.start, block.end)
+        if block.kind in (BlockForm.PARAGRAPH, BlockForm.ITEM):
+            prose = "\n".join(lines[at] for at in own)
+            sign = marker(prose) if block.kind is BlockForm.ITEM else ""
+            moved = f"{sign}{_move_in_prose(prose.removeprefix(sign), move)}"
+            lines[block.start : block.end] = moved.split("\n")
+        elif block.kind is BlockForm.ROW:
+            bare = remove_marks(lines[block.start])
+            lines[block.start] = _with_marks(bare, [move.number], is_row=True)
+        elif (line := _line_above(read_blocks(text), move.block)) is not None:
+            lines[line] = _with_marks(lines[line], [move.number])
+        text = "\n".join(lines)
+    return text
+
+
+def _move_in_prose(prose: str, move: MovedMark) -> str:
+    """Return a paragraph or an item in which the sentence of a quotation has another mark.
+
+    The sentences before it that shared its mark get the mark themselves.
+    """
+    parts = _split_sentences(prose)
+    at = next((n for n, part in enumerate(parts) if _has_quote(part, move.quote)), len(parts) - 1)
+    shared = next((marks for part in parts[at:] if (marks := read_marks(part))), ())
+    unmarked = at > 0 and not read_marks(parts[at - 1])
+    if unmarked:
+        parts[at - 1] = _mark_sentence(parts[at - 1], shared)
+    parts[at] = _mark_sentence(remove_marks(parts[at]), [move.number])
+    return "".join(parts)
+
+
+def _split_sentences(prose: str) -> list[str]:
+    """Return the sentences of a text, which together are the text."""
+    parts, start = [], 0
+    for sentence in sentences(prose):
+        end = prose.index(sentence, start) + len(sentence)
+        parts.append(prose[start:end])
+        start = end
+    return [*parts[:-1], parts[-1] + prose[start:]] if parts else [prose]
+
+
+def _has_quote(sentence: str, quote: str) -> bool:
+    return bool(_bare(quote)) and _bare(quote) in _bare(remove_marks(sentence))
+
+
+def _mark_sentence(sentence: str, numbers: Sequence[int]) -> str:
+    bare = sentence.rstrip()
+    return f"{bare} {_write(numbers)}{sentence[len(bare) :]}" if numbers else sentence
 
 
 def cover(blocks: Sequence[LineBlock]) -> tuple[tuple[int, ...], ...]:

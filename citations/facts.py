@@ -1,10 +1,13 @@
-"""Proves that a number of an answer is in no text that the writer had, and is not computed.
+"""Proves that a number of an answer is in no text that the writer had, and cannot be computed.
 
 A number is known under each way of reading it: `1.000` is 1000 and 1.0, `21:00` is 21:00, 21 and 9,
-"five" is 5. The numbers of list items are no statements. A number counts as computed when it is the
-sum, difference, product, quotient or percentage of a number that stands beside it or in the
-question and of one that is known, when it is a known number in another unit (two hours, 120
-minutes), or when it counts the items of a list.
+"five" is 5. The numbers of list items are not statements. A number that counts the items of a list
+is known.
+
+A number may be computed: the sum, difference, product, quotient or percentage of two numbers, or a
+number in another unit (two hours, 120 minutes). It is accepted if the same text states the numbers
+that it is computed from. If only a source or the question has one of them, it may be computed: then
+a rule neither accepts nor rejects it.
 """
 
 import re
@@ -131,36 +134,57 @@ class KnownNumbers:
         return frozenset().union(*map(operands_of, self.asked))
 
     def find_unknown(self, text: str, cited: Iterable[str] = ()) -> tuple[str, ...]:
-        """Return the numbers of `text` that are neither known nor computed.
+        """Return the numbers of `text` that are neither known nor may be computed.
 
         `cited` are the texts of the sources that it cites: only their numbers are converted.
         """
-        return self._find(text, self.values, cited)
+        found, unknown = _select(text, self.values)
+        if not unknown:
+            return ()
+        beside = _values_among(found, self.values) | self._asked
+        sources = frozenset().union(*map(operands_of, cited or self.given)) | beside
+        computed = {*_compute(beside, sources), *_convert(sources), _add_up(found, unknown)}
+        return _without_computed(unknown, computed)
+
+    def find_unexplained(self, text: str) -> tuple[str, ...]:
+        """Return the numbers of `text` that are not known, and that it does not compute."""
+        return _find_uncomputed(text, self.values)
 
     def find_elsewhere(self, text: str, cited: Sequence[str]) -> tuple[str, ...]:
-        """Return the numbers of `text` that other sources have than those that it cites."""
+        """Return the numbers that the cited sources lack and that `text` does not compute."""
         counted = frozenset(map(float, self.counts))
         texts = (*cited, *self.asked)
         known = counted.union(*map(values_of, texts), *map(parts_of, texts))
-        return self._find(text, known, cited)
+        return _find_uncomputed(text, known)
 
-    def _find(self, text: str, known: Collection[float], cited: Iterable[str]) -> tuple[str, ...]:
-        found = numbers_of(text)
-        unknown = [number for number in found if not number.is_among(known)]
-        if not unknown:
-            return ()
-        beside = {value for number in found for value in number.values if value in known}
-        sources = frozenset().union(*map(operands_of, cited or self.given))
-        computed = set(_compute(beside | self._asked, sources | self._asked | beside))
-        computed.update(_convert(sources | beside | self._asked))
-        computed.add(
-            sum(max(number.values, default=0) for number in found if number not in unknown)
-        )
-        return tuple(
-            dict.fromkeys(
-                number.text for number in unknown if not _is_among(number.values, computed)
-            )
-        )
+
+def _find_uncomputed(text: str, known: Collection[float]) -> tuple[str, ...]:
+    """Return the numbers that are neither known nor computed from numbers of the same text."""
+    found, unknown = _select(text, known)
+    if not unknown:
+        return ()
+    stated = _values_among(found, known)
+    computed = {*_compute(stated, stated), *_convert(stated), _add_up(found, unknown)}
+    return _without_computed(unknown, computed)
+
+
+def _select(text: str, known: Collection[float]) -> tuple[tuple[Number, ...], list[Number]]:
+    """Return all numbers of a text, and those that are not known."""
+    found = numbers_of(text)
+    return found, [number for number in found if not number.is_among(known)]
+
+
+def _values_among(numbers: Iterable[Number], known: Collection[float]) -> frozenset[float]:
+    return frozenset(value for one in numbers for value in one.values if value in known)
+
+
+def _add_up(found: Iterable[Number], unknown: Collection[Number]) -> float:
+    return sum(max(number.values, default=0) for number in found if number not in unknown)
+
+
+def _without_computed(unknown: Iterable[Number], computed: Collection[float]) -> tuple[str, ...]:
+    left = (number.text for number in unknown if not _is_among(number.values, computed))
+    return tuple(dict.fromkeys(left))
 
 
 def _compute(ones: Iterable[float], others: Iterable[float]) -> Iterator[float]:

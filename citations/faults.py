@@ -2,9 +2,11 @@
 
 | fault                                                        | proved |
 |--------------------------------------------------------------|--------|
-| a number that no source has, nobody said and is not computed | yes    |
+| a number that no source has and that cannot be computed      | yes    |
 | code with an IP address, or a number of eight digits, so too | yes    |
+| a number that may be computed, but not from what it states   | no     |
 | a number that other sources have than those that are cited   | no     |
+| a reference, such as "Article 27", that no source has        | no     |
 | a line of code, or an identifier in code, that no source has | no     |
 | code from which a foreign address was removed                | no     |
 | a paragraph, an item or a row that cites nothing             | no     |
@@ -34,6 +36,7 @@ from citations.citing import (
 )
 from citations.claims import sentences
 from citations.facts import KnownNumbers
+from citations.legal_references import KnownReferences
 from citations.links import REMOVED_ADDRESS, Allowed, plain_line
 from citations.marking import read_marks, remove_marks, shown_text
 from citations.proof import ProofSource, SourceTexts
@@ -170,6 +173,7 @@ class _Checks:
         texts = [source.text for source in answer.given.sources]
         said = (*answer.said, *answer.typed)
         self._numbers = KnownNumbers(texts, said, tuple(_count_lists(answer)))
+        self._references = KnownReferences((*texts, *said))
         self._letters = "\n".join("".join(text.split()) for text in (*texts, *said))
         self._words = frozenset(_CODE_WORD.findall(" ".join((*texts, *said)).casefold()))
         self._assumed = plain_line(remove_marks(answer.assumption))
@@ -210,29 +214,32 @@ class _Checks:
         bare = shown_text(_TARGET.sub("]", remove_marks(text)))
         cited = [self._answer.cited.get(number, "") for number in self._answer.covering[index]]
         figures = _SPAN.sub(_keep_quantity, bare)
-        unknown = self._numbers.find_unknown(figures, cited)
-        absent = [span for span in self._spans(bare) if not self._has(span)]
         quote = _quote(text)
-        if unknown:
-            shown = ", ".join(unknown[:_SHOWN])
-            yield Fault(index, quote, f"no source contains: {shown}", is_proved=True, cell=cell)
-        elif cited and (other := self._numbers.find_elsewhere(figures, cited)):
-            shown = ", ".join(other[:_SHOWN])
-            yield Fault(
-                index, quote, f"the sources that it cites do not contain: {shown}", cell=cell
-            )
-        elif absent:
-            shown = ", ".join(absent[:_SHOWN])
-            is_foreign = any(" " in span and self._has_foreign_word(span) for span in absent)
-            is_proved = any(map(self._leads_elsewhere, absent))
+        if unknown := self._numbers.find_unknown(figures, cited):
+            reason = f"no source contains: {', '.join(unknown[:_SHOWN])}"
+            yield Fault(index, quote, reason, is_proved=True, cell=cell)
+        elif reason := self._doubt(figures, bare, cited):
+            yield Fault(index, quote, reason, cell=cell)
+        elif absent := [span for span in self._spans(bare) if not self._has(span)]:
             yield Fault(
                 index,
                 quote,
-                f"no source contains the code: {shown}",
-                is_proved=is_proved,
-                is_foreign=is_foreign,
+                f"no source contains the code: {', '.join(absent[:_SHOWN])}",
+                is_proved=any(map(self._leads_elsewhere, absent)),
+                is_foreign=any(" " in span and self._has_foreign_word(span) for span in absent),
                 cell=cell,
             )
+
+    def _doubt(self, figures: str, bare: str, cited: Sequence[str]) -> str:
+        """Return why the judge has to read numbers and references of a text, or an empty text."""
+        if unexplained := self._numbers.find_unexplained(figures):
+            shown = ", ".join(unexplained[:_SHOWN])
+            return f"no source contains, and the answer does not compute: {shown}"
+        if cited and (other := self._numbers.find_elsewhere(figures, cited)):
+            return f"the sources that it cites do not contain: {', '.join(other[:_SHOWN])}"
+        if unknown := self._references.find_unknown(bare):
+            return f"no source contains: {', '.join(unknown[:_SHOWN])}"
+        return ""
 
     def _spans(self, text: str) -> Iterator[str]:
         found = (span[2].strip() for span in _SPAN.finditer(text))

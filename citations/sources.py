@@ -51,6 +51,12 @@ def _document_of(reference: SourceReference) -> str:
     return reference.chunk_id.rpartition("#")[0] or reference.chunk_id
 
 
+def cite_reference(reference: SourceReference, number: int) -> SourceUsed:
+    """Return a source as an answer cites it under this number."""
+    fields = reference.model_dump(exclude={"span", "is_cut", "number", "found"})
+    return SourceUsed.model_validate({**fields, "number": number})
+
+
 def references_of(
     used: Iterable[SourceUsed], references: Sequence[SourceReference]
 ) -> tuple[SourceReference, ...]:

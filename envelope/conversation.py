@@ -193,6 +193,13 @@ class Pause(BaseModel, frozen=True, extra="forbid"):
     tasks: tuple[str, ...] = ()
 
 
+class QuestionTranslation(BaseModel, frozen=True):
+    """A question in a language of the documents, for the search in these documents."""
+
+    language: str = Field(description="ISO 639-1 code")
+    question: str
+
+
 class Understanding(BaseModel, frozen=True):
     """The parts of a combined call for essence and guardrails.
 
@@ -207,6 +214,9 @@ class Understanding(BaseModel, frozen=True):
         default=(), description="places in the documents that an unclear question could mean"
     )
     questions: tuple[str, ...] = Field(default=(), description="of a turn that asks several")
+    translations: tuple[QuestionTranslation, ...] = Field(
+        default=(), description="of the questions, in the languages of the documents"
+    )
     wants_exit: bool = Field(default=False, description="the user gives the open question up")
     assumption: str = ""
     act: ConversationAct | None = None

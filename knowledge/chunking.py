@@ -18,8 +18,9 @@ from itertools import islice
 
 from knowledge.document import Chunk, Document
 from knowledge.documents.page import Block, BlockKind, Page, Picture
+from knowledge.link_places import Link, find_label, find_linked
 
-VERSION = "4"
+VERSION = "5"
 WORDS = 75
 OVERLAP = 20
 LARGEST_CODE = 400
@@ -48,11 +49,11 @@ _DELIMITER_ROW = re.compile(r"[\s|:+=-]+\Z")
 
 @dataclass(slots=True)
 class _PageSection:
-    """The content below one heading, or of one page of a PDF."""
+    """The content below one heading, or of one page of a PDF: its blocks with their links."""
 
     heading_path: tuple[str, ...]
     anchor: str | None
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[tuple[Block, tuple[Link, ...]]] = field(default_factory=list)
     heading: str = ""
     has_parts: bool = False
 
@@ -66,6 +67,7 @@ class _Piece:
     joint: str
     repeatable: bool = True
     pictures: tuple[Picture, ...] = ()
+    links: tuple[Link, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,28 +104,27 @@ def name_chunks(passages: Iterable[ChunkText], document_id: str) -> tuple[Chunk,
 
 def passages(page: Page) -> Iterator[ChunkText]:
     """Return the passages of a page in order: those that somebody cut already, or our own."""
-    links = _collect_clear_links(page)
     if page.prepared is not None and page.prepared.chunks:
         for text in page.prepared.chunks:
-            yield ChunkText(text, links=_links_in(text, links))
+            yield ChunkText(text)
         return
     for section in _sections(page):
-        for text, pictures in _texts(section):
-            own = _links_in(text, links)
-            yield ChunkText(text, section.heading_path, section.anchor, own, pictures)
+        for text, pictures, links in _texts(section):
+            yield ChunkText(text, section.heading_path, section.anchor, links, pictures)
 
 
-def _links_in(text: str, links: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    found = ((label, address) for label, address in links if label in text)
+def _list_links(text: str, pieces: Sequence[_Piece]) -> tuple[Link, ...]:
+    """Return the links of pieces whose label is a link wherever their text has it."""
+    stands: dict[Link, int] = {}
+    for piece in pieces:
+        for link in piece.links:
+            stands[link] = stands.get(link, 0) + sum(1 for _ in find_label(piece.text, link[0]))
+    found = (
+        link
+        for link, count in stands.items()
+        if 0 < count == sum(1 for _ in find_label(text, link[0]))
+    )
     return tuple(islice(found, MOST_LINKS))
-
-
-def _collect_clear_links(page: Page) -> list[tuple[str, str]]:
-    """Return the links of a page whose label leads to one address alone."""
-    addresses: dict[str, set[str]] = {}
-    for label, address in page.links:
-        addresses.setdefault(label, set()).add(address)
-    return [(label, min(found)) for label, found in addresses.items() if len(found) == 1]
 
 
 def text_to_embed(document: Document, chunk: Chunk) -> str:
@@ -167,7 +168,9 @@ def sentences(text: str) -> Iterator[str]:
 def _sections(page: Page) -> Iterator[_PageSection]:
     current = _PageSection((), None)
     path: list[tuple[int, str]] = []
-    for block in page.blocks:
+    linked = find_linked(page.blocks, page.links)
+    for number, block in enumerate(page.blocks):
+        links = tuple(linked.get(number, ()))
         if block.kind is BlockKind.HEADING:
             while path and path[-1][0] >= block.level:
                 path.pop()
@@ -178,9 +181,9 @@ def _sections(page: Page) -> Iterator[_PageSection]:
             current = following
         elif block.anchor is not None and block.anchor != current.anchor:
             yield current
-            current = _PageSection(current.heading_path, block.anchor, [block])
+            current = _PageSection(current.heading_path, block.anchor, [(block, links)])
         else:
-            current.blocks.append(block)
+            current.blocks.append((block, links))
     yield current
 
 
@@ -210,14 +213,17 @@ def _is_above(section: _PageSection, following: _PageSection) -> bool:
     )
 
 
-def _texts(section: _PageSection) -> Iterator[tuple[str, tuple[Picture, ...]]]:
-    pieces = [piece for block in section.blocks for piece in _pieces(block)]
+def _texts(
+    section: _PageSection,
+) -> Iterator[tuple[str, tuple[Picture, ...], tuple[Link, ...]]]:
+    pieces = [piece for block, links in section.blocks for piece in _pieces(block, links)]
     if pieces:
         for chunk in _pack(pieces):
             pictures = (picture for piece in chunk for picture in piece.pictures)
-            yield _join(chunk), tuple(dict.fromkeys(pictures))
+            text = _join(chunk)
+            yield text, tuple(dict.fromkeys(pictures)), _list_links(text, chunk)
     elif section.heading and not section.has_parts:
-        yield section.heading, ()
+        yield section.heading, (), ()
 
 
 def _pack(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
@@ -257,7 +263,7 @@ def _join(chunk: Sequence[_Piece]) -> str:
     )
 
 
-def _pieces(block: Block) -> Iterator[_Piece]:
+def _pieces(block: Block, links: tuple[Link, ...]) -> Iterator[_Piece]:
     if block.kind is BlockKind.CODE:
         parts, joint, repeatable = _code_parts(block.text), "\n\n", False
     elif block.kind is BlockKind.TABLE:
@@ -270,7 +276,8 @@ def _pieces(block: Block) -> Iterator[_Piece]:
         ends_line = part.endswith("\n")
         part = part.rstrip("\n")
         pictures = () if index else block.pictures
-        yield _Piece(part, weight(part), following if index else first, repeatable, pictures)
+        joined = following if index else first
+        yield _Piece(part, weight(part), joined, repeatable, pictures, links)
         following = "\n" if ends_line else _join_after(part, joint)
 
 

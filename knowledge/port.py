@@ -164,14 +164,17 @@ class Searcher(Protocol):
 
 
 def find_refusal_reason(
-    findings: Findings, *, language: str, text: str, text_eng: str
+    findings: Findings, *, language: str, text: str, text_eng: str, uses_model: bool
 ) -> ClarificationReason | None:
     """Return why nothing could be found; None where the documents can be asked in this language.
 
-    A text without a translation cannot be compared with documents in other languages.
+    A text without a translation cannot be compared with documents in other languages. The reason is
+    that no translation is set up only where no model is configured: a model translates.
     """
     if findings.documents == 0:
         return ClarificationReason.NO_DOCUMENTS
+    if uses_model:
+        return None
     is_translated = text_eng not in ("", text)
     is_foreign = bool(language and findings.languages) and language not in findings.languages
     if is_foreign and not is_translated and set(findings.uncompared) >= set(findings.languages):

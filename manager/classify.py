@@ -144,6 +144,13 @@ def classify_response(writes: State, _threshold: float) -> StageEvent:
     return _DONE if writes.response else _FAILED
 
 
+def classify_answer_of_search(writes: State, threshold: float) -> StageEvent:
+    """Return whether an answer was written, or the documents are searched once more for one."""
+    if writes.searches_again:
+        return StageEvent.RESEARCH
+    return classify_response(writes, threshold)
+
+
 def classify_quality(writes: State, threshold: float) -> StageEvent:
     """Return what the judge decided; an approval below the threshold does not count as one."""
     if writes.needs_clarification:

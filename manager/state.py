@@ -632,6 +632,7 @@ class State(JsonObject):
     response = _text()
     sources_used = _list()
     report_notes = _views(ReportNote)
+    searches_again = _flag()
     generation_error = _text()
     answer_model = _text()
     answered_by = _text()

@@ -9,6 +9,7 @@ from agents.agent import Agent, AgentParts, MayAsk, ProgressStep
 from agents.question.replies import (
     EXIT,
     ClarificationReply,
+    find_chosen_question,
     is_lone_number,
     normalise,
     plain_reply,
@@ -16,10 +17,10 @@ from agents.question.replies import (
 )
 from envelope.conversation import (
     AnswerStyle,
-    ClarificationReason,
     ConversationAct,
     Pause,
     Preferences,
+    QuestionTranslation,
     Turn,
     Understanding,
 )
@@ -27,6 +28,7 @@ from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.specialists import ReviewScope
 from envelope.texts import primary_of, read_tag
+from knowledge.language.corpus_languages import ReadLanguages, choose_foreign
 from llm.errors import ModelError
 from llm.port import Model, find_model
 from llm.tasks.question import (
@@ -44,6 +46,8 @@ question.
 """
 _SHORT_CHARACTERS = 14
 """The same for scripts that put no spaces between words."""
+MOST_TRANSLATED = 9
+"""The number of translations that are searched: of three questions in three languages."""
 _LIST_ITEM = re.compile(r"^\s{0,3}\d{1,2}[.)]\s", re.MULTILINE)
 DecidedBy = Literal["rules", "combined_call", "own_call"]
 
@@ -59,6 +63,7 @@ class Reads(BaseModel, frozen=True):
     open_pause: Pause | None = None
     understanding: Understanding | None = None
     review: ReviewScope | None = None
+    groups: tuple[str, ...] = ()
 
 
 class Writes(MayAsk, frozen=True):
@@ -67,6 +72,7 @@ class Writes(MayAsk, frozen=True):
     canonical_question: str
     context_type: ContextType
     question_parts: tuple[str, ...] = ()
+    question_translations: tuple[QuestionTranslation, ...] = ()
     related_history: tuple[str, ...] = ()
     clarification_result: ClarificationResult | None = None
     chosen_place: tuple[str, ...] = ()
@@ -99,13 +105,17 @@ class EssenceAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, model: Model | None) -> None:
+    def __init__(self, *, model: Model | None, read_languages: ReadLanguages | None = None) -> None:
         self._model = model
+        self._read_languages = read_languages
 
     @classmethod
     def make(cls, parts: AgentParts) -> Self:
         combined = parts.settings.combines_understanding
-        return cls(model=None if combined else find_model(parts.model(ESSENCE.name)))
+        return cls(
+            model=None if combined else find_model(parts.model(ESSENCE.name)),
+            read_languages=parts.read_languages,
+        )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         if reads.review is not None:
@@ -117,21 +127,29 @@ class EssenceAgent(Agent[Reads, Writes]):
         pause = reads.open_pause
         reply = None if pause is None else plain_reply(reads.text, pause)
         if pause is not None and reply is not None:
-            return Wrote(_resume(pause, reply))
+            return Wrote(_resume(pause, reply, reads.understanding))
         if reads.understanding is not None:
             return Wrote(_read(reads, reads.understanding, "combined_call"))
         if self._model is None:
             return Wrote(_keep_as_typed(reads))
         try:
-            found = (await self._model.ask(ESSENCE, _make_inputs(reads), self.run)).output
+            inputs = _make_inputs(reads, await self._find_foreign_languages(reads))
+            found = (await self._model.ask(ESSENCE, inputs, self.run)).output
         except ModelError as error:
             writes = _keep_as_typed(reads)
             note = {"model_error": f"{type(error).__name__}: {error}"}
             return Wrote(writes.model_copy(update=note))
         return Wrote(_read(reads, _as_understanding(found), "own_call"))
 
+    async def _find_foreign_languages(self, reads: Reads) -> tuple[str, ...]:
+        """Return the languages of the documents into which the question has to be translated."""
+        if self._read_languages is None:
+            return ()
+        counts = await self._read_languages(reads.groups)
+        return choose_foreign(counts, reads.language)
 
-def _make_inputs(reads: Reads) -> EssenceInputs:
+
+def _make_inputs(reads: Reads, document_languages: tuple[str, ...]) -> EssenceInputs:
     return EssenceInputs(
         text=reads.text,
         language=reads.language,
@@ -139,6 +157,7 @@ def _make_inputs(reads: Reads) -> EssenceInputs:
         history=reads.history,
         history_summary=reads.history_summary,
         open_pause=_find_question(reads),
+        document_languages=document_languages,
     )
 
 
@@ -155,8 +174,13 @@ def _find_question(reads: Reads) -> Pause | None:
     return None if pause is None or pause.is_offer else pause
 
 
-def _resume(pause: Pause, reply: ClarificationReply) -> Writes:
-    """Return the original question of the pause with the choice of the reply."""
+def _resume(
+    pause: Pause, reply: ClarificationReply, understanding: Understanding | None = None
+) -> Writes:
+    """Return the original question of the pause with the choice of the reply.
+
+    `understanding` is that of a question which the user chose from several.
+    """
     if reply.kind == "exit":
         return Writes(
             canonical_question=pause.original_question,
@@ -165,17 +189,27 @@ def _resume(pause: Pause, reply: ClarificationReply) -> Writes:
             decided_by="rules",
         )
     chosen = pause.options[reply.option]
-    is_question = pause.reason is ClarificationReason.MULTIPLE_TOPICS
-    others = tuple(one for one in pause.options if one != chosen)
+    if find_chosen_question(pause, reply) is not None:
+        return Writes(
+            canonical_question=understanding.canonical_question if understanding else chosen,
+            context_type="clarification",
+            question_translations=_check_translations(
+                understanding.translations if understanding else ()
+            ),
+            clarification_result="search_again",
+            assumption=chosen if reply.kind == "skip" else "",
+            remaining_questions=tuple(one for one in pause.options if one != chosen),
+            decided_by="rules",
+        )
     places = pause.places[reply.option : reply.option + 1]
     return Writes(
-        canonical_question=chosen if is_question else f"{pause.original_question} ({chosen})",
+        canonical_question=f"{pause.original_question} ({chosen})",
         context_type="clarification",
-        related_history=() if is_question else (pause.original_text,),
+        related_history=(pause.original_text,),
         clarification_result="search_again",
-        chosen_place=places[0] if places and not is_question else (),
+        chosen_place=places[0] if places else (),
         assumption=chosen if reply.kind == "skip" else "",
-        remaining_questions=others if is_question else pause.remaining,
+        remaining_questions=pause.remaining,
         decided_by="rules",
     )
 
@@ -199,6 +233,7 @@ def _read(reads: Reads, found: Understanding, decided_by: DecidedBy) -> Writes:
         canonical_question=found.canonical_question.strip() or reads.text,
         context_type=context_type,
         question_parts=found.questions if len(found.questions) > 1 and act is None else (),
+        question_translations=_check_translations(found.translations),
         related_history=related,
         assumption=found.assumption if is_reply else "",
         remaining_questions=_keep_offered(reads, act, context_type),
@@ -206,6 +241,19 @@ def _read(reads: Reads, found: Understanding, decided_by: DecidedBy) -> Writes:
         **_list_changes(found, act, is_reply=is_reply),
         **_leave_open(question, is_open=not is_reply and act is not ConversationAct.CORRECTION),
     )
+
+
+def _check_translations(
+    given: tuple[QuestionTranslation, ...],
+) -> tuple[QuestionTranslation, ...]:
+    """Return the translations that can be searched for: in a known language, and not empty."""
+    found = (
+        QuestionTranslation(
+            language=primary_of(read_tag(one.language)), question=one.question.strip()
+        )
+        for one in given[:MOST_TRANSLATED]
+    )
+    return tuple(one for one in found if one.language and one.question)
 
 
 def _leave_open(question: Pause | None, *, is_open: bool) -> dict[str, object]:
@@ -308,6 +356,7 @@ def _rephrase(reads: Reads, found: Understanding, decided_by: DecidedBy) -> Writ
     return Writes(
         canonical_question=earlier[0],
         context_type="follow_up",
+        question_translations=_check_translations(found.translations),
         answer_style=found.style,
         remaining_questions=_keep_offered(reads, ConversationAct.REPHRASE, "follow_up"),
         decided_by=decided_by,

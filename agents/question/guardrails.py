@@ -138,8 +138,10 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         matcher: Model | None = None,
         texts: Texts | None = None,
         is_combined: bool = False,
+        uses_model: bool = False,
     ) -> None:
         self._is_combined = is_combined
+        self._uses_model = uses_model
         self._find_verified = find_verified
         self._matcher = matcher
         self._texts = texts
@@ -169,6 +171,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             find_verified=parts.find_verified,
             matcher=find_model(parts.model(MATCH_VERIFIED.name)),
             texts=parts.texts,
+            uses_model=parts.uses_model,
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
@@ -297,7 +300,11 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         if named:
             return _accept(named)
         reason = find_refusal_reason(
-            findings, language=reads.language, text=reads.text, text_eng=reads.text_eng
+            findings,
+            language=reads.language,
+            text=reads.text,
+            text_eng=reads.text_eng,
+            uses_model=self._uses_model,
         )
         if reason is not None:
             compared = "without a model, texts in different languages cannot be compared"

@@ -1,6 +1,6 @@
 """Detects the language of the user."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Self
 
 from pydantic import BaseModel, Field
@@ -11,6 +11,7 @@ from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.specialists import ReviewScope
 from envelope.texts import primary_of, read_tag
+from knowledge.language.corpus_languages import ReadLanguages
 from knowledge.language.port import Detector
 from knowledge.language.scripts import choose_script
 
@@ -23,6 +24,8 @@ SHORT_WORDS = 5
 """A text of at most this many words leans on the language of the documents."""
 DOCUMENTS_SHARE = 0.4
 """The probability that a short text is in a language of the documents."""
+WORD_SHARE = 0.9
+"""The same for a single word: words such as "token" and "export" belong to many languages."""
 _BY_DEFAULT = 0.1
 _BY_CONTEXT = 0.5
 
@@ -43,11 +46,6 @@ class Writes(MayAsk, frozen=True):
     language: str = Field(pattern="^[a-z]{2,3}$")
     texts_language: str = Field("", pattern="^([a-z]{2,3}(-[A-Z][a-z]{3})?)?$")
     confidence: float = Field(ge=0, le=1)
-
-
-ReadLanguages = Callable[[tuple[str, ...]], Awaitable[Mapping[str, float]]]
-"""Returns the number of documents in each language that a person of these groups may read; empty
-where it is unknown."""
 
 
 class LangAgent(Agent[Reads, Writes]):
@@ -101,7 +99,8 @@ class LangAgent(Agent[Reads, Writes]):
             found = self._detector.detect(reads.text, prior=prior)
         else:
             documents = await self._languages_for(reads)
-            found = self._detector.detect(reads.text, prior=documents, prior_share=DOCUMENTS_SHARE)
+            share = DOCUMENTS_SHARE if len(reads.text.split()) > 1 else WORD_SHARE
+            found = self._detector.detect(reads.text, prior=documents, prior_share=share)
         if found.confidence > 0:
             return Writes(language=found.language, confidence=found.confidence)
         if prior:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from envelope.conversation import ConversationAct, Pause
+from envelope.conversation import ClarificationReason, ConversationAct, Pause
 
 _LISTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 EXIT = frozenset[str](_LISTS["exit"])
@@ -65,6 +65,13 @@ def plain_reply(text: str, pause: Pause) -> ClarificationReply | None:
         return ClarificationReply("skip")
     position = _find_position(spoken, len(pause.options))
     return None if position is None else ClarificationReply("option", position)
+
+
+def find_chosen_question(pause: Pause, reply: ClarificationReply) -> str | None:
+    """Return the question that a reply chose from several questions; None if it chose none."""
+    if reply.kind == "exit" or pause.reason is not ClarificationReason.MULTIPLE_TOPICS:
+        return None
+    return pause.options[reply.option]
 
 
 def read_act(text: str, language: str) -> tuple[ConversationAct, str] | None:

@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import BaseModel, Field
 
 from agents.agent import Agent, AgentParts, MayAsk, ProgressStep
-from agents.question.replies import normalise, plain_reply
+from agents.question.replies import (
+    ClarificationReply,
+    find_chosen_question,
+    normalise,
+    plain_reply,
+)
 from citations.sources import choose_alternatives
 from envelope.conversation import (
     ClarificationOption,
     ConversationAct,
     Pause,
+    QuestionTranslation,
     Turn,
     Understanding,
 )
@@ -24,6 +30,7 @@ from envelope.run import Run
 from envelope.specialists import ReviewScope
 from envelope.tool_loop import WayName
 from knowledge.errors import KnowledgeError
+from knowledge.language.corpus_languages import ReadLanguages, choose_foreign
 from knowledge.language.protecting import PlaceholderLost, Protected, protect
 from knowledge.port import ANSWER_CHARACTERS, Hit, Searcher, SearchRequest
 from knowledge.search.query import ENGLISH
@@ -97,6 +104,13 @@ class CombinedCall:
     reviews_documents: bool = False
     early_embedding: "EarlyEmbedding | None" = None
     inspection_seconds: float = BUDGET_SECONDS
+    read_languages: ReadLanguages | None = None
+
+    async def find_foreign_languages(self, reads: Reads) -> tuple[str, ...]:
+        """Return the languages of the documents into which the question has to be translated."""
+        if self.read_languages is None:
+            return ()
+        return choose_foreign(await self.read_languages(reads.groups), reads.language)
 
 
 class TranslationAgent(Agent[Reads, Writes]):
@@ -148,24 +162,43 @@ class TranslationAgent(Agent[Reads, Writes]):
             settings.guardrails_strictness,
             settings.way in {WayName.SPECIALISTS, WayName.AUTO},
             parts.early_embedding,
+            read_languages=parts.read_languages,
         )
         return cls(model=None, product_names=settings.product_names, combined=combined)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        is_reply = reads.open_pause is not None and plain_reply(reads.text, reads.open_pause)
-        if is_reply or reads.review is not None or not reads.text.strip():
+        if (reply := _find_reply(reads)) is not None:
+            question = await self._find_foreign_question(reads, reply)
+            if question is None:
+                return Wrote(_keep_typed(reads, confidence=1.0))
+            reads = reads.model_copy(update={"text": question, "open_pause": None})
+        elif reads.review is not None or not reads.text.strip():
             return Wrote(_keep_typed(reads, confidence=1.0))
+        return Wrote(await self._translate(reads))
+
+    async def _find_foreign_question(self, reads: Reads, reply: ClarificationReply) -> str | None:
+        """Return the question that the user chose from several, if documents are in other
+        languages.
+        """
+        pause = reads.open_pause
+        question = None if pause is None else find_chosen_question(pause, reply)
+        is_foreign = reads.language != ENGLISH
+        if self._combined is not None and question is not None and not is_foreign:
+            is_foreign = bool(await self._combined.find_foreign_languages(reads))
+        return question if is_foreign else None
+
+    async def _translate(self, reads: Reads) -> Writes:
         protected = protect(reads.text, self._product_names)
         try:
             if self._combined is not None:
-                return Wrote(await self._understand(self._combined, reads, protected))
+                return await self._understand(self._combined, reads, protected)
             if self._model is not None:
                 inputs = TranslateInputs(text=protected.text, language=reads.language)
                 found = (await self._model.ask(TRANSLATE, inputs, self.run)).output
-                return Wrote(_restore(reads, protected, found))
+                return _restore(reads, protected, found)
         except ModelError as error:
-            return Wrote(self._keep_failed(reads, error))
-        return Wrote(_keep_typed(reads))
+            return self._keep_failed(reads, error)
+        return _keep_typed(reads)
 
     def _keep_failed(self, reads: Reads, error: ModelError) -> Writes:
         described = f"{type(error).__name__}: {error}"
@@ -194,6 +227,7 @@ class TranslationAgent(Agent[Reads, Writes]):
             nearest=tuple(f"{n}. {' > '.join(one.crumbs)}" for n, one in enumerate(places, 1)),
             signs=inspection.kinds,
             reviews_documents=combined.reviews_documents,
+            document_languages=await combined.find_foreign_languages(reads),
         )
         found, early = await _ask(combined, reads, protected, inputs, self.run)
         writes = _take(reads, protected, found, places, inspection.kinds)
@@ -227,10 +261,10 @@ async def _find_places(
     combined: CombinedCall, reads: Reads, run: Run
 ) -> list[ClarificationOption] | None:
     """Return the places of the documents that are most similar to the turn, best first. None: there
-    are no documents, so nothing can be answered. Documents whose meaning was not compared with the
-    turn show no places: those that share a word with it would mislead. The search stage reuses this
-    search if the question does not change. If a vendor embeds, only words are compared, because an
-    embedding takes as long as the call that waits for it.
+    are no documents, so nothing can be answered. Places whose meaning was compared with the turn
+    come before those that only share words with it. The search stage reuses this search if the
+    question does not change. If a vendor embeds, only words are compared, because an embedding
+    takes as long as the call that waits for it.
     """
     earlier = list_earlier(reads.history)
     request = SearchRequest(
@@ -251,7 +285,7 @@ async def _find_places(
         return []
     if findings.documents == 0:
         return None
-    hits = [hit for hit in findings.hits if hit.place.language not in findings.uncompared]
+    hits = sorted(findings.hits, key=lambda hit: hit.place.language in findings.uncompared)
     pages = [_make_place(hit.place.crumbs, hit) for hit in hits]
     sections = [_make_place((*hit.place.crumbs, *hit.place.heading_path), hit) for hit in hits]
     return list(dict.fromkeys((*pages, *sections)))[:NEAREST]
@@ -264,6 +298,11 @@ def _make_place(path: Sequence[str], hit: Hit) -> ClarificationOption:
 
 def _shorten(part: str) -> str:
     return part if len(part) <= LONGEST_PLACE else f"{part[:LONGEST_PLACE]} [...]"
+
+
+def _find_reply(reads: Reads) -> ClarificationReply | None:
+    """Return the choice that the turn makes without doubt, if the desk offered one."""
+    return None if reads.open_pause is None else plain_reply(reads.text, reads.open_pause)
 
 
 def _find_question(reads: Reads) -> Pause | None:
@@ -348,6 +387,7 @@ def _take(
             analysis=protected.restore_some(more.reason),
             meanings=_choose_meanings(more.meanings, places),
             questions=tuple(map(protected.restore_some, more.questions)),
+            translations=_restore_translations(protected, more.translations),
             wants_exit=more.act == "exit",
             assumption=protected.restore_some(more.assumption),
             act=None if more.act in {None, "exit"} else ConversationAct(str(more.act)),
@@ -359,6 +399,15 @@ def _take(
         decided_by="combined_call",
     )
     return writes.model_copy(update={"translation_error": error}) if error else writes
+
+
+def _restore_translations(
+    protected: Protected, given: Sequence[QuestionTranslation]
+) -> tuple[QuestionTranslation, ...]:
+    return tuple(
+        QuestionTranslation(language=one.language, question=protected.restore_some(one.question))
+        for one in given
+    )
 
 
 def _restore_question(reads: Reads, protected: Protected, given: str) -> tuple[str, str]:

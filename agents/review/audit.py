@@ -18,6 +18,7 @@ from agents.review.measures import COUNT, Measure, list_measures, list_numbers
 from agents.review.passages import PassageSearch, RulePassage
 from agents.review.requirements import TextPlace
 from citations.claims import UnitKind, citations, split_units, without_citations
+from citations.legal_references import LABELS, list_part_numbers, list_references
 from knowledge.index.listing import ListedDocument
 from knowledge.library.library import WholeDocument
 
@@ -33,9 +34,12 @@ _SOURCES = re.compile(
 _ENTRY = re.compile(
     r"[\s*+-]{0,8}(?:((?:\[\^?\d{1,4}\]){1,20})|(\d{1,4})[.)])[:.]?\s{0,8}(\S[^\n]*)"
 )
-_DEFINITION = re.compile(r"(?m)^\s{0,3}\[\^?(\d{1,4})\]:\s{0,8}(\S[^\n]*)$")
-_FOOTNOTE = re.compile(r"\[\^(\d{1,4})\]")
+_DEFINITION = re.compile(r"(?m)^[ ]{0,3}\[(\^?)([^\[\]\n]{1,60})\]:[ \t]{0,8}(\S[^\n]*)$")
+_FOOTNOTE = re.compile(r"\[\^([^\[\]\n]{1,60})\]")
+_NUMBER_LINK = re.compile(r"(?<!!)\[(?:(\d{1,4})|\[(\d{1,4})\])\]\(([^()\s]{1,500})\)")
+_REFERENCE_LINK = re.compile(r"(?<!!)\[([^\[\]\n]{1,300})\]\[([^\[\]\n]{1,60})\]")
 _NUMBER = re.compile(r"\d{1,4}")
+_CITED = re.compile(r"\[\^?(\d{1,4})\]")
 _DASH = re.compile(r"\s[–—-]\s|,\s")
 _LEAST_WORDS = 4
 _LETTERS = re.compile(r"\w")
@@ -67,9 +71,7 @@ class ReadAnswer:
 def read_citations(text: str) -> ReadAnswer:
     """Return the citations of an answer; code contains none."""
     body, listed = _split_sources(text)
-    for one in _DEFINITION.finditer(body):
-        listed[int(one[1])] = (*listed.get(int(one[1]), ()), *_list_names(one[2]))
-    body = _FOOTNOTE.sub(r"[\1]", _DEFINITION.sub("", body))
+    body = _read_definitions(body, listed)
     claims: list[CitedClaim] = []
     uncited: list[str] = []
     before = ""
@@ -88,6 +90,38 @@ def read_citations(text: str) -> ReadAnswer:
     used = {one.label for one in claims}
     unused = tuple(f"[{number}]" for number in listed if f"[{number}]" not in used)
     return ReadAnswer(tuple(claims), tuple(uncited), unused)
+
+
+def _read_definitions(body: str, listed: dict[int, tuple[str, ...]]) -> str:
+    """Return a text in which footnotes and links with numbers are `[n]`; `listed` gets their names.
+
+    Links to a definition (`[law][act]`) become links. A footnote with a name gets a free number.
+    """
+    numbers: dict[str, int] = {}
+    targets: dict[str, str] = {}
+
+    def add(number: int, names: Iterable[str]) -> str:
+        listed[number] = tuple(dict.fromkeys((*listed.get(number, ()), *names)))
+        return f"[{number}]"
+
+    def find_number(name: str) -> int:
+        free = max((*listed, *numbers.values(), *map(int, _CITED.findall(body))), default=0) + 1
+        return int(name) if _NUMBER.fullmatch(name) else numbers.setdefault(name, free)
+
+    for sign, name, target in _DEFINITION.findall(body):
+        if sign or _NUMBER.fullmatch(name):
+            add(find_number(name), _list_names(target))
+        else:
+            targets[name.casefold()] = target.split()[0].strip("<>")
+    plain = _DEFINITION.sub("", body)
+    plain = _FOOTNOTE.sub(lambda found: f"[{find_number(found[1])}]", plain)
+    plain = _NUMBER_LINK.sub(lambda found: add(int(found[1] or found[2]), (found[3],)), plain)
+    return _REFERENCE_LINK.sub(
+        lambda found: (
+            f"[{found[1]}]({target})" if (target := targets.get(found[2].casefold())) else found[0]
+        ),
+        plain,
+    )
 
 
 def _read_unit(
@@ -150,18 +184,7 @@ def _list_names(text: str) -> tuple[str, ...]:
 
 
 Says = Literal["yes", "partly", "no", "contradicts", "unjudged"]
-_REFERENCE = re.compile(
-    r"(?<![^\W\d_])([^\W\d_]{2,20}|§{1,2})\s{1,3}(\d{1,4}[a-z]?|[IVXLC]{1,6}|[A-Z])(?![^\W_])"
-)
-"""A capitalised word, or a sign, with a number or a letter: "Annex V", "§ 5"."""
 _WORD = re.compile(r"§+|[^\W_]+")
-_LABELS = frozenset(
-    {"annex", "appendix", "article", "chapter", "clause", "exhibit", "paragraph", "part", "rule",
-     "schedule", "section", "table", "§", "§§", "abschnitt", "absatz", "anhang", "anlage",
-     "artikel", "kapitel", "příloha", "článek", "oddíl", "príloha", "článok", "załącznik",
-     "artykuł", "annexe", "anexo", "artículo", "capítulo", "allegato", "articolo", "artigo"}
-)  # fmt: skip
-"""Words that number the parts of a document. Other words are one where the source numbers by it."""
 _MOST = 20
 
 
@@ -299,10 +322,12 @@ def check_facts(
     told = {number for one in measured for number in list_numbers(one.text)}
     missing = sorted(list_numbers(claim) - stated - told)
     yield from (f"the number {one} does not occur in the source" for one in missing[:_MOST])
-    series = _LABELS | {label.casefold() for label, _ in _list_references(every)}
+    series = LABELS | {label.casefold() for label, _ in list_references(every)}
     words = f" {' '.join(_WORD.findall(every.casefold()))} "
-    for label, number in dict.fromkeys(_list_references(claim)):
-        if label.casefold() in series and f" {label} {number} ".casefold() not in words:
+    parts = list_part_numbers(every)
+    for label, number in dict.fromkeys(list_references(claim)):
+        is_named = f" {label} {number} ".casefold() in words or number.casefold() in parts
+        if label.casefold() in series and not is_named:
             yield f"{label} {number} does not occur in the source"
 
 
@@ -314,13 +339,6 @@ def _compare(one: Measure, closest: Sequence[Measure], every: Sequence[Measure])
         (known.family, known.value) != (one.family, one.value) for known in every
     ):
         yield f"“{one.text}” does not occur in the source"
-
-
-def _list_references(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each label with its number or letter, such as "Annex" and "V"."""
-    for found in _REFERENCE.finditer(text):
-        if found[1][0].isupper() or found[1].startswith("§"):
-            yield found[1], found[2]
 
 
 def _check_format(claim: CitedClaim, is_mixed: bool) -> Iterator[str]:

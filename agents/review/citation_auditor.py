@@ -35,6 +35,7 @@ from llm.tasks.review import (
 )
 
 _MOST_STATEMENTS = 60
+"""A model compares this many citations with their sources; code checks all of them."""
 _MOST_SUMMARY = 5
 _LONGEST = 4_000
 
@@ -75,14 +76,16 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
             text = "expected a document whose citations are checked, found none"
             return Wrote(Writes(errors=(self.toolbox.make_error(text),)))
         claims = [claim for one in documents for claim in read_citations(one.text).claims]
-        proved = await self._prove(claims[:_MOST_STATEMENTS], reads.groups)
+        proved = await self._prove(claims, reads.groups)
         decided_by, errors = "", tuple[SpecialistError, ...]()
         if proved and not self.toolbox.is_offline:
             turns = reads.turns
             inputs = CitationAuditorInputs(
                 question=reads.question,
                 language=reads.language,
-                statements=tuple(_make_statement(at, *one) for at, one in enumerate(proved)),
+                statements=tuple(
+                    _make_statement(at, *one) for at, one in enumerate(proved[:_MOST_STATEMENTS])
+                ),
             )
             given = await self.toolbox.consult(CITATION_AUDITOR, inputs, turns, reads)
             if isinstance(given, NoOutput) and given.calls:

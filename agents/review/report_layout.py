@@ -224,6 +224,11 @@ class _Layout:
             good = len(self._report.citations) - len(wrong)
             total = len(self._report.citations)
             lines.append(ReportText(self.say("citation_counts", good=good, total=total)))
+            unread = sum(
+                one.says == "unjudged" and not one.problems for one in self._report.citations
+            )
+            if unread:
+                lines.append(ReportText(self.say("citations_unjudged", count=unread, total=total)))
         items = [
             ReportText(
                 f"{one.label} {_shorten(one.claim)}: {self._translate('; '.join(one.problems))}"

@@ -18,7 +18,13 @@ from pydantic import Field
 
 from agents.agent import Agent, AgentParts, MayAsk, ProgressStep, ReadsLanguage
 from citations.blocks import remove_cells
-from citations.citing import SourcedText, claims_something, without_blocks
+from citations.citing import (
+    MovedMark,
+    SourcedText,
+    claims_something,
+    move_marks,
+    without_blocks,
+)
 from citations.claims import Complaint, write_complaints
 from citations.faults import (
     CheckedAnswer,
@@ -30,6 +36,7 @@ from citations.faults import (
     text_of,
 )
 from citations.links import REMOVED_ADDRESS, keep_links
+from citations.sources import cite_reference
 from citations.wording import check_missing
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
@@ -207,6 +214,7 @@ class QualityAgent(Agent[Reads, Writes]):
         )
 
     def _make_writes(self, reads: Reads, answer: CheckedAnswer, judgement: _Judgement) -> Writes:
+        answer = _move_marks(answer, judgement.output)
         kept, share = _without_rejected(answer, judgement.rejected)
         analysis = _describe(judgement, reads)
         result = _make_result(judgement, answer, reads, share)
@@ -298,12 +306,44 @@ def _name_place(reference: SourceReference, place: str) -> str:
     return f"{path} (version {reference.version})" if reference.version else path
 
 
+def _number_sources(
+    used: Sequence[SourceUsed], references: Sequence[SourceReference]
+) -> dict[int, SourceReference]:
+    """Return all sources of the prompt under the numbers that the judge sees.
+
+    Those that the answer cites have their numbers in the answer, the others follow.
+    """
+    numbered = references_by_number(used, references)
+    cited = {reference.chunk_id for reference in numbered.values()}
+    others = [one for one in references if one.chunk_id not in cited]
+    return numbered | dict(enumerate(others, start=max(numbered, default=0) + 1))
+
+
+def _move_marks(answer: CheckedAnswer, output: JudgeOutput | None) -> CheckedAnswer:
+    """Return the answer with the sources that the judge names in place of wrong ones."""
+    numbered = _number_sources(answer.used, answer.references)
+    moves = [
+        MovedMark(place[0], verdict.quote, verdict.source)
+        for verdict in (() if output is None else output.verdicts)
+        if verdict.supported and verdict.source in numbered
+        if (place := locate(answer.blocks, verdict.quote)) is not None
+        and verdict.source not in answer.covering[place[0]]
+    ]
+    if not moves:
+        return answer
+    cited = {one.number for one in answer.used}
+    added = [
+        cite_reference(numbered[number], number)
+        for number in dict.fromkeys(move.number for move in moves)
+        if number not in cited
+    ]
+    text = move_marks(answer.text, moves)
+    return replace(answer, text=text, used=(*answer.used, *added))
+
+
 def _collect_sources(reads: Reads) -> tuple[JudgedSource, ...]:
     """Return the sources of the prompt, first those that the answer cites."""
-    numbered = references_by_number(reads.sources_used, reads.source_references)
-    cited = {reference.chunk_id for reference in numbered.values()}
-    others = [one for one in reads.source_references if one.chunk_id not in cited]
-    numbered |= dict(enumerate(others, start=max(numbered, default=0) + 1))
+    numbered = _number_sources(reads.sources_used, reads.source_references)
     return tuple(
         JudgedSource(
             number=number,

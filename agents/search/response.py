@@ -17,7 +17,7 @@ from citations.faults import CheckedAnswer, LanguageOf, check_draft
 from citations.links import keep_links, list_removed_addresses, plain_line
 from citations.marking import map_marks, read_marks, remove_marks
 from citations.proof import ProofSource, SourceTexts
-from citations.sources import collect_allowed, references_of, with_addresses
+from citations.sources import cite_reference, collect_allowed, references_of, with_addresses
 from envelope.conversation import AnswerStyle, ClarificationReason, Preferences, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -84,6 +84,7 @@ class Reads(ReadsLanguage, frozen=True):
     best_answer: dict[str, JsonValue] | None = None
     document_languages: tuple[str, ...] = ()
     common_terms: tuple[str, ...] = ()
+    searches_again: bool = False
 
 
 class Writes(MayAsk, frozen=True):
@@ -94,6 +95,7 @@ class Writes(MayAsk, frozen=True):
     removed_links: tuple[str, ...] = ()
     original_answer: WrittenAnswer | None = None
     missing: str = ""
+    searches_again: bool = False
     generation_confidence: float = Field(default=0.0, ge=0, le=1)
     generation_error: str = ""
     answer_model: str = ""
@@ -243,7 +245,7 @@ class ResponseAgent(Agent[Reads, Writes]):
 
     async def _write(self, reads: Reads, inputs: RespondInputs) -> _WrittenAnswer:
         """Return the answer; publish its finished sentences while the model writes."""
-        skip = 0 if reads.quality_analysis else reads.attempt
+        skip = 0 if reads.quality_analysis else reads.attempt - reads.searches_again
         listener = TextListener(RESPOND.name)
         keep = partial(_cite, reads=reads, sources=_collect_texts(reads))
         if self._find_publisher(reads) is None:
@@ -329,9 +331,9 @@ class ResponseAgent(Agent[Reads, Writes]):
     def _make_writes(self, written: _WrittenAnswer, reads: Reads) -> Writes:
         output, kept = written.given.output, written.kept.cited
         if output.status != "answered":
-            return _asks(output.status, output.missing, written.given.model)
+            return _ask_or_search(reads, output, written.given.model)
         if not kept.order:
-            return _report_no_claims(output.missing, written.given.model)
+            return _report_no_claims(reads, output, written.given.model)
         answer = self._make_answer(written.kept, reads)
         return Writes(
             response=answer.text,
@@ -527,19 +529,26 @@ def _select_used(
 ) -> tuple[SourceUsed, ...]:
     by_number = {reference.number: reference for reference in references}
     return tuple(
-        SourceUsed.model_validate(
-            by_number[given].model_dump(exclude={"span", "is_cut", "number", "found"})
-            | {"number": shown}
-        )
-        for shown, given in enumerate(order, start=1)
+        cite_reference(by_number[given], shown) for shown, given in enumerate(order, start=1)
     )
 
 
-def _report_no_claims(missing: str, model: str) -> Writes:
+def _report_no_claims(reads: Reads, output: RespondOutput, model: str) -> Writes:
     """Return the missing parts that the model reports, else its failure to cite sources."""
-    if missing:
-        return _asks("insufficient_context", missing, model)
+    if output.missing:
+        unanswered = output.model_copy(update={"status": "insufficient_context"})
+        return _ask_or_search(reads, unanswered, model)
     return Writes(generation_error=f"{model}: {_UNCITED}", answer_model=model)
+
+
+def _ask_or_search(reads: Reads, output: RespondOutput, model: str) -> Writes:
+    """Return what the model misses. If no source of the first search answers the question, the
+    documents are searched once more for it before it is declined.
+    """
+    writes = _asks(output.status, output.missing, model)
+    if output.status != "insufficient_context" or reads.attempt:
+        return writes
+    return writes.model_copy(update={"missing": output.missing, "searches_again": True})
 
 
 def _asks(status: str, missing: str, model: str) -> Writes:

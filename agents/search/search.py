@@ -19,6 +19,7 @@ from envelope.conversation import (
     ClarificationOption,
     ClarificationReason,
     ConversationAct,
+    QuestionTranslation,
     Turn,
 )
 from envelope.outcome import HopOutcome, Wrote
@@ -35,7 +36,7 @@ from knowledge.port import (
     find_refusal_reason,
     find_uncompared,
 )
-from knowledge.search.joined import search_parts, search_place
+from knowledge.search.joined import search_all, search_place
 from knowledge.sections import count_tokens
 
 _FURTHER_SHARE = 2
@@ -68,6 +69,7 @@ class Reads(BaseModel, frozen=True):
 
     canonical_question: str
     question_parts: tuple[str, ...] = ()
+    question_translations: tuple[QuestionTranslation, ...] = ()
     chosen_place: tuple[str, ...] = ()
     text: str = ""
     text_eng: str = ""
@@ -79,6 +81,8 @@ class Reads(BaseModel, frozen=True):
     search_results: tuple[SearchResult, ...] = ()
     search_context: str = ""
     tried_chunks: tuple[str, ...] = ()
+    missing: str = ""
+    searches_again: bool = False
     assumption: str = ""
     conversation_act: ConversationAct | None = None
     groups: tuple[str, ...] = ()
@@ -152,9 +156,7 @@ class SearchAgent(Agent[Reads, Writes]):
             return Wrote(self._make_writes(reads, kept, _NOTHING_FURTHER, started, failed=True))
         writes = self._make_writes(reads, given, findings, started)
         if kept.results:
-            # The earlier answer was written from these sources: they suffice for another attempt.
-            quality = "good" if findings.quality == "poor" else findings.quality
-            return Wrote(writes.model_copy(update={"search_quality": quality}))
+            return Wrote(_continue(writes, reads, is_larger=given.chunks != kept.chunks))
         return Wrote(self._stop_or_continue(writes, reads, findings))
 
     async def _search_first(self, reads: Reads) -> Findings:
@@ -167,14 +169,10 @@ class SearchAgent(Agent[Reads, Writes]):
         return findings
 
     async def _search_question(self, reads: Reads, request: SearchRequest) -> Findings:
-        """Return the findings of each question of the message, or at a chosen place."""
-        if reads.question_parts:
-            limit = max(1, self._limit // len(reads.question_parts))
-            asked = replace(request, limit=limit)
-            return await search_parts(self._searcher, asked, reads.question_parts)
+        """Return the findings of the message, or those at a chosen place."""
         if reads.chosen_place:
             return await search_place(self._searcher, request, reads.chosen_place)
-        return await self._searcher.search(request)
+        return await search_all(self._searcher, _list_requests(reads, request))
 
     async def _search_again(
         self, reads: Reads, kept: "_GivenContext"
@@ -191,9 +189,8 @@ class SearchAgent(Agent[Reads, Writes]):
             given = given.add_some(found.context, _MOST_FURTHER // (len(terms) + 1))
             exclude = (*exclude, *_list_chunks(found))
             room -= _count_tokens_of(found)
-        findings = await self._searcher.search(
-            replace(request, exclude=exclude, context_tokens=max(0, room))
-        )
+        further = replace(request, exclude=exclude, context_tokens=max(0, room))
+        findings = await search_all(self._searcher, _list_requests(reads, further))
         added = len(given.results) - len(kept.results)
         return given.add_some(findings.context, _MOST_FURTHER - added), findings
 
@@ -262,7 +259,7 @@ class SearchAgent(Agent[Reads, Writes]):
 
     def _stop_or_continue(self, writes: Writes, reads: Reads, findings: Findings) -> Writes:
         """Return `writes`; where the search ends the question, with the reason and the places."""
-        reason = _find_reason_to_stop(reads, findings)
+        reason = _find_reason_to_stop(reads, findings, uses_model=self._uses_model)
         message = MATCHES_NOTHING
         if (
             self._uses_model
@@ -335,6 +332,25 @@ class _GivenContext:
         )
 
 
+def _continue(writes: Writes, reads: Reads, *, is_larger: bool) -> Writes:
+    """Return what a further search writes: with further sources, or to correct an answer, the
+    model writes once more. If no source answered the question and there are no others, it ends.
+    """
+    if not reads.searches_again:
+        # The earlier answer was written from these sources: they suffice for another attempt.
+        quality = "good" if writes.search_quality == "poor" else writes.search_quality
+        return writes.model_copy(update={"search_quality": quality})
+    asks = not is_larger
+    reason = ClarificationReason.INSUFFICIENT_CONTEXT if asks else None
+    return writes.model_copy(
+        update={
+            "needs_clarification": asks,
+            "clarification_reason": reason,
+            "clarification_message": reads.missing if asks else "",
+        }
+    )
+
+
 def _find_asked_language(reads: Reads) -> str:
     """Return the language of the question; a rephrased answer may be wanted in another one."""
     if reads.conversation_act is not ConversationAct.REPHRASE:
@@ -353,8 +369,23 @@ def _wording(reads: Reads) -> str:
 
 
 def _list_missing(reads: Reads) -> list[str]:
-    """Return the terms that the judge missed, which are quoted in its analysis."""
+    """Return what the writer missed, or the terms that the judge quotes in its analysis."""
+    if reads.searches_again and not reads.quality_analysis:
+        return [reads.missing] if reads.missing.strip() else []
     return list(dict.fromkeys(_MISSING.findall(reads.quality_analysis)))[:_MOST_TERMS]
+
+
+def _list_requests(reads: Reads, request: SearchRequest) -> list[SearchRequest]:
+    """Return the searches for a message: as it was typed, for each of its questions, and for the
+    questions in the languages of the documents.
+    """
+    alone = replace(request, text="", text_eng="", related=(), previous_answer="")
+    parts = [replace(alone, question=one) for one in reads.question_parts]
+    translations = [
+        replace(alone, question=one.question, language=one.language)
+        for one in reads.question_translations
+    ]
+    return [request, *parts, *translations]
 
 
 def _ask_term(request: SearchRequest, term: str) -> SearchRequest:
@@ -370,12 +401,18 @@ def _count_tokens_of(findings: Findings) -> int:
     return sum(count_tokens(section.text) for section in findings.context)
 
 
-def _find_reason_to_stop(reads: Reads, findings: Findings) -> ClarificationReason | None:
+def _find_reason_to_stop(
+    reads: Reads, findings: Findings, *, uses_model: bool
+) -> ClarificationReason | None:
     """Return why nothing relevant was found; None where something was, or may have been."""
     if findings.hits and (reads.chosen_place or not findings.match_nothing):
         return None
     reason = find_refusal_reason(
-        findings, language=reads.language, text=reads.text, text_eng=reads.text_eng
+        findings,
+        language=reads.language,
+        text=reads.text,
+        text_eng=reads.text_eng,
+        uses_model=uses_model,
     )
     if reason is None and (not findings.hits or findings.are_calibrated):
         return ClarificationReason.INSUFFICIENT_CONTEXT

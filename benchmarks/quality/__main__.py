@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.quality import compliance, context, gaps, language
+from benchmarks.quality import compliance, context, gaps, language, readers
 from benchmarks.quality.multistep import DEFAULT_K, evaluate_multistep
 
 Evaluate = Callable[[Path], Awaitable[Mapping[str, Any]]]
@@ -46,7 +46,18 @@ def _parser() -> argparse.ArgumentParser:
         "--k", type=int, metavar="N", default=DEFAULT_K,
         help=f"documents shown in total, over all steps (default: {DEFAULT_K})",
     )  # fmt: skip
+    _add_readers(
+        suites.add_parser("readers", help="what readers of documents keep of files, by format")
+    )
     return parser
+
+
+def _add_readers(suite: argparse.ArgumentParser) -> None:
+    _add_data(suite)
+    suite.add_argument(
+        "--python", metavar="PATH", help="a Python that has markitdown and kreuzberg, to compare"
+    )
+    suite.add_argument("--by-file", action="store_true", help="print the figures of each file")
 
 
 def _add_data(suite: argparse.ArgumentParser) -> None:
@@ -58,6 +69,8 @@ def _add_data(suite: argparse.ArgumentParser) -> None:
 async def _evaluate(chosen: argparse.Namespace) -> object:
     if chosen.suite == "multistep":
         return await evaluate_multistep(chosen.data, chosen.way, k=chosen.k)
+    if chosen.suite == "readers":
+        return readers.evaluate(chosen.data, chosen.python, by_file=chosen.by_file)
     _, evaluate = SUITES[chosen.suite]
     return await evaluate(chosen.data)
 

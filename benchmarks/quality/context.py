@@ -26,13 +26,17 @@ _GOLD_TEXT_CHARACTERS = 60
 
 @dataclass(frozen=True, slots=True)
 class MeasuredContext:
-    """The context of one question; `tokens` counts sections with their places."""
+    """The context of one question; `tokens` counts sections with their places.
+
+    `position` is that of the first section that answers, from 1; 0: none does.
+    """
 
     found: bool
     whole: bool
     page: bool
     tokens: int
     sections: int
+    position: int
     kind: str
 
 
@@ -71,8 +75,16 @@ async def _measure(
         page=any(section.best.page in asked.gold for section in found.context),
         tokens=sum(_count(section) for section in found.context),
         sections=len(found.context),
+        position=_find_position(found.context, answering),
         kind=kind,
     )
+
+
+def _find_position(context: Sequence[ContextSection], answering: Sequence[set[str]]) -> int:
+    for position, section in enumerate(context, start=1):
+        if any(not one.isdisjoint(section.chunk_ids) for one in answering):
+            return position
+    return 0
 
 
 def _count(section: ContextSection) -> int:
@@ -117,6 +129,7 @@ async def _read_pages(index: Index, names: set[str]) -> dict[str, list[Chunk]]:
 def _summarize(measured: Sequence[MeasuredContext]) -> Figures:
     tokens = sorted(one.tokens for one in measured)
     sections = sorted(one.sections for one in measured)
+    positions = sorted(one.position for one in measured if one.position)
     return {
         "questions": len(measured),
         "found": _share([one.found for one in measured]),
@@ -128,6 +141,7 @@ def _summarize(measured: Sequence[MeasuredContext]) -> Figures:
             "max": tokens[-1] if tokens else 0,
         },
         "sections": {"p50": _pick(sections, 50), "max": sections[-1] if sections else 0},
+        "position": {"p50": _pick(positions, 50), "p95": _pick(positions, 95)},
     }
 
 

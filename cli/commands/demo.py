@@ -18,7 +18,7 @@ from gateway.desk import Desk, Message
 EXAMPLES = Path(__file__).parents[2] / "examples" / "sms_platform"
 QUESTIONS = (
     ("a clear one", "How do I configure SMS routing rules?"),
-    ("a vague one", "How do I create one?"),
+    ("a vague one", "How do I set it up?"),
     ("one that the documents do not cover", "What will the weather be like tomorrow?"),
 )
 NEXT = """\

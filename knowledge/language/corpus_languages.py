@@ -3,11 +3,15 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import TYPE_CHECKING
 
 import structlog
 
 from knowledge.errors import KnowledgeError
-from knowledge.index.port import Index
+
+if TYPE_CHECKING:
+    # It imports numpy, which a light worker does without.
+    from knowledge.index.port import Index
 
 log = structlog.get_logger("knowledge")
 
@@ -15,6 +19,26 @@ FRESH_SECONDS = 60.0
 """How long the languages of the documents are used before they are read again."""
 MOST_COUNTS = 64
 """The most combinations of groups whose counts are kept."""
+MOST_TRANSLATIONS = 3
+"""The most languages of documents into which a question is translated."""
+LEAST_SHARE = 0.02
+"""The least share of the documents for whose language a question is translated. Single pages are
+often assigned a wrong language, and people wait for every word of a translation.
+"""
+
+ReadLanguages = Callable[[tuple[str, ...]], Awaitable[Mapping[str, float]]]
+"""Returns the number of documents in each language that a person of these groups may read; empty
+where it is unknown.
+"""
+
+
+def choose_foreign(counts: Mapping[str, float], language: str) -> tuple[str, ...]:
+    """Return the languages of documents, other than that of the question, that are searched in
+    translation. `counts` has the number of documents in each language.
+    """
+    least = LEAST_SHARE * sum(counts.values())
+    found = [one for one in counts if one != language and counts[one] >= least]
+    return tuple(sorted(found, key=lambda one: (-counts[one], one))[:MOST_TRANSLATIONS])
 
 
 class CorpusLanguages:
@@ -26,8 +50,8 @@ class CorpusLanguages:
 
     def __init__(
         self,
-        index: Index | None,
-        open_index: Callable[[], Awaitable[Index]] | None = None,
+        index: "Index | None",
+        open_index: "Callable[[], Awaitable[Index]] | None" = None,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -8,8 +8,9 @@ from knowledge.language.port import PRIOR_SHARE, Detection, Detector
 from knowledge.language.scripts import decide_by_script, most_expected
 
 UNSURE = 0.6
-"""The confidence of n-grams below which `langdetect` is right more often, measured on short texts;
-see docs/measurements/evaluation.md."""
+"""The confidence of n-grams below which `langdetect` is asked; see
+docs/measurements/evaluation.md.
+"""
 _SEED = 20_011
 _NAMES = {"zh-cn": "zh", "zh-tw": "zh"}
 _FEW_WORDS = 3
@@ -83,10 +84,11 @@ class FencedLangdetect:
 
 
 class SecondOpinion:
-    """Asks a second detector where the first one is unsure.
+    """Asks a second detector where the first one is unsure of a text of several words.
 
     A language of the prior, which the first one weighs better, stays. The second detector loads its
-    profiles for the first such text.
+    profiles for the first such text. It is not asked about texts of up to three words: it gives
+    words such as "API key" and "token" a wrong language, and is certain of it.
     """
 
     def __init__(self, first: Detector, second: Detector) -> None:
@@ -109,6 +111,8 @@ class SecondOpinion:
             )
 
         found = ask(self._first)
+        if len(text.split()) <= _FEW_WORDS:
+            return found
         if not 0 < found.confidence < UNSURE or found.language in (prior or {}):
             return found
         other = ask(self._second)

@@ -6,8 +6,9 @@
 import asyncio
 import re
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import structlog
 
@@ -55,8 +56,14 @@ class WholeDocument:
 
     @property
     def text(self) -> str:
-        """The texts of all sections."""
-        return "\n\n".join(section.text for section in self.sections)
+        """The headings and texts of all sections, as Markdown."""
+        parts: list[str] = []
+        above: tuple[str, ...] = ()
+        for section in self.sections:
+            path = section.heading_path
+            parts += [*_write_headings(above, path), section.text]
+            above = path
+        return "\n\n".join(filter(None, parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +81,13 @@ class _Outline:
     revision: str
     versions: tuple[str, ...]
     titles: DocumentNames
+
+
+def _write_headings(above: Sequence[str], path: Sequence[str]) -> Iterator[str]:
+    """Yield the headings of a section that the section before it does not have."""
+    same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(above, path, strict=False))))
+    for level in range(max(0, min(same, len(path) - 1)), len(path)):
+        yield f"{'#' * min(level + 1, 6)} {path[level]}"
 
 
 class Library:

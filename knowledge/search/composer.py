@@ -8,8 +8,9 @@ order, as long as there is room:
 2. the chunks further down, with the neighbours that fit, from as many pages as possible;
 3. the rest of the sections that are begun.
 
-A changelog that is not the best page comes after all others. Each section is one text, in the order
-of its document, the best document first; cuts are marked.
+A changelog that is not the best page comes after all others. Each section is one text, the best
+section first; sections that follow each other in a document stay together, up to `TOGETHER` of
+them. Cuts are marked. Sections far below the best one are left out (`LEAST_SCORE`).
 
 `docs/measurements/evaluation.md` has the figures by which the numbers were chosen.
 """
@@ -39,6 +40,12 @@ WHOLE_SHARE = 4
 LOSS = 0.3
 """A further chunk of a page loses less against other pages than among the hits: an answer needs
 what stands around, and ranks fall fast."""
+LEAST_SCORE = 0.3
+"""A section is left out below this share of the best section's score: the size of the context is a
+limit that need not be reached.
+"""
+TOGETHER = 3
+"""The most sections that stay together in the order of their document."""
 PASSAGE_TOKENS = 110
 """The size of any further part: about one chunk."""
 _MARK_TOKENS = 14
@@ -221,16 +228,10 @@ class _Composer:
         self._fill(usual)
 
     def write(self, hits: Sequence[Hit]) -> Iterator[ContextSection]:
-        """Return the sections in the order of their documents, the best document first."""
+        """Return the sections that are given, the best first."""
         levels = {hit.chunk_id: hit.levels for hit in hits}
         ranks = {hit.chunk_id: rank for rank, hit in enumerate(hits)}
-        given = [one for one in self._sections if one.given]
-        best: dict[int, float] = {}
-        for one in given:
-            document = one.first // _MOST_CHUNKS
-            score = float("-inf") if document in self._later else one.score
-            best[document] = max(best.get(document, score), score)
-        for section in sorted(given, key=lambda one: (-best[one.first // _MOST_CHUNKS], one.first)):
+        for section in self._order_sections():
             written = self._write(section)
             ids = {at: self._passages[section.first + at].chunk.chunk_id for at in written.spans}
             found = [
@@ -255,6 +256,28 @@ class _Composer:
                     )
                 ),
             )
+
+    def _order_sections(self) -> Iterator[_Section]:
+        """Yield the sections that are given, the best first, each with those next to it."""
+        begun = [one for one in self._sections if one.given]
+        best = max((one.score for one in begun), default=0.0)
+        least = min(best, LEAST_SCORE * best)
+        given = [one for one in begun if one.score >= least]
+        at = {id(one): position for position, one in enumerate(given)}
+        waiting = set(at)
+        for section in sorted(given, key=lambda one: (self._is_later(one.first), -one.score)):
+            if id(section) not in waiting:
+                continue
+            start, end = at[id(section)], at[id(section)] + 1
+            while end - start < TOGETHER:
+                if end < len(given) and id(given[end]) in waiting and _follows(given, end):
+                    end += 1
+                elif start and id(given[start - 1]) in waiting and _follows(given, start):
+                    start -= 1
+                else:
+                    break
+            waiting.difference_update(map(id, given[start:end]))
+            yield from given[start:end]
 
     def _is_later(self, chunk: int) -> bool:
         return chunk // _MOST_CHUNKS in self._later
@@ -342,7 +365,7 @@ class _Composer:
         return write_section(
             [self._text(chunk) for chunk in section.chunks],
             {chunk - section.first for chunk in section.given},
-            [link for one in section.given for link in self._passages[one].chunk.links],
+            {one - section.first: self._passages[one].chunk.links for one in sorted(section.given)},
             goes_on=section.goes_on,
         )
 
@@ -352,6 +375,11 @@ class _Composer:
     def _name_place(self, chunk: int) -> str:
         passage = self._passages[chunk]
         return " > ".join(dict.fromkeys((*passage.crumbs, *passage.chunk.heading_path)))
+
+
+def _follows(sections: Sequence[_Section], position: int) -> bool:
+    """Return whether a section begins where the one before it in the list ends."""
+    return sections[position - 1].last + 1 == sections[position].first
 
 
 def _split_sections(passages: Mapping[int, IndexedPassage]) -> Iterator[_Section]:

@@ -1,39 +1,46 @@
-"""Searches for several questions of one message, and for what a person chose among places.
+"""Joins the searches for one message, and searches for what a person chose among places.
 
-Every question gets its share of the context, so that none is crowded out by another. What stands at
-a chosen place comes first.
+A message is searched as it was typed, for each of its questions, and in the languages of the
+documents. Every search gets its share of the context, so that none is crowded out by another. What
+stands at a chosen place comes first.
 """
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 
 from knowledge.port import ContextSection, Findings, Hit, Searcher, SearchRequest
+from knowledge.sections import count_tokens
 
 _QUALITIES = ("poor", "good", "excellent")
 
 
-async def search_parts(
-    searcher: Searcher, request: SearchRequest, parts: Sequence[str]
-) -> Findings:
-    """Return the findings of the questions of one message, the best of each first."""
-    share = request.context_tokens // len(parts)
-    asked = [
-        replace(request, question=part, text="", text_eng=part, related=(), context_tokens=share)
-        for part in parts
-    ]
-    found = await asyncio.gather(*(searcher.search(one) for one in asked))
+async def search_all(searcher: Searcher, requests: Sequence[SearchRequest]) -> Findings:
+    """Return the joined findings of several searches for one message, the best of each first.
+
+    The first request is the message itself; its limits hold for all of them together. The context
+    is divided among the searches that found something. One search is returned unchanged.
+    """
+    first = requests[0]
+    found = await asyncio.gather(*(searcher.search(one) for one in requests))
+    if not found[1:]:
+        return found[0]
     best = max(found, key=lambda one: one.answerability)
+    matching = [one for one in found if not one.match_nothing] or [best]
     return replace(
         best,
-        hits=tuple(_join_hits(found))[: request.limit],
-        context=tuple(_join_sections(chain.from_iterable(one.context for one in found))),
+        hits=tuple(islice(_join_hits(matching), first.limit)),
+        context=tuple(islice(_divide_context(matching, first.context_tokens), first.limit)),
         quality=max((one.quality for one in found), key=_QUALITIES.index),
-        places=tuple(dict.fromkeys(chain.from_iterable(one.places for one in found))),
+        places=tuple(dict.fromkeys(chain.from_iterable(one.places for one in matching))),
         common=tuple(dict.fromkeys(chain.from_iterable(one.common for one in found))),
         fallbacks=tuple(dict.fromkeys(chain.from_iterable(one.fallbacks for one in found))),
+        uncompared=tuple(
+            one for one in best.uncompared if all(one in other.uncompared for other in found)
+        ),
         from_cache=all(one.from_cache for one in found),
+        total=max(one.total for one in found),
     )
 
 
@@ -77,6 +84,30 @@ def _join_hits(found: Sequence[Findings]) -> Iterator[Hit]:
         if hit is not None and hit.chunk_id not in seen:
             seen.add(hit.chunk_id)
             yield hit
+
+
+def _divide_context(found: Sequence[Findings], tokens: int) -> Iterator[ContextSection]:
+    """Yield sections of all searches up to a number of tokens, each once.
+
+    The next section is always one of the search that has the fewest tokens so far.
+    """
+    waiting = [list(reversed(one.context)) for one in found]
+    used = [0] * len(found)
+    seen: set[str] = set()
+    while any(waiting):
+        at = min((at for at, sections in enumerate(waiting) if sections), key=used.__getitem__)
+        section = waiting[at].pop()
+        size = _count_section(section)
+        if seen.issuperset(section.chunk_ids) or sum(used) + size > tokens:
+            continue
+        seen.update(section.chunk_ids)
+        used[at] += size
+        yield section
+
+
+def _count_section(section: ContextSection) -> int:
+    place = dict.fromkeys((*section.best.place.crumbs, *section.best.place.heading_path))
+    return count_tokens(section.text) + count_tokens(" > ".join(place))
 
 
 def _join_sections(sections: Iterable[ContextSection]) -> Iterator[ContextSection]:

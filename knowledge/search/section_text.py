@@ -8,9 +8,10 @@
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from knowledge.link_places import find_label
 from knowledge.sections import count_overlap, count_table_header, join_texts
 
 MARK = "[... "
@@ -48,13 +49,13 @@ class _Text:
 def write_section(
     texts: Sequence[str],
     given: Collection[int],
-    links: Iterable[tuple[str, str]] = (),
+    links: Mapping[int, Sequence[tuple[str, str]]] | None = None,
     *,
     goes_on: bool,
 ) -> SectionText:
     """Return the text of the chunks at the positions `given`, of a section with these texts.
 
-    `links` are the labels and addresses of the links in the given chunks. `goes_on` says that the
+    `links` are the labels and addresses of the links in each given chunk. `goes_on` says that the
     section has further chunks that nobody read.
     """
     written = _Text()
@@ -70,8 +71,12 @@ def write_section(
     if goes_on and len(texts) - 1 in given:
         written.append(f"{MARK}more left out]")
         written.is_cut = True
-    for label, address in dict(links).items():
-        _add_address(written, label, address)
+    added: set[tuple[str, str]] = set()
+    for position, own in (links or {}).items():
+        for link in own:
+            if link not in added:
+                added.add(link)
+                _add_address(written, position, *link)
     return SectionText(written.text, written.spans, written.is_cut)
 
 
@@ -118,12 +123,14 @@ def _rows_of(texts: Sequence[str], at: int, *, is_first: bool) -> int:
     return len(lines) - (2 if len(lines) > 1 and _DELIMITER_ROW.match(lines[1]) else 1)
 
 
-def _add_address(written: _Text, label: str, address: str) -> None:
-    """Put the address behind the first mention of a label outside of code."""
+def _add_address(written: _Text, position: int, label: str, address: str) -> None:
+    """Put the address behind the first mention of a label in its chunk, outside of code."""
     code = list(_list_code(written.text))
-    for found in re.finditer(rf"(?<!\w){re.escape(label)}(?!\w)", written.text):
-        if not any(start < found.end() and found.start() < end for start, end in code):
-            _insert(written, found.end(), f" ({address})")
+    first, last = written.spans[position]
+    for begin in find_label(written.text[first:last], label):
+        start, end = first + begin, first + begin + len(label)
+        if not any(opens < end and start < closes for opens, closes in code):
+            _insert(written, end, f" ({address})")
             return
 
 

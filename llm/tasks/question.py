@@ -4,7 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from envelope.conversation import AnswerStyle, ClarificationReason, Pause, Turn
+from envelope.conversation import (
+    AnswerStyle,
+    ClarificationReason,
+    Pause,
+    QuestionTranslation,
+    Turn,
+)
 from llm.port import PREPARING_SHARE, Task
 
 _PERCENT = 100
@@ -76,6 +82,9 @@ class EssenceInputs(BaseModel, frozen=True):
     history: tuple[Turn, ...] = Field(default=(), description="oldest first")
     history_summary: str = ""
     open_pause: Pause | None = Field(default=None, description="the desk's open question")
+    document_languages: tuple[str, ...] = Field(
+        default=(), description="of documents in other languages than the turn, ISO 639-1"
+    )
 
 
 class EssenceOutput(BaseModel, frozen=True):
@@ -84,7 +93,10 @@ class EssenceOutput(BaseModel, frozen=True):
     canonical_question: str
     context_type: ContextType
     questions: tuple[str, ...] = Field(
-        default=(), description="only of a turn with several questions: each in English"
+        default=(), description="only of a turn with several questions: each in the turn's language"
+    )
+    translations: tuple[QuestionTranslation, ...] = Field(
+        default=(), description="only if languages of the documents are named"
     )
     act: Act | None = Field(default=None, description="only if the turn asks nothing new")
     style: AnswerStyle = Field(default="", description="only if the user asks for a form")
@@ -175,6 +187,9 @@ class UnderstandInputs(BaseModel, frozen=True):
     reviews_documents: bool = Field(
         default=False, description="whether the desk checks documents against rules"
     )
+    document_languages: tuple[str, ...] = Field(
+        default=(), description="of documents in other languages than the turn, ISO 639-1"
+    )
 
 
 class RareDetails(BaseModel, frozen=True):
@@ -184,7 +199,10 @@ class RareDetails(BaseModel, frozen=True):
         default=(), description="misspelt English words: wrong -> right"
     )
     questions: tuple[str, ...] = Field(
-        default=(), description="only of a turn with several questions: each in English"
+        default=(), description="only of a turn with several questions: each in the turn's language"
+    )
+    translations: tuple[QuestionTranslation, ...] = Field(
+        default=(), description="only if languages of the documents are named"
     )
     meanings: tuple[int, ...] = Field(
         default=(), description="only if unclear: the numbers of the pages that it could mean"

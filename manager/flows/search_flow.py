@@ -19,6 +19,7 @@ SEARCHING: tuple[Row, ...] = (
     Row(at.AUGMENTATION,   StageEvent.FAILED,          BEST),
     Row(at.RESPONSE,       StageEvent.DONE,            at.QUALITY),
     Row(at.RESPONSE,       StageEvent.GENERATION_ERROR, at.RESPONSE,      Counter.NEXT_MODEL, BEST),
+    Row(at.RESPONSE,       StageEvent.RESEARCH,        at.SEARCH,        Counter.RESEARCH,   at.CLARIFICATION,  Reason.INSUFFICIENT_CONTEXT),
     Row(at.RESPONSE,       StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
     Row(at.RESPONSE,       StageEvent.FAILED,          at.RESPONSE,      Counter.NEXT_MODEL, BEST),
 )

@@ -53,7 +53,11 @@ SEARCH = make_stage(
     classify.classify_search,
 )
 AUGMENTATION = make_stage(Role.AUGMENTATION)
-RESPONSE = make_stage(Role.RESPONSE, _ASKS_TOO | {_E.GENERATION_ERROR}, classify.classify_response)
+RESPONSE = make_stage(
+    Role.RESPONSE,
+    _ASKS_TOO | {_E.GENERATION_ERROR, _E.RESEARCH},
+    classify.classify_answer_of_search,
+)
 _JUDGED = frozenset({_E.APPROVED, _E.LOW, _E.RESEARCH, _E.REGENERATE, _E.ASKS, _E.FAILED})
 QUALITY = make_stage(Role.QUALITY, _JUDGED, classify.classify_quality)
 JUDGE = make_stage(Role.QUALITY, _JUDGED, classify.classify_quality, name="judge")

@@ -79,3 +79,14 @@ def test_what_the_person_said_and_the_length_of_a_list_are_known() -> None:
     known = KnownNumbers([EVIDENCE], ["Is port 9443 free?"], counts=(17,))
 
     assert known.find_unknown("Port 9443 is free. There are 17 ways.") == ()
+
+
+def test_a_number_is_computed_only_if_the_answer_states_from_what() -> None:
+    known = KnownNumbers(["Cover is 75 % or 25 %.", "A batch has 500 rows. 24 months."])
+
+    assert known.find_unexplained("It pays 100 %.") == ("100",)
+    assert known.find_elsewhere("It pays 24 %.", ["Cover is 75 % or 25 %."]) == ("24",)
+    assert known.find_unexplained("75 % and 25 % are 100 %.") == ()
+    assert known.find_unexplained("24 months are 2 years.") == ()
+    # A model may say that the computation is right: a rule does not reject it.
+    assert known.find_unknown("75 % is more, and 100 % is all.") == ()

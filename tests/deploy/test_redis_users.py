@@ -135,7 +135,7 @@ async def test_a_question_is_answered_by_users_who_may_do_no_harm(
     ):
         asking = desk(serving, "http")
         answer = await asking.ask(Message(CLEAR, "c", "m1"))
-        vague = await asking.ask(Message("How do I create one?", "d", "m2"))
+        vague = await asking.ask(Message("How do I set it up?", "d", "m2"))
         question = asking.question(Message(CLEAR, "c", "m1"))
         await operating.broker.admin.read_status(ROLES)
         found = await operating.broker.admin.find_questions("m1")

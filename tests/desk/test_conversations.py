@@ -1,17 +1,31 @@
 """Whole conversations: what each reply is, acts of talk, and commands."""
 
 import json
+import math
 import re
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from broker.embedded_redis import Endpoint
+from envelope.run import OUTSIDE, Run
+from knowledge.embedding import Embedder
 from tests.desk.conftest import OpenApp
 from tests.desk.test_asking_back import make_model
 from tests.llm.vendor_dialects import OpenAI
-from tests.support.app_harness import AppHarness, ConversationDriver, keys, options
+from tests.support.app_harness import (
+    AppHarness,
+    ConversationDriver,
+    keys,
+    open_knowledge_with,
+    options,
+    run_app,
+    settings_of,
+)
 from tests.support.model_server import ModelServer, Response, running_server
 
 pytestmark = pytest.mark.slow
@@ -180,7 +194,7 @@ async def test_a_rephrased_answer_repeats_the_question_whatever_the_model_makes_
 CLEAR = "How do I configure SMS routing rules?"
 
 
-VAGUE = "How do I create one?"
+VAGUE = "How do I set it up?"
 
 
 async def find_written_about(harness: AppHarness, driver: ConversationDriver) -> dict[str, str]:
@@ -307,3 +321,43 @@ async def test_a_language_that_a_person_chose_holds_in_their_other_conversations
     assert len(kept) == 1
     assert lives[0] > 0
     assert left == []
+
+
+class NoisyEmbedder:
+    """An embedder whose vectors of questions are as far off as those of another processor."""
+
+    COSINE = 0.98
+
+    def __init__(self, inner: Embedder) -> None:
+        self._inner = inner
+        self._random = np.random.default_rng(1)
+        self.name, self.dimensions, self.forms = inner.name, inner.dimensions, inner.forms
+
+    async def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        return await self._inner.embed_documents(texts)
+
+    async def embed_questions(
+        self, texts: Sequence[str], run: Run = OUTSIDE
+    ) -> Sequence[Sequence[float]]:
+        vectors = np.asarray(await self._inner.embed_questions(texts, run))
+        noise = self._random.normal(size=vectors.shape)
+        noise -= (noise * vectors).sum(axis=1, keepdims=True) * vectors
+        noise /= np.linalg.norm(noise, axis=1, keepdims=True)
+        moved = self.COSINE * vectors + math.sqrt(1 - self.COSINE**2) * noise
+        return [[float(one) for one in vector] for vector in moved]
+
+
+async def test_a_vague_question_is_asked_back_and_a_clear_one_answered_with_slightly_other_vectors(
+    library: Path, endpoint: Endpoint, embedder: Embedder
+) -> None:
+    settings = settings_of(library)
+    async with (
+        open_knowledge_with(settings, NoisyEmbedder(embedder)) as knowledge,
+        run_app(settings, endpoint, knowledge) as harness,
+    ):
+        # Each has other marks at its end, so that its vector is computed anew.
+        vague = [await harness.driver().say(VAGUE + "?" * at) for at in range(8)]
+        clear = [await harness.driver().say(CLEAR + "?" * at) for at in range(8)]
+
+    assert [one["outcome"] for one in vague] == ["clarification"] * 8
+    assert [one["outcome"] for one in clear] == ["answered"] * 8

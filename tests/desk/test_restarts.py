@@ -166,7 +166,7 @@ async def pass_days(client: Any, days: int) -> None:
 
 async def pause_conversation(harness: AppHarness) -> tuple[ConversationDriver, str]:
     driver = harness.driver()
-    asked = await driver.say("How do I create one?")
+    asked = await driver.say("How do I set it up?")
     assert asked["outcome"] == "clarification"
     return driver, options(asked)[1]
 
@@ -219,7 +219,7 @@ async def until_stopped(data: Path) -> None:
 
 
 async def test_a_question_back_survives_a_restart_of_everything(own_library: Path) -> None:
-    asked = refdesk(own_library, "ask", "--json", "--conversation", "c", "How do I create one?")
+    asked = refdesk(own_library, "ask", "--json", "--conversation", "c", "How do I set it up?")
     await until_stopped(own_library)
     second = json.loads(asked.stdout)["suggested_actions"][1]["label"]
     reply = refdesk(own_library, "ask", "--json", "--conversation", "c", "2")

@@ -166,7 +166,13 @@ def test_a_second_detector_decides_where_the_first_is_unsure(
 ) -> None:
     detector = SecondOpinion(Fixed(*first), Fixed(*second))
 
-    assert detector.detect("hus", prior=prior).language == language
+    assert detector.detect("hus og have og by", prior=prior).language == language
+
+
+def test_a_second_detector_is_not_asked_about_a_few_words() -> None:
+    detector = SecondOpinion(Fixed("en", 0.4), Fixed("tr", 1.0))
+
+    assert detector.detect("API key").language == "en"
 
 
 def test_both_detectors_together_give_the_same_result_every_time() -> None:

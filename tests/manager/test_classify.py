@@ -70,6 +70,12 @@ def classify_payload(stage: Stage, writes: Payload, left: Payload | None = None)
         (stages.RESPONSE, {"response": "a", "generation_error": "b"}, StageEvent.GENERATION_ERROR),
         (stages.RESPONSE, {"response": ""}, StageEvent.FAILED),
         (
+            stages.RESPONSE,
+            {"needs_clarification": True, "searches_again": True},
+            StageEvent.RESEARCH,
+        ),
+        (stages.WRITE, {"needs_clarification": True, "searches_again": True}, StageEvent.ASKS),
+        (
             stages.QUALITY,
             {"quality_decision": "approve", "quality_score": 0.7},
             StageEvent.APPROVED,
@@ -152,6 +158,7 @@ NAMES = st.sampled_from(
         "search_error",
         "response",
         "generation_error",
+        "searches_again",
         "quality_score",
         "quality_decision",
         "validation_result",

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent
+from envelope.conversation import ClarificationReason as Reason
 from envelope.conversation import InputField, PauseQuestion
 from envelope.outcome import Wrote
 from envelope.role import Role
@@ -64,6 +65,7 @@ def make_flow(kind: Literal["information", "approval"], name: str = "pausing") -
             Row(RESUME, E.FAILED, BEST),
             Row(at.RESPONSE, E.DONE, at.QUALITY),
             Row(at.RESPONSE, E.GENERATION_ERROR, at.RESPONSE, Counter.NEXT_MODEL, BEST),
+            Row(at.RESPONSE, E.RESEARCH, at.CLARIFICATION, None, None, Reason.INSUFFICIENT_CONTEXT),
             Row(at.RESPONSE, E.ASKS, at.CLARIFICATION, Counter.ROUND, at.CLARIFICATION),
             Row(at.RESPONSE, E.FAILED, at.RESPONSE, Counter.NEXT_MODEL, BEST),
             *make_way_out(again=at.RESPONSE, write=at.RESPONSE),

@@ -62,7 +62,8 @@ def read(data: bytes, source: str) -> Page:
     place_tabs(tree)
     ancestors = find_ancestors(tree)
     exported = find_exported_page(tree)
-    blocks = tuple(_blocks(tree, exported[1] if exported is not None else None))
+    content = _find_content(tree, exported[1] if exported is not None else None)
+    blocks = tuple(_walk(content)) if content is not None else ()
     return Page(
         source=source,
         title=exported[0] if exported is not None else _find_title(tree, blocks),
@@ -72,13 +73,13 @@ def read(data: bytes, source: str) -> Page:
         keywords=_keywords(tree),
         language=_attribute(tree, "html", "lang") or None,
         url=_attribute(tree, "link[rel=canonical]", "href") or None,
-        links=tuple(_list_web_links(tree)),
+        links=tuple(_list_web_links(content)) if content is not None else (),
         warnings=warnings,
         left_out=count_hidden(hidden_words),
     )
 
 
-def _list_web_links(tree: LexborHTMLParser) -> Iterator[tuple[str, str]]:
+def _list_web_links(tree: LexborHTMLParser | LexborNode) -> Iterator[tuple[str, str]]:
     for node in tree.css("a[href]")[:_MOST_LINKS]:
         label = _read_line(node)
         address = (node.attributes.get("href") or "").strip()
@@ -136,16 +137,15 @@ def refuse_depth(text: str) -> None:
                 raise WrongFormatError(f"expected elements at most {_DEEPEST} deep, found more")
 
 
-def _blocks(tree: LexborHTMLParser, main: LexborNode | None = None) -> Iterator[Block]:
+def _find_content(tree: LexborHTMLParser, main: LexborNode | None) -> LexborNode | None:
+    """Return the part of a page that is its content; what is around it is removed."""
     _remove(tree, f"{_UNREAD} {_AROUND}")
     write_form_values(tree)
     labels = {label.mem_id for label in tree.css(_LABELS)}
     for button in tree.css("button"):
         if button.mem_id not in labels:
             button.decompose()
-    root = _main(tree) if main is None else main
-    if root is not None:
-        yield from _walk(root)
+    return _main(tree) if main is None else main
 
 
 def _remove(tree: LexborHTMLParser, selectors: str) -> None:

@@ -1,17 +1,25 @@
 """What one call understands of a turn, and what it is shown."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from agents.question.translation import CombinedCall, Reads, TranslationAgent, Writes
-from envelope.conversation import ClarificationReason, Pause, Turn, Understanding
+from envelope.conversation import (
+    ClarificationReason,
+    Pause,
+    QuestionTranslation,
+    Turn,
+    Understanding,
+)
 from envelope.outcome import Wrote
 from envelope.place import Place
 from knowledge.errors import IndexUnavailable
+from knowledge.language.corpus_languages import ReadLanguages
 from knowledge.port import Findings, Hit, SearchRequest
 from llm.errors import UnreadableOutput
-from llm.tasks.question import UnderstandInputs, UnderstandOutput
+from llm.tasks.question import RareDetails, UnderstandInputs, UnderstandOutput
 from tests.support.scripted_model import Scripted, ScriptedModel
 
 GERMAN = "Wie richte ich `send --now` für mein Konto ein?"
@@ -33,7 +41,7 @@ def make_found(question: str = ENGLISH, **parts: Any) -> UnderstandOutput:
     return UnderstandOutput.model_validate(given | parts)
 
 
-def make_hit(page: str, *headings: str) -> Hit:
+def make_hit(page: str, *headings: str, language: str = "en") -> Hit:
     return Hit(
         chunk_id=f"{page}{headings}",
         document_id=page,
@@ -48,7 +56,7 @@ def make_hit(page: str, *headings: str) -> Hit:
             anchor=None,
             url=None,
             path=f"{page}.md",
-            language="en",
+            language=language,
         ),
     )
 
@@ -62,7 +70,9 @@ class Library:
         documents: int = 3,
         error: Exception | None = None,
         uncompared: tuple[str, ...] = (),
+        foreign: Hit | None = None,
     ) -> None:
+        self._foreign = () if foreign is None else (foreign,)
         self._documents = documents
         self._uncompared = uncompared
         self._error = error
@@ -74,7 +84,7 @@ class Library:
             raise self._error
         hits = (make_hit("Webhooks", "Create"), make_hit("Webhooks", "Test"), make_hit("Numbers"))
         return Findings(
-            hits=hits,
+            hits=hits + self._foreign,
             quality="good",
             answerability=0.9,
             coverage=0.9,
@@ -88,12 +98,16 @@ async def read_turn(
     *outputs: Scripted,
     language: str = "en",
     library: Library | None = None,
+    read_languages: ReadLanguages | None = None,
     **reads: Any,
 ) -> tuple[Writes, ScriptedModel]:
     model = ScriptedModel([*outputs])
     searcher = Library() if library is None else library
     agent = TranslationAgent(
-        model=None, combined=CombinedCall(model, searcher, "Example SMS", reviews_documents=True)
+        model=None,
+        combined=CombinedCall(
+            model, searcher, "Example SMS", reviews_documents=True, read_languages=read_languages
+        ),
     )
     outcome = await agent.work(Reads(text=text, language=language, **reads))
     assert isinstance(outcome, Wrote)
@@ -302,15 +316,47 @@ async def test_a_search_that_fails_costs_only_the_nearest_pages() -> None:
     assert writes.understanding is not None
 
 
-async def test_pages_whose_meaning_was_not_compared_are_not_called_the_nearest() -> None:
-    foreign = Library(uncompared=("en",))
+async def test_pages_that_only_share_words_with_a_turn_come_after_those_with_its_meaning() -> None:
+    library = Library(uncompared=("en",), foreign=make_hit("Zahlung", language="de"))
+
+    _, model = await read_turn("Wie zahle ich?", make_found(), language="de", library=library)
+
+    assert find_inputs(model).nearest[:2] == ("1. Guide > Zahlung", "2. Guide > Webhooks")
+
+
+async def read_german_documents(_groups: tuple[str, ...]) -> Mapping[str, float]:
+    return {"de": 98, "en": 40, "fr": 2, "it": 1}
+
+
+async def test_a_question_is_translated_into_the_languages_of_the_documents() -> None:
+    german = QuestionTranslation(language="de", question="Wie richte ich ⟦1⟧ ein?")
+    details = RareDetails(translations=(german,))
 
     writes, model = await read_turn(
-        "\u041a\u0430\u043a \u043f\u043b\u0430\u0442\u0438\u0442\u044c?",
-        make_found("How do I pay?"),
-        language="ru",
-        library=foreign,
+        "How do I set up `send --now`?",
+        make_found("", details=details),
+        read_languages=read_german_documents,
     )
 
-    assert find_inputs(model).nearest == ()
-    assert writes.understanding is not None
+    assert find_inputs(model).document_languages == ("de",)
+    assert find_understanding(writes).translations == (
+        QuestionTranslation(language="de", question="Wie richte ich `send --now` ein?"),
+    )
+
+
+async def test_a_chosen_question_is_translated_where_documents_are_in_other_languages() -> None:
+    several = PAUSE.model_copy(
+        update={
+            "reason": ClarificationReason.MULTIPLE_TOPICS,
+            "options": ("Wie zahle ich?", "Wer bist du?"),
+        }
+    )
+
+    writes, model = await read_turn(
+        "1", make_found("How do I pay?"), language="de", open_pause=several
+    )
+    _, unasked = await read_turn("1", language="en", open_pause=several)
+
+    assert find_inputs(model).text == "Wie zahle ich?"
+    assert writes.text_eng == "How do I pay?"
+    assert unasked.calls == []

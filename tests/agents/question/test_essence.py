@@ -8,6 +8,7 @@ from envelope.conversation import (
     ConversationAct,
     Pause,
     Preferences,
+    QuestionTranslation,
     Turn,
     Understanding,
 )
@@ -124,6 +125,19 @@ async def test_several_questions_are_kept_as_parts_and_nothing_is_asked() -> Non
     writes = await essence(whole, understanding=make_understanding(whole, questions=BOTH))
 
     assert (writes.canonical_question, writes.question_parts) == (whole, BOTH)
+
+
+async def test_only_usable_translations_are_searched_for() -> None:
+    given = [("DE-at", " Wie? "), ("German", "Wie?"), ("fr", " ")]
+    translations = tuple(
+        QuestionTranslation(language=language, question=text) for language, text in given
+    )
+
+    writes = await essence(
+        QUESTION, understanding=make_understanding(QUESTION, translations=translations)
+    )
+
+    assert writes.question_translations == (QuestionTranslation(language="de", question="Wie?"),)
 
 
 @pytest.mark.parametrize("context_type", ["follow_up", "clarification"])

@@ -1,3 +1,7 @@
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
 import pytest
 
 from agents.question.lang import LangAgent, Reads, Writes
@@ -5,8 +9,13 @@ from envelope.conversation import Preferences, Turn
 from envelope.outcome import Wrote
 from envelope.specialists import ReviewScope
 from knowledge.language.detector import ScriptAndNgramDetector
+from knowledge.language.langdetect import FencedLangdetect, SecondOpinion
+from knowledge.language.scripts import CANDIDATES
 
 DETECTOR = ScriptAndNgramDetector()
+QUESTIONS: dict[str, list[str]] = tomllib.loads(
+    Path(__file__).with_name("short_questions.toml").read_text("utf-8")
+)
 GERMAN = (
     Turn(speaker="user", text="Wie lege ich einen neuen Benutzer an?"),
     Turn(speaker="assistant", text="Unter Benutzer, dort auf Anlegen. [1]"),
@@ -176,3 +185,36 @@ async def test_a_long_question_does_not_ask_for_the_languages_of_the_documents()
 
 async def test_the_conversation_decides_before_the_documents() -> None:
     assert await detect_at_desk("SEPA", {"en": 40.0}, history=GERMAN) == "de"
+
+
+async def read_english_documents(_groups: tuple[str, ...]) -> Mapping[str, float]:
+    return {"en": 20}
+
+
+async def detect_over_english_documents(texts: list[str]) -> list[str]:
+    agent = LangAgent(
+        detector=SecondOpinion(DETECTOR, FencedLangdetect(candidates=CANDIDATES)),
+        read_languages=read_english_documents,
+    )
+    outcomes = [await agent.work(Reads(text=one)) for one in texts]
+    return [one.writes.language for one in outcomes if isinstance(one, Wrote)]
+
+
+async def test_words_of_several_languages_are_in_the_language_of_the_documents() -> None:
+    found = await detect_over_english_documents(QUESTIONS["ambiguous"])
+
+    assert found.count("en") >= 0.95 * len(found)
+
+
+async def test_a_short_question_that_is_clearly_in_another_language_is_answered_in_it() -> None:
+    labelled = [
+        (language, text)
+        for language, texts in QUESTIONS.items()
+        if language != "ambiguous"
+        for text in texts
+    ]
+
+    found = await detect_over_english_documents([text for _, text in labelled])
+
+    right = sum(one == language for one, (language, _) in zip(found, labelled, strict=True))
+    assert right >= 0.94 * len(labelled)

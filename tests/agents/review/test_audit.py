@@ -115,6 +115,28 @@ def test_footnotes_are_citations() -> None:
     assert [one.passage_id for one in found.citations] == ["law#2"]
 
 
+@pytest.mark.parametrize(
+    "citation",
+    [
+        "[^act]\n\n[^act]: Law > Sale\n",
+        " [1](law.md#sale)\n",
+        " [[1]](law.md#sale)\n",
+        " [the act][sale]\n\n[sale]: law.md#sale\n",
+    ],
+)
+def test_named_footnotes_and_numbers_that_are_links_are_citations(citation: str) -> None:
+    found = audit(f"The processor shall not sell register data.{citation}")
+
+    assert [one.passage_id for one in found.citations] == ["law#2"], found
+    assert found.is_valid
+
+
+def test_a_part_in_lower_case_that_the_source_lacks_is_found() -> None:
+    found = audit("The request follows clause 44. \\cite{law#1}")
+
+    assert "clause 44 does not occur in the source" in found.citations[0].problems
+
+
 def test_two_forms_of_citations_in_one_text_are_badly_formatted() -> None:
     found = audit(
         "The processor shall not sell register data to third parties. \\cite{law#2}\n\n"

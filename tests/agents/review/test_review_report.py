@@ -188,6 +188,19 @@ def test_a_report_without_a_model_says_so_first_and_judges_nothing(
         assert judged not in text
 
 
+def test_citations_that_no_model_compared_with_their_sources_are_counted(
+    report: ReviewReport,
+) -> None:
+    [wrong] = report.citations
+    unread = wrong.model_copy(update={"problems": (), "says": "unjudged"})
+    read = unread.model_copy(update={"says": "yes"})
+
+    counted = report.model_copy(update={"citations": (wrong, unread, unread, read)})
+
+    assert "2 of 4 citations were checked by rules only" in "\n".join(list_texts(lay_out(counted)))
+    assert "by rules only: no model compared" not in "\n".join(list_texts(lay_out(report)))
+
+
 def test_a_report_is_read_again_from_its_json(report: ReviewReport) -> None:
     assert decode_report(encode_report(report)) == report
 

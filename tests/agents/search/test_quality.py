@@ -123,6 +123,43 @@ async def test_an_answer_with_a_fault_is_written_once_more_and_then_loses_the_bl
     assert first.judged_answer.text == answer
 
 
+async def test_the_mark_moves_to_the_source_that_the_judge_names() -> None:
+    answer = f"All of them must match. {GOOD} Run refresh. [1]\n\nThe Team plan costs 20 EUR. [1]"
+    verdicts = (
+        # Of the sources of the answer there is one: the others follow in their order.
+        Verdict(passage=0, quote="Run refresh.", supported=True, source=4),
+        Verdict(passage=1, quote="The Team plan costs 20 EUR.", supported=True, source=5),
+        Verdict(passage=0, quote=GOOD, supported=True, source=99),
+    )
+    model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": verdicts})])
+
+    writes = await judge(model, reads(answer))
+
+    assert inputs_of(model).passages[0].note == "the sources that it cites do not contain: 20"
+    assert writes.quality_decision == "approve"
+    assert writes.response == (
+        f"All of them must match. {GOOD} Run refresh. [2]\n\nThe Team plan costs 20 EUR. [3]"
+    )
+    assert [(one.number, one.chunk_id) for one in writes.sources_used] == [
+        (1, "page#1"),
+        (2, "page#4"),
+        (3, "page#5"),
+    ]
+
+
+async def test_sentences_that_shared_a_mark_that_moves_keep_it() -> None:
+    answer = "All of them must match. Run refresh. Up to 8 conditions. [1]\n\n1. Open it. [1]"
+    item = Verdict(passage=0, quote="Open it.", supported=True, source=4)
+    moved = Verdict(passage=0, quote="Run refresh", supported=True, source=4)
+    model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": (moved, item)})])
+
+    writes = await judge(model, reads(answer))
+
+    assert writes.response == (
+        "All of them must match. [1] Run refresh. [2] Up to 8 conditions. [1]\n\n1. Open it. [2]"
+    )
+
+
 async def test_the_judge_sees_which_version_a_source_is_of() -> None:
     what, model = reads(GOOD), ScriptedModel([APPROVAL])
     first, *others = what.source_references

@@ -56,6 +56,7 @@ def reads(
     attempt: int = 0,
     quality_analysis: str = "",
     assumption: str = "",
+    searches_again: bool = False,
 ) -> Reads:
     context = "\n\n".join(chunks)
     references = tuple(
@@ -79,6 +80,7 @@ def reads(
         attempt=attempt,
         quality_analysis=quality_analysis,
         assumption=assumption,
+        searches_again=searches_again,
     )
 
 
@@ -283,6 +285,33 @@ async def test_what_the_model_misses_is_asked_for(status: str) -> None:
     assert writes.needs_clarification
     assert writes.clarification_reason == status
     assert writes.clarification_message == "which plan"
+
+
+@pytest.mark.parametrize(
+    ("status", "attempt", "again"),
+    [
+        ("insufficient_context", 0, True),
+        ("insufficient_context", 1, False),
+        ("missing_details", 0, False),
+    ],
+)
+async def test_the_documents_are_searched_once_more_before_a_question_is_declined(
+    status: str, attempt: int, again: bool
+) -> None:
+    output = RespondOutput.model_validate({"status": status, "missing": "which plan"})
+
+    writes = await respond(ScriptedModel([output]), reads(attempt=attempt))
+
+    assert writes.searches_again is again
+    assert writes.missing == ("which plan" if again else "")
+
+
+async def test_a_further_search_does_not_change_the_model() -> None:
+    model = ScriptedModel([make_output("Open it. [1]")])
+
+    await respond(model, reads(attempt=1, searches_again=True))
+
+    assert model.calls[0].skip == 0
 
 
 async def test_without_sources_no_model_is_asked() -> None:

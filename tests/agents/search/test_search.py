@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from agents.search.search import Reads, SearchAgent, Writes
-from envelope.conversation import ClarificationReason, Turn
+from envelope.conversation import ClarificationReason, QuestionTranslation, Turn
 from envelope.outcome import Wrote
 from envelope.place import Place
 from envelope.sources import FoundPart, SearchResult
@@ -314,6 +314,53 @@ async def test_further_attempts_never_make_the_context_larger_than_twice_its_lim
         reads = second_attempt("a" * 4 * tokens).model_copy(update={"quality_analysis": ""})
         await search_with(searcher, reads, max_context_length=600)
         assert searcher.requests[-1].context_tokens == room
+
+
+async def test_a_message_is_searched_as_typed_and_by_its_questions_and_translations() -> None:
+    searcher = Finding(findings(hit("a")))
+    reads = Reads(
+        canonical_question="How long is sick pay, and how much is it?",
+        question_parts=("How long is sick pay?", "How much is sick pay?"),
+        question_translations=(
+            QuestionTranslation(language="de", question="Wie lange wird Krankengeld gezahlt?"),
+        ),
+        text="how long sick pay and how much is it",
+        language="en",
+        related_history=("What is sick pay?",),
+    )
+
+    await search_with(searcher, reads)
+
+    assert [(one.question, one.text, one.language) for one in searcher.requests] == [
+        ("How long is sick pay, and how much is it?", "how long sick pay and how much is it", "en"),
+        ("How long is sick pay?", "", "en"),
+        ("How much is sick pay?", "", "en"),
+        ("Wie lange wird Krankengeld gezahlt?", "", "de"),
+    ]
+    assert [len(one.related) for one in searcher.requests] == [1, 0, 0, 0]
+
+
+def unanswered(missing: str) -> Reads:
+    changes = {"quality_analysis": "", "missing": missing, "searches_again": True}
+    return second_attempt().model_copy(update=changes)
+
+
+async def test_what_the_writer_missed_is_searched_and_the_model_writes_again() -> None:
+    searcher = FindingByQuestion(None)
+
+    writes = await search_with(searcher, unanswered("time windows"))
+
+    assert [one.chunk_id for one in writes.search_results] == ["a#0", "c#0", "d#0"]
+    assert (writes.needs_clarification, writes.clarification_reason) == (False, None)
+
+
+async def test_a_question_without_further_sources_is_declined_without_another_call() -> None:
+    nothing = findings(quality="poor", answerability=0.0)
+
+    writes = await search_with(Finding(nothing), unanswered("the price of a rule"))
+
+    assert writes.clarification_reason is ClarificationReason.INSUFFICIENT_CONTEXT
+    assert writes.clarification_message == "the price of a rule"
 
 
 async def test_a_first_attempt_asks_for_the_question_with_its_conversation() -> None:

@@ -119,4 +119,7 @@ async def test_an_address_that_a_source_holds_is_shown_as_code_and_other_ones_ar
 
     response = await client.post(f"{PATH}/messages", json={"text": "How?"})
 
-    assert response.json()["text"] == f"Open `{held}`, not …; see [the page]({PAGE}#a). [1]"
+    assert (
+        response.json()["text"]
+        == f"Open `{held}`, not [address removed]; see [the page]({PAGE}#a). [1]"
+    )

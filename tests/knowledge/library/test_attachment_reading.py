@@ -18,6 +18,7 @@ from knowledge.isolation.preparation import Preparation
 from knowledge.library import attachment_reading
 from knowledge.library.attached_documents import AttachedDocument
 from knowledge.library.attachment_reading import clean_name, read_attachment
+from knowledge.library.library import ChunkWithVector, WholeDocument
 from tests.knowledge.documents import layouts
 
 CONTRACT = b"# Service contract\n\nThe provider keeps records of all transfers.\n"
@@ -102,3 +103,12 @@ def test_a_name_is_one_line_without_folders() -> None:
     assert clean_name("../../etc/pass\nwd.md") == "pass wd.md"
     assert clean_name("C:\\files\\contract.pdf") == "contract.pdf"
     assert len(clean_name("x" * 500 + ".pdf")) == 201
+
+
+async def test_the_text_of_a_whole_document_has_its_headings() -> None:
+    sections = "Preamble.\n\n# Sale\n\nNo sale. [1]\n\n# Sources\n\n1. Law > Sale"
+
+    found = await read("act.md", f"# Act\n\n{sections}".encode())
+
+    chunks = tuple(ChunkWithVector(one, None) for one in found.chunks)
+    assert WholeDocument(found.listed, (found.title,), found.name, chunks).text == sections

@@ -71,6 +71,33 @@ async def test_sections_of_one_page_are_in_the_order_of_the_page(fake_documents:
     assert own == ["steps#0", "steps#3"]
 
 
+async def test_the_best_section_comes_before_an_earlier_one_of_its_page(
+    fake_documents: Index,
+) -> None:
+    others = [((f"Part {number}",), f"Nothing of interest, {number}.") for number in range(4)]
+    page = document(
+        "page",
+        (("Begin",), "A rule has a name."),
+        *others,
+        (("Price",), "What does a rule cost? A rule costs one cent."),
+    )
+
+    found = await compose(fake_documents, "What does a rule cost?", page, *OTHERS)
+
+    own = [one.best.place.heading_path for one in found.context if one.best.document_id == "page"]
+    assert own.index(("Price",)) < own.index(("Begin",))
+
+
+async def test_sections_far_below_the_best_one_are_left_out(fake_documents: Index) -> None:
+    many = [document(f"page{n}", (("Part",), f"A rule of page {n}.")) for n in range(40)]
+
+    found = await compose(fake_documents, "What does a rule cost?", STEPS, *many, limit=50)
+
+    scores = [one.best.score for one in found.context]
+    assert min(scores) >= 0.3 * max(scores)
+    assert len(found.context) < found.total
+
+
 @pytest.mark.parametrize("tokens", [80, 200, 500])
 async def test_the_context_never_exceeds_its_tokens(fake_documents: Index, tokens: int) -> None:
     long = document(

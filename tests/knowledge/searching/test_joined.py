@@ -3,7 +3,7 @@ from typing import Any
 
 from envelope.place import Place
 from knowledge.port import ContextSection, Findings, Hit, SearchRequest
-from knowledge.search.joined import search_parts, search_place
+from knowledge.search.joined import search_all, search_place
 
 
 def make_section(page: str, score: float = 1.0) -> ContextSection:
@@ -54,20 +54,43 @@ def list_pages(findings: Findings) -> list[str]:
     return [one.best.page for one in findings.context]
 
 
-async def test_each_question_of_a_message_has_its_share_of_the_context() -> None:
+def ask(*questions: str, tokens: int = 1000, limit: int = 10) -> list[SearchRequest]:
+    return [SearchRequest(question=one, context_tokens=tokens, limit=limit) for one in questions]
+
+
+async def test_every_search_for_a_message_has_its_share_of_the_context() -> None:
     library = Library(
-        one=make_findings(make_section("a"), make_section("b"), quality="poor"),
+        one=make_findings(make_section("a"), make_section("b"), make_section("d"), quality="poor"),
         two=make_findings(make_section("c"), make_section("b"), answerability=0.9),
     )
 
-    found = await search_parts(
-        library, SearchRequest(question="one and two", context_tokens=1000), ("one", "two")
+    found = await search_all(library, ask("one", "two"))
+    short = await search_all(library, ask("one", "two", tokens=20))
+
+    assert list_pages(found) == ["a", "c", "b", "d"]
+    assert [hit.page for hit in found.hits] == ["a", "c", "b", "d"]
+    assert (found.quality, found.answerability) == ("good", 0.9)
+    assert list_pages(short) == ["a", "c"]
+
+
+async def test_a_search_that_matches_nothing_takes_no_part_of_the_context() -> None:
+    library = Library(
+        one=make_findings(make_section("a"), make_section("b"), coverage=0.0, answerability=0.0),
+        two=make_findings(make_section("c"), make_section("d")),
     )
 
-    assert list_pages(found) == ["a", "b", "c"]
-    assert [hit.page for hit in found.hits] == ["a", "c", "b"]
-    assert (found.quality, found.answerability) == ("good", 0.9)
-    assert [request.context_tokens for request in library.requests] == [500, 500]
+    found = await search_all(library, ask("one", "two"))
+
+    assert list_pages(found) == ["c", "d"]
+
+
+async def test_only_languages_that_no_search_reached_are_called_uncompared() -> None:
+    library = Library(
+        english=make_findings(uncompared=("de", "ru")),
+        german=make_findings(make_section("c"), uncompared=("en", "ru")),
+    )
+
+    assert (await search_all(library, ask("english", "german"))).uncompared == ("ru",)
 
 
 async def test_what_stands_at_a_chosen_place_comes_first() -> None:

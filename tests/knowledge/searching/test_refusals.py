@@ -36,7 +36,9 @@ def test_what_cannot_be_compared_or_is_empty_is_no_matter_of_subject(
     findings: Findings, language: str, text_eng: str, reason: Reason | None
 ) -> None:
     assert (
-        find_refusal_reason(findings, language=language, text="Wie viele?", text_eng=text_eng)
+        find_refusal_reason(
+            findings, language=language, text="Wie viele?", text_eng=text_eng, uses_model=False
+        )
         is reason
     )
 
@@ -46,7 +48,19 @@ def test_documents_that_a_model_compares_with_a_foreign_question_are_no_matter_o
 ):
     compared = replace(make_findings(3, "en"), uncompared=())
 
-    assert find_refusal_reason(compared, language="de", text="Wie viele?", text_eng="") is None
+    reason = find_refusal_reason(
+        compared, language="de", text="Wie viele?", text_eng="", uses_model=False
+    )
+
+    assert reason is None
+
+
+def test_with_a_model_nobody_reads_that_no_translation_is_set_up() -> None:
+    reason = find_refusal_reason(
+        make_findings(3, "en"), language="de", text="Wie viele?", text_eng="", uses_model=True
+    )
+
+    assert reason is None
 
 
 def test_a_translated_question_was_compared_with_english_documents_and_no_others() -> None:

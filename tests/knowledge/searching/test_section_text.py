@@ -65,9 +65,17 @@ def test_spans_show_where_each_given_chunk_stands() -> None:
     }
 
 
+def test_an_address_stands_only_in_the_chunk_that_has_the_link() -> None:
+    texts = ("The guide is short.", "Read the guide first.")
+
+    written = write_section(texts, {0, 1}, {1: [("guide", "https://a.example")]}, goes_on=False)
+
+    assert written.text == "The guide is short.\n\nRead the guide (https://a.example) first."
+
+
 def test_the_address_of_a_link_follows_its_label_outside_of_code() -> None:
     texts = ("```bash\nsee Qdrant docs\n```\n\nRead the Qdrant docs first.", "Then reload.")
-    links = [("Qdrant docs", "https://qdrant.example/docs"), ("missing", "https://no.example")]
+    links = {0: [("Qdrant docs", "https://qdrant.example/docs"), ("missing", "https://no.example")]}
 
     written = write_section(texts, {0, 1}, links, goes_on=False)
 
