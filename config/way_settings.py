@@ -113,8 +113,9 @@ class SwarmSettings(BaseModel):
     )
     swarm_learning: bool = Field(
         True,
-        description="keep the outcomes of swarms (numbers, no text) for 90 days, and use them to "
-        "choose the strategy and the number of workers; `refdesk swarm stats` shows them",
+        description="keep the outcomes of swarms (numbers, no text) for 90 days, and tell the "
+        "planning model which strategies and numbers of workers did better; `refdesk swarm stats` "
+        "shows them",
     )
 
 

@@ -165,7 +165,8 @@ class Pause(BaseModel, frozen=True, extra="forbid"):
     that the `options` name, in their order. `tasks` are the titles of the open tasks that another
     topic would cancel. `remaining` are the other questions of the same message, to be offered after
     the answer. With `is_offer`, the message was answered and the pause only offers the questions
-    that remain: a turn that chooses none of them is about something else.
+    that remain: a turn that chooses none of them is about something else. With `is_one_by_one`, it
+    asks for one value at a time: no model could read a reply to all of its questions.
     """
 
     pause_id: str
@@ -191,6 +192,7 @@ class Pause(BaseModel, frozen=True, extra="forbid"):
     language: str = ""
     people: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
+    is_one_by_one: bool = False
 
 
 class QuestionTranslation(BaseModel, frozen=True):

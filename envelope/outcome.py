@@ -17,21 +17,25 @@ class Wrote(Generic[W]):
 
 
 @dataclass(frozen=True, slots=True)
-class RetryAfter:
-    """The agent cannot succeed yet; the broker delivers the same envelope again after `seconds`."""
-
-    seconds: float
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class GaveUp:
     """The agent cannot succeed, and a retry would not help."""
 
     reason: str
 
 
-HopOutcome = Wrote[W] | RetryAfter | GaveUp
+@dataclass(frozen=True, slots=True)
+class RetryAfter(Generic[W]):
+    """The agent cannot succeed yet; the broker delivers the same envelope again after `seconds`.
+
+    `otherwise` is the outcome if the message has no time for the wait; None: the agent gave up.
+    """
+
+    seconds: float
+    reason: str
+    otherwise: Wrote[W] | GaveUp | None = None
+
+
+HopOutcome = Wrote[W] | RetryAfter[W] | GaveUp
 
 
 class Outcome(StrEnum):

@@ -182,6 +182,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("closes_pause", bool, "whether the end of the message closes the open pause: it was answered, or the message is about something else"),
     Attribute("reply_text", str, "the words of the reply to a pause; `text` is still that of the question"),
     Attribute("pause_answer", Literal["replied", "denied"], "how the user answered the last pause"),
+    Attribute("reply_reading", Literal["asked", "reply", "other", "unread"], "whether a model is asked to read a message as the reply to a pause, and what it found: a reply, something else, or that no model could read it"),
     Attribute("needs_input", tuple[PauseQuestion, ...], "what the user has to say or to approve before the work can go on; one pause asks for all", merge=MergeRule.APPEND_UNIQUE),
     Attribute("user_inputs", dict[str, JsonValue], "values that the user gave in pauses, by the name of their field"),
     Attribute("approvals", dict[str, bool], "what the user approved or denied, by the id of the question"),

@@ -184,12 +184,13 @@ class ReviewScope(BaseModel, frozen=True, extra="forbid"):
 
 
 class StoredPart(BaseModel, frozen=True, extra="forbid"):
-    """The result of a part: how many items it has, and where it is stored."""
+    """The result of a part: how many items it has, and where it is stored; or why it failed."""
 
-    reference: str
-    items: int = Field(ge=0)
+    reference: str = ""
+    items: int = Field(default=0, ge=0)
     units: int = Field(default=0, ge=0, description="units that were read for it")
     decided_by: str = ""
+    failure: str = Field(default="", description="why there is no result; another round may try")
 
 
 class PartPlan(BaseModel, frozen=True, extra="forbid"):

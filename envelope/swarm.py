@@ -15,7 +15,8 @@ BY_WORKER = "by_worker"
 TOPIC_CHANGE = "topic_change"
 """The termination reason of a question that ended because the user changed the topic."""
 NO_DISSENT, NO_PERSONA, TABLE_CELLS = "report_no_dissent", "report_persona", "report_cells"
-NOTES = frozenset({NO_DISSENT, NO_PERSONA, TABLE_CELLS})
+SEPARATE_PARTS = "report_parts"
+NOTES = frozenset({NO_DISSENT, NO_PERSONA, TABLE_CELLS, SEPARATE_PARTS})
 """The keys of the fixed texts below an answer of a swarm, which state what no source says."""
 ANSWERED_ITEM = "answered_item"
 """The key of a note that nobody is shown: an item whose row of the table is complete."""

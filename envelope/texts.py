@@ -34,6 +34,18 @@ def join_sentences(*sentences: str) -> str:
     return joined
 
 
+def explain_missing_answer(texts: Texts, reason: str, language: str) -> str:
+    """Return the sentence that no model wrote an answer, with the reason: see `llm.errors`.
+
+    Two states are no failures: no model is set up, or one is still writing.
+    """
+    if reason in ("no_model", "meanwhile"):
+        return texts.text(f"passages_{reason}", language)
+    return texts.text(
+        "passages_no_answer", language, reason=texts.text(f"reason_{reason}", language)
+    )
+
+
 def read_tag(tag: str) -> str:
     """Return the language of texts that a BCP 47 tag such as `de-AT` or `zh_TW` asks for.
 

@@ -188,3 +188,21 @@ class UnreadableOutput(ModelError):  # noqa: N818 - as above
 
 class UnknownReply(UnreadableOutput):
     """The reply of the server has no known form, so that nothing is known about the answer."""
+
+
+USUAL_WAIT_SECONDS = 5.0
+"""How long to wait for a server that failed without stating a time."""
+
+
+def find_wait_seconds(error: ModelError) -> float | None:
+    """Return after how many seconds the same call may succeed; None if waiting does not help.
+
+    A timeout is final: a model that was too slow once has had its time.
+    """
+    if isinstance(error, ChainExhausted):
+        waits = (find_wait_seconds(one) for one in error.errors)
+        return min((one for one in waits if one is not None), default=None)
+    if isinstance(error, QuotaExhausted | ModelTimeout) or not isinstance(error, ModelUnavailable):
+        return None
+    stated = error.retry_after_seconds
+    return USUAL_WAIT_SECONDS if stated is None else stated

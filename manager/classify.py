@@ -88,10 +88,14 @@ def classify_result(
 
 
 def classify_start(state: State, _threshold: float) -> StageEvent:
-    """Return whether the message is a command, a reply to a pause that ends it, or a question."""
+    """Return whether the message is a command, a question, a reply to a pause that ends it, or one
+    that a model has to read.
+    """
     ended = state.pause_state
     if ended is not None:
         return _PAUSE_STATES[ended]
+    if state.reply_reading == "asked":
+        return StageEvent.READS_REPLY
     return StageEvent.QUESTION if state.command is None else StageEvent.COMMAND
 
 

@@ -65,6 +65,7 @@ class StageEvent(StrEnum):
     OTHER_TOPIC = "other_topic"
     PAUSE_OVER = "pause_over"
     PAUSE_UNANSWERED = "pause_unanswered"
+    READS_REPLY = "reads_reply"
     PAUSE_FOREIGN = "pause_foreign"
 
     @property
@@ -113,6 +114,7 @@ _DESCRIPTIONS = {
     StageEvent.OTHER_TOPIC: "the waiting message is about something else, or asks to stop",
     StageEvent.PAUSE_OVER: "a reply to a pause that is no longer open",
     StageEvent.PAUSE_UNANSWERED: "a reply to a pause that lacks values",
+    StageEvent.READS_REPLY: "a message that may give the facts of a pause in its own words",
     StageEvent.PAUSE_FOREIGN: "a reply to a pause of somebody else",
 }
 

@@ -1,4 +1,6 @@
-"""Reads the reply to a pause, by rules alone, and builds replies of messages that end with one."""
+"""Reads the reply to a pause as far as rules can prove its meaning, and builds the replies of
+messages that end with one.
+"""
 
 import hashlib
 import re
@@ -20,6 +22,7 @@ PAUSE_ENDINGS = frozenset({Ending.PAUSE, Ending.PAUSE_OVER, Ending.PAUSE_FOREIGN
 LONGEST_VALUE = 2_000
 """The most characters of one value."""
 CODE_DIGITS = 8
+_QUESTION_MARKS = ("?", "？", "؟")
 _CODED = re.compile(r"(?P<label>[^#\n]{1,80}) #(?P<code>[0-9a-f]{8})")
 _REPLY: TypeAdapter[Json] = TypeAdapter(Json)
 
@@ -45,6 +48,7 @@ def make_pause_reply(pause: Pause, texts: Texts, language: str) -> Json:
     """Return the reply that asks the questions of a pause which are still open."""
     missing = {one.name for one in list_missing(pause, pause.answers)}
     asked = [one for one in pause.questions if one.field is None or one.field.name in missing]
+    asked = asked[:1] if pause.is_one_by_one else asked
     lead = texts.text(f"ask_{pause.kind}", language)
     lines = [plain_line(one.text) for one in asked]
     if len(lines) > 1:
@@ -172,6 +176,18 @@ def read_words(
     return _read_lines(pause, lines, is_own=is_own)
 
 
+def needs_reading(pause: Pause, state: State, read: ReadReply) -> bool:
+    """Return whether a model has to read a message: rules found no value for every open field."""
+    is_words = state.pause_reply is None and state.command is None and bool(state.text.strip())
+    is_open = pause.kind == "information" and state.reply_reading is None
+    return is_open and is_words and isinstance(read, OtherTopic | Unanswered)
+
+
+def may_be_reply(state: State) -> bool:
+    """Return whether a message that no model could read may still answer a pause."""
+    return state.reply_reading == "unread" and not state.text.rstrip().endswith(_QUESTION_MARKS)
+
+
 def _is_code_of(pause: Pause | None, code: str, now: float) -> bool:
     return pause is not None and code == compute_code(pause.pause_id) and now < pause.expires
 
@@ -187,8 +203,9 @@ def _read_lines(pause: Pause, lines: Sequence[str], *, is_own: bool) -> ReadRepl
     if named:
         return _complete(pause, _read_values(pause, named))
     missing = list_missing(pause, pause.answers)
+    missing = missing[:1] if pause.is_one_by_one else missing
     text = "\n".join(lines)
-    if len(missing) != 1 or text.endswith(("?", "？", "؟")):
+    if len(missing) != 1 or text.endswith(_QUESTION_MARKS):
         return OtherTopic()
     if missing[0].type == "text" and not is_own:
         return OtherTopic()

@@ -21,6 +21,8 @@ from manager.pause_replies import (
     ReadReply,
     ReplyLabels,
     Unanswered,
+    may_be_reply,
+    needs_reading,
     read_typed,
     read_words,
 )
@@ -47,6 +49,7 @@ _OF_ONE_MESSAGE = (
     State.pause_reply,
     State.pause_state,
     State.people,
+    State.reply_reading,
     State.reply_text,
     State.shows_drafts,
     State.termination_reason,
@@ -162,16 +165,26 @@ class Pauses:
         if pause is not None and not _is_theirs(pause, envelope):
             return self._meet_foreign(envelope, pause, now)
         read = self._read(state, pause, now)
-        if isinstance(read, Unanswered) and pause is not None and pause.round >= self._rounds:
-            read = Answered(is_granted=False, values=read.values)
-        if isinstance(read, Answered) and pause is not None:
-            return await self._go_on(question, envelope, pause, read)
         if isinstance(read, NotOpen):
             return _end(envelope, pause, "over")
-        if isinstance(read, Unanswered) and pause is not None:
+        return envelope if pause is None else await self._continue(question, envelope, pause, read)
+
+    async def _continue(
+        self, question: Question, envelope: Envelope, pause: Pause, read: ReadReply
+    ) -> Envelope:
+        """Return the envelope of a message while its own pause is open."""
+        state = State(envelope.payload)
+        if needs_reading(pause, state, read):
+            return envelope.replace(payload=state.changed(reply_reading="asked").json)
+        if isinstance(read, OtherTopic) and may_be_reply(state):
+            pause = pause.model_copy(update={"is_one_by_one": True})
+            read = Unanswered(dict(pause.answers))
+        if isinstance(read, Unanswered) and pause.round >= self._rounds:
+            read = Answered(is_granted=False, values=read.values)
+        if isinstance(read, Answered):
+            return await self._go_on(question, envelope, pause, read)
+        if isinstance(read, Unanswered):
             return self._ask_again(envelope, pause, read)
-        if pause is None:
-            return envelope
         return _close(envelope, pause)
 
     def _meet_foreign(self, envelope: Envelope, pause: Pause, now: float) -> Envelope:
@@ -198,6 +211,8 @@ class Pauses:
     ) -> ReadReply:
         if state.command is not None:
             # A command leaves the pause open.
+            return OtherTopic()
+        if state.reply_reading == "other":
             return OtherTopic()
         typed = state.pause_reply
         if typed is not None:

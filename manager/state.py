@@ -43,8 +43,10 @@ V = TypeVar("V", bound="JsonObject")
 M = TypeVar("M", bound=BaseModel)
 PauseState = Literal["over", "unanswered", "foreign"]
 PauseAnswer = Literal["replied", "denied"]
+ReplyReading = Literal["asked", "reply", "other", "unread"]
 _PAUSE_STATES: tuple[PauseState, ...] = ("over", "unanswered", "foreign")
 _PAUSE_ANSWERS: tuple[PauseAnswer, ...] = ("replied", "denied")
+_REPLY_READINGS: tuple[ReplyReading, ...] = ("asked", "reply", "other", "unread")
 
 
 class JsonObject:
@@ -470,6 +472,7 @@ class Changes(TypedDict, total=False):
     closes_pause: bool
     reply_text: str
     pause_answer: PauseAnswer
+    reply_reading: ReplyReading
     needs_input: Sequence[PauseQuestion]
     user_inputs: Mapping[str, JsonValue]
     approvals: Mapping[str, bool]
@@ -566,6 +569,7 @@ class State(JsonObject):
     closes_pause = _flag()
     reply_text = _text()
     pause_answer = _choice(_PAUSE_ANSWERS)
+    reply_reading = _choice(_REPLY_READINGS)
     needs_input = _models(PauseQuestion)
     user_inputs = _object()
     approvals = _by_name(_narrow_flag)

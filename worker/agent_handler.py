@@ -41,6 +41,9 @@ SECONDS_TO_SEND = 1.0
 """The time that an agent has after a model call that took too long, to send what it has; a tenth of
 a shorter limit."""
 LEAST_SECONDS = 0.01
+LONGEST_WAIT_SHARE = 0.5
+"""The longest wait for another attempt, as a share of the time that is left: the attempt and the
+steps after it need the rest."""
 
 
 AnyAgent = Agent[Any, Any]
@@ -136,9 +139,12 @@ class AgentHandler:
         else:
             outcome, calls = await self._run(agent, delivery, envelope)
         seconds = time.perf_counter() - started
-        if isinstance(outcome, RetryAfter) and outcome.seconds < delivery.remaining_seconds:
-            frame = envelope.replace(total_processing_time=envelope.total_processing_time + seconds)
-            return Retry(frame.encode(), brief(outcome.reason), outcome.seconds, calls())
+        if isinstance(outcome, RetryAfter):
+            if outcome.seconds < delivery.remaining_seconds * LONGEST_WAIT_SHARE:
+                spent = envelope.total_processing_time + seconds
+                frame = envelope.replace(total_processing_time=spent)
+                return Retry(frame.encode(), brief(outcome.reason), outcome.seconds, calls())
+            outcome = _end_waiting(outcome)
         writes, hop = self._judge(outcome)
         self._on_written(self._name, writes)
         made = calls()
@@ -217,8 +223,6 @@ class AgentHandler:
                 return written, Hop(role=role, status="wrote", wrote=tuple(written))
             case GaveUp(reason=reason):
                 return {}, Hop(role=role, status="gave_up", reason=brief(reason))
-            case RetryAfter(reason=reason):
-                return {}, Hop(role=role, status="gave_up", reason=brief(f"no time left: {reason}"))
             case _:
                 found = type(outcome).__name__
                 expected = f"Wrote, RetryAfter or GaveUp of {role}"
@@ -245,6 +249,13 @@ class AgentHandler:
 
 def _summarise_calls(payload: Mapping[str, JsonValue], made: Sequence[JournalEvent]) -> Fields:
     return {**add_model_usage(payload, made), **find_exhausted_budget(made)} if made else {}
+
+
+def _end_waiting(outcome: RetryAfter[BaseModel]) -> object:
+    """Return what an agent that has no time to wait leaves."""
+    if outcome.otherwise is None:
+        return GaveUp(f"no time left: {outcome.reason}")
+    return outcome.otherwise
 
 
 def reply_to_manager(

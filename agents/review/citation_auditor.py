@@ -24,7 +24,7 @@ from agents.review.specialist import (
     SpecialistAgent,
 )
 from agents.review.verdicts import ReviewResult
-from envelope.outcome import HopOutcome, Wrote
+from envelope.outcome import Wrote
 from envelope.role import Role
 from envelope.specialists import Extracted, FindingList, SpecialistError, StoredVerdicts
 from llm.tasks.review import (
@@ -68,7 +68,7 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+    async def examine(self, reads: Reads) -> Wrote[Writes]:
         found = reads.extracted if reads.extracted is not None else Extracted()
         names = [one.document_id for one in found.documents]
         documents = await self.toolbox.read_documents(names, reads.groups)

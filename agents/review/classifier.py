@@ -4,7 +4,7 @@ from pydantic import JsonValue
 
 from agents.agent import AgentRole, ProgressStep
 from agents.review.specialist import LoopReads, LoopWrites, NoOutput, SpecialistAgent
-from envelope.outcome import HopOutcome, Wrote
+from envelope.outcome import Wrote
 from envelope.role import Role
 from envelope.specialists import Extracted
 from knowledge.library.library import WholeDocument
@@ -39,7 +39,7 @@ class ClassifierAgent(SpecialistAgent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+    async def examine(self, reads: Reads) -> Wrote[Writes]:
         found = reads.extracted if reads.extracted is not None else Extracted()
         named = [one.document_id for one in (*found.documents, *found.against)]
         named = named or [one.document_id for one in found.chunks_data]

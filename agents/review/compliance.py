@@ -45,7 +45,7 @@ from agents.review.verdicts import (
     compress_requirements,
     join_decisions,
 )
-from envelope.outcome import HopOutcome, Wrote
+from envelope.outcome import Wrote
 from envelope.role import Role
 from envelope.specialists import (
     Extracted,
@@ -83,6 +83,7 @@ _NO_EVIDENCE = (
     "the model's verdict was {status}, but it named no passage that exists, so it does not count"
 )
 _NO_VERDICT = "the model gave no verdict"
+_TOO_LATE = "there was no verdict in time"
 _NOT_VERBATIM = (
     "{name}: a quotation is not in its passage word for word, so the whole passage is shown"
 )
@@ -97,6 +98,11 @@ class Reads(LoopReads, frozen=True):
     part_plan: tuple[PartPlan, ...] = ()
     part_round: int = 0
     stored_parts: dict[str, StoredPart] = Field({})
+
+    def has_result(self, part: PartPlan) -> bool:
+        """Return whether a part was read; False if it failed or did not end in time."""
+        stored = self.stored_parts.get(part.key)
+        return stored is not None and not stored.failure
 
 
 class Writes(LoopWrites, frozen=True):
@@ -166,7 +172,7 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+    async def examine(self, reads: Reads) -> Wrote[Writes]:
         problem = _find_problem(reads)
         if problem or reads.checklist is None:
             return Wrote(Writes(errors=(self.toolbox.make_error(problem),)))
@@ -196,11 +202,11 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
     async def _divide(self, reads: Reads, material: _Material) -> Writes | None:
         """Return the parts that are still to be read: all clauses first; None: there are none."""
         clauses = _plan_clauses(material)
-        missing = tuple(one for one in clauses if one.key not in reads.stored_parts)
+        missing = tuple(one for one in clauses if not reads.has_result(one))
         if missing and reads.part_round < _CLAUSE_ROUNDS:
             return Writes(part_plan=missing, part_round=reads.part_round + 1)
         rules = _plan_rules(material)
-        missing = tuple(one for one in rules if one.key not in reads.stored_parts)
+        missing = tuple(one for one in rules if not reads.has_result(one))
         if not missing or reads.part_round >= _ROUNDS:
             return None
         readings, notes = await self._load_readings(reads)
@@ -213,9 +219,10 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
     async def _load_readings(
         self, reads: Reads
     ) -> tuple[tuple[ClauseReading, ...], tuple[str, ...]]:
-        keys = sorted(key for key in reads.stored_parts if key.startswith(_CLAUSES))
+        stored = reads.stored_parts
+        read = [stored[key] for key in sorted(stored) if key.startswith(_CLAUSES)]
         loaded = [
-            await self.toolbox.load(reads.stored_parts[key].reference, ReadClauses) for key in keys
+            await self.toolbox.load(one.reference, ReadClauses) for one in read if not one.failure
         ]
         readings = tuple(one for part in loaded for one in part.readings)
         return readings, tuple(dict.fromkeys(note for part in loaded for note in part.notes))
@@ -236,7 +243,7 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         )
         given = await self.toolbox.consult(COMPLIANCE, inputs, reads=reads)
         if isinstance(given, NoOutput):
-            return Writes(errors=given.errors)
+            return _fail_part(part, given)
         names, ids = {one.id for one in own}, {one.id for one in rules}
         found = ReadClauses(
             readings=tuple(
@@ -255,7 +262,7 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         turns = reads.turns
         given = await self.toolbox.consult(COMPLIANCE, inputs, turns, reads)
         if isinstance(given, NoOutput):
-            return Writes(**given.as_writes())
+            return Writes(**given.as_writes()) if given.calls else _fail_part(part, given)
         outputs, errors = [given.output], given.errors
         if lost := _list_lost(own, outputs):
             wanted = inputs.model_copy(update={"requirements": compress_requirements(lost)})
@@ -314,13 +321,15 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
 
     async def _join(self, reads: Reads, material: _Material) -> Writes:
         stored = reads.stored_parts
-        read = [one for one in _plan_rules(material) if one.key in stored]
+        planned = _plan_rules(material)
+        read = [one for one in planned if reads.has_result(one)]
         loaded = [await self.toolbox.load(stored[one.key].reference, DecidedPart) for one in read]
         _, notes = await self._load_readings(reads)
         joined = join_decisions(loaded)
         decided = {one.requirement_id for one in joined.verdicts}
+        reasons = _list_reasons(planned, stored, material)
         lost = [
-            RuleVerdict(requirement_id=one.id, status=Status.UNDECIDED, note=_NO_VERDICT)
+            RuleVerdict(requirement_id=one.id, status=Status.UNDECIDED, note=reasons[one.id])
             for one in material.rules
             if one.id not in decided
         ]
@@ -334,7 +343,7 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         if undecided := len(result.of_status(Status.UNDECIDED)):
             text = f"{undecided} of {len(material.rules)} requirements were not decided"
             errors = (self.toolbox.make_error(text),)
-        models = tuple(sorted({one.decided_by for one in stored.values()}))
+        models = tuple(sorted({one.decided_by for one in stored.values()} - {""}))
         return Writes(verdicts=await self._store(result, material, reads, models), errors=errors)
 
     async def _store(
@@ -357,6 +366,23 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
             notes=result.notes,
             decided_by=models,
         )
+
+
+def _fail_part(part: PartPlan, given: NoOutput) -> Writes:
+    failure = given.errors[-1].text if given.errors else _NO_VERDICT
+    return Writes(stored_parts={part.key: StoredPart(failure=failure)}, errors=given.errors)
+
+
+def _list_reasons(
+    parts: Sequence[PartPlan], stored: Mapping[str, StoredPart], material: _Material
+) -> dict[str, str]:
+    """Return for each requirement why it would have no verdict."""
+    late = StoredPart(failure=_TOO_LATE)
+    return {
+        rule.id: stored.get(part.key, late).failure or _NO_VERDICT
+        for part in parts
+        for rule in material.rules[part.first : part.last + 1]
+    }
 
 
 def _find_problem(reads: Reads) -> str:

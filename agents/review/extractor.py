@@ -14,7 +14,7 @@ from agents.review.specialist import (
     NoOutput,
     SpecialistAgent,
 )
-from envelope.outcome import HopOutcome, Wrote
+from envelope.outcome import Wrote
 from envelope.role import Role
 from envelope.specialists import (
     Extracted,
@@ -77,7 +77,7 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+    async def examine(self, reads: Reads) -> Wrote[Writes]:
         if reads.review is not None and reads.review.documents and reads.review.against:
             return Wrote(Writes(extracted=await self._take(reads.review, reads.groups)))
         turns = reads.turns

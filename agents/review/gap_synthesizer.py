@@ -21,7 +21,7 @@ from agents.review.verdicts import (
     compress_requirements,
     compress_verdicts,
 )
-from envelope.outcome import HopOutcome, Wrote
+from envelope.outcome import Wrote
 from envelope.role import Role
 from envelope.specialists import (
     Extracted,
@@ -73,7 +73,7 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
         super().__init__(toolbox)
         self._today = today
 
-    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+    async def examine(self, reads: Reads) -> Wrote[Writes]:
         if reads.checklist is None or reads.verdicts is None:
             text = "expected the output of compliance, found none: there are no gaps to collect"
             return Wrote(Writes(errors=(self.toolbox.make_error(text),)))

@@ -12,7 +12,13 @@ from agents.review.audit import CitationAudit
 from agents.review.passages import DocumentUnits, cut_document, name_documents
 from agents.review.report_layout import name_review
 from agents.review.requirements import Extraction, TextPlace
-from agents.review.review_report import ReportInputs, compose_report, encode_report
+from agents.review.review_report import (
+    ReportedSection,
+    ReportInputs,
+    SectionState,
+    compose_report,
+    encode_report,
+)
 from agents.review.specialist import LoopTurns, SpecialistAgent, SpecialistReads, Toolbox
 from agents.review.verdicts import (
     CollectedGaps,
@@ -24,16 +30,19 @@ from agents.review.verdicts import (
     describe_risk,
     divide_findings,
 )
-from envelope.outcome import HopOutcome, Wrote
+from envelope.outcome import Wrote
 from envelope.role import Role
 from envelope.specialists import (
+    ErrorSeverity,
     Extracted,
     FindingList,
     ReportReference,
     SpecialistError,
+    SpecialistName,
     StoredChecklist,
     StoredVerdicts,
 )
+from envelope.tool_loop import NO_TRIAGE, Triage
 from llm.tasks.review import (
     REPORT_GENERATOR,
     KnownVerdict,
@@ -44,6 +53,7 @@ from llm.tasks.review import (
 LARGEST_INLINE = 24_000
 """Bytes of a report that travels in the envelope: the result of a branch has at most 32 kB."""
 _MOST_SENTENCES, _LONGEST = 5, 1_500
+_NO_RESULT = "it gave no result in time"
 _CLASSES = ("document_type", "domain", "complexity", "language", "sensitivity")
 
 
@@ -59,6 +69,7 @@ class Reads(SpecialistReads, frozen=True):
     gaps: FindingList | None = None
     errors: tuple[SpecialistError, ...] = ()
     sequence_notes: tuple[str, ...] = ()
+    triage: Triage = NO_TRIAGE
 
 
 class Writes(BaseModel, frozen=True):
@@ -90,7 +101,7 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
         super().__init__(toolbox)
         self._today = today
 
-    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+    async def examine(self, reads: Reads) -> Wrote[Writes]:
         if reads.checklist is None or reads.verdicts is None:
             text = "expected the output of compliance, found none: there is nothing to report"
             return Wrote(Writes(errors=(self.toolbox.make_error(text),)))
@@ -105,6 +116,7 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
                 for one in reversed(output.recommendations)
             },
             notes=(*inputs.notes, *(one.text for one in errors)),
+            sections=_describe_sections(reads, inputs, output, errors),
         )
         report = compose_report(
             inputs,
@@ -203,6 +215,80 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
             made_on=self._today(),
             judges=tuple(sorted({*checklist.decided_by, *verdicts.decided_by} - {""})),
         )  # fmt: skip
+
+
+def _describe_sections(
+    reads: Reads,
+    inputs: ReportInputs,
+    output: ReportGeneratorOutput,
+    errors: Sequence[SpecialistError],
+) -> dict[str, ReportedSection]:
+    """Return for each section whether its specialist ran, and with what result."""
+    names = SpecialistName
+    audit = inputs.audit
+    own = _find_state(reads, names.REPORT_GENERATOR, output, output.recommendations, errors)
+    if errors and not (output.summary or output.recommendations):
+        own = own.model_copy(update={"state": SectionState.FAILED})
+    sections = {
+        "findings": _judge_verdicts(inputs.review),
+        "risks": _find_state(reads, names.RISK_VERIFIER, reads.risks, inputs.risks),
+        "gaps": _find_state(
+            reads,
+            names.GAP_SYNTHESIZER,
+            reads.gaps,
+            [one for one in inputs.gaps if one.kind != "regulatory"],
+        ),
+        "citations": _find_state(
+            reads, names.CITATION_AUDITOR, audit, () if audit is None else audit.citations
+        ),
+        "recommendations": own,
+        "classes": _find_state(
+            reads, names.CLASSIFIER, reads.classification or None, reads.classification
+        ),
+    }
+    if inputs.is_judged:
+        return sections
+    unjudged = {"state": SectionState.NOT_JUDGED}
+    return {name: one.model_copy(update=unjudged) for name, one in sections.items()}
+
+
+def _judge_verdicts(review: ReviewResult) -> ReportedSection:
+    name = SpecialistName.COMPLIANCE.value
+    undecided = review.of_status(Status.UNDECIDED)
+    if not undecided:
+        state = SectionState.RESULT if review.findings else SectionState.NOTHING
+        return ReportedSection(state=state, specialist=name)
+    is_lost = len(undecided) == len(review.verdicts)
+    return ReportedSection(
+        state=SectionState.FAILED if is_lost else SectionState.INCOMPLETE,
+        specialist=name,
+        reason="; ".join(dict.fromkeys(one.note for one in undecided if one.note)),
+    )
+
+
+def _find_state(
+    reads: Reads,
+    name: SpecialistName,
+    output: object | None,
+    items: Sequence[object],
+    errors: Sequence[SpecialistError] = (),
+) -> ReportedSection:
+    """Return the state of the section of a specialist; `output` is None if it wrote nothing."""
+    failures = [
+        one.text
+        for one in (*reads.errors, *errors)
+        if one.specialist == name and one.severity is not ErrorSeverity.LOW
+    ]
+    reason = "; ".join(dict.fromkeys(failures))
+    if output is not None and failures:
+        state = SectionState.INCOMPLETE
+    elif output is not None:
+        state = SectionState.RESULT if items else SectionState.NOTHING
+    elif failures or name in reads.triage.agent_sequence:
+        state, reason = SectionState.FAILED, reason or _NO_RESULT
+    else:
+        state = SectionState.NOT_REQUESTED
+    return ReportedSection(state=state, specialist=name.value, reason=reason)
 
 
 def _make_task_inputs(

@@ -11,7 +11,12 @@ from functools import cache
 from pathlib import Path
 
 from agents.review.findings import translate_note
-from agents.review.review_report import QuotedPlace, ReportedRequirement, ReviewReport
+from agents.review.review_report import (
+    QuotedPlace,
+    ReportedRequirement,
+    ReviewReport,
+    SectionState,
+)
 from citations.printed_report import PrintedReport, ReportPart, ReportTable, ReportText
 
 _DUTY_WORDS = Path(__file__).with_name("duty_words.toml")
@@ -96,13 +101,39 @@ class _Layout:
         if not report.is_judged:
             lines = [self.say("no_model_counts", **report.counts)]
         else:
-            lines = [self.say("counts", **report.counts), *report.summary]
+            lines = [*self._list_states(), self.say("counts", **report.counts), *report.summary]
             lines.append(self.say("by_models", models=", ".join(report.judges)))
         return ReportPart(
             self.say("summary"),
             tuple(map(ReportText, lines)),
             tuple(ReportText(one) for one in self._list_unjudged()),
         )
+
+    def _list_states(self) -> Iterator[str]:
+        """Yield the line that states of each section whether it was made."""
+        states = (
+            f"{self.say(f'section_{name}')}: {self.say(f'state_{one.state.value}')}"
+            for name, one in self._report.sections.items()
+        )
+        if shown := "; ".join(states):
+            yield self.say("sections", states=shown)
+
+    def _explain(self, name: str) -> list[ReportText]:
+        """Return why a section is empty or incomplete; nothing for one with its whole result."""
+        if not self._report.is_judged:
+            return [ReportText(self.say("nobody_judged"))]
+        one = self._report.sections.get(name)
+        state = SectionState.NOTHING if one is None else one.state
+        if one is None or state is SectionState.NOTHING:
+            lines = [self.say(f"no_{name}")]
+            if name != "citations" and (undecided := len(self._report.undecided)):
+                lines.append(self.say("unknown", undecided=undecided))
+            return list(map(ReportText, lines))
+        if state is SectionState.RESULT:
+            return []
+        reason = self._translate(one.reason)
+        shown = self.say(f"explain_{state.value}", specialist=one.specialist, reason=reason)
+        return [ReportText(shown)]
 
     def _list_unjudged(self) -> Iterator[str]:
         """Yield what was not judged, and why."""
@@ -123,8 +154,15 @@ class _Layout:
         for gap in report.gaps:
             items.append(ReportText(f"{self._name('gap', gap.kind)}: {gap.summary}"))
             items += [self._cite_gap(one) for one in gap.places]
-        text = "" if items else self.say("no_findings" if report.is_judged else "nobody_judged")
-        return ReportPart(self.say("findings"), (ReportText(text),) if text else (), tuple(items))
+        lines = self._explain("findings") if not items or report.undecided else []
+        if report.is_judged and self._is_lacking("gaps"):
+            lines += self._explain("gaps")
+        return ReportPart(self.say("findings"), tuple(lines), tuple(items))
+
+    def _is_lacking(self, name: str) -> bool:
+        """Return whether a section is missing or incomplete."""
+        one = self._report.sections.get(name)
+        return one is not None and one.state not in (SectionState.RESULT, SectionState.NOTHING)
 
     def _print_finding(self, one: ReportedRequirement) -> Iterator[ReportText]:
         status = self._name("status", one.status)
@@ -199,8 +237,7 @@ class _Layout:
             key=lambda one: (-(one.risk.score if one.risk else 0), one.number),
         )
         if not ranked:
-            key = "no_risks" if self._report.is_judged else "nobody_judged"
-            return ReportPart(self.say("risks"), (ReportText(self.say(key)),))
+            return ReportPart(self.say("risks"), tuple(self._explain("risks")))
         heads = ("number", "category", "severity", "likelihood", "score", "reason_head")
         rows = [tuple(ReportText(self.say(head)) for head in heads)]
         for one in ranked:
@@ -212,7 +249,10 @@ class _Layout:
             rows.append(tuple(map(ReportText, values)))
         return ReportPart(
             self.say("risks"),
-            (ReportText(self.say("risk_scale")),),
+            (
+                ReportText(self.say("risk_scale")),
+                *(self._explain("risks") if self._is_lacking("risks") else ()),
+            ),
             table=ReportTable(tuple(rows), _RISK_SHARES),
         )
 
@@ -229,6 +269,8 @@ class _Layout:
             )
             if unread:
                 lines.append(ReportText(self.say("citations_unjudged", count=unread, total=total)))
+        if not self._report.citations or self._is_lacking("citations"):
+            lines += self._explain("citations")
         items = [
             ReportText(
                 f"{one.label} {_shorten(one.claim)}: {self._translate('; '.join(one.problems))}"
@@ -250,10 +292,9 @@ class _Layout:
             if advice:
                 shown = self.say("recommendation", number=one.number, advice=advice)
                 items.append(ReportText(shown, one.law.link, place=self._name_place(one.law)))
-        key = "no_recommendations" if self._report.is_judged else "nobody_judged"
-        return ReportPart(
-            self.say("recommendations"), () if items else (ReportText(self.say(key)),), tuple(items)
-        )
+        is_whole = bool(items) and not self._is_lacking("recommendations")
+        lines = () if is_whole else tuple(self._explain("recommendations"))
+        return ReportPart(self.say("recommendations"), lines, tuple(items))
 
     def print_appendix(self) -> ReportPart:
         report = self._report

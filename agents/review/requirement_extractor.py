@@ -29,7 +29,7 @@ from agents.review.specialist import (
     SpecialistAgent,
 )
 from agents.review.verdicts import ExtractedPart, join_extractions
-from envelope.outcome import HopOutcome, Wrote
+from envelope.outcome import Wrote
 from envelope.role import Role
 from envelope.specialists import (
     Extracted,
@@ -217,7 +217,7 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+    async def examine(self, reads: Reads) -> Wrote[Writes]:
         if reads.part is not None:
             return Wrote(await self._read_part(reads, reads.part))
         laws = await self._cut_laws(reads)

@@ -7,6 +7,7 @@ it; all texts are safe by then, and links lead to passages of the documents.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from enum import StrEnum
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -141,8 +142,34 @@ class UnitWithoutDuty(BaseModel, frozen=True):
     reason: str
 
 
+class SectionState(StrEnum):
+    """How a section of a report came about: an empty section is not a finding by itself.
+
+    `nothing` means that the specialist ran and had nothing to report.
+    """
+
+    RESULT = "result"
+    INCOMPLETE = "incomplete"
+    NOTHING = "nothing"
+    NOT_REQUESTED = "not_requested"
+    FAILED = "failed"
+    NOT_JUDGED = "not_judged"
+
+
+class ReportedSection(BaseModel, frozen=True):
+    """The state of a section, the specialist that makes it, and why it failed or is incomplete."""
+
+    state: SectionState
+    specialist: str
+    reason: str = ""
+
+
 class ReviewReport(BaseModel, frozen=True):
-    """All that a review found. `is_judged` is false where no model is in use."""
+    """All that a review found. `is_judged` is false where no model is in use.
+
+    `sections` states of each part of the review whether it was made; reports of earlier versions
+    have none.
+    """
 
     title: str
     language: str
@@ -163,6 +190,7 @@ class ReviewReport(BaseModel, frozen=True):
     units_unread: tuple[str, ...] = ()
     passages: int = 0
     notes: tuple[str, ...] = ()
+    sections: dict[str, ReportedSection] = {}
 
     @property
     def findings(self) -> tuple[ReportedRequirement, ...]:
@@ -209,6 +237,7 @@ class ReportInputs:
     made_on: date | None = None
     judges: Sequence[str] = ()
     is_judged: bool = True
+    sections: Mapping[str, ReportedSection] = field(default_factory=dict)
 
 
 def compose_report(
@@ -260,6 +289,10 @@ def compose_report(
         ),
         passages=review.passages,
         notes=tuple(dict.fromkeys(map(clean_words, inputs.notes))),
+        sections={
+            name: one.model_copy(update={"reason": clean_words(one.reason)})
+            for name, one in inputs.sections.items()
+        },
     )
 
 

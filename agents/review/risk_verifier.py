@@ -18,7 +18,7 @@ from agents.review.verdicts import (
     describe_risk,
     divide_findings,
 )
-from envelope.outcome import HopOutcome, Wrote
+from envelope.outcome import Wrote
 from envelope.role import Role
 from envelope.specialists import (
     ErrorSeverity,
@@ -55,7 +55,7 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+    async def examine(self, reads: Reads) -> Wrote[Writes]:
         if reads.checklist is None or reads.verdicts is None:
             text = "expected the output of compliance, found none: there is nothing to rank"
             return Wrote(Writes(errors=(self.toolbox.make_error(text),)))
@@ -79,6 +79,9 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
         given = await self.toolbox.consult_each(RISK_VERIFIER, batches, turns, reads)
         if (asked := given.calls) is not None:
             return Wrote(Writes(**asked.as_writes()))
+        if not given.outputs:
+            # No list of risks at all: an empty one would say that there are none.
+            return Wrote(Writes(errors=given.errors))
         own = {one.requirement_id: one for output in given.outputs for one in output.risks}
         risks = [_convert(own[one.requirement_id]) for one in findings if one.requirement_id in own]
         risks.sort(key=lambda one: (-one.score, one.requirement_id))

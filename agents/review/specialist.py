@@ -3,8 +3,9 @@
 import asyncio
 import json
 import zlib
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
@@ -15,6 +16,7 @@ from agents.agent import Agent, AgentParts, AgentTier, R, W
 from agents.review.verdicts import add_context
 from envelope.conversation import Turn
 from envelope.encoding import brief
+from envelope.outcome import HopOutcome, RetryAfter, Wrote
 from envelope.run import OUTSIDE, Run
 from envelope.specialists import (
     PHASES,
@@ -22,7 +24,7 @@ from envelope.specialists import (
     SpecialistError,
     SpecialistProfile,
 )
-from llm.errors import ModelError
+from llm.errors import ModelError, find_wait_seconds
 from llm.output_parsing import NotReadable, read
 from llm.port import (
     OFFLINE,
@@ -88,6 +90,7 @@ T = TypeVar("T", bound=BaseModel)
 _MOST_EMPTY = 2
 """Number of consecutive messages whose searches found nothing, after which the search ends."""
 _SHOWN_RESULTS = 12
+_UNAVAILABLE = "a model is not available for some time"
 _BATCHES_AT_ONCE = 4
 
 
@@ -187,7 +190,10 @@ class LoopWrites(BaseModel, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """The means of a specialist in one run."""
+    """The means of a specialist in one run.
+
+    `waits` are the seconds after which the calls that failed in this run may succeed.
+    """
 
     profile: SpecialistProfile
     model: Model
@@ -196,6 +202,7 @@ class Toolbox:
     tools: ToolCatalog | None = None
     expander: Model | None = None
     run: Run = OUTSIDE
+    waits: list[float] = field(default_factory=list)
 
     @classmethod
     def make(cls, parts: AgentParts, task: str) -> "Toolbox":
@@ -264,7 +271,7 @@ class Toolbox:
         """Return the output of the specialist, or the calls of tools that it wants before.
 
         At a limit of the loop the output is written from the results so far. If the model fails,
-        there is no output, and an entry of `errors` says so.
+        there is no output, and an entry of `errors` says so; `waits` has when it may succeed.
         """
         inputs = add_context(inputs, reads)
         known = LoopTurns() if turns is None else turns
@@ -286,6 +293,8 @@ class Toolbox:
             complete = _update(inputs, gathered=gathered[-_SHOWN_RESULTS:])
             given = await self.model.ask(asked, complete, self.run)
         except ModelError as error:
+            if (seconds := find_wait_seconds(error)) is not None:
+                self.waits.append(seconds)
             text = f"the model gave no answer, so this part was not judged: {error}"
             return NoOutput(errors=(*errors, self.make_error(text)))
         return GivenOutput(given.output, given.model, errors)
@@ -405,7 +414,12 @@ def _update(inputs: I, **changes: object) -> I:
 
 
 class SpecialistAgent(Agent[R, W]):
-    """An agent that works with a toolbox: the task of its model has the name of its role."""
+    """An agent that works with a toolbox: the task of its model has the name of its role.
+
+    If the model is only unavailable for some time, the specialist works again after it, as long as
+    the message has time. Answered calls are stored, so they are not paid again. What it has by then
+    is written if there is no time left.
+    """
 
     needs_index = True
     tier = AgentTier.SPECIALIST
@@ -419,5 +433,15 @@ class SpecialistAgent(Agent[R, W]):
 
     def in_run(self, run: Run) -> Self:
         own = super().in_run(run)
-        own.toolbox = replace(self.toolbox, run=run)
+        own.toolbox = replace(self.toolbox, run=run, waits=[])
         return own
+
+    async def work(self, reads: R) -> HopOutcome[W]:
+        outcome = await self.examine(reads)
+        if not self.toolbox.waits:
+            return outcome
+        return RetryAfter(max(self.toolbox.waits), _UNAVAILABLE, otherwise=outcome)
+
+    @abstractmethod
+    async def examine(self, reads: R) -> Wrote[W]:
+        """Return the result of the specialist as far as the model answers now."""

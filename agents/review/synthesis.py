@@ -27,7 +27,7 @@ from citations.links import keep_links
 from citations.proof import ProofSource, SourceTexts
 from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.conversation import ClarificationOption, ClarificationReason
-from envelope.outcome import HopOutcome, Wrote
+from envelope.outcome import Wrote
 from envelope.role import Role
 from envelope.sources import TOOL_SOURCE, SearchResult, SourceReference, SourceUsed
 from envelope.specialists import (
@@ -198,7 +198,7 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+    async def examine(self, reads: Reads) -> Wrote[Writes]:
         missing = _find_missing_scope(reads)
         if missing:
             offers = await offer_documents(

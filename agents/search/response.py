@@ -30,7 +30,7 @@ from envelope.sources import (
     SourceUsed,
     WrittenAnswer,
 )
-from envelope.texts import Texts, join_sentences
+from envelope.texts import Texts, explain_missing_answer, join_sentences
 from envelope.tool_loop import AnswerAssessment, KeptAnswer
 from llm.errors import NO_MODEL, ModelError, PromptTooLong
 from llm.output_parsing import DraftReader, Silence, ask_and_follow
@@ -369,7 +369,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             return _asks("insufficient_context", "", "")
         frame = "passages_poor" if reads.search_quality == "poor" else "passages_found"
         notice = join_sentences(
-            self._look_up_text(f"passages_{reason}", reads.reply_language),
+            " ".join(explain_missing_answer(self._texts, reason, reads.reply_language).split()),
             *self._note_uncompared(reads),
             self._look_up_text(frame, reads.reply_language),
         )

@@ -1,16 +1,21 @@
 """Asks the user for the facts that a plan needs, all in one request."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import Literal, Self
 
 import structlog
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, ProgressStep
+from agents.agent import Agent, AgentParts, ProgressStep
 from agents.swarm.swarm_plan import FieldType, RequiredInfoField, TypedQuestion
 from citations.wording import find_asking_fault
-from envelope.conversation import InputField, PauseQuestion, Turn
+from envelope.conversation import InputField, Pause, PauseQuestion, PauseReply, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
+from llm.errors import ModelError
+from llm.port import Model
+from llm.tasks.swarm import READ_FACTS, AskedFact, ReadFactsInputs
 
 
 class CollectedInfo(BaseModel, frozen=True, extra="forbid"):
@@ -82,10 +87,19 @@ _INPUT_TYPES: Mapping[FieldType, str] = {
 }
 
 
-class Reads(BaseModel, frozen=True):
-    """The needed facts, the words of the user, and the values that they gave in a pause."""
+def _read_date() -> date:
+    return datetime.now(UTC).date()
 
-    canonical_question: str
+
+class Reads(BaseModel, frozen=True):
+    """The needed facts, the words of the user, and the values that they gave in a pause.
+
+    With `open_pause`, a message is read that may give the values of its fields.
+    """
+
+    canonical_question: str = ""
+    text: str = ""
+    open_pause: Pause | None = None
     history: tuple[Turn, ...] = ()
     required_info: dict[str, JsonValue] = {}
     collected_info: dict[str, JsonValue] = {}
@@ -93,22 +107,40 @@ class Reads(BaseModel, frozen=True):
 
 
 class Writes(BaseModel, frozen=True):
-    """The facts so far; the questions for those that are missing."""
+    """The facts so far, and the questions for those that are missing; or what a message says about
+    the fields of a pause.
+    """
 
-    required_info: dict[str, JsonValue]
-    collected_info: dict[str, JsonValue]
+    required_info: dict[str, JsonValue] = {}
+    collected_info: dict[str, JsonValue] = {}
+    pause_reply: PauseReply | None = None
+    reply_reading: Literal["asked", "reply", "other", "unread"] = "unread"
     needs_input: tuple[PauseQuestion, ...] = ()
 
 
 class GatherAgent(Agent[Reads, Writes]):
-    """Asks a field once, even if several workers need it, and nothing that the user has given."""
+    """Asks a field once, even if several workers need it, and nothing that the user has given.
+
+    A model reads a reply in the user's own words. If none can, the message is left to the rules.
+    """
 
     role = Role.GATHER
     step = ProgressStep.UNDERSTAND
+    model_task = READ_FACTS
     reads = Reads
     writes = Writes
 
+    def __init__(self, model: Model, today: Callable[[], date] = _read_date) -> None:
+        self._model = model
+        self._today = today
+
+    @classmethod
+    def make(cls, parts: AgentParts) -> Self:
+        return cls(parts.model(READ_FACTS.name))
+
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        if reads.open_pause is not None:
+            return Wrote(await self._read_reply(reads.text, reads.open_pause))
         fields = _read_fields(reads.required_info)
         said = [turn.text for turn in reads.history if turn.speaker == "user"]
         known = {**reads.collected_info, **reads.user_inputs}
@@ -122,6 +154,36 @@ class GatherAgent(Agent[Reads, Writes]):
                 needs_input=asked,
             )
         )
+
+    async def _read_reply(self, text: str, pause: Pause) -> Writes:
+        """Return what a message says about the open fields of a pause."""
+        asked = _list_asked(pause)
+        inputs = ReadFactsInputs(
+            question=pause.original_question,
+            asked=asked,
+            reply=text,
+            today=self._today().isoformat(),
+        )
+        try:
+            given = (await self._model.ask(READ_FACTS, inputs, self.run)).output
+        except ModelError as error:
+            log.info("reply_left_to_rules", reason=error.reason)
+            return Writes(reply_reading="unread")
+        if not given.is_reply:
+            return Writes(reply_reading="other")
+        names = {one.field.name for one in asked}
+        values = {one.name: one.value for one in given.facts if one.name in names}
+        reply = PauseReply(pause_id=pause.pause_id, fields=values)
+        return Writes(pause_reply=reply, reply_reading="reply")
+
+
+def _list_asked(pause: Pause) -> tuple[AskedFact, ...]:
+    """Return the questions of a pause that are still open."""
+    return tuple(
+        AskedFact(question=one.text, field=one.field)
+        for one in pause.questions
+        if one.field is not None and one.field.name not in pause.answers
+    )
 
 
 def _may_ask(question: TypedQuestion, given: str) -> bool:

@@ -63,7 +63,6 @@ def classify_question(question: str) -> QuestionKind:
 
 DECAY = 0.99
 """What remains of the weight of an outcome when the next one of its kind and choice is noted."""
-MOST_BONUS = 0.3
 MOST_CHOICES = 24
 LEAST_WEIGHT = 8.0
 """The weight of evidence, in outcomes, below which a choice is not compared."""
@@ -112,14 +111,6 @@ class SwarmMemory(BaseModel, frozen=True, extra="forbid"):
     workers: dict[str, dict[str, ChoiceRecord]] = {}
 
 
-class SwarmAdvice(BaseModel, frozen=True, extra="forbid"):
-    """A bonus or malus for strategies, and a number of workers; None: nothing was learned."""
-
-    bonus: dict[str, float] = {}
-    workers: int | None = None
-    reasons: tuple[str, ...] = ()
-
-
 def note_outcome(memory: SwarmMemory, outcome: SwarmOutcome) -> SwarmMemory:
     """Return the memory after one swarm."""
     value = outcome.value
@@ -130,30 +121,21 @@ def note_outcome(memory: SwarmMemory, outcome: SwarmOutcome) -> SwarmMemory:
     )
 
 
-def advise(
-    memory: SwarmMemory, kind: QuestionKind, *, configured: str = "", is_on: bool = True
-) -> SwarmAdvice:
-    """Return the advice for a kind of question; none where learning is off.
+def advise(memory: SwarmMemory, kind: QuestionKind, *, configured: str = "") -> tuple[str, ...]:
+    """Return which choices did better for a kind of question; a planning model reads it.
 
     `configured` is the strategy that is used otherwise: others must do better than it.
     """
-    if not is_on:
-        return SwarmAdvice()
     reasons = []
     strategies = memory.strategies.get(kind, {})
-    bonus: dict[str, float] = {}
     best = _find_better(strategies, configured)
     if best is not None:
         gain = strategies[best].mean - _find_reference(strategies, best, configured).mean
-        bonus[best] = round(min(MOST_BONUS, gain), 4)
         reasons.append(f"{best} did better by {gain:.2f} for {kind.value} questions")
-    counts = memory.workers.get(kind, {})
-    step = _find_better(counts, "")
+    step = _find_better(memory.workers.get(kind, {}), "")
     if step is not None:
         reasons.append(f"{name_workers(int(step))} did best for {kind.value} questions")
-    return SwarmAdvice(
-        bonus=bonus, workers=None if step is None else int(step), reasons=tuple(reasons)
-    )
+    return tuple(reasons)
 
 
 def describe_memory(memory: SwarmMemory) -> list[dict[str, str | float | int]]:
@@ -220,7 +202,7 @@ def _find_reference(
 
 
 ReadOutcomes = Callable[[], Awaitable["Sequence[LoggedOutcome]"]]
-FindAdvice = Callable[[QuestionKind, str], Awaitable[SwarmAdvice]]
+FindAdvice = Callable[[QuestionKind, str], Awaitable[tuple[str, ...]]]
 """Returns the advice for a kind of question; the second is the strategy that is used otherwise."""
 
 
@@ -263,7 +245,7 @@ def make_advice(read_outcomes: ReadOutcomes | None) -> FindAdvice | None:
     if read_outcomes is None:
         return None
 
-    async def find_advice(kind: QuestionKind, configured: str) -> SwarmAdvice:
+    async def find_advice(kind: QuestionKind, configured: str) -> tuple[str, ...]:
         history = read_history(await read_outcomes())
         return advise(history.memory, kind, configured=configured)
 

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
+from types import MappingProxyType
 
 from pydantic import BaseModel
 
-from agents.swarm.swarm_plan import SwarmPlan
+from agents.swarm.swarm_plan import SwarmPlan, WorkerPlan
 from agents.swarm.workers import WorkerOutput, WorkerStatus, names_subject
 from knowledge.sections import document_of
 from tools.calls import CitedPassage
@@ -18,13 +19,13 @@ from tools.passages import FoundPassage
 class ItemTable:
     """The findings by item and criterion; a cell without a finding is empty.
 
-    `unread` are the items that no worker could look up.
+    `unread` has the items that no worker could look up, each with the text for its cells.
     """
 
     items: tuple[str, ...]
     criteria: tuple[str, ...]
     cells: Mapping[tuple[str, str], str]
-    unread: frozenset[str] = frozenset()
+    unread: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def found(self) -> int:
@@ -42,18 +43,12 @@ class ItemTable:
             item for item in self.items if all(self._find(item, one) for one in self.criteria)
         )
 
-    def render(self, head: str, nothing: str, unread: str) -> str:
-        """Return the table as Markdown; `head` is above the items.
-
-        `nothing` is in empty cells, and `unread` in those of items that nobody could look up.
-        """
+    def render(self, head: str, nothing: str) -> str:
+        """Return the table as Markdown; `head` is above the items, `nothing` in empty cells."""
         rows = [
             (
                 item,
-                *(
-                    self._find(item, one) or (unread if item in self.unread else nothing)
-                    for one in self.criteria
-                ),
+                *(self._find(item, one) or self.unread.get(item, nothing) for one in self.criteria),
             )
             for item in self.items
         ]
@@ -68,21 +63,24 @@ def make_table(
     items: Sequence[str],
     criteria: Sequence[str],
     cells: Mapping[tuple[str, str], str],
-    unread: frozenset[str] = frozenset(),
+    unread: Mapping[str, str] = MappingProxyType({}),
 ) -> ItemTable:
     """Return the table of these items and criteria; cells of others are left out."""
     folded = {(_fold(item), _fold(one)): text for (item, one), text in cells.items()}
-    return ItemTable(tuple(items), tuple(criteria), folded, unread)
+    return ItemTable(tuple(items), tuple(criteria), folded, dict(unread))
 
 
-def list_unread(plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]) -> frozenset[str]:
-    """Return the items whose workers all ended without having looked."""
-    looked: dict[str, bool] = {}
+def list_unread(plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]) -> dict[str, str]:
+    """Return the items whose workers all ended without having looked, each with the error."""
+    looked: set[str] = set()
+    errors: dict[str, str] = {}
     for worker in plan.workers:
         output = outputs.get(worker.id)
-        has_looked = output is not None and output.status is WorkerStatus.DONE
-        looked[worker.subject] = looked.get(worker.subject, False) or has_looked
-    return frozenset(subject for subject, has_looked in looked.items() if not has_looked)
+        if output is not None and output.status is WorkerStatus.DONE:
+            looked.add(worker.subject)
+        else:
+            errors.setdefault(worker.subject, "" if output is None else output.error)
+    return {subject: error for subject, error in errors.items() if subject not in looked}
 
 
 def _fold(text: str) -> str:
@@ -153,13 +151,17 @@ class NumberedSource(BaseModel, frozen=True, extra="forbid"):
 
 
 class WrittenFinding(BaseModel, frozen=True, extra="forbid"):
-    """What one worker wrote, with the numbers of its sources; `problem`: why it has no result."""
+    """What one worker wrote, with the numbers of its sources; `problem`: why it has no result.
+
+    `is_failed`: it could not look, so nobody knows whether the documents say it.
+    """
 
     worker: str
     objective: str
     text: str
     sources: tuple[int, ...] = ()
     problem: str = ""
+    is_failed: bool = False
 
 
 class SwarmMaterial(BaseModel, frozen=True, extra="forbid"):
@@ -176,7 +178,7 @@ def gather_material(
     """Return the findings of all workers, with as many of their passages as have room.
 
     Passages that a text names come first, then each worker's best, its second, and so on. A worker
-    without a result is left out where another one looked up the same item.
+    without a result is left out where another one looked up the same item or had the same brief.
     """
     passages = _order_passages(plan, outputs)
     sources: list[NumberedSource] = []
@@ -187,15 +189,20 @@ def gather_material(
         number = len(sources) + 1
         sources.append(NumberedSource(number=number, citation=passage.citation, text=passage.text))
     numbers = {one.citation.chunk_id: one.number for one in sources}
-    done = {one.subject for one in plan.workers if _is_done(outputs.get(one.id))} - {""}
+    done = {_name_part(one) for one in plan.workers if _is_done(outputs.get(one.id))}
     findings = (
         _make_finding(one.specialization or one.id, one.objective, outputs.get(one.id), numbers)
         for one in plan.workers
-        if one.subject not in done or _is_done(outputs.get(one.id))
+        if _name_part(one) not in done or _is_done(outputs.get(one.id))
     )
     return SwarmMaterial(
         sources=tuple(sources), findings=tuple(findings), left_out=len(passages) - len(sources)
     )
+
+
+def _name_part(worker: WorkerPlan) -> str:
+    """Return what a worker is to find out: workers of one item, or of one brief, do the same."""
+    return worker.subject or worker.objective
 
 
 def _is_done(output: WorkerOutput | None) -> bool:
@@ -236,6 +243,7 @@ def _make_finding(
         text="" if output is None else cite_by_number(output.text, numbers),
         sources=tuple(numbers[one] for one in ids if one in numbers),
         problem=_name_problem(output),
+        is_failed=output is None or output.status is not WorkerStatus.DONE,
     )
 
 

@@ -8,7 +8,7 @@ import structlog
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts, DeskDomain, ProgressStep, ReadsLanguage
-from agents.swarm.learning import FindAdvice, SwarmAdvice, classify_question, make_advice
+from agents.swarm.learning import FindAdvice, classify_question, make_advice
 from agents.swarm.plan_making import (
     OfferedTool,
     describe_done,
@@ -16,6 +16,7 @@ from agents.swarm.plan_making import (
     list_risky,
     plan_listed,
     read_plan,
+    repeat_failed,
 )
 from agents.swarm.strategies import (
     AUTO,
@@ -31,13 +32,13 @@ from agents.swarm.swarm_plan import (
     SwarmPlan,
     measure_cost,
 )
-from agents.swarm.workers import TYPES, WorkerRegistry, make_registry, read_outputs
+from agents.swarm.workers import TYPES, WorkerRegistry, make_registry, read_ends
 from envelope.conversation import PauseQuestion, Turn
-from envelope.outcome import GaveUp, HopOutcome, Wrote
+from envelope.outcome import GaveUp, HopOutcome, RetryAfter, Wrote
 from envelope.role import Role
 from envelope.swarm import PlanStep
 from envelope.texts import Texts
-from llm.errors import ModelError
+from llm.errors import ModelError, ModelUnavailable
 from llm.port import Model, ModelAnswer, Usage
 from llm.prices import estimate_call_usd
 from llm.tasks.question import ContextType
@@ -56,6 +57,7 @@ PLANNER = "plan"
 ListDocuments = Callable[[Sequence[str]], "Awaitable[Sequence[ListedDocument]]"]
 """Returns the documents that a person of these groups may read."""
 REPLANNED = "planned again for the missing parts"
+REPEATED = "the workers that failed were started again"
 _MOST_FACTS = 5
 _MOST_TURNS, _LONGEST_TURN = 6, 500
 _MOST_PASSAGES = 10
@@ -73,6 +75,7 @@ class Reads(ReadsLanguage, BaseModel, frozen=True):
     context_type: ContextType = "new_topic"
     swarm_plan: dict[str, JsonValue] = {}
     worker_outputs: dict[str, JsonValue] = {}
+    task_ledger: dict[str, JsonValue] = {}
     missing: str = ""
     quality_analysis: str = ""
 
@@ -90,8 +93,9 @@ class Writes(BaseModel, frozen=True):
 class PlanAgent(Agent[Reads, Writes]):
     """Asks a model for a plan, and accepts only one that can run.
 
-    A plan that is rejected is planned once more with its problems. A further plan adds workers for
-    the missing parts; without any it gives up. Without a model, each thing that the question lists
+    A plan that is rejected is planned once more with its problems. A further plan repeats
+    the workers that failed; if none has, it adds workers for the missing parts, and without any it
+    gives up. Without a model, each thing that the question lists
     gets a worker.
     """
 
@@ -164,6 +168,8 @@ class PlanAgent(Agent[Reads, Writes]):
         try:
             if reads.chosen_strategy:
                 self._strategies.find(reads.chosen_strategy)
+            if before is not None and (again := self._repeat_failed(reads, before)) is not None:
+                return Wrote(again)
             if not self._uses_model:
                 return self._plan_listed(reads, before)
             advice = await self._advise(reads)
@@ -177,12 +183,27 @@ class PlanAgent(Agent[Reads, Writes]):
                 routing["topic_change_detected"] = _has_changed_topic(reads)
                 return Wrote(Writes(routing=routing, plan_step=PlanStep.SEARCH))
             plan, output = await self._plan(reads, inputs, given.output)
+        except ModelUnavailable as error:
+            # Only a stated wait: without one, a single search can ask the same model sooner.
+            reason, seconds = f"{error.reason}: {error}", error.retry_after_seconds
+            return GaveUp(reason) if seconds is None else RetryAfter(seconds, reason)
         except (ModelError, SwarmError) as error:
             return GaveUp(f"{type(error).__name__}: {error}")
         writes = self._make_writes(reads, plan, output, given.model)
         writes.routing.update(self._explain(reads, output, advice))
         writes.routing["topic_change_detected"] = _has_changed_topic(reads)
         return Wrote(writes)
+
+    def _repeat_failed(self, reads: Reads, before: SwarmPlan) -> Writes | None:
+        """Return a plan that only repeats the workers that failed; None if there are none."""
+        outputs = read_ends(reads.worker_outputs, reads.task_ledger, before)
+        further = repeat_failed(before, outputs, self._most_workers)
+        if further is None:
+            return None
+        plan = extend_plan(before, further)
+        plan = plan.model_copy(update={"notes": (*before.notes, REPEATED)})
+        output = PlanSwarmOutput(reasoning=REPEATED, action="orchestrate", complexity=0.0)
+        return self._make_writes(reads, plan, output, "", further=further)
 
     def _plan_listed(self, reads: Reads, before: SwarmPlan | None) -> HopOutcome[Writes]:
         if before is not None:
@@ -205,15 +226,15 @@ class PlanAgent(Agent[Reads, Writes]):
             most_workers=self._most_workers,
         )
 
-    async def _advise(self, reads: Reads) -> SwarmAdvice:
+    async def _advise(self, reads: Reads) -> tuple[str, ...]:
         """Return what earlier swarms say about questions of this kind."""
         if self._find_advice is None:
-            return SwarmAdvice()
+            return ()
         kind = classify_question(reads.canonical_question)
         return await self._find_advice(kind, "" if self._configured == AUTO else self._configured)
 
     def _explain(
-        self, reads: Reads, output: PlanSwarmOutput, advice: SwarmAdvice
+        self, reads: Reads, output: PlanSwarmOutput, advice: tuple[str, ...]
     ) -> dict[str, JsonValue]:
         """Return why this strategy; the kind of the question only where outcomes are kept."""
         if reads.chosen_strategy:
@@ -227,17 +248,19 @@ class PlanAgent(Agent[Reads, Writes]):
         explained: dict[str, JsonValue] = {"strategy_reason": reason}
         if self._find_advice is not None:
             explained["question_kind"] = classify_question(reads.canonical_question).value
-        if advice.reasons:
-            explained["learned"] = list(advice.reasons)
+        if advice:
+            explained["learned"] = list(advice)
         return explained
 
     async def _make_inputs(
-        self, reads: Reads, before: SwarmPlan | None, advice: SwarmAdvice
+        self, reads: Reads, before: SwarmPlan | None, advice: tuple[str, ...]
     ) -> PlanSwarmInputs:
         chosen = reads.chosen_strategy or (self._configured if self._configured != AUTO else "")
         # What is missing is a part of the analysis.
         problems = (reads.quality_analysis or reads.missing,) if before is not None else ()
-        outputs = read_outputs(reads.worker_outputs)
+        outputs = (
+            {} if before is None else read_ends(reads.worker_outputs, reads.task_ledger, before)
+        )
         said = [turn.text for turn in reads.history if turn.speaker == "user"]
         return PlanSwarmInputs(
             question=reads.canonical_question,
@@ -259,7 +282,7 @@ class PlanAgent(Agent[Reads, Writes]):
             facts=reads.collected_info,
             done=() if before is None else tuple(describe_done(before, outputs)),
             problems=tuple(one for one in problems if one),
-            advice=advice.reasons,
+            advice=advice,
         )
 
     async def _plan(

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from agents.swarm.strategies import SwarmStrategy
 from agents.swarm.swarm_plan import MOST_WORKERS, PlanRejected, SwarmPlan, WorkerPlan, name_worker
-from agents.swarm.workers import WorkerOutput, WorkerRegistry
+from agents.swarm.workers import WorkerOutput, WorkerRegistry, WorkerStatus
 from knowledge.index.terms import terms
 from llm.tasks.swarm import PlannedWorker, PlanSwarmOutput
 from tools.calls import EffectClass
@@ -324,6 +324,32 @@ def extend_plan(plan: SwarmPlan, further: SwarmPlan) -> SwarmPlan:
             "notes": (*plan.notes, *further.notes),
         }
     )
+
+
+def repeat_failed(
+    plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], most_workers: int
+) -> SwarmPlan | None:
+    """Return a plan that repeats the workers that failed; None if there are none.
+
+    Workers that have a result are not repeated, nor is one whose part another worker has done.
+    """
+    done = {
+        one.subject or one.objective
+        for one in plan.workers
+        if one.id in outputs and outputs[one.id].status is WorkerStatus.DONE
+    }
+    failed = {
+        one.subject or one.objective: one
+        for one in plan.workers
+        if one.id in outputs and outputs[one.id].status is WorkerStatus.FAILED
+    }
+    again = [one for part, one in failed.items() if part not in done]
+    room = max(0, most_workers - len(plan.workers))
+    repeated = tuple(
+        one.model_copy(update={"id": name_worker(number, one.role)})
+        for number, one in enumerate(again[:room], start=len(plan.workers))
+    )
+    return plan.model_copy(update={"workers": repeated, "notes": ()}) if repeated else None
 
 
 def describe_done(plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]) -> Sequence[str]:

@@ -16,6 +16,7 @@ from agents.swarm.material import (
     ItemTable,
     NumberedSource,
     SwarmMaterial,
+    WrittenFinding,
     choose_shown,
     find_closest,
     gather_material,
@@ -23,8 +24,8 @@ from agents.swarm.material import (
     make_table,
 )
 from agents.swarm.strategies import USUAL, StrategyRegistry, make_strategies
-from agents.swarm.swarm_plan import SwarmPlan, TaskLedger, TaskState
-from agents.swarm.workers import WorkerOutput, fail_worker, read_outputs
+from agents.swarm.swarm_plan import SwarmPlan
+from agents.swarm.workers import WorkerOutput, read_ends
 from citations.citing import Cited, cite
 from citations.claims import parse_unsupported
 from citations.links import keep_links, plain_line
@@ -32,12 +33,12 @@ from citations.marking import escape_brackets
 from citations.proof import ProofSource, SourceTexts
 from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.conversation import AnswerStyle, Preferences
-from envelope.outcome import HopOutcome, Wrote
+from envelope.outcome import HopOutcome, RetryAfter, Wrote
 from envelope.role import Role
 from envelope.sources import FoundPart, SearchResult, SourceReference, SourceUsed
-from envelope.swarm import ANSWERED_ITEM, NO_DISSENT, NO_PERSONA, TABLE_CELLS
-from envelope.texts import Texts
-from llm.errors import NO_MODEL, ModelError
+from envelope.swarm import ANSWERED_ITEM, NO_DISSENT, NO_PERSONA, SEPARATE_PARTS, TABLE_CELLS
+from envelope.texts import Texts, explain_missing_answer, join_sentences
+from llm.errors import NO_MODEL, REASONS, ModelError, find_wait_seconds
 from llm.port import Model
 from llm.tasks.search import PromptSource
 from llm.tasks.swarm import (
@@ -57,6 +58,9 @@ _LONGEST_PERSONA = 200
 _LONGEST_FACT = 300
 _LONGEST_QUOTED = 400
 _MOST_SHOWN = 3
+_LONGEST_REASON = 160
+NAMED_REASONS = frozenset(REASONS) - {NO_MODEL}
+"""The reasons for which there is a text in every language."""
 _UNREADABLE = "unreadable"
 """The reason for a model whose text cites nothing."""
 _NUMBER = re.compile(r"\[(\d{1,4})\]")
@@ -164,7 +168,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         if not reads.swarm_plan:
             return Wrote(Writes(missing=reads.canonical_question))
         plan = SwarmPlan.model_validate(reads.swarm_plan)
-        outputs = _read_ends(reads, plan)
+        outputs = read_ends(reads.worker_outputs, reads.task_ledger, plan)
         if not self._uses_model:
             return Wrote(await asyncio.to_thread(self._show, reads, plan, outputs, NO_MODEL))
         room = measure_room(self._model.name) or USUAL_ROOM
@@ -175,11 +179,14 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         try:
             given = await self._model.ask(SYNTHESIZE_FINDINGS, inputs, self.run)
         except ModelError as error:
-            shown = await asyncio.to_thread(self._show, reads, plan, outputs, error.reason)
-            fallback = f"{type(error).__name__}: {error}"
-            log.warning("answered_by_search", reason=error.reason, error=fallback)
-            return Wrote(shown.model_copy(update={"synthesis_fallback": fallback}))
-        written = self._read(reads, inputs, given.output, list_unread(plan, outputs))
+            left = await asyncio.to_thread(
+                self._show_findings, reads, plan, outputs, material, error
+            )
+            seconds = find_wait_seconds(error)
+            reason = f"{error.reason}: {error}"
+            return left if seconds is None else RetryAfter(seconds, reason, otherwise=left)
+        unread = self._describe_unread(reads, plan, outputs)
+        written = self._read(reads, inputs, given.output, unread)
         writes = await asyncio.to_thread(self._make_writes, reads, written, material.sources)
         if not writes.response:
             shown = await asyncio.to_thread(self._show, reads, plan, outputs, _UNREADABLE)
@@ -216,7 +223,9 @@ class SynthesizeAgent(Agent[Reads, Writes]):
                     objective=one.objective,
                     text=one.text,
                     sources=one.sources,
-                    problem=one.problem,
+                    problem=f"could not be looked up: {one.problem}"
+                    if one.is_failed
+                    else one.problem,
                 )
                 for one in material.findings
             ),
@@ -236,7 +245,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         reads: Reads,
         inputs: SynthesizeFindingsInputs,
         output: SynthesizeFindingsOutput,
-        unread: frozenset[str],
+        unread: Mapping[str, str],
     ) -> _Written:
         """Return the parts of what a model wrote, with the sources that it names."""
         known = {one.number for one in inputs.sources}
@@ -254,6 +263,62 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         lead = self._texts.text("report_contradictions", reads.reply_language)
         below = "\n".join((lead, "", *lines)) if lines else ""
         return _Written(output.answer, table, below)
+
+    def _describe_unread(
+        self, reads: Reads, plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]
+    ) -> dict[str, str]:
+        """Return the items that no worker could look up, each with what to say about it."""
+        return {
+            item: self._name_failure(reads, error)
+            for item, error in list_unread(plan, outputs).items()
+        }
+
+    def _name_failure(self, reads: Reads, error: str) -> str:
+        """Return that something could not be looked up, with the reason if there is one."""
+        say = partial(self._texts.text, language=reads.reply_language)
+        slug = error.partition(":")[0]
+        reason = (
+            say(f"reason_{slug}") if slug in NAMED_REASONS else plain_line(error)[:_LONGEST_REASON]
+        )
+        return say("report_unread_because", reason=reason) if reason else say("report_unread")
+
+    def _show_findings(
+        self,
+        reads: Reads,
+        plan: SwarmPlan,
+        outputs: Mapping[str, WorkerOutput],
+        material: SwarmMaterial,
+        error: ModelError,
+    ) -> Wrote[Writes]:
+        """Return what the workers wrote, part by part, if no model can write one answer from it.
+
+        Where they wrote nothing, the closest passages are shown.
+        """
+        fallback = f"{type(error).__name__}: {error}"
+        written = Writes()
+        if any(one.text and one.sources for one in material.findings):
+            blocks = (self._write_finding(reads, one) for one in material.findings)
+            parts = _Written(_BETWEEN.join(filter(None, blocks)))
+            written = self._make_writes(reads, parts, material.sources)
+        if not written.response:
+            log.warning("answered_by_search", reason=error.reason, error=fallback)
+            written = self._show(reads, plan, outputs, error.reason)
+            return Wrote(written.model_copy(update={"synthesis_fallback": fallback}))
+        reason = self._texts.text(f"reason_{error.reason}", reads.reply_language)
+        ended = {
+            "answered_by": "model",
+            "report_notes": ({"key": SEPARATE_PARTS, "value": reason},),
+            "synthesis_fallback": fallback,
+        }
+        return Wrote(written.model_copy(update=ended))
+
+    def _write_finding(self, reads: Reads, finding: WrittenFinding) -> str:
+        """Return the part of a worker below its brief, or that it could not be looked up."""
+        head = f"**{plain_line(finding.objective)}**"
+        if finding.is_failed:
+            return f"{head}: {self._name_failure(reads, finding.problem)}"
+        nothing = self._texts.text("report_nothing", reads.reply_language)
+        return f"{head}\n\n{finding.text}" if finding.text else f"{head}: {nothing}"
 
     def _show(
         self, reads: Reads, plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], reason: str
@@ -276,14 +341,20 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         # A cell would break code, tables and lists: they stand below their place, as in the
         # document.
         fits_cells = closest and not any(_is_laid_out(one.text) for one in sources)
-        table = self._make_closest(reads, closest, sources) if fits_cells else None
+        unread = self._describe_unread(reads, plan, outputs)
+        table = self._make_closest(reads, closest, sources, unread) if fits_cells else None
         nothing = self._texts.text("report_nothing", reads.reply_language)
-        lost = [f"**{plain_line(one)}**: {nothing}" for one, found in closest.items() if not found]
+        lost = [
+            f"**{plain_line(one)}**: {unread.get(one, nothing)}"
+            for one, found in closest.items()
+            if not found
+        ]
         blocks = "\n\n".join((*(_write_block(one, closest) for one in sources), *lost))
         written = _Written(blocks, has_passages=True) if table is None else _Written("", table)
         writes = self._make_writes(reads, written, sources)
         say = partial(self._texts.text, language=reads.reply_language)
-        notice = f"{say(f'passages_{reason}')} {say('passages_found')}"
+        why = explain_missing_answer(self._texts, reason, reads.reply_language)
+        notice = join_sentences(why, say("passages_found"))
         notes = list(_note_cells(table))
         notes += [{"key": NO_PERSONA, "value": ""}] if reads.persona else []
         ended = {
@@ -299,6 +370,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         reads: Reads,
         closest: Mapping[str, FoundPassage | None],
         sources: Sequence[NumberedSource],
+        unread: Mapping[str, str],
     ) -> ItemTable:
         numbers = {one.citation.chunk_id: one.number for one in sources}
         column = self._texts.text("report_closest", reads.reply_language)
@@ -307,7 +379,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
             for item, one in closest.items()
             if one is not None
         }
-        return make_table(tuple(closest), (column,), cells)
+        return make_table(tuple(closest), (column,), cells, unread)
 
     def _make_writes(
         self, reads: Reads, written: _Written, numbered: Sequence[NumberedSource]
@@ -318,8 +390,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         table = ""
         if written.table is not None:
             say = partial(self._texts.text, language=reads.reply_language)
-            texts = (say("report_item"), say("report_nothing"), say("report_unread"))
-            table = written.table.render(*texts)
+            table = written.table.render(say("report_item"), say("report_nothing"))
         text = _BETWEEN.join(part for part in (written.text, table, written.below) if part)
         safe = keep_links(text, collect_allowed(references, context))
         if written.has_passages:
@@ -365,19 +436,6 @@ def _quote(text: str) -> str:
     if len(line) <= _LONGEST_QUOTED:
         return line
     return f"{line[:_LONGEST_QUOTED].rpartition(' ')[0] or line[:_LONGEST_QUOTED]} …"
-
-
-def _read_ends(reads: Reads, plan: SwarmPlan) -> dict[str, WorkerOutput]:
-    """Return the outputs of the workers; one that failed without any has its error."""
-    outputs = read_outputs(reads.worker_outputs)
-    ledger = TaskLedger.model_validate(reads.task_ledger)
-    for task in ledger.tasks:
-        worker = plan.find_worker(task.task_id)
-        has_ended = task.state in (TaskState.FAILED, TaskState.SKIPPED)
-        is_lost = has_ended and task.task_id not in outputs
-        if is_lost and worker is not None:
-            outputs[worker.id] = fail_worker(worker, task.error)
-    return outputs
 
 
 def _list_notes(

@@ -228,11 +228,11 @@ class WorkAgent(Agent[Reads, Writes]):
         return describe_documents(await self._list_documents(reads.groups), task.objective)
 
 
-def _wait_or_give_up(error: ModelError) -> RetryAfter | GaveUp:
+def _wait_or_give_up(error: ModelError) -> RetryAfter[Writes] | GaveUp:
     """Return the outcome after a failed call: wait if the model is available again soon. Starting
     again immediately would use up the retries of the worker before the model can be asked.
     """
-    reason = f"{type(error).__name__}: {error}"
+    reason = f"{error.reason}: {error}"
     seconds = error.retry_after_seconds if isinstance(error, ModelUnavailable) else None
     if seconds is None or seconds > LONGEST_WAIT_SECONDS:
         return GaveUp(reason)

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
-from agents.swarm.swarm_plan import UnknownName, WorkerPlan
+from agents.swarm.swarm_plan import SwarmPlan, TaskLedger, TaskState, UnknownName, WorkerPlan
 from envelope.sources import TOOL_SOURCE
 from knowledge.index.graph.called_names import split_words
 from knowledge.index.terms import terms
@@ -97,6 +97,19 @@ def write_output(
 def fail_worker(worker: WorkerPlan, error: str) -> WorkerOutput:
     """Return the output of a worker that ended without a result."""
     return WorkerOutput(worker_id=worker.id, status=WorkerStatus.FAILED, error=error[:500])
+
+
+def read_ends(
+    outputs: Mapping[str, JsonValue], ledger: Mapping[str, JsonValue], plan: SwarmPlan
+) -> dict[str, WorkerOutput]:
+    """Return the outputs of the workers; a worker that failed without any has its error."""
+    ends = read_outputs(outputs)
+    for task in TaskLedger.model_validate(ledger).tasks:
+        worker = plan.find_worker(task.task_id)
+        has_ended = task.state in (TaskState.FAILED, TaskState.SKIPPED)
+        if worker is not None and has_ended and worker.id not in ends:
+            ends[worker.id] = fail_worker(worker, task.error)
+    return ends
 
 
 def bound_output(output: WorkerOutput) -> WorkerOutput:

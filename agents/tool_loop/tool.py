@@ -74,12 +74,11 @@ _PLANNER = "reason"
 
 
 class Reads(ReadsLanguage, BaseModel, frozen=True):
-    """The call, and the person for whom it is made, with their approvals and values."""
+    """The call, and the person for whom it is made, with their approvals."""
 
     tool_call: dict[str, JsonValue]
     groups: tuple[str, ...] = ()
     approvals: dict[str, bool] = {}
-    user_inputs: dict[str, JsonValue] = {}
     tool_caller: dict[str, JsonValue] = {}
 
 
@@ -135,7 +134,7 @@ class ToolAgent(Agent[Reads, Writes]):
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         asked_call = {name: one for name, one in reads.tool_call.items() if name != "agent"}
-        call = self._complete(ToolCall.model_validate(asked_call), reads.user_inputs)
+        call = ToolCall.model_validate(asked_call)
         agent, allowed = self._find_caller(reads)
         caller = ToolCaller(
             agent=agent,
@@ -183,16 +182,6 @@ class ToolAgent(Agent[Reads, Writes]):
         agent = str(reads.tool_call.get("agent") or _PLANNER)
         profile = self._profiles.get(agent)
         return agent, self._allowed if profile is None else frozenset(profile.tools)
-
-    def _complete(self, call: ToolCall, given: Mapping[str, JsonValue]) -> ToolCall:
-        """Return the call with values that the user gave for inputs which it leaves out."""
-        tool = self._catalog.find(call.tool)
-        if tool is None or not given or not isinstance(call.arguments, dict):
-            return call
-        known = tool.describe_inputs().get("properties")
-        names = known.keys() if isinstance(known, dict) else ()
-        values = {name: value for name, value in given.items() if name in names}
-        return call.model_copy(update={"arguments": {**values, **call.arguments}})
 
     def _make_question(self, asked: ApprovalRequest, language: str) -> PauseQuestion | None:
         """Return the question that shows the call as it will run; None if it is too long for it."""

@@ -97,7 +97,7 @@ def format_stats(name: str, history: OutcomeHistory, *, is_on: bool) -> Iterator
 
 
 def _list_advice(history: OutcomeHistory) -> dict[str, list[str]]:
-    found = {kind.value: list(advise(history.memory, kind).reasons) for kind in QuestionKind}
+    found = {kind.value: list(advise(history.memory, kind)) for kind in QuestionKind}
     return {kind: reasons for kind, reasons in found.items() if reasons}
 
 

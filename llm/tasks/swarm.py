@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, JsonValue
 
-from envelope.conversation import AnswerStyle
+from envelope.conversation import AnswerStyle, InputField
 from llm.port import ModelMessage, Task
 from llm.tasks.question import Confidence
 from llm.tasks.search import PromptSource
@@ -183,3 +183,42 @@ SYNTHESIZE_FINDINGS = Task(
     max_output_tokens=6144,
 )
 """Writes one answer from what several workers wrote, each claim with its source."""
+
+
+class AskedFact(BaseModel, frozen=True):
+    """A question to the user, and the field for its value."""
+
+    question: str
+    field: InputField
+
+
+class ReadFactsInputs(BaseModel, frozen=True):
+    """What the user was asked, and their reply; `today` is written as 2026-01-31."""
+
+    question: str
+    asked: tuple[AskedFact, ...]
+    reply: str
+    today: str = ""
+
+
+class GivenFact(BaseModel, frozen=True):
+    """One fact that the reply gives."""
+
+    name: str = Field(description="the name of its field")
+    value: str = Field(
+        description="a number in digits, a date as 2026-01-31, a choice in the words of the "
+        "choice, else the words of the reply"
+    )
+
+
+class ReadFactsOutput(BaseModel, frozen=True):
+    """The facts of a reply; one that is about something else has none."""
+
+    is_reply: bool
+    facts: tuple[GivenFact, ...] = ()
+
+
+READ_FACTS = Task(
+    name="read_facts", inputs=ReadFactsInputs, output=ReadFactsOutput, max_output_tokens=1024
+)
+"""Maps a reply in the user's own words to the fields that they were asked for."""

@@ -30,11 +30,13 @@ START = Stage(
             _E.PAUSE_OVER,
             _E.PAUSE_UNANSWERED,
             _E.PAUSE_FOREIGN,
+            _E.READS_REPLY,
             _E.FAILED,
         }
     ),
     classify.classify_start,
 )
+READ_REPLY = make_stage(Role.GATHER, _DONE_OR_FAILED, name="read_reply")
 LANG = make_stage(Role.LANG)
 TRANSLATION = make_stage(Role.TRANSLATION)
 ESSENCE = make_stage(

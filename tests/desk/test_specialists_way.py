@@ -16,12 +16,13 @@ from cli.printing import list_operator_notes
 from config.settings import Settings
 from envelope.specialists import SpecialistName
 from gateway.desk import JobOrder
+from llm.errors import RateLimited, Refused
 from manager.flows import NEWEST
 from tests.desk.conftest import OpenReviews
 from tests.llm.vendor_dialects import OpenAI
-from tests.support.app_harness import EXAMPLES, Fields, options
+from tests.support.app_harness import EXAMPLES, AppHarness, Fields, options
 from tests.support.model_server import ModelServer, Received, Response, running_server
-from tests.support.reviewing_model import ReviewingModel
+from tests.support.reviewing_model import ANSWERS, REPEATED, ReviewingModel
 
 pytestmark = pytest.mark.slow
 
@@ -36,6 +37,19 @@ def count(reply: Fields) -> dict[str, int]:
     """The verdicts of a review by their status."""
     names = ("requirements", "compliant", "violations", "gaps")
     return {name: reply["verdicts"][name] for name in names}
+
+
+async def review_faulty(harness: AppHarness, **review: JsonValue) -> Fields:
+    """Return the reply to a review of the faulty contract by all specialists, or those named."""
+    folder = "data_protection_review"
+    asked: dict[str, JsonValue] = {
+        "documents": [f"{folder}/faulty_contract"],
+        "against": [f"{folder}/law"],
+        **review,
+    }
+    order = JobOrder(way="specialists", payload={"review": asked})
+    message = replace(harness.driver().message(FAULTY), order=order)
+    return dict(await harness.desk.ask(message))
 
 
 async def test_three_violations_and_two_gaps_are_found_with_their_places(
@@ -54,6 +68,72 @@ async def test_three_violations_and_two_gaps_are_found_with_their_places(
     cited = {source["anchor"] for source in reply["sources"]}
     assert {"article-3-notice-of-a-breach", "3-incidents", "article-8-training"} <= cited
     assert reply["citation_check"]["valid"]
+
+
+async def test_a_model_that_is_busy_for_a_moment_costs_no_verdict_no_risk_and_no_report(
+    open_reviews: OpenReviews,
+) -> None:
+    tasks = ("requirement_extractor", "compliance", "risk_verifier", "report_generator")
+    busy = RateLimited("status 429", retry_after_seconds=0.05)
+    model = ReviewingModel(**{name: [busy, busy, *[ANSWERS[name]] * REPEATED] for name in tasks})
+
+    async with open_reviews(model) as harness:
+        reply = await review_faulty(harness)
+
+    assert count(reply) == {"requirements": 8, "compliant": 3, "violations": 3, "gaps": 2}
+    report = ReviewReport.model_validate(reply["review_report"]["report"])
+    assert report.undecided == ()
+    assert all(one.risk is not None for one in report.findings)
+    assert "errors" not in reply or reply["errors"] == []
+
+
+async def test_a_requirement_without_a_verdict_says_why(
+    open_reviews: OpenReviews,
+) -> None:
+    def refuse_training(given: Any) -> Any:
+        inputs = getattr(given, "prompt", given)
+        if any("train" in one.statement for one in inputs.requirements):
+            raise Refused("the vendor refuses this text")
+        return ANSWERS["compliance"](given)
+
+    model = ReviewingModel(compliance=[refuse_training] * REPEATED)
+    async with open_reviews(model) as harness:
+        reply = await review_faulty(harness)
+
+    report = ReviewReport.model_validate(reply["review_report"]["report"])
+    assert report.undecided
+    for one in report.undecided:
+        assert "the vendor refuses this text" in one.reason
+    assert "the vendor refuses this text" in reply["text"]
+
+
+@pytest.mark.parametrize("specialist", ["risk_verifier", "gap_synthesizer", "report_generator"])
+async def test_a_specialist_that_fails_is_named_in_its_section_and_the_others_have_theirs(
+    open_reviews: OpenReviews, specialist: str
+) -> None:
+    model = ReviewingModel(**{specialist: [Refused("the vendor refuses")] * REPEATED})
+    async with open_reviews(model) as harness:
+        reply = await review_faulty(harness)
+
+    report = ReviewReport.model_validate(reply["review_report"]["report"])
+    failed = [name for name, one in report.sections.items() if one.state == "failed"]
+    own = {one.specialist: name for name, one in report.sections.items()}[specialist]
+    assert report.sections[own].state in ("failed", "incomplete")
+    assert "the vendor refuses" in report.sections[own].reason
+    assert set(failed) <= {own}
+    assert count(reply)["violations"] == 3
+
+
+async def test_a_specialist_that_was_not_requested_is_not_reported_as_nothing_found(
+    open_reviews: OpenReviews,
+) -> None:
+    async with open_reviews(ReviewingModel()) as harness:
+        reply = await review_faulty(harness, specialists=["compliance", "report_generator"])
+
+    report = ReviewReport.model_validate(reply["review_report"]["report"])
+    states = {name: one.state.value for name, one in report.sections.items()}
+    assert states["risks"] == states["gaps"] == states["citations"] == "not_requested"
+    assert (states["findings"], states["recommendations"]) == ("result", "result")
 
 
 async def test_without_a_model_every_unit_of_the_law_is_shown_and_nothing_is_judged(

@@ -10,9 +10,11 @@ from llm.errors import ModelUnavailable
 from llm.port import ModelMessage, ToolUse
 from llm.tasks.swarm import (
     FoundContradiction,
+    GivenFact,
     MissingFact,
     PlannedWorker,
     PlanSwarmOutput,
+    ReadFactsOutput,
     SynthesizeFindingsOutput,
     TableCell,
 )
@@ -343,6 +345,112 @@ async def test_facts_that_only_the_user_knows_are_asked_once_and_the_work_goes_o
     assert written.facts == ("aspect: history",)
     assert (answered["outcome"], answered["way"]) == ("answered", "swarm")
     assert roles[0] == "gather", "nothing before the pause is done again"
+
+
+SEATS = MissingFact(name="seats", question="How many seats?", type="number")
+COUNTRY = MissingFact(
+    name="country", question="Which country?", type="choice", choices=("Austria", "Germany")
+)
+START = MissingFact(name="start_day", question="When do you begin?", type="date")
+
+
+def read_as(is_reply: bool = True, **values: str) -> Any:
+    """Return what a model reads in a reply: these values."""
+    facts = tuple(GivenFact(name=name, value=value) for name, value in values.items())
+    return ReadFactsOutput(is_reply=is_reply, facts=facts)
+
+
+def make_model_that_needs(*needed: MissingFact, **script: Any) -> PartlyScriptedModel:
+    return PartlyScriptedModel(
+        plan_swarm=[decide(RETRIES, needed=needed)],
+        work_on_task=BY_SEARCH,
+        synthesize_findings=[cite("up to 8 times")],
+        **script,
+    )
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "1. 12 / 2. Austria / 3. 01.12.2026",
+        "12 seats, Austria, from the first of December",
+        "twelve, in Vienna, starting 1 December 2026",
+        "Zwölf Plätze in Österreich ab 1. Dezember 2026",
+        "we begin on 2026-12-01 with a dozen; Austria",
+        "12\nAustria\n1 Dec 2026",
+    ],
+)
+async def test_facts_in_the_words_of_the_user_are_read_by_the_model_and_the_plan_is_paid_once(
+    open_app: OpenApp, reply: str
+) -> None:
+    read = read_as(seats="12", country="Austria", start_day="2026-12-01")
+    model = make_model_that_needs(SEATS, COUNTRY, START, read_facts=[read])
+
+    async with open_app(model, way="swarm") as harness:
+        driver = harness.driver()
+        await driver.say("Research delivery reports")
+        answered = await driver.say(reply)
+        [collected] = [
+            one for one in await driver.read_writes(answered, "gather") if "collected_info" in one
+        ]
+
+    [asked] = model.find_asked("read_facts")
+    assert asked.reply == reply
+    assert collected["collected_info"] == {
+        "seats": 12.0, "country": "Austria", "start_day": "2026-12-01",
+    }  # fmt: skip
+    assert (answered["outcome"], answered["way"]) == ("answered", "swarm")
+    assert len(model.find_asked("plan_swarm")) == 1
+
+
+async def test_only_the_facts_that_a_reply_leaves_open_are_asked_again(open_app: OpenApp) -> None:
+    model = make_model_that_needs(
+        SEATS, COUNTRY, read_facts=[read_as(seats="12"), read_as(country="Austria")]
+    )
+
+    async with open_app(model, way="swarm") as harness:
+        driver = harness.driver()
+        await driver.say("Research delivery reports")
+        asked = await driver.say("a dozen")
+        answered = await driver.say("the one with Vienna in it")
+
+    assert asked["outcome"] == "clarification"
+    assert [one["field"]["name"] for one in asked["pause"]["questions"]] == ["country"]
+    assert answered["outcome"] == "answered"
+    assert len(model.find_asked("plan_swarm")) == 1
+
+
+async def test_a_message_that_the_model_reads_as_something_else_is_a_question_of_its_own(
+    open_app: OpenApp,
+) -> None:
+    model = make_model_that_needs(SEATS, COUNTRY, read_facts=[read_as(is_reply=False)])
+
+    async with open_app(model, way="swarm") as harness:
+        driver = harness.driver()
+        await driver.say("Research delivery reports")
+        roles = await driver.roles(await driver.say("Tell me about the errors of the REST API"))
+
+    assert roles[:2] == ["gather", "lang"]
+
+
+async def test_without_a_model_that_reads_them_facts_are_asked_one_by_one(
+    open_app: OpenApp,
+) -> None:
+    model = make_model_that_needs(
+        SEATS, COUNTRY, read_facts=[ModelUnavailable("away"), ModelUnavailable("away")]
+    )
+
+    async with open_app(model, way="swarm") as harness:
+        driver = harness.driver()
+        await driver.say("Research delivery reports")
+        first = await driver.say("twelve, Austria")
+        second = await driver.say("12")
+        answered = await driver.say("Austria")
+
+    assert "How many seats?" in first["text"]
+    assert "Which country?" not in first["text"]
+    assert "Which country?" in second["text"]
+    assert answered["outcome"] == "answered"
 
 
 async def test_a_new_question_instead_of_the_facts_is_answered_as_one(open_app: OpenApp) -> None:

@@ -68,7 +68,6 @@ def test_a_branch_inherits_what_its_role_reads_and_not_what_it_returns() -> None
         "texts_language",
         "tool_call",
         "tool_caller",
-        "user_inputs",
     }
 
 

@@ -95,7 +95,7 @@ async def test_an_outcome_of_another_version_is_counted_and_left_out(client: Any
 async def test_stored_noise_gives_no_advice(client: Any) -> None:
     noise = random.Random(21)
     log = RedisOutcomeLog(client, shards=2)
-    advised = []
+    advised: list[str] = []
     for number in range(200):
         outcome = SwarmOutcome(
             kind=QuestionKind.GROUP,
@@ -110,7 +110,6 @@ async def test_stored_noise_gives_no_advice(client: Any) -> None:
             await log.rate(ask(number), noise.choice([-1, 1]))
         if number % 10 == 9:
             memory = read_history(await log.load("acme", "docs")).memory
-            advice = advise(memory, QuestionKind.GROUP, configured="intelligent")
-            advised += [*advice.bonus, *([] if advice.workers is None else [advice.workers])]
+            advised += advise(memory, QuestionKind.GROUP, configured="intelligent")
 
     assert advised == []

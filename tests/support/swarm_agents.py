@@ -17,6 +17,7 @@ from envelope.outcome import Wrote
 from envelope.role import Role
 from envelope.run import Run
 from envelope.swarm import PlanStep
+from llm.missing_model import MissingModel
 from manager.flow import Flow, Scatter
 from manager.flows.stages import WORKED
 from manager.flows.swarm import SWARM_FLOW
@@ -119,7 +120,7 @@ def make_swarm(
     texts = FixedTexts()
     return [
         CountingPlanner(workers),
-        GatherAgent(),
+        GatherAgent(MissingModel()),
         LedgerAgent(most_workers=256, retries=retries, enough=enough),
         worker,
         SynthesizeAgent(model=ScriptedModel([]), texts=texts, uses_model=False),

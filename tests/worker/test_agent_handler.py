@@ -84,7 +84,7 @@ async def test_attributes_that_were_not_set_are_not_written() -> None:
 
 
 async def test_an_agent_that_asks_for_more_time_than_is_left_gives_up_with_its_reason() -> None:
-    later = RetryAfter(10.0, "the index is being written")
+    later: RetryAfter[SearchWrites] = RetryAfter(10.0, "the index is being written")
 
     in_time = await run(later, remaining_seconds=30.0)
     too_late = read_envelope(await run(later, remaining_seconds=5.0))
@@ -94,6 +94,17 @@ async def test_an_agent_that_asks_for_more_time_than_is_left_gives_up_with_its_r
     assert too_late.hop is not None
     assert too_late.hop.status == "gave_up"
     assert too_late.hop.reason == "no time left: the index is being written"
+
+
+async def test_an_agent_that_has_no_time_to_wait_leaves_what_it_has() -> None:
+    partial = Wrote(SearchWrites(search_quality="good"))
+    later = RetryAfter(10.0, "the model is busy", otherwise=partial)
+
+    in_time = await run(later, remaining_seconds=30.0)
+    too_late = read_envelope(await run(later, remaining_seconds=15.0))
+
+    assert isinstance(in_time, Retry)
+    assert too_late.payload["search_quality"] == "good"
 
 
 async def test_an_agent_whose_model_takes_all_the_time_that_is_left_can_still_send_something() -> (

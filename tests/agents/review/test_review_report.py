@@ -17,8 +17,10 @@ from agents.review.report_rendering import render_docx, render_html, render_pdf
 from agents.review.requirement_extractor import list_units_as_requirements
 from agents.review.requirements import Extraction, RuleUnit, TextPlace
 from agents.review.review_report import (
+    ReportedSection,
     ReportInputs,
     ReviewReport,
+    SectionState,
     compose_report,
     decode_report,
     encode_report,
@@ -199,6 +201,27 @@ def test_citations_that_no_model_compared_with_their_sources_are_counted(
 
     assert "2 of 4 citations were checked by rules only" in "\n".join(list_texts(lay_out(counted)))
     assert "by rules only: no model compared" not in "\n".join(list_texts(lay_out(report)))
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (SectionState.NOT_REQUESTED, "Not requested: risk_verifier was not part of this review."),
+        (SectionState.FAILED, "Failed, so nothing is known here: risk_verifier: status 500"),
+        (SectionState.NOTHING, "No violation or gap was found, so there are no risks to rank."),
+    ],
+)
+def test_a_section_without_entries_says_whether_it_was_made(
+    report: ReviewReport, state: SectionState, said: str
+) -> None:
+    section = ReportedSection(state=state, specialist="risk_verifier", reason="status 500")
+    unranked = tuple(one.model_copy(update={"risk": None}) for one in report.requirements)
+    printed = lay_out(
+        report.model_copy(update={"requirements": unranked, "sections": {"risks": section}})
+    )
+
+    assert printed.parts[3].paragraphs[0].text == said
+    assert printed.parts[0].paragraphs[0].text.startswith("Parts of this review: risks: ")
 
 
 def test_a_report_is_read_again_from_its_json(report: ReviewReport) -> None:

@@ -154,7 +154,7 @@ class FirstDraft(RecordedDrafts):
     ("written", "last"),
     [
         (make_output("A rule may have up to 8 conditions. [1]"), "A rule may have up to 8"),
-        (ModelTimeout("late"), "<passages_too_slow in en>"),
+        (ModelTimeout("late"), "<passages_no_answer in en> <reason_too_slow in en>"),
     ],
 )
 async def test_passages_are_shown_until_a_silent_model_writes_or_gives_up(
@@ -379,7 +379,7 @@ async def test_a_model_that_fails_leaves_the_passages_with_the_true_reason_and_a
         writes = await respond(ScriptedModel([error]), reads())
 
     assert (writes.answered_by, writes.fallback_reason) == ("search", reason)
-    assert f"<passages_{reason} in en>" in writes.response
+    assert f"<passages_no_answer in en> <reason_{reason} in en>" in writes.response
     assert [(line["event"], line["reason"]) for line in lines] == [("answered_by_search", reason)]
 
 

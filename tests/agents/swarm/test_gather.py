@@ -11,6 +11,7 @@ from agents.swarm.work import Reads as WorkReads
 from agents.swarm.work import WorkAgent
 from envelope.outcome import GaveUp, Wrote
 from knowledge.index.listing import ListedDocument
+from llm.missing_model import MissingModel
 from llm.port import ModelMessage, ToolUse
 from tests.agents.swarm.builders import make_worker
 from tests.support.app_harness import PartlyScriptedModel
@@ -31,7 +32,7 @@ FORBIDDEN: list[dict[str, Any]] = [
 async def ask(field: dict[str, Any], question: str = QUESTION) -> Writes:
     needed: dict[str, Any] = {"planner": [{"name": "market", **field}]}
     reads = Reads(canonical_question=question, required_info=needed)
-    outcome = await GatherAgent().work(reads)
+    outcome = await GatherAgent(MissingModel()).work(reads)
     assert isinstance(outcome, Wrote)
     return outcome.writes
 

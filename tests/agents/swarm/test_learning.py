@@ -3,7 +3,6 @@
 import random
 
 from agents.swarm.learning import (
-    MOST_BONUS,
     QuestionKind,
     SwarmMemory,
     SwarmOutcome,
@@ -38,13 +37,12 @@ def test_noise_is_never_taken_for_advice() -> None:
                 seconds=noise.uniform(0, 200),
             )
             memory = note_outcome(memory, outcome)
-            advice = advise(memory, QuestionKind.GROUP, configured="intelligent")
-            advised += bool(advice.bonus) or advice.workers is not None
+            advised += len(advise(memory, QuestionKind.GROUP, configured="intelligent"))
 
     assert advised == 0
 
 
-def test_a_strategy_that_does_better_is_learned_and_its_bonus_is_bounded() -> None:
+def test_a_strategy_that_does_better_is_named_for_its_kind_of_question() -> None:
     chance = random.Random(4)
     memory = SwarmMemory()
     for number in range(300):
@@ -52,12 +50,10 @@ def test_a_strategy_that_does_better_is_learned_and_its_bonus_is_bounded() -> No
         judge = chance.gauss(9 if strategy == "parallel" else 3, 1.0)
         memory = note_outcome(memory, make_outcome(strategy, judge))
 
-    advice = advise(memory, QuestionKind.GROUP, configured="intelligent")
+    [reason] = advise(memory, QuestionKind.GROUP, configured="intelligent")
 
-    assert list(advice.bonus) == ["parallel"]
-    assert 0 < advice.bonus["parallel"] <= MOST_BONUS
-    assert advise(memory, QuestionKind.SINGLE, configured="intelligent").bonus == {}
-    assert advise(memory, QuestionKind.GROUP, is_on=False).bonus == {}
+    assert reason.startswith("parallel did better by ")
+    assert advise(memory, QuestionKind.SINGLE, configured="intelligent") == ()
 
 
 def test_what_was_learned_is_forgotten_when_the_world_changes() -> None:
@@ -68,7 +64,8 @@ def test_what_was_learned_is_forgotten_when_the_world_changes() -> None:
         memory = note_outcome(memory, make_outcome(good, 9.0 - number % 2))
         memory = note_outcome(memory, make_outcome(bad, 3.0 + number % 2))
 
-    assert list(advise(memory, QuestionKind.GROUP, configured="council").bonus) == ["parallel"]
+    [reason] = advise(memory, QuestionKind.GROUP, configured="council")
+    assert reason.startswith("parallel did better by ")
 
 
 def test_the_number_of_workers_that_did_best_is_learned() -> None:
@@ -77,7 +74,8 @@ def test_the_number_of_workers_that_did_best_is_learned() -> None:
         memory = note_outcome(memory, make_outcome("parallel", 9 - number % 2, workers=9))
         memory = note_outcome(memory, make_outcome("parallel", 4 + number % 2, workers=1))
 
-    assert advise(memory, QuestionKind.GROUP).workers == 8
+    [reason] = advise(memory, QuestionKind.GROUP)
+    assert reason == "8 to 15 workers did best for group questions"
     assert [round_workers(count) for count in (0, 1, 3, 5, 31, 99)] == [1, 1, 2, 4, 16, 32]
 
 

@@ -67,7 +67,7 @@ def test_each_cell_is_a_finding_or_said_to_be_missing() -> None:
 
     table = make_table(("Alfa", "Beta"), ("price", "support"), cells)
 
-    assert table.render("Item", "not found", "not read") == (
+    assert table.render("Item", "not found") == (
         "| Item | price | support |\n"
         "| --- | --- | --- |\n"
         "| Alfa | 12 euros / a month [1] | not found |\n"
@@ -75,6 +75,6 @@ def test_each_cell_is_a_finding_or_said_to_be_missing() -> None:
     )
     assert (table.found, table.total) == (1, 4)
     assert table.list_complete() == ()
-    prices = make_table(("Alfa", "Beta"), ("price",), cells, frozenset({"Beta"}))
+    prices = make_table(("Alfa", "Beta"), ("price",), cells, {"Beta": "not read: too busy"})
     assert prices.list_complete() == ("Alfa",)
-    assert "| Beta | not read |" in prices.render("Item", "not found", "not read")
+    assert "| Beta | not read: too busy |" in prices.render("Item", "not found")

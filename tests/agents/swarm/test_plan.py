@@ -7,10 +7,12 @@ import pytest
 from agents.swarm.plan import PlanAgent, Reads
 from agents.swarm.swarm_plan import SwarmPlan
 from envelope.conversation import Turn
-from envelope.outcome import Wrote
+from envelope.outcome import GaveUp, RetryAfter, Wrote
 from knowledge.index.listing import ListedDocument
+from llm.errors import ModelError, ModelUnavailable, RateLimited
 from llm.tasks.question import ContextType
 from llm.tasks.swarm import PlannedWorker, PlanSwarmInputs, PlanSwarmOutput
+from tests.agents.swarm.builders import make_output, make_passage, make_swarm_plan, make_worker
 from tests.support.scripted_model import ScriptedModel
 from tests.support.worker_harness import FixedTexts
 from tools.catalog import ToolCatalog
@@ -101,3 +103,44 @@ async def test_a_plan_that_cannot_run_is_sent_back_once_with_its_problems(
 def make_plan(role: str) -> PlanSwarmOutput:
     worker = PlannedWorker(role=role, objective="What does plan B cost?")
     return PlanSwarmOutput(action="orchestrate", complexity=0.4, workers=(worker,))
+
+
+async def test_a_further_plan_repeats_only_the_worker_that_failed_and_asks_no_planner() -> None:
+    before = make_swarm_plan(make_worker("w0"), make_worker("w1"))
+    output = make_output("w0", make_passage("p", "It costs 12."))
+    failed = {"task_id": "w1", "title": "w1", "state": "failed", "error": "too_busy: status 429"}
+    model = ScriptedModel([])
+
+    outcome = await make_agent(model).work(
+        Reads(
+            canonical_question="Compare plans",
+            swarm_plan=before.model_dump(mode="json"),
+            worker_outputs={"w0": output.model_dump(mode="json")},
+            task_ledger={"tasks": [failed]},
+        )
+    )
+
+    assert isinstance(outcome, Wrote)
+    plan = SwarmPlan.model_validate(outcome.writes.swarm_plan)
+    assert [one.objective for one in plan.workers] == ["look up w0", "look up w1", "look up w1"]
+    assert len({one.id for one in plan.workers}) == 3
+    assert model.calls == []
+
+
+@pytest.mark.parametrize(
+    ("error", "waits"),
+    [
+        (RateLimited("status 429", retry_after_seconds=2.0), 2.0),
+        (ModelUnavailable("status 500"), None),
+    ],
+)
+async def test_a_planner_waits_for_a_stated_time_and_otherwise_leaves_the_question_to_a_search(
+    error: ModelError, waits: float | None
+) -> None:
+    outcome = await make_agent(ScriptedModel([error])).work(Reads(canonical_question="Compare"))
+
+    if waits is None:
+        assert isinstance(outcome, GaveUp)
+    else:
+        assert isinstance(outcome, RetryAfter)
+        assert outcome.seconds == waits

@@ -58,14 +58,12 @@ async def call(
     tool: str,
     groups: tuple[str, ...] = (),
     approvals: dict[str, bool] | None = None,
-    user_inputs: dict[str, Any] | None = None,
     **given: Any,
 ) -> Writes:
     reads = Reads(
         tool_call={"call_id": "r1-1", "tool": tool, "arguments": given, "depends_on": []},
         groups=groups,
         approvals=approvals or {},
-        user_inputs=user_inputs or {},
     )
     receipts = MemoryReceipts()
     agent = ToolAgent(catalog=catalog, texts=TEXTS, open_receipts=lambda _run: receipts)
@@ -151,9 +149,3 @@ async def test_a_denied_call_is_a_result_and_asks_no_second_time() -> None:
     assert denied.needs_input == ()
     assert read_result(denied).error_type is ToolErrorType.APPROVAL
     assert tool.paid == []
-
-
-async def test_values_that_the_user_gave_complete_a_call(catalog: ToolCatalog) -> None:
-    writes = await call(catalog, "lookup", user_inputs={"name": "Article 83", "other": "x"})
-
-    assert "a fine of up to 4 %" in read_result(writes).text
