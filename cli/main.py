@@ -1,6 +1,7 @@
 """The `refdesk` command: parses the arguments, runs one verb, and prints errors in one line."""
 
 import argparse
+import difflib
 import importlib
 import os
 import sys
@@ -85,6 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     hide_memory()
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = _parser(words)
+    _suggest_verb(parser, _find_verb(words))
     chosen = parser.parse_args(words)
     if chosen.verb is None:
         parser.print_help()
@@ -153,6 +155,14 @@ def _find_verb(words: Sequence[str]) -> str | None:
     elif rest and rest[0].startswith(f"{_ENV_FILE}="):
         rest = rest[1:]
     return rest[0] if rest else None
+
+
+def _suggest_verb(parser: argparse.ArgumentParser, named: str | None) -> None:
+    """End the command if its verb is unknown but similar to a known one."""
+    if named is None or named in VERBS or named.startswith("-"):
+        return
+    if similar := difflib.get_close_matches(named, VERBS, n=1):
+        parser.error(f"unknown command {named!r}; did you mean {similar[0]!r}?")
 
 
 def _name_env_file(path: str | None) -> None:

@@ -2,6 +2,9 @@
 
 import argparse
 import asyncio
+import shlex
+import shutil
+import sys
 from pathlib import Path
 from uuid import uuid4
 
@@ -24,12 +27,12 @@ QUESTIONS = (
 NEXT = """\
 What next? The demo keeps its documents and data apart from yours, in {data}:
   export REFDESK_DATA={data}     to go on with the demo
-  .venv/bin/refdesk chat                      talk to it; it remembers the conversation
-  .venv/bin/refdesk ask "What does error 4029 mean?"
-  .venv/bin/refdesk trace MESSAGE             everything that happened to a question
+  {command} chat                      talk to it; it remembers the conversation
+  {command} ask "What does error 4029 mean?"
+  {command} trace MESSAGE             everything that happened to a question
 Without that variable, {own} holds your own documents:
-  .venv/bin/refdesk ingest YOUR-DOCUMENTS     set DOMAIN_NAME too
-  GEN_MODEL=gpt-5-mini@openai OPENAI_API_KEY=... .venv/bin/refdesk chat"""
+  {command} ingest YOUR-DOCUMENTS     set DOMAIN_NAME too
+  GEN_MODEL=gpt-5-mini@openai OPENAI_API_KEY=... {command} chat"""
 NO_MODEL = "No model was used: these are passages that the search found."
 RULE = "-" * WIDTH
 
@@ -85,9 +88,17 @@ async def _demo(settings: Settings) -> None:
         for line in trace_lines(asked[0], entries):
             print_line(line)
     data = settings.refdesk_data
-    print_line(f"\n{RULE}\n{NEXT.format(data=data, own=data.parent)}")
+    print_line(f"\n{RULE}\n{NEXT.format(data=data, own=data.parent, command=_find_command())}")
     if settings.gen_model == "offline":
         print_line(NO_MODEL)
+
+
+def _find_command() -> str:
+    """Return what starts this command in a shell: its name if `PATH` leads to it, else its path."""
+    started = Path(sys.argv[0])
+    found = shutil.which(started.name)
+    is_on_path = found is not None and Path(found).samefile(started)
+    return started.name if is_on_path else shlex.quote(str(started))
 
 
 async def _ask(desk: Desk, kind: str, text: str) -> Question:

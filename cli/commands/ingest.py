@@ -56,7 +56,7 @@ def write_progress(text: str) -> None:
 
 
 class LineReport(PlainReport):
-    """Writes plain lines; the command itself prints the result."""
+    """Writes the progress as plain lines; the command itself prints the result."""
 
     def finish(self, result: IngestionResult) -> None:
         """Print nothing."""
@@ -64,12 +64,18 @@ class LineReport(PlainReport):
     def record_failure(self, source: str, reason: str) -> None:
         """Print nothing: the result lists the failures."""
 
+    def record_warning(self, source: str, reason: str) -> None:
+        """Print nothing: the result counts the warnings by reason."""
+
+    def record_skip(self, source: str, reason: str) -> None:
+        """Print nothing: the result counts the skipped files by reason."""
+
 
 BAR_WIDTH = 24
 
 
 class BarReport:
-    """Shows a line with a bar for each folder, and warnings above it."""
+    """Shows a line with a bar for each folder."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
@@ -101,12 +107,10 @@ class BarReport:
         """Print nothing: the result lists the failures."""
 
     def record_warning(self, source: str, reason: str) -> None:
-        """Print a warning about a file above the bar."""
-        self._print_above(f"note on {source}: {reason}")
+        """Print nothing: the result counts the warnings by reason."""
 
     def record_skip(self, source: str, reason: str) -> None:
-        """Print a line about a skipped file above the bar."""
-        self._print_above(f"skipped {source}: {reason}")
+        """Print nothing: the result counts the skipped files by reason."""
 
     def finish(self, result: IngestionResult) -> None:
         """Print nothing: the bar stays as it is."""
@@ -114,10 +118,6 @@ class BarReport:
     def close(self) -> None:
         """Leave the line of the bar."""
         self._write("\n")
-
-    def _print_above(self, text: str) -> None:
-        self._write(f"{ERASE_LINE}{clean_text(text)}\n")
-        self._draw()
 
     def _draw(self) -> None:
         filled = min(BAR_WIDTH, BAR_WIDTH * self._done // max(1, self._total))
@@ -244,11 +244,23 @@ def result_lines(result: IngestionResult) -> list[str]:
     if not documents:
         settings = load_settings()
         place = settings.qdrant_url or settings.refdesk_data.resolve()
-        return [f"no documents found; nothing was added to {place}"]
+        return [f"no documents found; nothing was added to {place}", *_count_warnings(result)]
     lines.append(f"documents: {documents}; {result.chunks} new chunks in {result.seconds:.1f} s")
     lines += (f"not in the index: {part}" for part in result.sum_left_out())
+    lines += _count_warnings(result)
     lines += result.list_costs()
     return [*lines, result.replacement] if result.replacement else lines
+
+
+def _count_warnings(result: IngestionResult) -> list[str]:
+    """Return one line for each reason; `--json` lists every source."""
+    sources: dict[str, list[str]] = {}
+    for source, reason in result.warned:
+        sources.setdefault(reason, []).append(source)
+    return [
+        f"note on {named[0]}{f' and {len(named) - 1} more' if named[1:] else ''}: {reason}"
+        for reason, named in sources.items()
+    ]
 
 
 def result_fields(result: IngestionResult) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -41,10 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--scope",
         nargs="+",
         action="extend",
-        choices=[scope.value for scope in Scope],
+        type=_read_scopes,
         metavar="SCOPE",
         help=f"permissions, of {', '.join(scope.value for scope in Scope)} "
-        f"(default: {', '.join(sorted(DEFAULT_SCOPES))}); repeatable",
+        f"(default: {', '.join(sorted(DEFAULT_SCOPES))}); separated by blanks or commas; "
+        "repeatable",
     )
     create.add_argument("--public", action="store_true", help="create a public key, for a web page")
     create.add_argument(
@@ -124,7 +126,7 @@ async def _create(chosen: argparse.Namespace) -> None:
         say_json({"token": token, **signing, **_describe_key(key)})
         return
     print_line(token)
-    print_line(f"{key.kind} key {key.id} of tenant {key.tenant}. {SHOWN_ONCE}")
+    sys.stderr.write(f"{key.kind} key {key.id} of tenant {key.tenant}. {SHOWN_ONCE}\n")
     if key.person_secret:
         print_line(f"secret for the tokens of persons, shown only now: {key.person_secret}")
 
@@ -139,7 +141,7 @@ def _create_key(chosen: argparse.Namespace, tenant: str) -> tuple[Key, str]:
             "public" if public else "secret",
             tenant=tenant,
             assistants=tuple(chosen.assistant),
-            scopes=DEFAULT_SCOPES if chosen.scope is None else frozenset(chosen.scope),
+            scopes=DEFAULT_SCOPES if chosen.scope is None else frozenset().union(*chosen.scope),
             origins=_origins(chosen.origin),
             note=chosen.note,
             requests_per_minute=per_minute,
@@ -154,6 +156,19 @@ def _create_key(chosen: argparse.Namespace, tenant: str) -> tuple[Key, str]:
         where = ".".join(str(part) for part in first["loc"])
         problem = first["msg"].removeprefix("Value error, ")
         raise CommandError(f"{where}: {problem}" if where else problem) from error
+
+
+def _read_scopes(text: str) -> frozenset[Scope]:
+    """Return the permissions that an argument names, separated by commas."""
+    known = [scope.value for scope in Scope]
+    named = [part for part in text.split(",") if part]
+    unknown = [name for name in named if name not in known]
+    if unknown or not named:
+        found = ", ".join(map(repr, unknown)) or repr(text)
+        raise argparse.ArgumentTypeError(
+            f"expected one or more of {', '.join(known)}; found {found}"
+        )
+    return frozenset(map(Scope, named))
 
 
 def _origins(given: Sequence[str]) -> tuple[str, ...]:
@@ -258,4 +273,4 @@ async def _print_link(settings: Settings, port: int) -> None:
             await client.aclose()
     base = (settings.public_url or f"http://127.0.0.1:{port}").rstrip("/")
     print_line(f"{base}/console/login?code={code}")
-    print_line("opens the console once, within ten minutes, while `refdesk serve` runs")
+    sys.stderr.write("opens the console once, within ten minutes, while `refdesk serve` runs\n")

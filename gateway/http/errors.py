@@ -193,8 +193,21 @@ def _invalid(error: RequestValidationError) -> HttpError:
         param, problem = ".".join(where[1:-1]), "a field is not expected here"
     else:
         param, problem = ".".join(where[1:]), str(first["msg"])
+    if first["type"] in _OBJECT_EXPECTED:
+        problem = f"expected a JSON object; found {_name_kind(first['input'])}"
     param = (param or where[0])[:100]
     return InvalidRequestError(f"{param}: {problem}", code="invalid_request", param=param)
+
+
+_OBJECT_EXPECTED = ("model_attributes_type", "model_type", "dict_type")
+_KINDS = {str: "a string", bytes: "text", list: "a list", bool: "a Boolean", type(None): "null"}
+
+
+def _name_kind(value: object) -> str:
+    """Return the JSON type of a value, without the value itself."""
+    kind = _KINDS.get(type(value), "a number")
+    is_text = isinstance(value, bytes)
+    return f"{kind}; send the header Content-Type: application/json" if is_text else kind
 
 
 def _of_framework(error: HTTPException) -> HttpError:

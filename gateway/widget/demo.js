@@ -2,7 +2,19 @@
 
 const widget = document.querySelector("refdesk-widget");
 const key = new URLSearchParams(location.hash.slice(1)).get("key");
-if (key !== null && /^refdesk_public_[\w-]+$/.test(key)) widget.setAttribute("key", key);
+const main = document.querySelector("main");
+if (key !== null && /^refdesk_public_[\w-]+$/.test(key)) {
+  widget.setAttribute("key", key);
+  main.dataset.state = "ready";
+}
+document.querySelector(".origin").textContent = location.origin;
+
+document.querySelector("form.notice").addEventListener("submit", (event) => {
+  event.preventDefault();
+  // The fragment of an address is not sent to the server, so the key is in no log.
+  location.hash = `key=${event.target.elements.key.value}`;
+  location.reload();
+});
 
 const tag = document.querySelector("#tag");
 const lines = [

@@ -9,10 +9,11 @@ import gzip
 import hashlib
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Literal
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
@@ -49,8 +50,31 @@ class Embedding(BaseModel):
     integrity: str = Field(description="value of the script tag's attribute `integrity`")
 
 
-def widget_router() -> APIRouter:
-    """Return the routes; they need no key and return no personal data."""
+@dataclass(frozen=True, slots=True)
+class PageContents:
+    """What the page shows: the `name` of the assistant, a notice by `state`, and example questions.
+
+    `key`: a key is required; `empty`: there are no documents; `search`: there is no model; `away`:
+    a store does not answer.
+    """
+
+    name: str = "Refdesk"
+    state: Literal["ready", "key", "empty", "search", "away"] = "ready"
+    questions: tuple[str, ...] = ()
+
+
+FindContents = Callable[[Request], Awaitable[PageContents]]
+
+
+async def _default_contents(_request: Request) -> PageContents:
+    return PageContents()
+
+
+def widget_router(find_contents: FindContents = _default_contents) -> APIRouter:
+    """Return the routes; they need no key and return no personal data.
+
+    `find_contents` returns what the page shows to the caller of a request.
+    """
     router = APIRouter(include_in_schema=False)
     methods = ["GET", "HEAD"]
 
@@ -63,7 +87,8 @@ def widget_router() -> APIRouter:
     async def demo_page(request: Request) -> Response:
         """Return the page that shows the widget."""
         kind = "text/html; charset=utf-8"
-        return _make_response(request, _page(), kind, further={"Content-Security-Policy": POLICY})
+        body = _make_page(await find_contents(request))
+        return _make_response(request, body, kind, further={"Content-Security-Policy": POLICY})
 
     @router.api_route("/widget/refdesk.js", methods=methods)
     async def newest_script(request: Request) -> Response:
@@ -117,15 +142,22 @@ def _compress(body: bytes) -> bytes:
     return gzip.compress(body, mtime=0)
 
 
-@cache
-def _page() -> bytes:
+def _make_page(contents: PageContents) -> bytes:
     script = widget_script()
-    named = {"{{address}}": script.path, "{{integrity}}": script.integrity}
-    page = part("demo.html")
-    for name, value in named.items():
-        page = page.replace(name, html.escape(value))
+    values = {
+        "address": script.path,
+        "integrity": script.integrity,
+        "name": contents.name,
+        "state": contents.state,
+        # The widget separates example questions by this character.
+        "questions": " | ".join(text.replace("|", "/") for text in contents.questions),
+    }
+    # One pass, so that braces within a value are not replaced.
+    page = _PLACEHOLDER.sub(lambda found: html.escape(values[found[1]]), part("demo.html"))
     return page.encode()
 
+
+_PLACEHOLDER = re.compile(r"\{\{([a-z]{1,20})\}\}")
 
 ENTRY = "widget.js"
 _IMPORT = re.compile(r'^import \{[^{}]*\} from "\./([a-z_]+\.js)";\n', re.MULTILINE)

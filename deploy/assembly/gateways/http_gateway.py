@@ -10,8 +10,10 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import structlog
+from fastapi import Request
 
 from agents.review.cost_estimate import estimate_cost
+from broker.errors import BrokerUnavailableError
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.gateways.console import make_gate, make_provider, open_parts
@@ -32,6 +34,7 @@ from gateway.desk import erase
 from gateway.http.access import AllowedHosts, Guard
 from gateway.http.app import MakeEndpoint, make_app
 from gateway.http.context import HttpChannel, HttpMeter
+from gateway.http.errors import ForbiddenError, LimitedError, UnauthorizedError
 from gateway.http.links import SourceLinks
 from gateway.http.routes.catalog import Catalog, gaps_router
 from gateway.http.routes.documents import reader_router
@@ -44,7 +47,7 @@ from gateway.people import PersonalData
 from gateway.person_tokens import PersonTokens, TrustedIssuer
 from gateway.port import SearchableLibrary
 from gateway.signing_keys import SigningKeys, check_address
-from gateway.widget.routes import widget_router
+from gateway.widget.routes import FindContents, PageContents, widget_router
 from knowledge.errors import KnowledgeError
 from memory.conversation import RedisPeople
 from memory.errors import MemoryUnavailableError
@@ -64,6 +67,8 @@ STORES = (MemoryUnavailableError, KnowledgeError)
 MCP = "mcp"
 """The channel of programs that call the desk as a tool."""
 MINUTE_SECONDS = 60
+EXAMPLES = 3
+"""The number of example questions on the start page."""
 
 
 async def make_channel(
@@ -148,7 +153,7 @@ async def open_http_app(
             runtime, client, keys, meter, keyless=keyless, has_reader=documents is not None
         )
         library = make_library(runtime)
-        others, stores = [widget_router()], STORES
+        others, stores = [widget_router(_make_find_contents(settings, channel, library))], STORES
         reports = StoredReports(make_report_reader(settings, client))
         if documents is not None:
             others.append(
@@ -220,6 +225,36 @@ async def open_http_app(
         if opened is not None:
             await opened.close()
         await client.aclose()
+
+
+def _make_find_contents(
+    settings: Settings, channel: HttpChannel, library: SearchableLibrary
+) -> FindContents:
+    """Return what determines the contents of the start page.
+
+    Titles of documents are shown only to callers who may ask without a key.
+    """
+    name = settings.domain_name
+
+    async def find_contents(request: Request) -> PageContents:
+        try:
+            caller = await channel.guard.caller(request)
+            if caller.key is not None:
+                return PageContents(name)
+            found = await library.browse(
+                caller.tenant, settings.assistant, groups=(), after="", limit=EXAMPLES
+            )
+        except (UnauthorizedError, ForbiddenError, LimitedError):
+            return PageContents(name, "key")
+        except (BrokerUnavailableError, *STORES) as error:
+            log.warning("start_page_without_examples", error=str(error))
+            return PageContents(name, "away")
+        if not found:
+            return PageContents(name, "empty")
+        titles = tuple(dict.fromkeys(document.title for document in found))
+        return PageContents(name, "ready" if settings.uses_model else "search", titles)
+
+    return find_contents
 
 
 def _find_mcp(

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from cli.commands import ask
-from cli.main import VERBS
+from cli.main import EPILOG, VERBS
 from deploy.assembly.runtime import ROLES
 from envelope.role import Role
 from tests.llm.test_key_check import VendorServer, vendor
-from tests.support.app_harness import refdesk
+from tests.support.app_harness import ROOT, refdesk
 from tests.support.command_line import CLEAR, Run, one_line
 
 pytestmark = pytest.mark.slow
@@ -53,11 +53,11 @@ def test_every_verb_explains_itself_within_eighty_columns(
     assert max(map(len, result.out.splitlines())) <= 80
 
 
-def test_an_unknown_verb_is_a_wrong_use(run: Run) -> None:
+def test_a_mistyped_verb_is_answered_with_the_similar_one(run: Run) -> None:
     result = run("aks", "hello")
 
     assert result.status == 2
-    assert "invalid choice: 'aks'" in result.err
+    assert "unknown command 'aks'; did you mean 'ask'?" in result.err
 
 
 # Errors
@@ -205,12 +205,29 @@ def test_what_files_contain_and_the_index_does_not_is_listed_with_count_and_reas
     first = run("ingest", str(folder))
     listed = run("sources", "list", "--json").json["sources"][0]["left_out"]
 
-    assert "note on a.html: 5 words left out: hidden from readers of the page" in first.err
+    assert "left out" not in first.err
     assert "not in the index: 10 words left out: hidden from readers of the page" in first.out
     words, files = sorted(listed, key=lambda part: -part["count"])
     assert (words["what"], words["count"]) == ("word", 10)
     assert (files["what"], files["count"]) == ("file", 1)
     assert "save it as .docx" in files["reason"]
+
+
+def test_files_with_the_same_problem_are_one_line_and_json_lists_each(
+    run: Run, elsewhere: Path
+) -> None:
+    folder = elsewhere / "documents"
+    folder.mkdir()
+    for name in ("a", "b", "c"):
+        (folder / f"{name}.md").write_text("")
+    (folder / "page.md").write_text("# Page\n\nA text.\n")
+
+    result = run("ingest", str(folder))
+    listed = run("ingest", str(folder), "--json").json["warned"]
+
+    assert "note on a.md and 2 more: it is empty: it has no text\n" in result.out
+    assert "is empty" not in result.err
+    assert [one["source"] for one in listed] == ["a.md", "b.md", "c.md"]
 
 
 def test_a_folder_without_documents_is_said_to_be_one(run: Run, elsewhere: Path) -> None:
@@ -336,3 +353,14 @@ def test_a_wrong_key_is_one_line_at_the_start(
     assert "expected a key that openai accepts in OPENAI_API_KEY" in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert "sk-wrong" not in result.stderr
+
+
+def test_the_readme_names_every_command_and_every_exit_status() -> None:
+    readme = (ROOT / "README.md").read_text()
+    commands = readme.partition("\n## Commands\n")[2].partition("\n## ")[0]
+
+    unnamed = {verb for verb in VERBS if re.search(rf"`refdesk {verb}\b", commands) is None}
+    documented = re.findall(r"^\| (\d+) \|", commands, re.MULTILINE)
+
+    assert unnamed == set()
+    assert documented == re.findall(r"^ +(\d+)  ", EPILOG, re.MULTILINE)

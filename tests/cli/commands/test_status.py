@@ -36,7 +36,7 @@ def test_documents_that_the_shipped_model_cannot_compare_are_said(run: Run, tmp_
     status = run("status")
 
     expected = f"EMBEDDING_MODEL=all-MiniLM-L6-v2, documents in de: {ENGLISH_NOTE}"
-    assert f"note on {expected}" in ingested.err
+    assert f"note on {expected}" in ingested.out
     assert f"note: {expected}" in status.out
     assert "Set EMBEDDING_MODEL=multilingual" in ENGLISH_NOTE
 

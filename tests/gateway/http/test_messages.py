@@ -545,3 +545,17 @@ async def test_an_agent_that_always_fails_ends_its_question_with_a_fault_and_not
 
     assert failed["termination_reason"] == "lang_failed"
     assert failed["text"].startswith("apology/en")
+
+
+async def test_a_body_that_is_no_object_is_answered_with_what_was_expected_and_found(
+    http_server: HttpServerFixture,
+) -> None:
+    client = http_server.client()
+
+    untyped = (await client.post(MESSAGES, content='{"text": "secret"}')).json()["error"]
+    listed = (await client.post(MESSAGES, json=["secret"])).json()["error"]
+
+    assert untyped["message"] == (
+        "body: expected a JSON object; found text; send the header Content-Type: application/json"
+    )
+    assert listed["message"] == "body: expected a JSON object; found a list"

@@ -3,9 +3,10 @@ from typing import Any
 
 import pytest_asyncio
 from fakeredis import FakeAsyncRedis, FakeServer
+from fastapi import Request
 from playwright.async_api import Browser
 
-from gateway.widget.routes import widget_router
+from gateway.widget.routes import PageContents, widget_router
 from tests.gateway.widget.sample_documents import DOCUMENTS
 from tests.support.browser import BrowserVisitor, chromium
 from tests.support.http_server import FakeDocuments, HttpServerFixture, open_http_server
@@ -13,6 +14,10 @@ from tests.support.worker_harness import WorkerHarness
 
 SHELF = FakeDocuments(*(("acme", "docs", chunk, document) for chunk, document in DOCUMENTS.items()))
 Come = Callable[..., Awaitable[BrowserVisitor]]
+
+
+async def show_example(_request: Request) -> PageContents:
+    return PageContents(questions=("How do I add a rule?",))
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -27,7 +32,7 @@ async def http_server() -> AsyncIterator[HttpServerFixture]:
     """An open server with the widget, before a desk that works, on a fake Redis."""
     server = FakeServer()
     harness = WorkerHarness(lambda: FakeAsyncRedis(server=server, protocol=2), played=True)
-    opening = open_http_server(harness, documents=SHELF, others=(widget_router(),))
+    opening = open_http_server(harness, documents=SHELF, others=(widget_router(show_example),))
     async with harness.open(), opening as opened:
         yield opened
     await harness.close()
