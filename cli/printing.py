@@ -175,13 +175,15 @@ def _mark_fences(lines: Sequence[str]) -> Iterator[tuple[bool, str]]:
 
 
 def _fold_line(line: str, width: int) -> list[str]:
-    """Break one line between words; scripts without spaces, whose signs are wide, anywhere."""
+    """Break one line between words; scripts without spaces, whose signs are wide, anywhere. Inline
+    code stays on one line, even if it is wider than `width`: people copy it.
+    """
     if columns(line) > len(line) * _WIDE_SHARE:
         return _cut(line, width)
     opening = _LIST_ITEM.match(line)
     start = opening[0] if opening else ""
     folded, taken = [start], columns(start)
-    for word in line[len(start) :].split():
+    for word in _WORD.findall(line[len(start) :]):
         wide = columns(word)
         if taken + wide > width and taken > len(start):
             folded.append(" " * len(start))
@@ -193,7 +195,7 @@ def _fold_line(line: str, width: int) -> list[str]:
 
 def _cut(line: str, width: int) -> list[str]:
     lines, taken = [""], 0
-    for sign in line:
+    for sign in _SIGN.findall(line):
         wide = columns(sign)
         # A closing mark may exceed the width by one character, so that it does not begin a line.
         if taken + wide > width and sign not in _CLOSING:
@@ -205,6 +207,9 @@ def _cut(line: str, width: int) -> list[str]:
 
 
 _LIST_ITEM = re.compile(r"\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?")
+_INLINE_CODE = r"``[^\n]+?``|`[^`\n]+`"
+_WORD = re.compile(rf"(?:{_INLINE_CODE}|\S)+")
+_SIGN = re.compile(rf"{_INLINE_CODE}|.")
 _WIDE_SHARE = 1.3
 _CLOSING = "。、，．！？）」』】"
 

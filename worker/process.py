@@ -5,7 +5,7 @@ import gc
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -52,6 +52,7 @@ class WorkerProcess:
         meter: WorkerMeter,
         attempts: int = 3,
         grace_seconds: float = GRACE_SECONDS,
+        report_waiting: Callable[[], None] = lambda: None,
         consumer: str | None = None,
         jobs: BackgroundJobs | None = None,
     ) -> None:
@@ -60,6 +61,7 @@ class WorkerProcess:
         self._broker = broker
         self._renewal = renewal
         self._grace_seconds = grace_seconds
+        self._report_waiting = report_waiting
         self._settler = SettlementPipeline(broker.settle_and_take, consumers=lambda: self.workers)
         self._runners = Runners()
         outage = Outage()
@@ -122,7 +124,11 @@ class WorkerProcess:
                         yield
                 finally:
                     await cancel_until_done(timers)
-                    await drain(self.workers, grace_seconds=self._grace_seconds)
+                    await drain(
+                        self.workers,
+                        grace_seconds=self._grace_seconds,
+                        report_waiting=self._report_waiting,
+                    )
                     self._settler.stop()
         finally:
             await leave(self._broker.consumer, self.workers)

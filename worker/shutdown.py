@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import structlog
@@ -31,8 +31,28 @@ async def stop_on_signals(stop: asyncio.Event) -> AsyncIterator[None]:
             loop.remove_signal_handler(number)
 
 
-async def drain(workers: Sequence[Worker], *, grace_seconds: float) -> int:
-    """Wait for the runs; cancel those left after the grace period, and return their number."""
+NOTICE_SECONDS = 1.0
+"""The wait for runs at the end of a process after which it is reported."""
+
+
+async def drain(
+    workers: Sequence[Worker],
+    *,
+    grace_seconds: float,
+    report_waiting: Callable[[], None] = lambda: None,
+) -> int:
+    """Wait for the runs; cancel those left after the grace period, and return their number.
+
+    `report_waiting` is called once if the wait is long enough to be noticed.
+    """
+    notice = asyncio.get_running_loop().call_later(NOTICE_SECONDS, report_waiting)
+    try:
+        return await _drain(workers, grace_seconds)
+    finally:
+        notice.cancel()
+
+
+async def _drain(workers: Sequence[Worker], grace_seconds: float) -> int:
     late = 0
     for patience in (grace_seconds, None):
         try:

@@ -278,7 +278,7 @@ def _from_standard_input() -> str:
 
 async def _ask(message: Message, *, as_json: bool, way: str | None) -> int:
     settings = load_settings(**({} if way is None else {"way": way}))
-    async with open_desk(settings) as desk:
+    async with open_desk(settings, report_waiting=report_waiting) as desk:
         if as_json or not sys.stdout.isatty():
             reply = await desk.ask(message)
         else:
@@ -289,6 +289,14 @@ async def _ask(message: Message, *, as_json: bool, way: str | None) -> int:
         # Closing waits for calls of workers that were still running when the answer was finished.
         _show(reply, message, settings, as_json=as_json)
     return EXIT_STATUSES.get(str(reply.get("outcome")), 1)
+
+
+def report_waiting() -> None:
+    """Say why the command has not ended although its answer is complete."""
+    sys.stderr.write(
+        "refdesk: waiting for answers of other commands, whose model calls run in this process; "
+        "Ctrl-C stops waiting, and those calls are then made again\n"
+    )
 
 
 def name_report_command(reply: Mapping[str, JsonValue]) -> str:
@@ -375,7 +383,7 @@ def _terminal_as_it_was() -> Iterator[None]:
 async def _chat(first: Message, way: str | None) -> None:
     """Ask what the person types; all messages have the groups, strategy and persona of `first`."""
     settings = load_settings(**({} if way is None else {"way": way}))
-    async with open_desk(settings) as desk:
+    async with open_desk(settings, report_waiting=report_waiting) as desk:
         print_line(GREETING)
         options: list[str] = []
         while (line := await _next_line()) is not None:

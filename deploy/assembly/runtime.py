@@ -71,7 +71,8 @@ class Runtime:
     """A connection to Redis with the broker on it; `knowledge` if this process opened the index.
 
     `jobs` runs all background jobs of the process.
-    `grace_seconds` is the time in which the workers of this process may finish when it ends.
+    `grace_seconds` is the time in which the workers of this process may finish when it ends;
+    `report_waiting` is called if that takes long enough to be noticed.
     """
 
     endpoint: Endpoint
@@ -80,6 +81,7 @@ class Runtime:
     knowledge: "Knowledge | None" = None
     jobs: BackgroundJobs = field(default_factory=BackgroundJobs)
     grace_seconds: float = GRACE_SECONDS
+    report_waiting: Callable[[], None] = lambda: None
 
 
 @asynccontextmanager
@@ -147,10 +149,12 @@ async def working(
 
 
 @asynccontextmanager
-async def open_desk(settings: Settings) -> AsyncIterator[Desk]:
+async def open_desk(
+    settings: Settings, *, report_waiting: Callable[[], None] = lambda: None
+) -> AsyncIterator[Desk]:
     """Open a desk that answers; raises `CommandError` while there are no documents."""
     async with (
-        run_desk(settings) as runtime,
+        run_desk(settings, report_waiting=report_waiting) as runtime,
         observing(runtime.broker, settings, None, runtime.jobs),
     ):
         yield desk(runtime, "cli")
@@ -163,6 +167,7 @@ async def run_desk(
     empty: bool = False,
     meter: "PrometheusMeter | None" = None,
     grace_seconds: float | None = None,
+    report_waiting: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[Runtime]:
     """Have questions answered: by workers of this process, or of a running `refdesk up`.
 
@@ -176,7 +181,7 @@ async def run_desk(
     async with AsyncExitStack() as stack:
         async with _loading(settings):
             runtime = await stack.enter_async_context(connect_runtime(settings))
-        runtime = replace(runtime, grace_seconds=grace_seconds)
+        runtime = replace(runtime, grace_seconds=grace_seconds, report_waiting=report_waiting)
         from deploy.assembly.knowledge import open_knowledge
 
         try:
@@ -440,6 +445,7 @@ def _process(
         meter=meter if meter is not None else SilentMeter(),
         jobs=runtime.jobs,
         grace_seconds=runtime.grace_seconds,
+        report_waiting=runtime.report_waiting,
     )
 
 

@@ -39,6 +39,8 @@ from gateway.chat_channels import CHAT_CHANNELS, ChatChannelSpec
 
 FOLDER = Path(__file__).parent.parent / "kubernetes"
 COMPOSE = FOLDER.parent / "compose.yaml"
+DATA_MOUNTS = {"search": "search:/data"}
+"""Groups whose data folder must survive `down` and `up`."""
 TOOLS_MOUNT = f"${{OUTSIDE_TOOLS_FOLDER:-./outside_tools}}:{TOOLS_FOLDER}:ro"
 HEADER = (
     "# Written by `python -m deploy.generate.manifests{argument}`; "
@@ -121,7 +123,8 @@ def write_commands(compose: str) -> str:
         compose, found = re.subn(service, rf"\g<1>{roles}", compose, flags=re.MULTILINE)
         if found != 1:
             raise ValueError(f"expected one service {group.name!r} of workers, found {found}")
-        mounts = ["/data", *([TOOLS_MOUNT] if group.calls_tools else [])]
+        mounts = [DATA_MOUNTS.get(group.name, "/data")]
+        mounts += [TOOLS_MOUNT] if group.calls_tools else []
         volumes = rf"^(  {group.name}:\n(?:    [^\n]*\n)*?    volumes: )[^\n]*"
         compose = re.sub(volumes, rf"\g<1>{json.dumps(mounts)}", compose, flags=re.MULTILINE)
     return compose

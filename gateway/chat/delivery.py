@@ -21,6 +21,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 import structlog
@@ -298,9 +299,10 @@ class ReplyDelivery:
             try:
                 await self._post(result, known, post)
             except PermanentError:
-                # Nothing can be shown, so the typing indicator must end.
+                # The answer cannot be shown, so the typing indicator must end.
                 await self._forget(result)
                 await self._memory.close(question)
+                await self._show_refusal(result, post)
                 raise
             await self._forget(result)
             await self._memory.note(question, shown="1")
@@ -332,6 +334,35 @@ class ReplyDelivery:
         ids = [await self._id(result, known, post, number) for number in range(len(parts))]
         for number, (id_, part) in enumerate(zip(ids, parts, strict=True)):
             await self._edit(result, post, number, id_, part)
+
+    async def _show_refusal(self, result: Result, post: Mapping[str, str]) -> None:
+        """Replace the placeholder by a notice that the platform refused the answer.
+
+        Most refusals concern the whole place, such as a channel that was archived: then the notice
+        is refused as well, and the operator's log has both reasons.
+        """
+        known = await self._memory.fields(result.question)
+        shown = await self._make_shown(result, known, post)
+        text = self._texts.text("push_refused", shown.language)
+        answer = Answer(
+            conversation_id=result.question.conversation_id,
+            message_id=result.question.message_id,
+            outcome=Outcome.FAILED,
+            text=text,
+        )
+        notice = replace(shown, answer=answer, fixed="", buttons=())
+        first, *others = sorted((name for name in known if name.isdecimal()), key=int) or ["0"]
+        try:
+            id_ = await self._id(result, known, post, int(first))
+            (part, *_) = self._channel.render(notice)
+            await retry(lambda: self._channel.edit(post, id_, part), call_name="edit_post")
+            for name in others:
+                await retry(
+                    partial(self._channel.delete, post, known[name]), call_name="delete_post"
+                )
+            await self._signs.rest(result.question, post)
+        except PushError as error:
+            log.warning("refusal_not_shown", channel=self._channel.name, error=str(error))
 
     async def _stop_drafts(self, result: Result) -> None:
         """Wait until no draft can replace the outcome any more."""

@@ -4,12 +4,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from email import message_from_bytes
-from email.errors import MessageError
 from typing import Annotated, Any, Protocol
 
 import structlog
 from fastapi import APIRouter, Query, Request, Response
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
 
 from broker.ports import Admin
 from broker.values import DeadLetter
@@ -37,6 +37,8 @@ SOURCE = "source"
 MOST_DOCUMENTS = 100
 MOST_LETTERS = 200
 PERIODS = (7, 30, 90)
+MOST_FIELDS = 20
+"""Fields of the form of an upload besides the file."""
 Text = Annotated[str, Query(max_length=500)]
 Days = Annotated[int, Query(ge=1, le=3660)]
 
@@ -161,7 +163,7 @@ class OperationPages:
     async def upload(self, request: Request, tenant: Text, assistant: Text) -> Response:
         """Keep the file of a form, and read it."""
         try:
-            name, data = read_file(request.headers.get("content-type", ""), await request.body())
+            name, data = await read_file(request)
             await self._operations.upload((tenant, assistant), name, data)
         except ValueError as error:
             raise ConsoleRefusedError(400, "Not stored", str(error)) from error
@@ -280,17 +282,14 @@ class OperationPages:
         )
 
 
-def read_file(content_type: str, body: bytes) -> tuple[str, bytes]:
-    """Return name and bytes of the file in a form (RFC 7578); raise `ValueError` without one."""
-    head = f"Content-Type: {content_type}\r\n\r\n".encode("latin-1", "replace")
+async def read_file(request: Request) -> tuple[str, bytes]:
+    """Return name and bytes of the file in a form; raise `ValueError` without one."""
     try:
-        for part in message_from_bytes(head + body).walk():
-            name = part.get_filename()
-            data = part.get_payload(decode=True)
-            if name and isinstance(data, bytes):
-                return name, data
-    except (LookupError, TypeError, AttributeError, MessageError, RecursionError) as error:
-        # What the parser raises for odd headers of a part.
+        async with request.form(max_files=1, max_fields=MOST_FIELDS) as form:
+            for value in form.values():
+                if isinstance(value, UploadFile) and value.filename:
+                    return value.filename, await value.read()
+    except HTTPException as error:
         raise ValueError("The form cannot be read. Choose the file again.") from error
     raise ValueError("Choose a file first.")
 

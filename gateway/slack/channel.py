@@ -1,13 +1,17 @@
 """Shows outcomes in Slack: an eyes reaction and a placeholder, then the answer's blocks.
 
 The limits are 3,000 characters per section, 75 per button label, 50 blocks per message, and about
-13,200 characters in all blocks of one message, which Slack enforces without documenting it.
+13,200 characters in all blocks of one message, which Slack enforces without documenting it. The
+`text` of `chat.update` has at most 4,000 bytes in UTF-8, counted after escaping. Each message holds
+only as much as fits there: screen readers read `text`, and it is all that people see if Slack
+rejects the blocks.
 
 An answer cannot mention people or channels: `&`, `<` and `>` are always escaped, and only web
 addresses become links.
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -33,8 +37,8 @@ from gateway.slack.web_api import BlocksError, SlackCalls
 SECTION_CHARACTERS = 2_900
 ALL_CHARACTERS = 12_500
 """The maximum length of all blocks of one message, as encoded for the request."""
-FALLBACK_CHARACTERS = 3_000
-"""The maximum length of the plain text for notifications."""
+TEXT_BYTES = 3_900
+"""The maximum length of the escaped text of one message."""
 SOURCES = 20
 """The most places that are listed; what is left out is counted below them."""
 SOURCES_CHARACTERS = 6_000
@@ -69,7 +73,7 @@ def messages(
     parts += [(piece, False) for piece in _split(more, sources)] if more else []
     groups: list[list[_Part]] = []
     for part in parts:
-        if groups and _measure_json(list(map(_section, [*groups[-1], part]))) <= ALL_CHARACTERS:
+        if groups and _fits([*groups[-1], part]):
             groups[-1].append(part)
         else:
             groups.append([part])
@@ -82,12 +86,23 @@ def messages(
     ]
 
 
+def _fits(group: Sequence[_Part]) -> bool:
+    """Return whether these parts fit one message, as blocks and as text."""
+    blocks = list(map(_section, group))
+    return _measure_json(blocks) <= ALL_CHARACTERS and len(_plain(blocks).encode()) <= TEXT_BYTES
+
+
 def _split(markdown: str, sources: Sequence[Source]) -> list[Marked]:
     return split(
         keep_source_links(parse_marked(markdown), sources),
         longest=SECTION_CHARACTERS,
-        measure=lambda piece: len(mrkdwn(piece)),
+        measure=lambda piece: _measure_section(mrkdwn(piece)),
     )
+
+
+def _measure_section(text: str) -> int:
+    """Return the length in characters; more if the bytes are closer to their limit."""
+    return max(len(text), math.ceil(len(text.encode()) * SECTION_CHARACTERS / TEXT_BYTES))
 
 
 def without_actions(blocks: Sequence[Fields], chosen: str) -> list[Fields]:
@@ -98,7 +113,7 @@ def without_actions(blocks: Sequence[Fields], chosen: str) -> list[Fields]:
 
 def _message(group: Sequence[_Part], below: Sequence[Fields], title: str) -> Fields:
     blocks: list[JsonValue] = [*map(_section, group), *below]
-    text = "\n".join(piece.text for piece, _ in group)[:FALLBACK_CHARACTERS] if group else title
+    text = "\n".join(piece.text for piece, _ in group) if group else title
     return {"text": escape(text), "blocks": blocks}
 
 
@@ -304,8 +319,6 @@ def _name_target(found: re.Match[str]) -> str:
 
 log = structlog.get_logger("gateway")
 
-PLAIN_CHARACTERS = 39_000
-
 
 class SlackChannel:
     """Implements `gateway.chat.ports.Channel` for Slack."""
@@ -346,7 +359,9 @@ class SlackChannel:
             await self._calls.update(channel, id_, text, blocks, is_draft=is_draft)
         except BlocksError as error:
             log.warning("blocks_rejected", channel=self.name, error=str(error))
-            await self._calls.update(channel, id_, _plain(blocks), [], is_draft=is_draft)
+            # A message that has only sources and buttons has its title as text.
+            plain = _plain(blocks) or text
+            await self._calls.update(channel, id_, plain, [], is_draft=is_draft)
 
     async def delete(self, post: Mapping[str, str], id_: str) -> None:
         await self._calls.delete(post["channel"], id_)
@@ -361,5 +376,4 @@ async def show_choice(
 
 
 def _plain(blocks: Sequence[Mapping[str, Any]]) -> str:
-    texts = [block["text"]["text"] for block in blocks if block["type"] == "section"]
-    return "\n\n".join(texts)[:PLAIN_CHARACTERS]
+    return "\n\n".join(block["text"]["text"] for block in blocks if block["type"] == "section")

@@ -10,7 +10,7 @@ import pytest
 from pydantic import JsonValue
 
 from agents.agent import ProgressStep
-from cli.printing import print_line, print_reply, reply_lines, say_json, wrap
+from cli.printing import columns, print_line, print_reply, reply_lines, say_json, wrap
 from config.texts import load_texts
 from deploy.generate.pods import find_step, list_steps
 from tests.citations.shapes import IDS, SHAPES, SOURCE, Shape, leads_elsewhere
@@ -119,6 +119,19 @@ def test_a_nearest_page_is_listed_once_with_its_place() -> None:
 
 
 WIDE = f"| Topic | One | Other |\n|---|---|---|\n| fees | {'crown ' * 12}[1] | not found |"
+
+
+@pytest.mark.parametrize("word", ["word ", "漢字漢字"])
+@pytest.mark.parametrize("before", range(60, 80, 3))
+@pytest.mark.parametrize("code", ["`git push  --force`", "``a `b` c``", f"`{'long ' * 30}`"])
+def test_inline_code_is_on_one_line(word: str, before: int, code: str) -> None:
+    text = f"{(word * 40)[:before]} {code}, {word * 30}"
+
+    lines = wrap(text)
+
+    assert sum(code in line for line in lines) == 1
+    assert [line for line in lines if columns(line) > 81 and code not in line] == []
+    assert "".join("".join(lines).split()) == "".join(text.split())
 
 
 def test_a_table_that_is_too_wide_for_a_terminal_is_a_list_of_its_cells() -> None:

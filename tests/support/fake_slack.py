@@ -17,6 +17,8 @@ TEAM, BOT = "T1", "UBOT"
 BLOCKS = 50
 SECTION_CHARACTERS = 3_000
 ALL_CHARACTERS = 13_200
+UPDATE_BYTES = 4_000
+"""The longest `text` of `chat.update`, in UTF-8, after `&`, `<` and `>` were escaped."""
 
 
 ALLOWED = {
@@ -201,6 +203,8 @@ class SlackApi:
     def _update(self, fields: dict[str, Any]) -> dict[str, Any]:
         blocks = fields.get("blocks") or []
         _check(fields.get("text", ""), blocks)
+        if len(fields.get("text", "").encode()) > UPDATE_BYTES:
+            raise RefusedError("msg_too_long")
         if fields["ts"] not in self.posts:
             raise RefusedError("message_not_found")
         said = self.posts[fields["ts"]]

@@ -214,6 +214,7 @@ class WorkerHarness:
         manager: ManagerAgent | None = None,
         meter: WorkerMeter | None = None,
         grace_seconds: float = 2.0,
+        report_waiting: Callable[[], None] = lambda: None,
     ) -> WorkerProcess:
         further = {agent.role for agent in self.further_agents}
         agents: list[Agent[Any, Any]] = [
@@ -241,6 +242,7 @@ class WorkerHarness:
             renewal=self._renewal(self.make_broker, lease_seconds=self.lease_seconds),
             meter=meter,
             grace_seconds=grace_seconds,
+            report_waiting=report_waiting,
         )
 
     @asynccontextmanager

@@ -107,6 +107,23 @@ async def test_a_hop_that_ends_in_the_grace_period_is_settled_by_the_process_tha
     assert runs_of(await journal_of(harness, desk)).count("search") == 1
 
 
+async def test_a_process_that_waits_for_runs_at_its_end_reports_it(
+    harness: WorkerHarness, held: HeldAgent
+) -> None:
+    stop, reported = asyncio.Event(), asyncio.Event()
+    process = harness.process(grace_seconds=20.0, report_waiting=reported.set)
+
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        tasks.create_task(work_until(process, stop))
+        await hold(harness.desk(), held)
+        assert not reported.is_set()
+        stop.set()
+        await reported.wait()
+        held.gate.set()
+
+    assert (held.runs, held.cancelled) == (1, 0)
+
+
 async def test_a_hop_that_outlasts_the_grace_period_is_handed_back_and_runs_once_more(
     harness: WorkerHarness, held: HeldAgent
 ) -> None:

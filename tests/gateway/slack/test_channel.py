@@ -14,7 +14,14 @@ from gateway.slack.channel import messages
 from tests.citations.shapes import PAGE, SHAPES, SOURCE, leads_elsewhere
 from tests.support.chat_harness import TEXTS, WITH_DRAFTS
 from tests.support.drafting import DraftedAnswer
-from tests.support.fake_slack import ALL_CHARACTERS, BOT, SlackApi, allows
+from tests.support.fake_slack import (
+    ALL_CHARACTERS,
+    BOT,
+    UPDATE_BYTES,
+    RefusedError,
+    SlackApi,
+    allows,
+)
 from tests.support.slack_harness import SlackHarness, slack_desk, wait_until_settled
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
@@ -59,6 +66,7 @@ def test_every_message_is_within_the_limits_of_slack(markdown: str, count: int) 
     for one in made:
         assert allows(one["text"], one["blocks"]), json.dumps(one)[:300]
         assert len(json.dumps(one["blocks"], ensure_ascii=False)) <= ALL_CHARACTERS
+        assert len(one["text"].encode()) <= UPDATE_BYTES
 
 
 def test_sources_stand_below_the_answer_ten_in_a_block() -> None:
@@ -210,3 +218,38 @@ async def test_a_thread_shows_the_draft_with_its_sources_and_then_the_answer(
     assert NOTICE not in said.shown
     assert "Rules are tried by priority." in said.shown
     assert len(api.posts) == 1
+
+
+@pytest.mark.parametrize("word", ["маршрут", "経路表示", "मार्गदर्शन", "<&>"])
+@pytest.mark.parametrize("refuses_blocks", [False, True])
+async def test_a_long_answer_in_any_script_is_shown_in_order(
+    harness: WorkerHarness, api: SlackApi, word: str, refuses_blocks: bool
+) -> None:
+    words = [f"{word}{number}" for number in range(700)]
+    harness.script.next(Role.RESPONSE, {"response": f"{' '.join(words)} [1]"})
+    api.refusals["chat.update"] = [RefusedError("invalid_blocks")] * refuses_blocks
+
+    async with harness.open(), slack_desk(harness, api) as desk:
+        await desk.say(QUESTION)
+        await wait_until(lambda: desk.connector.tally.counts)
+        await wait_until_settled(harness, api)
+
+    shown = " ".join(api.shown())
+    shown = shown.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    assert [one for one in shown.split() if one.startswith(word)] == words
+    assert desk.connector.tally.counts == {"answered": 1}
+    assert len(api.posts) > 1
+
+
+async def test_a_person_is_told_that_slack_refused_the_answer(
+    harness: WorkerHarness, api: SlackApi
+) -> None:
+    harness.script.next(Role.RESPONSE, {"response": f"{'word ' * 3_000} [1]"})
+
+    async with harness.open(), slack_desk(harness, api) as desk:
+        api.refusals["chat.update"] = [RefusedError("restricted_action")]
+        await desk.say(QUESTION)
+        await wait_until(lambda: "delivery_abandoned" in desk.connector.tally.counts)
+        await wait_until_settled(harness, api)
+
+    assert api.shown() == [TEXTS.text("push_refused", "en")]

@@ -314,7 +314,7 @@ async def test_who_blocks_the_bot_is_given_up_at_once_and_nobody_else_waits(
         assert "done" in await desk.connector.memory.fields(question)  # nobody types for it
         assert await desk.connector.memory.open_messages(question) == {}
     tried = [call for call in api.called("editMessageText") if call["chat_id"] == "8"]
-    assert len(tried) == 1
+    assert len(tried) == 2  # the answer, and the notice that it was refused
 
 
 async def test_a_group_that_became_a_supergroup_gets_its_answers_there(
