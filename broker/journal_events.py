@@ -59,42 +59,6 @@ _REASONS_OF_VERSION_1 = {"unwritable": "unencodable", "attempts_spent": "attempt
 EventFields = dict[str, JsonValue]
 
 
-def upgrade_event(kind: str, fields: EventFields) -> tuple[str, EventFields]:
-    """Return kind and fields of an event in the present version of the schema.
-
-    The version is recognised for each event, because processes of two releases may write one
-    journal while workers are updated. Events of newer versions stay as they are.
-    """
-    if kind == "routed":
-        return kind, _upgrade_routed(fields) if "did" in fields else fields
-    present = _KINDS_OF_VERSION_1.get(kind)
-    if present is None:
-        return kind, fields
-    if kind == "wrote" and fields.get("status") == "wrote":
-        return present, {**fields, "status": "completed"}
-    if kind == "buried":
-        return present, {**fields, "reason": _find(_REASONS_OF_VERSION_1, fields.get("reason"))}
-    return present, fields
-
-
-def read_schema_version(kind: str, fields: Mapping[str, JsonValue]) -> int | None:
-    """Return the schema version in the first event of a journal; None in any other event."""
-    if kind != "accepted":
-        return None
-    version = fields.get(SCHEMA_VERSION_FIELD, 1)
-    return version if isinstance(version, int) else None
-
-
-def _upgrade_routed(fields: EventFields) -> EventFields:
-    known = {_ROUTED_KEYS_OF_VERSION_1.get(name, name): value for name, value in fields.items()}
-    event = _find(_ROUTED_EVENTS_OF_VERSION_1, known["event"])
-    return {**known, "event": event, "row": f"{known.get('stage')}.{event}"}
-
-
-def _find(names: Mapping[str, str], value: JsonValue) -> JsonValue:
-    return names.get(value, value) if isinstance(value, str) else value
-
-
 class JournalEvent(Protocol):
     """One event that a settlement writes into the journal of its question."""
 
@@ -125,7 +89,43 @@ class EncodedEvent:
         return self.json
 
 
+def upgrade_event(kind: str, fields: EventFields) -> tuple[str, EventFields]:
+    """Return kind and fields of an event in the present version of the schema.
+
+    The version is recognised for each event, because processes of two releases may write one
+    journal while workers are updated. Events of newer versions stay as they are.
+    """
+    if kind == "routed":
+        return kind, _upgrade_routed(fields) if "did" in fields else fields
+    present = _KINDS_OF_VERSION_1.get(kind)
+    if present is None:
+        return kind, fields
+    if kind == "wrote" and fields.get("status") == "wrote":
+        return present, {**fields, "status": "completed"}
+    if kind == "buried":
+        return present, {**fields, "reason": _find(_REASONS_OF_VERSION_1, fields.get("reason"))}
+    return present, fields
+
+
+def read_schema_version(kind: str, fields: Mapping[str, JsonValue]) -> int | None:
+    """Return the schema version in the first event of a journal; None in any other event."""
+    if kind != "accepted":
+        return None
+    version = fields.get(SCHEMA_VERSION_FIELD, 1)
+    return version if isinstance(version, int) else None
+
+
 @lru_cache(64)
 def note_fields(index: int) -> tuple[str, str]:
     """Return the names of the two fields, kind and JSON, of the event at this index of an entry."""
     return (f"k{index + 1}", f"j{index + 1}") if index else ("k", "j")
+
+
+def _upgrade_routed(fields: EventFields) -> EventFields:
+    known = {_ROUTED_KEYS_OF_VERSION_1.get(name, name): value for name, value in fields.items()}
+    event = _find(_ROUTED_EVENTS_OF_VERSION_1, known["event"])
+    return {**known, "event": event, "row": f"{known.get('stage')}.{event}"}
+
+
+def _find(names: Mapping[str, str], value: JsonValue) -> JsonValue:
+    return names.get(value, value) if isinstance(value, str) else value

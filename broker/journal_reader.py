@@ -22,11 +22,14 @@ from envelope.question import Question
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-
 LOST = "lost"
 """The reason of a reply to a question that Redis no longer knows."""
 FOLLOWERS = 8
 """How many reads of journals may block a connection each; further ones share one connection."""
+LOOK_SECONDS = 0.02
+"""The pause between two reads."""
+AT_ONCE = 500
+"""How many journals one command reads."""
 
 
 class JournalReader:
@@ -106,41 +109,6 @@ class JournalReader:
             client: Any = self._context.client
             read = await client.execute_command("XREAD", *block, "STREAMS", names.journal, after)
         return journal_entries_of(entries_of(read))
-
-
-def _reply_of(entries: Sequence[Any]) -> Fields | None:
-    for _, raw in entries:
-        fields = fields_of(raw)
-        if fields[b"k"] == b"finished":
-            return json_fields(fields[b"j"])
-    return None
-
-
-def _wordless(question: Question, at: bytes | None, outcome: bytes | None) -> Fields | None:
-    if outcome is None and at is not None:
-        return None
-    return {
-        "outcome": "failed" if outcome is None else outcome.decode(),
-        "text": "",
-        "termination_reason": LOST if outcome is None else "forgotten",
-        "conversation_id": question.conversation_id,
-        "message_id": question.message_id,
-    }
-
-
-def entries_of(read: Any) -> list[Any]:
-    """Return the entries of a read of one stream, from the list or the dictionary of a client."""
-    if not read:
-        return []
-    if isinstance(read, dict):
-        return [entry for batches in read.values() for batch in batches for entry in batch]
-    return [entry for _, entries in read for entry in entries]
-
-
-LOOK_SECONDS = 0.02
-"""The pause between two reads."""
-AT_ONCE = 500
-"""How many journals one command reads."""
 
 
 @dataclass(eq=False, slots=True)
@@ -237,12 +205,6 @@ class JournalTailer:
                 return
 
 
-def order(entry_id: str) -> tuple[int, int]:
-    """Return the sort key of an entry id; `0` comes before all entries."""
-    milliseconds, _, sequence = entry_id.partition("-")
-    return int(milliseconds), int(sequence or 0)
-
-
 @dataclass(frozen=True, slots=True)
 class RecentMessage:
     """One message whose journal is still kept: its first event and its latest one."""
@@ -281,3 +243,38 @@ class Transcripts:
             for one, first, last in zip(questions, ends[::2], ends[1::2], strict=True)
             if first and last
         ]
+
+
+def entries_of(read: Any) -> list[Any]:
+    """Return the entries of a read of one stream, from the list or the dictionary of a client."""
+    if not read:
+        return []
+    if isinstance(read, dict):
+        return [entry for batches in read.values() for batch in batches for entry in batch]
+    return [entry for _, entries in read for entry in entries]
+
+
+def order(entry_id: str) -> tuple[int, int]:
+    """Return the sort key of an entry id; `0` comes before all entries."""
+    milliseconds, _, sequence = entry_id.partition("-")
+    return int(milliseconds), int(sequence or 0)
+
+
+def _reply_of(entries: Sequence[Any]) -> Fields | None:
+    for _, raw in entries:
+        fields = fields_of(raw)
+        if fields[b"k"] == b"finished":
+            return json_fields(fields[b"j"])
+    return None
+
+
+def _wordless(question: Question, at: bytes | None, outcome: bytes | None) -> Fields | None:
+    if outcome is None and at is not None:
+        return None
+    return {
+        "outcome": "failed" if outcome is None else outcome.decode(),
+        "text": "",
+        "termination_reason": LOST if outcome is None else "forgotten",
+        "conversation_id": question.conversation_id,
+        "message_id": question.message_id,
+    }

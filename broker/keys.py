@@ -53,6 +53,50 @@ SHARDS = "rd:shards"
 CACHED = 8192
 
 
+@dataclass(frozen=True, slots=True)
+class ShardKeys:
+    """The keys that exist once in a shard."""
+
+    deadlines: str
+    open: str
+    dead: str
+    delayed: str
+    parked: str
+    notices: str
+    alarms: str
+    letters: str
+    duty: str
+    files: str
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """The keys that every script expects, in this order."""
+        return (
+            self.deadlines, self.open, self.dead, self.delayed, self.parked, self.notices,
+            self.alarms, self.letters,
+        )  # fmt: skip
+
+
+class QuestionKeys(NamedTuple):
+    """The keys of one question and of its conversation."""
+
+    name: str
+    record: str
+    journal: str
+    order: str
+    conversation: str
+    messages: str
+    tombstone: str
+    frames: str
+
+    @property
+    def closing(self) -> tuple[str, ...]:
+        """The keys that closing a question changes, in the order that the scripts expect."""
+        return (
+            self.record, self.journal, self.order, self.conversation, self.tombstone, self.frames,
+        )  # fmt: skip
+
+
 @lru_cache(CACHED)
 def stream_key(role: str, shard: int) -> str:
     """Return the stream on which `role` receives frames in this shard."""
@@ -114,30 +158,6 @@ def heartbeat_key(shard: int) -> str:
     return f"rd:{shard_tag(shard)}:pulse"
 
 
-@dataclass(frozen=True, slots=True)
-class ShardKeys:
-    """The keys that exist once in a shard."""
-
-    deadlines: str
-    open: str
-    dead: str
-    delayed: str
-    parked: str
-    notices: str
-    alarms: str
-    letters: str
-    duty: str
-    files: str
-
-    @property
-    def all(self) -> tuple[str, ...]:
-        """The keys that every script expects, in this order."""
-        return (
-            self.deadlines, self.open, self.dead, self.delayed, self.parked, self.notices,
-            self.alarms, self.letters,
-        )  # fmt: skip
-
-
 @lru_cache(CACHED)
 def shard_keys(shard: int) -> ShardKeys:
     """Return the keys of a shard."""
@@ -154,26 +174,6 @@ def shard_keys(shard: int) -> ShardKeys:
         duty=f"{stem}duty",
         files=f"{stem}files",
     )
-
-
-class QuestionKeys(NamedTuple):
-    """The keys of one question and of its conversation."""
-
-    name: str
-    record: str
-    journal: str
-    order: str
-    conversation: str
-    messages: str
-    tombstone: str
-    frames: str
-
-    @property
-    def closing(self) -> tuple[str, ...]:
-        """The keys that closing a question changes, in the order that the scripts expect."""
-        return (
-            self.record, self.journal, self.order, self.conversation, self.tombstone, self.frames,
-        )  # fmt: skip
 
 
 @lru_cache(CACHED)

@@ -25,6 +25,12 @@ from broker.transport.scripts import DISCARD, LEAVE, RECOVER, RENEW, RETURN, Arg
 from broker.values import ConsumerDemand, Delivery, LeaseLost, Settlement
 from envelope.envelope import apply_delta
 
+ON_THE_WAY_MS = 100
+"""An entry that was delivered this recently may be part of an answer that is about to arrive."""
+
+LEFT_AT_ONCE = 200
+"""Entries that one call returns when a consumer leaves, so that other calls do not wait long."""
+
 
 class DeliveryLoader:
     """Loads the deliveries of all readers: of streams, settlements, submissions and rescues."""
@@ -77,36 +83,6 @@ class DeliveryLoader:
             "1" if entry.stale else "",
         ]
         await self._context.run(DISCARD, keys, args)
-
-
-def _complete(part: FrameDelta, base: bytes | None) -> Delivery | Malformed:
-    """Apply a delta to its base frame; without the base the entry is stale."""
-    delivery = part.delivery
-    error = f"expected the frame {part.base!r} that it is based on, found none"
-    try:
-        if base is not None:
-            return replace(delivery, frame=apply_delta(base, delivery.frame))
-    except ValueError as problem:
-        error = f"expected a part of a frame: {problem}"
-    return Malformed(
-        role=delivery.role,
-        shard=delivery.shard,
-        entry_id=delivery.entry_id,
-        consumer=delivery.consumer,
-        count=delivery.count,
-        name=part.name,
-        frame=delivery.frame,
-        error=error,
-        question=delivery.question,
-        stale=base is None,
-    )
-
-
-ON_THE_WAY_MS = 100
-"""An entry that was delivered this recently may be part of an answer that is about to arrive."""
-
-LEFT_AT_ONCE = 200
-"""Entries that one call returns when a consumer leaves, so that other calls do not wait long."""
 
 
 class Leases:
@@ -226,6 +202,29 @@ def renewal(held: Sequence[Delivery]) -> tuple[list[str], list[Argument]]:
 def describe_loss(entry: Delivery) -> LeaseLost:
     """Return the value that reports the loss of an entry."""
     return LeaseLost(entry.role, entry.shard, entry.entry_id, entry.count)
+
+
+def _complete(part: FrameDelta, base: bytes | None) -> Delivery | Malformed:
+    """Apply a delta to its base frame; without the base the entry is stale."""
+    delivery = part.delivery
+    error = f"expected the frame {part.base!r} that it is based on, found none"
+    try:
+        if base is not None:
+            return replace(delivery, frame=apply_delta(base, delivery.frame))
+    except ValueError as problem:
+        error = f"expected a part of a frame: {problem}"
+    return Malformed(
+        role=delivery.role,
+        shard=delivery.shard,
+        entry_id=delivery.entry_id,
+        consumer=delivery.consumer,
+        count=delivery.count,
+        name=part.name,
+        frame=delivery.frame,
+        error=error,
+        question=delivery.question,
+        stale=base is None,
+    )
 
 
 def _by_shard(held: Sequence[Delivery]) -> Sequence[Sequence[Delivery]]:

@@ -35,13 +35,6 @@ Waiting = asyncio.Future[Fields | ReaderHandoff]
 """Its result: the reply, or the task's turn to read."""
 
 
-def latest(mine: Waiting) -> Waiting:
-    """Return the future that replaced this one, perhaps repeatedly, by handoffs to its task."""
-    while mine.done() and not mine.cancelled() and isinstance(turn := mine.result(), ReaderHandoff):
-        mine = turn.waiting
-    return mine
-
-
 class ReplyWaiter(JournalReader):
     """Reads journals and replies, and waits for replies."""
 
@@ -238,3 +231,10 @@ class Expectation:
         """Return the final reply, or None after `block_seconds`; call it only once."""
         until = time.monotonic() + block_seconds
         return await self._outcomes.wait_for_notice(self._name, self._mine, until)
+
+
+def latest(mine: Waiting) -> Waiting:
+    """Return the future that replaced this one, perhaps repeatedly, by handoffs to its task."""
+    while mine.done() and not mine.cancelled() and isinstance(turn := mine.result(), ReaderHandoff):
+        mine = turn.waiting
+    return mine

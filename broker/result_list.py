@@ -20,6 +20,10 @@ from envelope.question import Question
 
 NEVER_MS = 2**40
 """Consumers of a result list are not removed when they are silent."""
+RECORDS = "records"
+TELEMETRY = "telemetry"
+WEBHOOKS = "webhooks"
+"""The consumer groups, each with one consumer of its name: any process continues its work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,24 +110,6 @@ class ResultList:
         return found
 
 
-def _result(entry: Entry, shard: int, count: int) -> Result:
-    fields = fields_of(entry[1])
-    return Result(
-        entry_id=entry[0].decode(),
-        shard=shard,
-        question=question_of(fields[b"q"].decode()),
-        outcome=fields[b"o"].decode(),
-        reply=json_fields(fields[b"j"]),
-        count=count,
-    )
-
-
-RECORDS = "records"
-TELEMETRY = "telemetry"
-WEBHOOKS = "webhooks"
-"""The consumer groups, each with one consumer of its name: any process continues its work."""
-
-
 class EndedMessages:
     """Reads the notices of ended messages as the consumer group `group` of their streams.
 
@@ -192,6 +178,18 @@ class EndedMessages:
             # Redis 6.2 returns entries that were deleted without their fields.
             found += [_message(entry, shard) for entry in entries if entry and entry[1]]
         return found
+
+
+def _result(entry: Entry, shard: int, count: int) -> Result:
+    fields = fields_of(entry[1])
+    return Result(
+        entry_id=entry[0].decode(),
+        shard=shard,
+        question=question_of(fields[b"q"].decode()),
+        outcome=fields[b"o"].decode(),
+        reply=json_fields(fields[b"j"]),
+        count=count,
+    )
 
 
 def _message(entry: Entry, shard: int) -> EndedMessage:

@@ -28,6 +28,7 @@ Settle = Callable[
     [Sequence[tuple[Delivery, Settlement]], Sequence[ConsumerDemand]], Awaitable[Settled]
 ]
 Waiting = tuple[Delivery, Settlement, Answer]
+Demands = Sequence[tuple[LocalConsumer, ConsumerDemand]]
 
 
 def no_consumers() -> Sequence[LocalConsumer]:
@@ -116,9 +117,6 @@ class SettlementPipeline:
             self._send_waiting()
             if self._stopping:
                 self._changed.set()
-
-
-Demands = Sequence[tuple[LocalConsumer, ConsumerDemand]]
 
 
 def _find_demands(

@@ -30,21 +30,6 @@ def names_of(group: Group) -> tuple[str, ...]:
     return tuple(signature(group).parameters)
 
 
-def pack_streams(ttl: str, roles: int) -> Packed:
-    """Return the beginning of every script that sends; the names of the roles follow.
-
-    `ttl`: how long a closed question is kept (ms).
-    """
-    return ttl, roles
-
-
-def pack_letters(cap: str, letters_ttl: str) -> Packed:
-    """Return what follows in every script that closes: how many dead letters a shard keeps, and for
-    how long (ms).
-    """
-    return cap, letters_ttl
-
-
 def pack_demand(role: str, consumer: str, slots: int) -> Packed:
     """Return a consumer that takes up to `slots` entries of a role in the same call."""
     return role, consumer, slots
@@ -331,3 +316,18 @@ FORWARD = LuaScript("settle", needs=["forward"], header=render_header([KINDS[For
 Redis runs all definitions of a script at each call: without those of the other kinds a call takes
 23 % fewer instructions (counted with callgrind).
 """
+
+
+def pack_streams(ttl: str, roles: int) -> Packed:
+    """Return the beginning of every script that sends; the names of the roles follow.
+
+    `ttl`: how long a closed question is kept (ms).
+    """
+    return ttl, roles
+
+
+def pack_letters(cap: str, letters_ttl: str) -> Packed:
+    """Return what follows in every script that closes: how many dead letters a shard keeps, and for
+    how long (ms).
+    """
+    return cap, letters_ttl

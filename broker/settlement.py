@@ -383,18 +383,6 @@ def frame_for_consumer(send: FrameSend, delivery: Delivery) -> tuple[SendForm, A
     return "kept", frame
 
 
-def _encode_lost_branch(delivery: Delivery, bury: Bury) -> Argument:
-    """Return what a branch returns whose frame is given up, or '' where a notice follows."""
-    if not delivery.branch or bury.poison_notice is not None:
-        return ""
-    return to_json({"status": "failed", "reason": bury.reason})
-
-
-def _encode_resort(forward: Forward) -> Argument:
-    resort = forward.last_resort
-    return "" if resort is None else encode_last_resort(resort, forward.dead_letter_changes)
-
-
 def outcome_of(reply: Fields) -> str:
     """Return the outcome that a reply names, else `failed`."""
     outcome = reply.get("outcome")
@@ -411,22 +399,6 @@ def list_journal_fields(delivery: Delivery, settlement: Settlement) -> list[Argu
         kind, json = note_fields(index)
         fields += (kind, note.kind, json, note.encode())
     return fields
-
-
-def _own_notes(delivery: Delivery, settlement: Settlement) -> Sequence[JournalEvent]:
-    match settlement:
-        case Retry(reason=reason):
-            retried: Fields = {"role": delivery.role, "reason": reason, **_name_branch(delivery)}
-            return (JournalEntry("retried", retried),)
-        case Bury(reason=reason, error=error):
-            fields: Fields = {"role": delivery.role, "reason": reason, "error": error}
-            return (JournalEntry("dead_lettered", fields | _name_branch(delivery)),)
-        case _:
-            return ()
-
-
-def _name_branch(delivery: Delivery) -> Fields:
-    return {"branch": delivery.branch} if delivery.branch else {}
 
 
 def encode_memory_write(write: MemoryWrite) -> Iterable[Argument]:
@@ -458,11 +430,6 @@ def encode_last_resort(reply: Fields, dead_letter_changes: Fields) -> bytes:
     return b"\n".join((to_json(shared)[:-1], *rests))
 
 
-def _encode_rest(fields: Fields, shared: Fields) -> bytes:
-    """Return the fields that follow the shared ones, with the end of the object."""
-    return b"," + to_json(fields)[1:] if fields and shared else to_json(fields)[1:]
-
-
 def unwritable(settlement: Settlement, error: UnwritableError, notice: FrameSend | None) -> Bury:
     """Return the burial that replaces a settlement that cannot be written.
 
@@ -470,6 +437,39 @@ def unwritable(settlement: Settlement, error: UnwritableError, notice: FrameSend
     """
     journal = [entry for entry in settlement.journal if _is_writable(entry)]
     return Bury("unencodable", str(error), poison_notice=notice, journal=journal)
+
+
+def _encode_lost_branch(delivery: Delivery, bury: Bury) -> Argument:
+    """Return what a branch returns whose frame is given up, or '' where a notice follows."""
+    if not delivery.branch or bury.poison_notice is not None:
+        return ""
+    return to_json({"status": "failed", "reason": bury.reason})
+
+
+def _encode_resort(forward: Forward) -> Argument:
+    resort = forward.last_resort
+    return "" if resort is None else encode_last_resort(resort, forward.dead_letter_changes)
+
+
+def _own_notes(delivery: Delivery, settlement: Settlement) -> Sequence[JournalEvent]:
+    match settlement:
+        case Retry(reason=reason):
+            retried: Fields = {"role": delivery.role, "reason": reason, **_name_branch(delivery)}
+            return (JournalEntry("retried", retried),)
+        case Bury(reason=reason, error=error):
+            fields: Fields = {"role": delivery.role, "reason": reason, "error": error}
+            return (JournalEntry("dead_lettered", fields | _name_branch(delivery)),)
+        case _:
+            return ()
+
+
+def _name_branch(delivery: Delivery) -> Fields:
+    return {"branch": delivery.branch} if delivery.branch else {}
+
+
+def _encode_rest(fields: Fields, shared: Fields) -> bytes:
+    """Return the fields that follow the shared ones, with the end of the object."""
+    return b"," + to_json(fields)[1:] if fields and shared else to_json(fields)[1:]
 
 
 def _is_writable(entry: JournalEvent) -> bool:

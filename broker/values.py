@@ -23,93 +23,7 @@ from envelope.outcome import Outcome
 from envelope.question import Question
 
 Fields = dict[str, JsonValue]
-
-
-@dataclass(slots=True)
-class JournalEntry:
-    """One event of a question; Redis sets `at` (Unix seconds) and `id`."""
-
-    kind: str
-    fields: Fields
-    id: str = ""
-    at: float = 0.0
-
-    def encode(self) -> bytes:
-        """Return the fields as JSON; raises `ValueError` for a value that JSON cannot express."""
-        return to_json(self.fields)
-
-
-@dataclass(frozen=True, slots=True)
-class EndedMessage:
-    """A message that ended, whose answer was rated, or whose conversation was forgotten."""
-
-    entry_id: str
-    shard: int
-    question: Question
-    event: str = "ended"
-    """`ended`, `rated` or `forgotten`."""
-
-    @property
-    def at(self) -> float:
-        """When it was announced, in Unix seconds of Redis."""
-        return int(self.entry_id.partition("-")[0]) / 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Submission:
-    """A message to accept. `result_list` names a push channel; it is empty for channels that pull.
-
-    `last_resort`: the reply at the deadline if there is no better one; `dead_letter_changes` are
-    its fields where the question ends as a dead letter instead. `retry_of`: the message that this
-    one repeats. `keep_seconds`: how long reply and journal are kept, else the default.
-    `decoded`: the object behind `frame`, for a worker of this process that takes it in the same
-    round trip.
-    """
-
-    question: Question
-    frame: bytes
-    role: str
-    deadline_seconds: float
-    last_resort: Fields
-    result_list: str = ""
-    not_before_seconds: float = 0.0
-    accepted: Fields = field(default_factory=dict)
-    retry_of: str = ""
-    keep_seconds: float | None = None
-    dead_letter_changes: Fields = field(default_factory=dict)
-    decoded: Envelope | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """The message was accepted; `waiting` messages of its conversation come before it."""
-
-    waiting: int = 0
-    merged_into: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Duplicate:
-    """This `message_id` was accepted before; `reply` is its final reply once there is one."""
-
-    reply: Fields | None = None
-
-
 BusyReason = Literal["shard_full", "overload", "tenant_share", "conversation_full"]
-
-
-@dataclass(frozen=True, slots=True)
-class Busy:
-    """The message was rejected; the sender may repeat it after `retry_after_seconds`.
-
-    - `shard_full`: the quota of open questions is used up
-    - `overload`: the workers cannot finish more questions in time
-    - `tenant_share`: as `overload`, and the tenant has its share
-    - `conversation_full`: too many messages of the conversation wait
-    """
-
-    retry_after_seconds: float
-    reason: BusyReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,39 +55,6 @@ class BaseFrame:
     name: str
     decoded: Envelope
     size: int
-
-
-@dataclass(slots=True)
-class Delivery(FrameHolder):
-    """An entry that a consumer took, with everything that its settlement needs.
-
-    `count`: deliveries including this one. `failures`: earlier retries of this hop. `merged`:
-    frames of messages that joined this one before it started, oldest first. `starts`: starts
-    including this one and those whose workers died (`deaths`). `decoded`: the object that `frame`
-    decodes to; `frame` may be empty then. `prefetched`: memory that was read in the same round
-    trip. `keys`: the question's keys, once looked up. `branch`: the path of its branch, once the
-    frame is decoded. `gathered`: the results of a join as JSON, by path of the branch.
-    """
-
-    entry_id: str
-    role: str
-    shard: int
-    consumer: str
-    count: int
-    question: Question
-    frame: bytes
-    remaining_seconds: float
-    failures: int = 0
-    result_list: str = ""
-    merged: tuple[bytes, ...] = ()
-    starts: int = 1
-    deaths: tuple[Death, ...] = ()
-    decoded: Envelope | None = None
-    base_frame: BaseFrame | None = None
-    prefetched: MemoryFound | None = None
-    keys: QuestionKeys | None = field(default=None, compare=False, repr=False)
-    branch: str = ""
-    gathered: bytes = b""
 
 
 @dataclass(slots=True)
@@ -287,6 +168,125 @@ class Bury:
 
 
 Settlement = Forward | ScatterBranches | ReturnResult | Finish | Retry | Bury
+LONG_FRAME = 1500
+"""Shorter frames (bytes) are always sent whole."""
+
+
+@dataclass(slots=True)
+class JournalEntry:
+    """One event of a question; Redis sets `at` (Unix seconds) and `id`."""
+
+    kind: str
+    fields: Fields
+    id: str = ""
+    at: float = 0.0
+
+    def encode(self) -> bytes:
+        """Return the fields as JSON; raises `ValueError` for a value that JSON cannot express."""
+        return to_json(self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class EndedMessage:
+    """A message that ended, whose answer was rated, or whose conversation was forgotten."""
+
+    entry_id: str
+    shard: int
+    question: Question
+    event: str = "ended"
+    """`ended`, `rated` or `forgotten`."""
+
+    @property
+    def at(self) -> float:
+        """When it was announced, in Unix seconds of Redis."""
+        return int(self.entry_id.partition("-")[0]) / 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A message to accept. `result_list` names a push channel; it is empty for channels that pull.
+
+    `last_resort`: the reply at the deadline if there is no better one; `dead_letter_changes` are
+    its fields where the question ends as a dead letter instead. `retry_of`: the message that this
+    one repeats. `keep_seconds`: how long reply and journal are kept, else the default.
+    `decoded`: the object behind `frame`, for a worker of this process that takes it in the same
+    round trip.
+    """
+
+    question: Question
+    frame: bytes
+    role: str
+    deadline_seconds: float
+    last_resort: Fields
+    result_list: str = ""
+    not_before_seconds: float = 0.0
+    accepted: Fields = field(default_factory=dict)
+    retry_of: str = ""
+    keep_seconds: float | None = None
+    dead_letter_changes: Fields = field(default_factory=dict)
+    decoded: Envelope | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The message was accepted; `waiting` messages of its conversation come before it."""
+
+    waiting: int = 0
+    merged_into: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """This `message_id` was accepted before; `reply` is its final reply once there is one."""
+
+    reply: Fields | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """The message was rejected; the sender may repeat it after `retry_after_seconds`.
+
+    - `shard_full`: the quota of open questions is used up
+    - `overload`: the workers cannot finish more questions in time
+    - `tenant_share`: as `overload`, and the tenant has its share
+    - `conversation_full`: too many messages of the conversation wait
+    """
+
+    retry_after_seconds: float
+    reason: BusyReason
+
+
+@dataclass(slots=True)
+class Delivery(FrameHolder):
+    """An entry that a consumer took, with everything that its settlement needs.
+
+    `count`: deliveries including this one. `failures`: earlier retries of this hop. `merged`:
+    frames of messages that joined this one before it started, oldest first. `starts`: starts
+    including this one and those whose workers died (`deaths`). `decoded`: the object that `frame`
+    decodes to; `frame` may be empty then. `prefetched`: memory that was read in the same round
+    trip. `keys`: the question's keys, once looked up. `branch`: the path of its branch, once the
+    frame is decoded. `gathered`: the results of a join as JSON, by path of the branch.
+    """
+
+    entry_id: str
+    role: str
+    shard: int
+    consumer: str
+    count: int
+    question: Question
+    frame: bytes
+    remaining_seconds: float
+    failures: int = 0
+    result_list: str = ""
+    merged: tuple[bytes, ...] = ()
+    starts: int = 1
+    deaths: tuple[Death, ...] = ()
+    decoded: Envelope | None = None
+    base_frame: BaseFrame | None = None
+    prefetched: MemoryFound | None = None
+    keys: QuestionKeys | None = field(default=None, compare=False, repr=False)
+    branch: str = ""
+    gathered: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,7 +387,3 @@ class Erased:
             memories=self.memories + other.memories,
             records=self.records + other.records,
         )
-
-
-LONG_FRAME = 1500
-"""Shorter frames (bytes) are always sent whole."""

@@ -54,73 +54,6 @@ class LineBlock:
     is_fenced: bool = False
 
 
-@lru_cache(maxsize=64)
-def read_blocks(text: str) -> tuple[LineBlock, ...]:
-    """Return the blocks of a Markdown text, in order."""
-    reader = _Reader(text.split("\n"))
-    tokens = _markdown().parse(text)
-    for index, token in enumerate(tokens):
-        reader.read(token, tokens[index + 1] if index + 1 < len(tokens) else None)
-    return tuple(reader.blocks)
-
-
-def remove_blocks(text: str, indexes: Collection[int]) -> str:
-    """Return `text` without these blocks, indices of `read_blocks`.
-
-    An item takes along what hangs under it. A heading, a lead ("These are the steps:") or an item
-    that had nothing of its own but what was removed goes too, and lists are numbered again.
-    """
-    if not indexes:
-        return text
-    blocks = read_blocks(text)
-    gone = _spread(blocks, indexes)
-    while emptied := _find_emptied(blocks, gone):
-        gone = _spread(blocks, {*gone, *emptied})
-    lines = _number_again(text.split("\n"), blocks, gone)
-    lost = {n for at in gone for n in range(blocks[at].start, blocks[at].last)}
-    return "\n".join(_without_lines(lines, lost)).strip("\n")
-
-
-def remove_cells(text: str, cells: Iterable[tuple[LineBlock, int]]) -> str:
-    """Return `text` with an ellipsis in place of these cells, each of a row of it."""
-    lines = text.split("\n")
-    for row, cell in cells:
-        parts = _CELL_BORDER.split(lines[row.start])
-        at = cell + (not parts[0].strip(" \t>"))
-        if at < len(parts):
-            parts[at] = f" {LEFT_OUT} "
-            lines[row.start] = "|".join(parts)
-    return "\n".join(lines)
-
-
-def remove_empty_headings(text: str) -> str:
-    """Return `text` without headings that nothing stands under."""
-    return remove_blocks(text, _find_bare_headings(read_blocks(text), ()))
-
-
-def leads_over(block: LineBlock) -> bool:
-    """Return whether a block ends with a colon, marks aside, so that it introduces what follows."""
-    bare = _without_marks_at_end(block.text).rstrip("*_").rstrip()
-    return block.kind in (BlockForm.PARAGRAPH, BlockForm.ITEM) and bare.endswith(_LEADS)
-
-
-def _without_marks_at_end(text: str) -> str:
-    bare = text.rstrip()
-    while bare.endswith("]") and bare[bare.rfind("[") + 1 : -1].isdecimal():
-        bare = bare[: bare.rfind("[")].rstrip()
-    return bare
-
-
-@cache
-def _markdown() -> "MarkdownIt":
-    """Return the parser of blocks, loaded on the first use."""
-    from markdown_it import MarkdownIt
-
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    # What looks like the definition of a link is a line like others: links are checked elsewhere.
-    return parser.disable(["inline", "text_join", "reference"])
-
-
 class _Reader:
     """Collects blocks from the tokens of the parser."""
 
@@ -211,6 +144,73 @@ class _Reader:
                 is_fenced=is_fenced,
             )
         )
+
+
+@lru_cache(maxsize=64)
+def read_blocks(text: str) -> tuple[LineBlock, ...]:
+    """Return the blocks of a Markdown text, in order."""
+    reader = _Reader(text.split("\n"))
+    tokens = _markdown().parse(text)
+    for index, token in enumerate(tokens):
+        reader.read(token, tokens[index + 1] if index + 1 < len(tokens) else None)
+    return tuple(reader.blocks)
+
+
+def remove_blocks(text: str, indexes: Collection[int]) -> str:
+    """Return `text` without these blocks, indices of `read_blocks`.
+
+    An item takes along what hangs under it. A heading, a lead ("These are the steps:") or an item
+    that had nothing of its own but what was removed goes too, and lists are numbered again.
+    """
+    if not indexes:
+        return text
+    blocks = read_blocks(text)
+    gone = _spread(blocks, indexes)
+    while emptied := _find_emptied(blocks, gone):
+        gone = _spread(blocks, {*gone, *emptied})
+    lines = _number_again(text.split("\n"), blocks, gone)
+    lost = {n for at in gone for n in range(blocks[at].start, blocks[at].last)}
+    return "\n".join(_without_lines(lines, lost)).strip("\n")
+
+
+def remove_cells(text: str, cells: Iterable[tuple[LineBlock, int]]) -> str:
+    """Return `text` with an ellipsis in place of these cells, each of a row of it."""
+    lines = text.split("\n")
+    for row, cell in cells:
+        parts = _CELL_BORDER.split(lines[row.start])
+        at = cell + (not parts[0].strip(" \t>"))
+        if at < len(parts):
+            parts[at] = f" {LEFT_OUT} "
+            lines[row.start] = "|".join(parts)
+    return "\n".join(lines)
+
+
+def remove_empty_headings(text: str) -> str:
+    """Return `text` without headings that nothing stands under."""
+    return remove_blocks(text, _find_bare_headings(read_blocks(text), ()))
+
+
+def leads_over(block: LineBlock) -> bool:
+    """Return whether a block ends with a colon, marks aside, so that it introduces what follows."""
+    bare = _without_marks_at_end(block.text).rstrip("*_").rstrip()
+    return block.kind in (BlockForm.PARAGRAPH, BlockForm.ITEM) and bare.endswith(_LEADS)
+
+
+def _without_marks_at_end(text: str) -> str:
+    bare = text.rstrip()
+    while bare.endswith("]") and bare[bare.rfind("[") + 1 : -1].isdecimal():
+        bare = bare[: bare.rfind("[")].rstrip()
+    return bare
+
+
+@cache
+def _markdown() -> "MarkdownIt":
+    """Return the parser of blocks, loaded on the first use."""
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    # What looks like the definition of a link is a line like others: links are checked elsewhere.
+    return parser.disable(["inline", "text_join", "reference"])
 
 
 def _map(token: "Token") -> tuple[int, int]:

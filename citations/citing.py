@@ -62,6 +62,59 @@ class Cited:
     unknown: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class MovedMark:
+    """A quotation of a block, and the number of the source that says it instead of the cited."""
+
+    block: int
+    quote: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourcedText:
+    """A text in Markdown, and the sources that it cites."""
+
+    text: str
+    used: tuple[SourceUsed, ...]
+
+
+class _Names:
+    """Recognises lines that only name sources."""
+
+    def __init__(self, sources: SourceTexts) -> None:
+        found = {_bare(name) for source in sources.sources for name in source.names}
+        self._names = sorted(found - {""}, key=len, reverse=True)
+
+    def is_listing(self, block: LineBlock) -> bool:
+        """Return whether a block is nothing but marks and names, perhaps after a label."""
+        if block.kind not in (BlockForm.PARAGRAPH, BlockForm.ITEM):
+            return False
+        first, *others = block.text.split("\n")
+        rest = [self._strip(line) for line in (self._after_label(first), *others)]
+        has_one = bool(read_marks(block.text)) or any(
+            name in _bare(block.text) for name in self._names
+        )
+        return has_one and not any(rest)
+
+    def has_label(self, block: LineBlock) -> bool:
+        """Return whether a listing begins with a label, or explains its marks as footnotes do."""
+        first = block.text.split("\n")[0]
+        is_footnote = first.lstrip().startswith("[") and bool(_bare(remove_marks(first)))
+        return self._after_label(first) != first or is_footnote
+
+    def _after_label(self, line: str) -> str:
+        label, colon, rest = line.replace("\uff1a", ":").partition(":")
+        is_label = bool(colon) and len(label.split()) <= _MOST_LABEL_WORDS and not read_marks(label)
+        return rest if is_label and len(label) <= _LONGEST_LABEL else line
+
+    def _strip(self, line: str) -> str:
+        left = _bare(remove_marks(line))
+        for name in self._names:
+            left = left.replace(name, "")
+        return left
+
+
 def cite(answer: str, sources: SourceTexts) -> Cited:
     """Return an answer with the marks of known sources, and one for each block that is proved.
 
@@ -96,15 +149,6 @@ def leave_out(text: str, indexes: Collection[int]) -> Cited:
     return _in_display_order(left, ())
 
 
-@dataclass(frozen=True, slots=True)
-class MovedMark:
-    """A quotation of a block, and the number of the source that says it instead of the cited."""
-
-    block: int
-    quote: str
-    number: int
-
-
 def move_marks(text: str, moves: Sequence[MovedMark]) -> str:
     """Return an answer in which each quotation cites its new source; other claims keep theirs.
 
@@ -126,6 +170,66 @@ def move_marks(text: str, moves: Sequence[MovedMark]) -> str:
             lines[line] = _with_marks(lines[line], [move.number])
         text = "\n".join(lines)
     return text
+
+
+def cover(blocks: Sequence[LineBlock]) -> tuple[tuple[int, ...], ...]:
+    """Return the numbers that cover each block, by the table above."""
+    near = cover_nearby(blocks)
+    return tuple(found or near[-1] for found in near)
+
+
+def claims_something(block: LineBlock) -> bool:
+    """Return whether a block has text of its own that is more than marks."""
+    return block.kind in _CLAIMS and bool(block.text.strip()) and not is_only_marks(block.text)
+
+
+def cover_nearby(blocks: Sequence[LineBlock]) -> list[tuple[int, ...]]:
+    """Return the numbers that cover each block from where it stands, not from the end."""
+    found = [_own(block) for block in blocks]
+    firsts, inside = _find_firsts(blocks), _find_later(blocks, found)
+    for index, block in enumerate(blocks):
+        if found[index]:
+            continue
+        first = firsts[block.group]
+        lead = _from_lead(blocks, found, index, first)
+        if inside[index] and not (first and leads_over(blocks[first - 1])):
+            lead = ()
+        above = found[block.parent] if block.parent is not None else ()
+        found[index] = above or tuple(dict.fromkeys((*lead, *inside[index])))
+    _cover_from_below(blocks, found)
+    return found
+
+
+def uncovered(blocks: Sequence[LineBlock], found: Sequence[tuple[int, ...]]) -> Iterator[int]:
+    """Yield the indices of blocks that claim something and that no mark covers."""
+    for index, block in enumerate(blocks):
+        if claims_something(block) and not found[index]:
+            yield index
+
+
+def without_blocks(
+    cited: SourcedText,
+    indexes: Collection[int],
+    references: Sequence[SourceReference],
+    context: str,
+    typed: Collection[str] = (),
+) -> SourcedText:
+    """Return the text without the blocks at `indexes`, its sources numbered from 1 again.
+
+    `indexes` are those of `citations.blocks.read_blocks`. Sources that nothing else cites are left
+    out, and so are links to their pages. `context` holds the texts of `references`; `typed` is what
+    the person typed.
+    """
+    kept = leave_out(cited.text, indexes)
+    by_number = {source.number: source for source in cited.used}
+    used = tuple(
+        by_number[number].model_copy(update={"number": shown})
+        for shown, number in enumerate(kept.order, start=1)
+        if number in by_number
+    )
+    allowed = collect_allowed(references_of(used, references), context, typed, references)
+    text = keep_links(kept.text, allowed).text
+    return SourcedText(text, with_addresses(used, references, context, text, typed))
 
 
 def _move_in_prose(prose: str, move: MovedMark) -> str:
@@ -162,36 +266,8 @@ def _mark_sentence(sentence: str, numbers: Sequence[int]) -> str:
     return f"{bare} {_write(numbers)}{sentence[len(bare) :]}" if numbers else sentence
 
 
-def cover(blocks: Sequence[LineBlock]) -> tuple[tuple[int, ...], ...]:
-    """Return the numbers that cover each block, by the table above."""
-    near = cover_nearby(blocks)
-    return tuple(found or near[-1] for found in near)
-
-
-def claims_something(block: LineBlock) -> bool:
-    """Return whether a block has text of its own that is more than marks."""
-    return block.kind in _CLAIMS and bool(block.text.strip()) and not is_only_marks(block.text)
-
-
 def _own(block: LineBlock) -> tuple[int, ...]:
     return () if block.kind is BlockForm.CODE else read_marks(block.text)
-
-
-def cover_nearby(blocks: Sequence[LineBlock]) -> list[tuple[int, ...]]:
-    """Return the numbers that cover each block from where it stands, not from the end."""
-    found = [_own(block) for block in blocks]
-    firsts, inside = _find_firsts(blocks), _find_later(blocks, found)
-    for index, block in enumerate(blocks):
-        if found[index]:
-            continue
-        first = firsts[block.group]
-        lead = _from_lead(blocks, found, index, first)
-        if inside[index] and not (first and leads_over(blocks[first - 1])):
-            lead = ()
-        above = found[block.parent] if block.parent is not None else ()
-        found[index] = above or tuple(dict.fromkeys((*lead, *inside[index])))
-    _cover_from_below(blocks, found)
-    return found
 
 
 def _find_later(
@@ -446,42 +522,6 @@ def _is_label(block: LineBlock) -> bool:
     return is_named and len(bare.split()) <= _MOST_LABEL_WORDS and not read_marks(bare)
 
 
-class _Names:
-    """Recognises lines that only name sources."""
-
-    def __init__(self, sources: SourceTexts) -> None:
-        found = {_bare(name) for source in sources.sources for name in source.names}
-        self._names = sorted(found - {""}, key=len, reverse=True)
-
-    def is_listing(self, block: LineBlock) -> bool:
-        """Return whether a block is nothing but marks and names, perhaps after a label."""
-        if block.kind not in (BlockForm.PARAGRAPH, BlockForm.ITEM):
-            return False
-        first, *others = block.text.split("\n")
-        rest = [self._strip(line) for line in (self._after_label(first), *others)]
-        has_one = bool(read_marks(block.text)) or any(
-            name in _bare(block.text) for name in self._names
-        )
-        return has_one and not any(rest)
-
-    def has_label(self, block: LineBlock) -> bool:
-        """Return whether a listing begins with a label, or explains its marks as footnotes do."""
-        first = block.text.split("\n")[0]
-        is_footnote = first.lstrip().startswith("[") and bool(_bare(remove_marks(first)))
-        return self._after_label(first) != first or is_footnote
-
-    def _after_label(self, line: str) -> str:
-        label, colon, rest = line.replace("\uff1a", ":").partition(":")
-        is_label = bool(colon) and len(label.split()) <= _MOST_LABEL_WORDS and not read_marks(label)
-        return rest if is_label and len(label) <= _LONGEST_LABEL else line
-
-    def _strip(self, line: str) -> str:
-        left = _bare(remove_marks(line))
-        for name in self._names:
-            left = left.replace(name, "")
-        return left
-
-
 def _bare(text: str) -> str:
     return "".join(sign for sign in text.casefold() if sign.isalnum())
 
@@ -502,43 +542,3 @@ def _in_display_order(text: str, unknown: tuple[int, ...]) -> Cited:
     order = read_marks(text)
     shown = {number: index for index, number in enumerate(order, start=1)}
     return Cited(map_marks(text, shown.get), order, unknown)
-
-
-def uncovered(blocks: Sequence[LineBlock], found: Sequence[tuple[int, ...]]) -> Iterator[int]:
-    """Yield the indices of blocks that claim something and that no mark covers."""
-    for index, block in enumerate(blocks):
-        if claims_something(block) and not found[index]:
-            yield index
-
-
-@dataclass(frozen=True, slots=True)
-class SourcedText:
-    """A text in Markdown, and the sources that it cites."""
-
-    text: str
-    used: tuple[SourceUsed, ...]
-
-
-def without_blocks(
-    cited: SourcedText,
-    indexes: Collection[int],
-    references: Sequence[SourceReference],
-    context: str,
-    typed: Collection[str] = (),
-) -> SourcedText:
-    """Return the text without the blocks at `indexes`, its sources numbered from 1 again.
-
-    `indexes` are those of `citations.blocks.read_blocks`. Sources that nothing else cites are left
-    out, and so are links to their pages. `context` holds the texts of `references`; `typed` is what
-    the person typed.
-    """
-    kept = leave_out(cited.text, indexes)
-    by_number = {source.number: source for source in cited.used}
-    used = tuple(
-        by_number[number].model_copy(update={"number": shown})
-        for shown, number in enumerate(kept.order, start=1)
-        if number in by_number
-    )
-    allowed = collect_allowed(references_of(used, references), context, typed, references)
-    text = keep_links(kept.text, allowed).text
-    return SourcedText(text, with_addresses(used, references, context, text, typed))

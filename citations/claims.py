@@ -47,6 +47,11 @@ _ABBREVIATION = re.compile(
 _LONGEST_ABBREVIATION = 12
 _DEEPEST_NESTING = 8
 _BRACKETS = str.maketrans("", "", "[]\u3010\u3011\uff3b\uff3d")
+_UNSUPPORTED = "- unsupported: "
+_REASON = "  because: "
+_CLAIM = re.compile(rf"^{_UNSUPPORTED}(.+)$", re.MULTILINE)
+_SPACE = re.compile(r"\s+")
+_LONGEST = 500
 
 
 class UnitKind(StrEnum):
@@ -67,6 +72,14 @@ class Unit:
     kind: UnitKind
     text: str
     block: int
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """A passage that no source supports, and why."""
+
+    claim: str
+    reason: str = ""
 
 
 def split_units(text: str) -> tuple[Unit, ...]:
@@ -139,6 +152,21 @@ def marker(item: str) -> str:
     return match[0] if match else ""
 
 
+def write_complaints(summary: str, unsupported: Sequence[Complaint], missing: Sequence[str]) -> str:
+    """Return the analysis as text; `summary` is its first line."""
+    lines = [_line(summary)]
+    for one in unsupported:
+        lines.append(f"{_UNSUPPORTED}{_line(one.claim)}")
+        lines += [f"{_REASON}{_line(one.reason)}"] if one.reason else []
+    lines += [f'- missing: "{_line(part)}"' for part in missing]
+    return "\n".join(line for line in lines if line)
+
+
+def parse_unsupported(analysis: str) -> tuple[str, ...]:
+    """Return the claims that `analysis` names as unsupported."""
+    return tuple(_CLAIM.findall(analysis))
+
+
 def _ends_in_abbreviation(text: str, start: int, stop: re.Match[str]) -> bool:
     """Return whether the full stop belongs to an abbreviation, by the letters before it."""
     tail = text[max(start, stop.start() - _LONGEST_ABBREVIATION) : stop.start()]
@@ -209,36 +237,6 @@ def _numbers(cite: str) -> list[int]:
 def _number(digits: str) -> int:
     """Return the number, or 0, which no source has, for one with too many digits."""
     return int(digits) if len(digits) <= _LONGEST_NUMBER else 0
-
-
-_UNSUPPORTED = "- unsupported: "
-_REASON = "  because: "
-_CLAIM = re.compile(rf"^{_UNSUPPORTED}(.+)$", re.MULTILINE)
-_SPACE = re.compile(r"\s+")
-_LONGEST = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Complaint:
-    """A passage that no source supports, and why."""
-
-    claim: str
-    reason: str = ""
-
-
-def write_complaints(summary: str, unsupported: Sequence[Complaint], missing: Sequence[str]) -> str:
-    """Return the analysis as text; `summary` is its first line."""
-    lines = [_line(summary)]
-    for one in unsupported:
-        lines.append(f"{_UNSUPPORTED}{_line(one.claim)}")
-        lines += [f"{_REASON}{_line(one.reason)}"] if one.reason else []
-    lines += [f'- missing: "{_line(part)}"' for part in missing]
-    return "\n".join(line for line in lines if line)
-
-
-def parse_unsupported(analysis: str) -> tuple[str, ...]:
-    """Return the claims that `analysis` names as unsupported."""
-    return tuple(_CLAIM.findall(analysis))
 
 
 def _line(text: str) -> str:

@@ -55,6 +55,7 @@ _SPELLED: dict[str, int] = {
     "quarter": 4, "dozen": 12,
 }  # fmt: skip
 _IDEOGRAPHS = {sign: number for number, sign in enumerate("〇一二三四五六七八九十")} | {"两": 2}
+_ORDERED = {word: float(number) for number, word in enumerate(_ORDINALS.split())}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,46 +72,6 @@ class Number:
     def is_among(self, values: Collection[float]) -> bool:
         """Return whether `values` contain it."""
         return not self.values.isdisjoint(values) or bool(self.date and self.date <= set(values))
-
-
-def numbers_of(text: str) -> tuple[Number, ...]:
-    """Return the numbers of a text that are written in digits, in order."""
-    ascii_text = _ascii_digits(text)
-    months = set(_find_months(ascii_text))
-    return tuple(
-        _read_number(found)
-        for found in _TOKEN.finditer(ascii_text)
-        if found.start("number") not in months
-    )
-
-
-_ORDERED = {word: float(number) for number, word in enumerate(_ORDINALS.split())}
-
-
-@lru_cache(maxsize=256)
-def values_of(text: str) -> frozenset[float]:
-    """Return every value that a text states, in digits or in words."""
-    ordered = {_ORDERED[word] for word in _words(text) if word in _ORDERED}
-    return operands_of(text) | ordered
-
-
-@lru_cache(maxsize=256)
-def operands_of(text: str) -> frozenset[float]:
-    """Return the values of a text that something may be computed from."""
-    ascii_text = _ascii_digits(text)
-    digits = (_read_number(found).values for found in _TOKEN.finditer(ascii_text))
-    values = set(chain.from_iterable(digits))
-    values |= {float(_SPELLED[word]) for word in _words(text) if word in _SPELLED}
-    values |= {float(_IDEOGRAPHS[sign]) for sign in set(text) if sign in _IDEOGRAPHS}
-    return frozenset(values)
-
-
-@lru_cache(maxsize=256)
-def parts_of(text: str) -> frozenset[float]:
-    """Return the parts of the versions and dates of a text: 3, 6 and 19 of `3.6.19`."""
-    tokens = (found["number"] for found in _TOKEN.finditer(_ascii_digits(text)))
-    parts = (part for token in tokens if ":" not in token for part in token.split("."))
-    return frozenset(float(part) for part in parts if part.isdecimal())
 
 
 @dataclass(frozen=True)
@@ -156,6 +117,43 @@ class KnownNumbers:
         texts = (*cited, *self.asked)
         known = counted.union(*map(values_of, texts), *map(parts_of, texts))
         return _find_uncomputed(text, known)
+
+
+def numbers_of(text: str) -> tuple[Number, ...]:
+    """Return the numbers of a text that are written in digits, in order."""
+    ascii_text = _ascii_digits(text)
+    months = set(_find_months(ascii_text))
+    return tuple(
+        _read_number(found)
+        for found in _TOKEN.finditer(ascii_text)
+        if found.start("number") not in months
+    )
+
+
+@lru_cache(maxsize=256)
+def values_of(text: str) -> frozenset[float]:
+    """Return every value that a text states, in digits or in words."""
+    ordered = {_ORDERED[word] for word in _words(text) if word in _ORDERED}
+    return operands_of(text) | ordered
+
+
+@lru_cache(maxsize=256)
+def operands_of(text: str) -> frozenset[float]:
+    """Return the values of a text that something may be computed from."""
+    ascii_text = _ascii_digits(text)
+    digits = (_read_number(found).values for found in _TOKEN.finditer(ascii_text))
+    values = set(chain.from_iterable(digits))
+    values |= {float(_SPELLED[word]) for word in _words(text) if word in _SPELLED}
+    values |= {float(_IDEOGRAPHS[sign]) for sign in set(text) if sign in _IDEOGRAPHS}
+    return frozenset(values)
+
+
+@lru_cache(maxsize=256)
+def parts_of(text: str) -> frozenset[float]:
+    """Return the parts of the versions and dates of a text: 3, 6 and 19 of `3.6.19`."""
+    tokens = (found["number"] for found in _TOKEN.finditer(_ascii_digits(text)))
+    parts = (part for token in tokens if ":" not in token for part in token.split("."))
+    return frozenset(float(part) for part in parts if part.isdecimal())
 
 
 def _find_uncomputed(text: str, known: Collection[float]) -> tuple[str, ...]:

@@ -55,6 +55,15 @@ _CODE_WORD = re.compile(r"[^\W\d_]{2,}")
 _DOTS = str.maketrans("\u3002\uff0e\uff61", "...")
 """What a browser and a resolver of names read as a full stop."""
 _ORDERED = re.compile(r"[ \t>]*\d{1,9}[.)]")
+CERTAIN_CHARACTERS = 40
+"""The language of a shorter text is uncertain."""
+_OPEN_CITATION = re.compile(
+    r"(?<!\s)\s*+[\[(\u3010\uff3b][^\[\]()\u3010\u3011\uff3b\uff3d\n]{0,40}+\Z"
+)
+_LAST_MARK = re.compile(r"(?<!\])(?:\[\d{1,6}\])++[.,;:!?)*_\u3002]*+(?=\s|\Z)")
+
+LanguageOf = Callable[[str], str | None]
+"""Returns the language of a text, ISO 639-1, or None when it cannot be determined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,50 +128,6 @@ class CheckedAnswer:
     def is_quoted(self, text: str) -> bool:
         """Return whether a source has a text word for word."""
         return self.given.find_prose(text) is not None
-
-
-def find_faults(answer: CheckedAnswer, *, in_draft: bool = False) -> tuple[Fault, ...]:
-    """Return the faults of an answer, proved ones first, at most `MOST_FAULTS`.
-
-    A sentence above a list needs a source of its own in a draft, which no judge has read.
-    """
-    checks = _Checks(answer)
-    found = [fault for index in range(len(answer.blocks)) for fault in checks.find(index)]
-    found += checks.find_uncited({fault.block for fault in found}, in_draft)
-    found.sort(key=lambda fault: not fault.is_proved)
-    return tuple(found[:MOST_FAULTS])
-
-
-def locate(blocks: Sequence[LineBlock], quote: str) -> tuple[int, int | None] | None:
-    """Return the index of the block, and of the cell of a row, that a judge quotes; or None."""
-    wanted = _fold(quote)
-    if not wanted:
-        return None
-    for index, block in enumerate(blocks):
-        folded = _fold(block.text)
-        if block.kind is BlockForm.ROW and wanted in folded and wanted != folded:
-            cells = (n for n, cell in enumerate(block.cells) if wanted in _fold(cell))
-            return index, next(cells, None)
-        if wanted in folded:
-            return index, None
-    # A quotation may go on beyond the block that it begins in.
-    whole = ((index, _fold(block.text)) for index, block in enumerate(blocks))
-    return next(((at, None) for at, text in whole if len(text) > _LEAST and text in wanted), None)
-
-
-def references_by_number(
-    used: Iterable[SourceUsed], references: Iterable[SourceReference]
-) -> dict[int, SourceReference]:
-    """Return the references by their numbers in an answer."""
-    by_chunk = {reference.chunk_id: reference for reference in references}
-    return {one.number: by_chunk[one.chunk_id] for one in used if one.chunk_id in by_chunk}
-
-
-def text_of(reference: SourceReference, context: str) -> str:
-    """Return the text of a source, preceded by its title, crumbs and headings."""
-    start, end = reference.span
-    place = " > ".join((reference.title, *reference.crumbs, *reference.heading_path))
-    return f"{place}\n{context[start:end]}"
 
 
 class _Checks:
@@ -270,6 +235,92 @@ class _Checks:
         return bool(self._assumed) and self._assumed in block.text
 
 
+def find_faults(answer: CheckedAnswer, *, in_draft: bool = False) -> tuple[Fault, ...]:
+    """Return the faults of an answer, proved ones first, at most `MOST_FAULTS`.
+
+    A sentence above a list needs a source of its own in a draft, which no judge has read.
+    """
+    checks = _Checks(answer)
+    found = [fault for index in range(len(answer.blocks)) for fault in checks.find(index)]
+    found += checks.find_uncited({fault.block for fault in found}, in_draft)
+    found.sort(key=lambda fault: not fault.is_proved)
+    return tuple(found[:MOST_FAULTS])
+
+
+def locate(blocks: Sequence[LineBlock], quote: str) -> tuple[int, int | None] | None:
+    """Return the index of the block, and of the cell of a row, that a judge quotes; or None."""
+    wanted = _fold(quote)
+    if not wanted:
+        return None
+    for index, block in enumerate(blocks):
+        folded = _fold(block.text)
+        if block.kind is BlockForm.ROW and wanted in folded and wanted != folded:
+            cells = (n for n, cell in enumerate(block.cells) if wanted in _fold(cell))
+            return index, next(cells, None)
+        if wanted in folded:
+            return index, None
+    # A quotation may go on beyond the block that it begins in.
+    whole = ((index, _fold(block.text)) for index, block in enumerate(blocks))
+    return next(((at, None) for at, text in whole if len(text) > _LEAST and text in wanted), None)
+
+
+def references_by_number(
+    used: Iterable[SourceUsed], references: Iterable[SourceReference]
+) -> dict[int, SourceReference]:
+    """Return the references by their numbers in an answer."""
+    by_chunk = {reference.chunk_id: reference for reference in references}
+    return {one.number: by_chunk[one.chunk_id] for one in used if one.chunk_id in by_chunk}
+
+
+def text_of(reference: SourceReference, context: str) -> str:
+    """Return the text of a source, preceded by its title, crumbs and headings."""
+    start, end = reference.span
+    place = " > ".join((reference.title, *reference.crumbs, *reference.heading_path))
+    return f"{place}\n{context[start:end]}"
+
+
+def select_finished(written: str) -> str:
+    """Return the finished part of an answer that is being written, in Markdown."""
+    text = _OPEN_CITATION.sub("", written)
+    blocks = read_blocks(text)
+    if not blocks:
+        return ""
+    last, lines = blocks[-1], text.split("\n")
+    finished = lines[: last.start]
+    if last.kind in (BlockForm.PARAGRAPH, BlockForm.ITEM):
+        own = "\n".join(lines[last.start :]).rstrip()
+        parts = list(sentences(own))
+        if len(parts) > 1:
+            finished.append(own[: own.rfind(parts[-1])].rstrip())
+    return "\n".join(finished).rstrip()
+
+
+def check_draft(answer: CheckedAnswer, language_of: LanguageOf | None) -> SourcedText | None:
+    """Return the part of an incomplete answer that may be shown, or None.
+
+    An answer in another language than the user's is not shown. If the sources are in another
+    language, nothing is shown until the language of the answer is certain.
+    """
+    answer = replace(answer, text=_end_with_source(answer.text))
+    faulty = {fault.block for fault in find_faults(answer, in_draft=True)}
+    sound = [
+        index
+        for index, block in enumerate(answer.blocks)
+        if index not in faulty and claims_something(block) and answer.covering[index]
+    ]
+    if not sound or not _is_in_language(answer, sound, language_of):
+        return None
+    whole = SourcedText(answer.text, answer.used)
+    return without_blocks(whole, faulty, answer.references, answer.context, answer.typed)
+
+
+def own_words(answer: CheckedAnswer, indexes: Iterable[int]) -> str:
+    """Return the prose of these blocks that is not quoted from a source."""
+    prose = (BlockForm.PARAGRAPH, BlockForm.ITEM)
+    texts = [answer.blocks[index].text for index in indexes if answer.blocks[index].kind in prose]
+    return " ".join(text for text in texts if not answer.is_quoted(text))
+
+
 def _keep_quantity(span: re.Match[str]) -> str:
     return f" {span[2]} " if _QUANTITY.fullmatch(span[2].strip()) else " "
 
@@ -316,52 +367,6 @@ def _fold(text: str) -> str:
     return "".join(sign for sign in remove_marks(text).casefold() if sign.isalnum())
 
 
-CERTAIN_CHARACTERS = 40
-"""The language of a shorter text is uncertain."""
-_OPEN_CITATION = re.compile(
-    r"(?<!\s)\s*+[\[(\u3010\uff3b][^\[\]()\u3010\u3011\uff3b\uff3d\n]{0,40}+\Z"
-)
-_LAST_MARK = re.compile(r"(?<!\])(?:\[\d{1,6}\])++[.,;:!?)*_\u3002]*+(?=\s|\Z)")
-
-LanguageOf = Callable[[str], str | None]
-"""Returns the language of a text, ISO 639-1, or None when it cannot be determined."""
-
-
-def select_finished(written: str) -> str:
-    """Return the finished part of an answer that is being written, in Markdown."""
-    text = _OPEN_CITATION.sub("", written)
-    blocks = read_blocks(text)
-    if not blocks:
-        return ""
-    last, lines = blocks[-1], text.split("\n")
-    finished = lines[: last.start]
-    if last.kind in (BlockForm.PARAGRAPH, BlockForm.ITEM):
-        own = "\n".join(lines[last.start :]).rstrip()
-        parts = list(sentences(own))
-        if len(parts) > 1:
-            finished.append(own[: own.rfind(parts[-1])].rstrip())
-    return "\n".join(finished).rstrip()
-
-
-def check_draft(answer: CheckedAnswer, language_of: LanguageOf | None) -> SourcedText | None:
-    """Return the part of an incomplete answer that may be shown, or None.
-
-    An answer in another language than the user's is not shown. If the sources are in another
-    language, nothing is shown until the language of the answer is certain.
-    """
-    answer = replace(answer, text=_end_with_source(answer.text))
-    faulty = {fault.block for fault in find_faults(answer, in_draft=True)}
-    sound = [
-        index
-        for index, block in enumerate(answer.blocks)
-        if index not in faulty and claims_something(block) and answer.covering[index]
-    ]
-    if not sound or not _is_in_language(answer, sound, language_of):
-        return None
-    whole = SourcedText(answer.text, answer.used)
-    return without_blocks(whole, faulty, answer.references, answer.context, answer.typed)
-
-
 def _end_with_source(text: str) -> str:
     """Return `text` up to the last block, or sentence, that has a source."""
     blocks = read_blocks(text)
@@ -384,10 +389,3 @@ def _is_in_language(
         languages = {source.language for source in answer.used if source.language}
         return not languages or answer.language in languages
     return language_of(own) in (None, answer.language)
-
-
-def own_words(answer: CheckedAnswer, indexes: Iterable[int]) -> str:
-    """Return the prose of these blocks that is not quoted from a source."""
-    prose = (BlockForm.PARAGRAPH, BlockForm.ITEM)
-    texts = [answer.blocks[index].text for index in indexes if answer.blocks[index].kind in prose]
-    return " ".join(text for text in texts if not answer.is_quoted(text))

@@ -20,23 +20,6 @@ _PART = re.compile(r"(?m)^[\s>#*_(-]{0,12}(\d{1,4}[a-z]?|[IVXLC]{1,6}|[A-Z])[.):
 """The number of a part at the beginning of a line, such as a heading: "27. Termination"."""
 
 
-def list_references(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each label with its number or letter, such as "Annex" and "V".
-
-    A word in lower case counts if it is a known label and a number follows.
-    """
-    for found in _REFERENCE.finditer(text):
-        label, number = found[1], found[2]
-        is_written_small = label.casefold() in LABELS and number[0].isdecimal()
-        if label[0].isupper() or label.startswith("§") or is_written_small:
-            yield label, number
-
-
-def list_part_numbers(text: str) -> set[str]:
-    """Return the numbers and letters at the beginning of lines, in lower case."""
-    return {found.casefold() for found in _PART.findall(text)}
-
-
 class KnownReferences:
     """The numbers and letters of the parts that texts name, under any known label.
 
@@ -54,6 +37,23 @@ class KnownReferences:
             if number.casefold() not in self._numbers
         )
         return tuple(dict.fromkeys(found))
+
+
+def list_references(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each label with its number or letter, such as "Annex" and "V".
+
+    A word in lower case counts if it is a known label and a number follows.
+    """
+    for found in _REFERENCE.finditer(text):
+        label, number = found[1], found[2]
+        is_written_small = label.casefold() in LABELS and number[0].isdecimal()
+        if label[0].isupper() or label.startswith("§") or is_written_small:
+            yield label, number
+
+
+def list_part_numbers(text: str) -> set[str]:
+    """Return the numbers and letters at the beginning of lines, in lower case."""
+    return {found.casefold() for found in _PART.findall(text)}
 
 
 @lru_cache(maxsize=256)

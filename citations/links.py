@@ -51,56 +51,10 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-
 _HTML_TAG = re.compile(r"<\s*+(?:/\s*+)?([A-Za-z][A-Za-z0-9-]*)([^<>]*)")
 _LINK_SIGNS = ("](", "][", "]:", "<")
 _CITATION = r"\[\d{1,4}\](?![:(\[])"
 _OPENING = re.compile(rf"(?P<cite>{_CITATION})|[\[\]<]")
-
-
-def is_free_of_foreign_links(text: str, pages: Collection[str]) -> bool:
-    """Return whether every link leads to one of `pages`, and nothing else links or loads."""
-    if not any(sign in text for sign in _LINK_SIGNS):
-        return True
-    return not any(_is_foreign(token, pages) for token in _every(_markdown().parse(text)))
-
-
-def disarm(text: str) -> str:
-    """Return a text without links: all brackets but those of citations are escaped."""
-    plain = text.replace("\\", "").replace("](", "] (").replace("]:", "] :").replace("][", "] [")
-    return _OPENING.sub(lambda sign: sign[0] if sign["cite"] else f"\\{sign[0]}", plain)
-
-
-@cache
-def _markdown() -> "MarkdownIt":
-    """Return the parser, loaded on the first use."""
-    from markdown_it import MarkdownIt
-
-    return MarkdownIt("commonmark", {"html": True})
-
-
-def _every(tokens: "list[Token]") -> "Iterator[Token]":
-    for token in tokens:
-        yield token
-        yield from token.children or ()
-
-
-def _is_foreign(token: "Token", pages: Collection[str]) -> bool:
-    match token.type:
-        case "link_open":
-            return page_of(str(token.attrs.get("href", ""))) not in pages
-        case "image":
-            return True
-        case "html_inline" | "html_block":
-            return any(_leads(tag) for tag in _HTML_TAG.finditer(token.content))
-        case _:
-            return False
-
-
-def _leads(tag: re.Match[str]) -> bool:
-    return tag[1].lower() in ACTIVE or bool(tag[2].strip(" /\t\n"))
-
-
 LEFT_OUT = "\u2026"
 REMOVED_ADDRESS = "[address removed]"
 """Stands in a text for an address that may not be shown. Like Markdown it is the same in every
@@ -115,6 +69,11 @@ _SIGNS = frozenset("[<.:/@\\&`")
 """A text without any of these contains no link, no address and no HTML."""
 Shown = Callable[[FoundAddress], str]
 """Returns the replacement of an address."""
+# Every draft of an answer asks for the same sources again: a third of its checks' processor time.
+_addresses_of_source = lru_cache(maxsize=128)(addresses_of)
+Base = str | tuple[str, ...]
+"""The beginning of the addresses that are ours, or several."""
+_SAFE = "/#?&=.-_~%:+"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,64 +111,6 @@ class Safe:
 
     text: str
     removed: tuple[str, ...] = ()
-
-
-def allow(
-    pages: Iterable[LinkedPage],
-    *,
-    held: Collection[str] = frozenset(),
-    origins: Collection[str] = frozenset(),
-    documents: Collection[StatedParts] = (),
-    any_host: bool = False,
-) -> Allowed:
-    """Return the allowed targets of links: those of `pages` that have a web address."""
-    by_page = ((page_of(page.address), page) for page in pages)
-    known = {address: page for address, page in by_page if address is not None}
-    return Allowed(known, held, origins, documents, any_host)
-
-
-def addresses_held(texts: Iterable[str]) -> frozenset[str]:
-    """Return the addresses that the texts of sources contain."""
-    return frozenset().union(*map(_addresses_of_source, texts))
-
-
-# Every draft of an answer asks for the same sources again: a third of its checks' processor time.
-_addresses_of_source = lru_cache(maxsize=128)(addresses_of)
-
-
-def clean_text(text: str) -> str:
-    """Return a text without hidden and control characters; line breaks and tabs stay."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    return remove_hidden_characters(lines.translate(_CONTROLS))
-
-
-def keep_links(text: str, allowed: Allowed) -> Safe:
-    """Return a Markdown text with allowed links only, as the table above shows."""
-    keeper = _Keeper(allowed)
-    clean = clean_text(text)
-    kept = keeper.keep(clean)
-    if not is_free_of_foreign_links(kept, allowed.pages):
-        keeper.note("markdown", kept)
-        kept = disarm(kept)
-    return Safe(kept, tuple(keeper.removed[:MOST_REMOVED]))
-
-
-def list_removed_addresses(removed: Iterable[str]) -> tuple[str, ...]:
-    """Return the addresses among the removed parts of a text, each once."""
-    found = (part.removeprefix(_ADDRESS) for part in removed if part.startswith(_ADDRESS))
-    return tuple(dict.fromkeys(found))
-
-
-def plain_line(text: str) -> str:
-    """Return a title or a label on one line, without any link, address or hidden character.
-
-    Returns `…` if nothing remains of a text that is not empty.
-    """
-    line = " ".join(clean_text(text).split())
-    if _SIGNS.isdisjoint(line):
-        return line
-    kept = " ".join(keep_links(line, Allowed(any_host=True)).text.split())
-    return kept or (LEFT_OUT if line else "")
 
 
 @dataclass(slots=True)
@@ -310,6 +211,116 @@ class _Keeper:
         return shown(found)
 
 
+def is_free_of_foreign_links(text: str, pages: Collection[str]) -> bool:
+    """Return whether every link leads to one of `pages`, and nothing else links or loads."""
+    if not any(sign in text for sign in _LINK_SIGNS):
+        return True
+    return not any(_is_foreign(token, pages) for token in _every(_markdown().parse(text)))
+
+
+def disarm(text: str) -> str:
+    """Return a text without links: all brackets but those of citations are escaped."""
+    plain = text.replace("\\", "").replace("](", "] (").replace("]:", "] :").replace("][", "] [")
+    return _OPENING.sub(lambda sign: sign[0] if sign["cite"] else f"\\{sign[0]}", plain)
+
+
+def allow(
+    pages: Iterable[LinkedPage],
+    *,
+    held: Collection[str] = frozenset(),
+    origins: Collection[str] = frozenset(),
+    documents: Collection[StatedParts] = (),
+    any_host: bool = False,
+) -> Allowed:
+    """Return the allowed targets of links: those of `pages` that have a web address."""
+    by_page = ((page_of(page.address), page) for page in pages)
+    known = {address: page for address, page in by_page if address is not None}
+    return Allowed(known, held, origins, documents, any_host)
+
+
+def addresses_held(texts: Iterable[str]) -> frozenset[str]:
+    """Return the addresses that the texts of sources contain."""
+    return frozenset().union(*map(_addresses_of_source, texts))
+
+
+def clean_text(text: str) -> str:
+    """Return a text without hidden and control characters; line breaks and tabs stay."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    return remove_hidden_characters(lines.translate(_CONTROLS))
+
+
+def keep_links(text: str, allowed: Allowed) -> Safe:
+    """Return a Markdown text with allowed links only, as the table above shows."""
+    keeper = _Keeper(allowed)
+    clean = clean_text(text)
+    kept = keeper.keep(clean)
+    if not is_free_of_foreign_links(kept, allowed.pages):
+        keeper.note("markdown", kept)
+        kept = disarm(kept)
+    return Safe(kept, tuple(keeper.removed[:MOST_REMOVED]))
+
+
+def list_removed_addresses(removed: Iterable[str]) -> tuple[str, ...]:
+    """Return the addresses among the removed parts of a text, each once."""
+    found = (part.removeprefix(_ADDRESS) for part in removed if part.startswith(_ADDRESS))
+    return tuple(dict.fromkeys(found))
+
+
+def plain_line(text: str) -> str:
+    """Return a title or a label on one line, without any link, address or hidden character.
+
+    Returns `…` if nothing remains of a text that is not empty.
+    """
+    line = " ".join(clean_text(text).split())
+    if _SIGNS.isdisjoint(line):
+        return line
+    kept = " ".join(keep_links(line, Allowed(any_host=True)).text.split())
+    return kept or (LEFT_OUT if line else "")
+
+
+def keep_own_link(link: str, base: Base = "") -> str:
+    """Return a link, quoted for an attribute: below `base`, or an absolute path or anchor.
+
+    Any other one is dropped: an empty text is returned.
+    """
+    plain = "".join(link.split())
+    is_path = plain.startswith("/") and not plain.startswith(("//", "/\\"))
+    is_own = bool(base) and plain.startswith(base)
+    if not (is_own or is_path or plain.startswith("#")) or "\\" in plain:
+        return ""
+    return quote(plain, safe=_SAFE)
+
+
+@cache
+def _markdown() -> "MarkdownIt":
+    """Return the parser, loaded on the first use."""
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": True})
+
+
+def _every(tokens: "list[Token]") -> "Iterator[Token]":
+    for token in tokens:
+        yield token
+        yield from token.children or ()
+
+
+def _is_foreign(token: "Token", pages: Collection[str]) -> bool:
+    match token.type:
+        case "link_open":
+            return page_of(str(token.attrs.get("href", ""))) not in pages
+        case "image":
+            return True
+        case "html_inline" | "html_block":
+            return any(_leads(tag) for tag in _HTML_TAG.finditer(token.content))
+        case _:
+            return False
+
+
+def _leads(tag: re.Match[str]) -> bool:
+    return tag[1].lower() in ACTIVE or bool(tag[2].strip(" /\t\n"))
+
+
 def _parts(text: str) -> Iterator[tuple[bool, str]]:
     """Yield code fences, and the paragraphs and blank lines between them; True marks a fence."""
     lines = text.split("\n")
@@ -326,21 +337,3 @@ def _parts(text: str) -> Iterator[tuple[bool, str]]:
 def _write_address(address: str, fragment: str) -> str:
     whole = f"{address}#{fragment}" if fragment else address
     return whole.replace("(", "%28").replace(")", "%29")
-
-
-Base = str | tuple[str, ...]
-"""The beginning of the addresses that are ours, or several."""
-_SAFE = "/#?&=.-_~%:+"
-
-
-def keep_own_link(link: str, base: Base = "") -> str:
-    """Return a link, quoted for an attribute: below `base`, or an absolute path or anchor.
-
-    Any other one is dropped: an empty text is returned.
-    """
-    plain = "".join(link.split())
-    is_path = plain.startswith("/") and not plain.startswith(("//", "/\\"))
-    is_own = bool(base) and plain.startswith(base)
-    if not (is_own or is_path or plain.startswith("#")) or "\\" in plain:
-        return ""
-    return quote(plain, safe=_SAFE)

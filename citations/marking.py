@@ -175,6 +175,16 @@ def show_brackets(text: str) -> str:
     return _in_prose(text, shown_text) if "\\" in text else text
 
 
+def code_lines(text: str) -> frozenset[int]:
+    """Return the lines of code; indented marks alone are none."""
+    found: set[int] = set()
+    for block in read_blocks(text):
+        is_code = block.is_fenced or not _BARE.fullmatch(block.text.strip())
+        if block.kind is BlockForm.CODE and is_code:
+            found.update(range(block.start, block.end))
+    return frozenset(found)
+
+
 def _is_nested(text: str) -> bool:
     return "[[" in text or "]]" in text
 
@@ -228,16 +238,6 @@ def _treat_lines(text: str, treat: Callable[[str], str], drops_emptied: bool) ->
         treated = treat(prose)
         if treated.strip(" \t>") or not (drops_emptied and _BARE.fullmatch(prose)):
             yield restore(treated, aside) if aside else treated
-
-
-def code_lines(text: str) -> frozenset[int]:
-    """Return the lines of code; indented marks alone are none."""
-    found: set[int] = set()
-    for block in read_blocks(text):
-        is_code = block.is_fenced or not _BARE.fullmatch(block.text.strip())
-        if block.kind is BlockForm.CODE and is_code:
-            found.update(range(block.start, block.end))
-    return frozenset(found)
 
 
 def _keeping_indent(line: str, treat: Callable[[str], str]) -> str:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from citations.links import Base, keep_own_link
 from envelope.encoding import remove_hidden_characters
 
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|!~])")
+_LINE_MARK = re.compile(r"\A(\d{1,9})([.)])|\A([-+])")
+
 
 @dataclass(frozen=True, slots=True)
 class ReportText:
@@ -61,10 +64,6 @@ def split_marks(text: ReportText) -> Iterable[tuple[str, bool]]:
         yield text.text[start:stop], True
         end = stop
     yield text.text[end:], False
-
-
-_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|!~])")
-_LINE_MARK = re.compile(r"\A(\d{1,9})([.)])|\A([-+])")
 
 
 def render_markdown(report: PrintedReport, *, base: Base = "") -> str:

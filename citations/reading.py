@@ -42,14 +42,6 @@ _TITLE = re.compile(r"[ \t](?:\"[^\"]*\"|'[^']*'|\([^()]*\))[ \t]*\Z")
 _MARK = re.compile(r"\0(\d{1,9})\0")
 
 
-@cache
-def _blocks() -> "MarkdownIt":
-    """Return the parser of blocks, loaded on the first use."""
-    from markdown_it import MarkdownIt
-
-    return MarkdownIt("commonmark", {"html": False}).disable(["inline", "text_join"])
-
-
 def fences(text: str) -> Iterator[tuple[int, int]]:
     """Yield for each code fence the index of its first line, and of the line after its last one."""
     if "```" in text or "~~~" in text:
@@ -160,6 +152,14 @@ def brackets(prose: str, targets: Mapping[str, str], link: Link, depth: int = 0)
         parts += [prose[copied : index - is_image], link(label, target, is_image, depth)]
         index = copied = end
     return "".join((*parts, prose[copied:]))
+
+
+@cache
+def _blocks() -> "MarkdownIt":
+    """Return the parser of blocks, loaded on the first use."""
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False}).disable(["inline", "text_join"])
 
 
 def _closing(runs: Sequence[re.Match[str]]) -> list[int | None]:

@@ -12,6 +12,8 @@ from citations.links import Allowed, LinkedPage, addresses_held, allow, plain_li
 from envelope.conversation import ClarificationOption, SuggestedAction
 from envelope.sources import SearchResult, SourceReference, SourceUsed
 
+MOST_PAGES = 4
+
 
 def collect_allowed(
     cited: Iterable[SourceReference],
@@ -34,21 +36,6 @@ def collect_allowed(
         origins=frozenset().union(*map(origins_of, own)),
         documents=tuple(map(read_stated_parts, _join_documents(cited, references, context))),
     )
-
-
-def _join_documents(
-    cited: Collection[SourceReference], references: Iterable[SourceReference], context: str
-) -> Iterator[str]:
-    """Yield the text of each cited document, as far as the sources contain it."""
-    texts: dict[str, dict[tuple[int, int], str]] = {_document_of(one): {} for one in cited}
-    for one in (*cited, *references):
-        if (document := _document_of(one)) in texts:
-            texts[document][one.span] = _text(one, context)
-    yield from ("\n".join(text for _, text in sorted(parts.items())) for parts in texts.values())
-
-
-def _document_of(reference: SourceReference) -> str:
-    return reference.chunk_id.rpartition("#")[0] or reference.chunk_id
 
 
 def cite_reference(reference: SourceReference, number: int) -> SourceUsed:
@@ -91,15 +78,6 @@ def with_addresses(
     )
 
 
-def _with(source: SourceUsed, held: Collection[str]) -> SourceUsed:
-    return source.model_copy(update={"addresses": tuple(sorted(held))}) if held else source
-
-
-def _text(reference: SourceReference, context: str) -> str:
-    start, end = reference.span
-    return context[start:end]
-
-
 def choose_alternatives(
     options: Sequence[ClarificationOption], most: int
 ) -> tuple[ClarificationOption, ...]:
@@ -115,6 +93,47 @@ def choose_alternatives(
     chosen = lowest if len(lowest) > 1 else distinct
     worded = {option.label: option for option in (_word(one, chosen) for one in chosen)}
     return tuple(worded.values())[:most] if len(worded) > 1 else ()
+
+
+def list_nearest_pages(results: Sequence[SearchResult]) -> tuple[SuggestedAction, ...]:
+    """Return the first result of each page as a page to open, at most `MOST_PAGES`.
+
+    Pages with the same title are told apart by the crumb above it.
+    """
+    nearest = {result.document_id: result for result in reversed(results)}
+    first = [result for result in results if nearest[result.document_id] is result]
+    pages = [_make_page(result) for result in first[:MOST_PAGES]]
+    titles = Counter(page.label for page in pages)
+    return tuple(_name_crumb(page) if titles[page.label] > 1 else page for page in pages)
+
+
+def list_labels(title: str, pages: Sequence[SuggestedAction]) -> str:
+    """Return the labels of the pages as a list below `title`."""
+    return "\n".join((title, *(f"- {page.label}" for page in pages)))
+
+
+def _join_documents(
+    cited: Collection[SourceReference], references: Iterable[SourceReference], context: str
+) -> Iterator[str]:
+    """Yield the text of each cited document, as far as the sources contain it."""
+    texts: dict[str, dict[tuple[int, int], str]] = {_document_of(one): {} for one in cited}
+    for one in (*cited, *references):
+        if (document := _document_of(one)) in texts:
+            texts[document][one.span] = _text(one, context)
+    yield from ("\n".join(text for _, text in sorted(parts.items())) for parts in texts.values())
+
+
+def _document_of(reference: SourceReference) -> str:
+    return reference.chunk_id.rpartition("#")[0] or reference.chunk_id
+
+
+def _with(source: SourceUsed, held: Collection[str]) -> SourceUsed:
+    return source.model_copy(update={"addresses": tuple(sorted(held))}) if held else source
+
+
+def _text(reference: SourceReference, context: str) -> str:
+    start, end = reference.span
+    return context[start:end]
 
 
 def _clean(option: ClarificationOption) -> ClarificationOption:
@@ -144,30 +163,10 @@ def _word(option: ClarificationOption, among: Sequence[ClarificationOption]) -> 
     return option.model_copy(update={"label": f"{option.label} ({distinctive[-1]})"})
 
 
-MOST_PAGES = 4
-
-
-def list_nearest_pages(results: Sequence[SearchResult]) -> tuple[SuggestedAction, ...]:
-    """Return the first result of each page as a page to open, at most `MOST_PAGES`.
-
-    Pages with the same title are told apart by the crumb above it.
-    """
-    nearest = {result.document_id: result for result in reversed(results)}
-    first = [result for result in results if nearest[result.document_id] is result]
-    pages = [_make_page(result) for result in first[:MOST_PAGES]]
-    titles = Counter(page.label for page in pages)
-    return tuple(_name_crumb(page) if titles[page.label] > 1 else page for page in pages)
-
-
 def _name_crumb(page: SuggestedAction) -> SuggestedAction:
     above = next((crumb for crumb in reversed(page.crumbs) if crumb != page.label), "")
     label = f"{page.label} ({above})" if above else page.label
     return page.model_copy(update={"label": label, "value": label})
-
-
-def list_labels(title: str, pages: Sequence[SuggestedAction]) -> str:
-    """Return the labels of the pages as a list below `title`."""
-    return "\n".join((title, *(f"- {page.label}" for page in pages)))
 
 
 def _make_page(result: SearchResult) -> SuggestedAction:

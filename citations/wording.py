@@ -33,27 +33,6 @@ _WORD = re.compile(rf"[{_SIGNS}]+|(?:(?![{_SIGNS}])(?:[^\W_]|[{_MARKS}]))+")
 _UNSPACED = re.compile(rf"[{_SIGNS}]")
 _STEM_LETTERS = 6
 """Words with fewer letters have no other form than the plural: `pin` does not begin `pinned`."""
-
-
-def find_secret_words(text: str, known_text: str = "") -> frozenset[str]:
-    """Return the words for a secret in `text` that `known_text` does not have, as their stems."""
-    return frozenset(_find_stems(text)).difference(_find_stems(known_text))
-
-
-def _find_stems(text: str) -> Iterator[str]:
-    """Yield the stems of words for a secret that begin a word of `text`: `kreditkar`, but not
-    `kredit`. A short one is the whole word, without a plural `s`; where no spaces separate words,
-    it stands anywhere.
-    """
-    for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
-        if _UNSPACED.match(word):
-            yield from (secret for secret in _ANYWHERE if secret in word)
-        elif word.removesuffix("s") in _WHOLE:
-            yield word.removesuffix("s")
-        elif word.startswith(_BEGINNINGS):
-            yield next(stem for stem in _BEGINNINGS if word.startswith(stem))
-
-
 _ALL = tuple(_WORD.findall(unicodedata.normalize("NFKC", _SECRETS).casefold()))
 _ANYWHERE = tuple(one for one in _ALL if _UNSPACED.match(one))
 _SPACED = frozenset(_ALL) - frozenset(_ANYWHERE)
@@ -63,9 +42,14 @@ _BEGINNINGS = tuple(
 )
 """What the forms of a word have in common: all but its last two letters."""
 
-
 _PROMPT_MARKS = ("<data name=", "</data>")
 _TELEPHONE = re.compile(r"\d(?:[ ()./-]{0,3}\d){6}")
+LONGEST_CHARACTERS = 200
+
+
+def find_secret_words(text: str, known_text: str = "") -> frozenset[str]:
+    """Return the words for a secret in `text` that `known_text` does not have, as their stems."""
+    return frozenset(_find_stems(text)).difference(_find_stems(known_text))
 
 
 def find_asking_fault(text: str, known_text: str) -> str:
@@ -86,9 +70,6 @@ def find_asking_fault(text: str, known_text: str) -> str:
     return ""
 
 
-LONGEST_CHARACTERS = 200
-
-
 def check_missing(missing: str, given: Sequence[str]) -> str:
     """Return a missing part on one line, or an empty text if a user must not read it.
 
@@ -104,3 +85,17 @@ def check_missing(missing: str, given: Sequence[str]) -> str:
     if find_secret_words(line, "\n".join(given)):
         return ""
     return line
+
+
+def _find_stems(text: str) -> Iterator[str]:
+    """Yield the stems of words for a secret that begin a word of `text`: `kreditkar`, but not
+    `kredit`. A short one is the whole word, without a plural `s`; where no spaces separate words,
+    it stands anywhere.
+    """
+    for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
+        if _UNSPACED.match(word):
+            yield from (secret for secret in _ANYWHERE if secret in word)
+        elif word.removesuffix("s") in _WHOLE:
+            yield word.removesuffix("s")
+        elif word.startswith(_BEGINNINGS):
+            yield next(stem for stem in _BEGINNINGS if word.startswith(stem))

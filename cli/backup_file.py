@@ -54,6 +54,15 @@ LEFT_OUT = frozenset({"broker", "index", "model_in_use"})
 owner copies.
 """
 KEEP_IN_MEMORY = 16 * 1024 * 1024
+_DAMAGES = (ArithmeticError, AttributeError, EOFError, LookupError, OSError, RecursionError,
+            TypeError, ValueError, tarfile.TarError, zlib.error)  # fmt: skip
+"""What reading an archive with missing, broken or foreign parts raises."""
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "cost_usd": lambda value: None if value is None else Decimal(value),
+    "sources": tuple,
+    "steps": tuple,
+    "models": tuple,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +109,34 @@ async def write_backup(settings: Settings, target: Path) -> BackupResult:
     finally:
         part.unlink(missing_ok=True)
     return result
+
+
+async def read_backup(settings: Settings, source: Path, *, overwrite: bool) -> BackupResult:
+    """Write the content of a file back; raises `CommandError`, before anything is changed, if it
+    cannot be used here, if something would be overwritten, or while processes run.
+    """
+    with _open(source) as archive:
+        with _naming_damage():
+            _check(archive, settings)
+            _check_content(archive)
+        async with open_endpoint(settings) as endpoint:
+            client = endpoint.client()
+            try:
+                snapshot = RedisSnapshot(client)
+                await _check_target(settings, client, snapshot, overwrite=overwrite)
+                await snapshot.delete_all()
+                keys = await snapshot.write(_read_keys(archive))
+            finally:
+                await client.aclose()
+        files = _restore_files(archive, settings.refdesk_data)
+        records = _restore_records(archive, settings)
+    return BackupResult(keys, records, files)
+
+
+def read_record(stated: dict[str, Any]) -> Record:
+    """Return a record from a line of a backup; unknown fields are ignored."""
+    known = {one.name for one in fields(Record)} & stated.keys()
+    return Record(**{name: _READERS.get(name, _same)(stated[name]) for name in known})
 
 
 async def _write_parts(settings: Settings, archive: tarfile.TarFile) -> BackupResult:
@@ -220,28 +257,6 @@ def _add_stream(archive: tarfile.TarFile, name: str, content: IO[bytes]) -> None
     entry.size, entry.mode, entry.mtime = content.seek(0, os.SEEK_END), 0o600, int(time.time())
     content.seek(0)
     archive.addfile(entry, content)
-
-
-async def read_backup(settings: Settings, source: Path, *, overwrite: bool) -> BackupResult:
-    """Write the content of a file back; raises `CommandError`, before anything is changed, if it
-    cannot be used here, if something would be overwritten, or while processes run.
-    """
-    with _open(source) as archive:
-        with _naming_damage():
-            _check(archive, settings)
-            _check_content(archive)
-        async with open_endpoint(settings) as endpoint:
-            client = endpoint.client()
-            try:
-                snapshot = RedisSnapshot(client)
-                await _check_target(settings, client, snapshot, overwrite=overwrite)
-                await snapshot.delete_all()
-                keys = await snapshot.write(_read_keys(archive))
-            finally:
-                await client.aclose()
-        files = _restore_files(archive, settings.refdesk_data)
-        records = _restore_records(archive, settings)
-    return BackupResult(keys, records, files)
 
 
 def _open(source: Path) -> tarfile.TarFile:
@@ -372,23 +387,6 @@ def _restore_records(archive: tarfile.TarFile, settings: Settings) -> int:
     finally:
         store.close()
     return count
-
-
-_DAMAGES = (ArithmeticError, AttributeError, EOFError, LookupError, OSError, RecursionError,
-            TypeError, ValueError, tarfile.TarError, zlib.error)  # fmt: skip
-"""What reading an archive with missing, broken or foreign parts raises."""
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "cost_usd": lambda value: None if value is None else Decimal(value),
-    "sources": tuple,
-    "steps": tuple,
-    "models": tuple,
-}
-
-
-def read_record(stated: dict[str, Any]) -> Record:
-    """Return a record from a line of a backup; unknown fields are ignored."""
-    known = {one.name for one in fields(Record)} & stated.keys()
-    return Record(**{name: _READERS.get(name, _same)(stated[name]) for name in known})
 
 
 def _same(value: Any) -> Any:

@@ -16,6 +16,19 @@ WORST_SHOWN = 10
 _QUALITY = (("useful", 9), ("complete", 10), ("page", 6), ("cited", 7), ("support", 9))
 _EFFORT = (("calls", 7), ("tokens in + out", 18), ("cost USD", 13), ("s p50", 8), ("s p95", 8))
 _NOTHING = "-"
+LONGEST_SOURCE = 4_000
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; }
+pre { background: #f4f4f4; overflow-x: auto; padding: .8rem; white-space: pre-wrap; }
+.answers { display: flex; flex-wrap: wrap; gap: 1rem; }
+article { border: 1px solid #bbb; flex: 1 1 24rem; min-width: 0; padding: 1rem; }
+article.useful { border-color: #2a7a3b; }
+article.faulty { border-color: #b3261e; }
+.verdict { font-weight: 600; }
+.unsupported { background: #fde7e5; }
+.small { color: #555; font-size: .875rem; }
+"""
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def make_table_lines(variants: Sequence[MeasuredVariant]) -> list[str]:
@@ -48,6 +61,38 @@ def format_cost(figures: Mapping[str, object]) -> str:
     """Return a cost, with a question mark if the cost of some calls is unknown."""
     doubt = "?" if figures["unknown_costs"] else ""
     return f"{float(str(figures['cost_usd'])):.6f}{doubt}"
+
+
+def check_page_path(path: Path) -> None:
+    """Raise `CommandError` for a page that cannot be written; called before the first question is
+    asked.
+    """
+    if path.suffix != ".html":
+        raise CommandError(f"expected a page .html at --page, found {str(path)!r}")
+    if not path.parent.is_dir():
+        raise CommandError(f"expected a folder for --page, found none at {str(path.parent)!r}")
+
+
+def make_page(variants: Sequence[MeasuredVariant]) -> str:
+    """Return the page, which has no script and loads nothing."""
+    names = [variant.name for variant in variants]
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">',
+        '<meta name="viewport" content="width=device-width">',
+        f"<title>Answers, the worst first</title><style>{_STYLE}</style></head><body>",
+        "<h1>Answers, the worst first</h1>",
+        f"<pre>{_html(chr(10).join(make_table_lines(variants)))}</pre>",
+    ]
+    for answers in _sort_cases(variants):
+        case = answers[0].asked.case
+        parts.append(f"<section><h2>{_html(case.id)}: {_html(case.question)}</h2>")
+        parts += [f'<p class="small">{_html(line)}</p>' for line in _describe_case(answers[0])]
+        parts.append('<div class="answers">')
+        parts += [_article(name, one) for name, one in zip(names, answers, strict=True)]
+        parts.append("</div></section>")
+    return "\n".join([*parts, "</body></html>", ""])
 
 
 def _head(title: str, names: Sequence[tuple[str, int]]) -> str:
@@ -104,57 +149,10 @@ def _make_worst_lines(variant: MeasuredVariant) -> list[str]:
     return lines
 
 
-LONGEST_SOURCE = 4_000
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; }
-pre { background: #f4f4f4; overflow-x: auto; padding: .8rem; white-space: pre-wrap; }
-.answers { display: flex; flex-wrap: wrap; gap: 1rem; }
-article { border: 1px solid #bbb; flex: 1 1 24rem; min-width: 0; padding: 1rem; }
-article.useful { border-color: #2a7a3b; }
-article.faulty { border-color: #b3261e; }
-.verdict { font-weight: 600; }
-.unsupported { background: #fde7e5; }
-.small { color: #555; font-size: .875rem; }
-"""
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-
-
-def check_page_path(path: Path) -> None:
-    """Raise `CommandError` for a page that cannot be written; called before the first question is
-    asked.
-    """
-    if path.suffix != ".html":
-        raise CommandError(f"expected a page .html at --page, found {str(path)!r}")
-    if not path.parent.is_dir():
-        raise CommandError(f"expected a folder for --page, found none at {str(path.parent)!r}")
-
-
 def _sort_cases(variants: Sequence[MeasuredVariant]) -> list[tuple[AnswerMeasure, ...]]:
     """Return the answers to each question, one per variant, sorted by the worst of them."""
     by_case = list(zip(*(variant.measures for variant in variants), strict=True))
     return sorted(by_case, key=lambda answers: min(one.rank for one in answers))
-
-
-def make_page(variants: Sequence[MeasuredVariant]) -> str:
-    """Return the page, which has no script and loads nothing."""
-    names = [variant.name for variant in variants]
-    parts = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">',
-        '<meta name="viewport" content="width=device-width">',
-        f"<title>Answers, the worst first</title><style>{_STYLE}</style></head><body>",
-        "<h1>Answers, the worst first</h1>",
-        f"<pre>{_html(chr(10).join(make_table_lines(variants)))}</pre>",
-    ]
-    for answers in _sort_cases(variants):
-        case = answers[0].asked.case
-        parts.append(f"<section><h2>{_html(case.id)}: {_html(case.question)}</h2>")
-        parts += [f'<p class="small">{_html(line)}</p>' for line in _describe_case(answers[0])]
-        parts.append('<div class="answers">')
-        parts += [_article(name, one) for name, one in zip(names, answers, strict=True)]
-        parts.append("</div></section>")
-    return "\n".join([*parts, "</body></html>", ""])
 
 
 def _article(name: str, measure: AnswerMeasure) -> str:

@@ -76,6 +76,27 @@ refdesk VERB --help explains the arguments of a verb. Settings are environment
 variables or lines of a file that --env-file names; docs/settings.md lists them.
 """
 _ENV_FILE = "--env-file"
+_OWN_ERRORS = frozenset(
+    {
+        "CommandError", "ConfigError", "BrokerError", "MemoryStoreError", "KnowledgeError",
+        "ModelError", "ReviewError", "GatewayError", "EnvelopeError", "UnknownFormatError",
+        "ToolError", "WorkerError", "OutboundError",
+    }
+)  # fmt: skip
+
+
+class _Version(argparse.Action):
+    """Prints the version, which is looked up only on request."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:  # noqa: A002 - argparse's name
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Print the version and exit."""
+        from importlib.metadata import version
+
+        sys.stdout.write(f"refdesk {version('refdesk')}\n")
+        parser.exit()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -173,20 +194,6 @@ def _name_env_file(path: str | None) -> None:
         os.environ[VARIABLE] = os.path.abspath(path) if path else ""
 
 
-class _Version(argparse.Action):
-    """Prints the version, which is looked up only on request."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:  # noqa: A002 - argparse's name
-        super().__init__(option_strings, dest, nargs=0, help=help)
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        """Print the version and exit."""
-        from importlib.metadata import version
-
-        sys.stdout.write(f"refdesk {version('refdesk')}\n")
-        parser.exit()
-
-
 def _configure_logging() -> None:
     from config.env_file import describe_env_file, find_env_file
     from config.settings import Settings, load_settings
@@ -228,15 +235,6 @@ def _show_where(error: Exception) -> None:
 def _is_own(error: Exception) -> bool:
     """Return whether an error is one of this product, with a text for people."""
     return any(kind.__name__ in _OWN_ERRORS for kind in type(error).__mro__)
-
-
-_OWN_ERRORS = frozenset(
-    {
-        "CommandError", "ConfigError", "BrokerError", "MemoryStoreError", "KnowledgeError",
-        "ModelError", "ReviewError", "GatewayError", "EnvelopeError", "UnknownFormatError",
-        "ToolError", "WorkerError", "OutboundError",
-    }
-)  # fmt: skip
 
 
 if __name__ == "__main__":

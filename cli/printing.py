@@ -27,6 +27,17 @@ _RULE = re.compile(r"\|?[\s:|-]+\|?")
 _BAR = re.compile(r"(?<!\\)\|")
 _LEAST_LINES = 3
 """A table has its columns, a rule and a row."""
+WIDTH = 80
+ERASE_LINE = "\r\x1b[2K"
+"""Erases the line of the cursor; only what shows progress on a terminal writes it."""
+_BOLD = re.compile(r"\*\*([^*`\n]{1,300})\*\*")
+Fields = Mapping[str, JsonValue]
+_LIST_ITEM = re.compile(r"\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?")
+_INLINE_CODE = r"``[^\n]+?``|`[^`\n]+`"
+_WORD = re.compile(rf"(?:{_INLINE_CODE}|\S)+")
+_SIGN = re.compile(rf"{_INLINE_CODE}|.")
+_WIDE_SHARE = 1.3
+_CLOSING = "。、，．！？）」』】"
 
 
 def columns(text: str) -> int:
@@ -42,51 +53,6 @@ def lay_out_tables(lines: Sequence[str], width: int) -> Iterator[str]:
     for is_row, part in groupby(lines, key=lambda line: line.lstrip().startswith("|")):
         own = list(part)
         yield from _lay_out(own, width) if is_row and _is_table(own) else own
-
-
-def _is_table(lines: Sequence[str]) -> bool:
-    return len(lines) >= _LEAST_LINES and bool(_RULE.fullmatch(lines[1].strip()))
-
-
-def _lay_out(table: Sequence[str], width: int) -> Iterator[str]:
-    aligned = [*_align_cells([_split(line) for line in table])]
-    yield from _list_cells(table) if columns(aligned[0]) > width else aligned
-
-
-def _align_cells(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the rows with each column as wide as its widest cell; the second one is the rule."""
-    named = [row for number, row in enumerate(rows) if number != 1]
-    widths = [max(map(columns, cells)) for cells in zip_longest(*named, fillvalue="")]
-    for number, row in enumerate(rows):
-        filled = [*row[: len(widths)], *[""] * (len(widths) - len(row))]
-        cells = [
-            "-" * wide if number == 1 else cell + " " * (wide - columns(cell))
-            for cell, wide in zip(filled, widths, strict=True)
-        ]
-        yield f"| {' | '.join(cells)} |"
-
-
-def _list_cells(table: Sequence[str]) -> Iterator[str]:
-    _, *names = _split(table[0])
-    for number, line in enumerate(table[2:]):
-        name, *cells = _split(line)
-        if number:
-            yield ""
-        yield name
-        yield from (
-            f"- {column}: {cell}" for column, cell in zip(names, cells, strict=False) if cell
-        )
-
-
-def _split(line: str) -> list[str]:
-    return [cell.strip() for cell in _BAR.split(line.strip().removeprefix("|").removesuffix("|"))]
-
-
-WIDTH = 80
-ERASE_LINE = "\r\x1b[2K"
-"""Erases the line of the cursor; only what shows progress on a terminal writes it."""
-_BOLD = re.compile(r"\*\*([^*`\n]{1,300})\*\*")
-Fields = Mapping[str, JsonValue]
 
 
 def print_line(text: str = "") -> None:
@@ -157,6 +123,68 @@ def wrap(text: str, width: int = WIDTH) -> list[str]:
     return lines
 
 
+def format_place(source: Fields) -> str:
+    """Return the place of a source: URL, or path, with its anchor."""
+    where = source.get("url") or source.get("path") or source.get("chunk_id")
+    if str(where).startswith(TOOL_SOURCE):
+        return "result of a tool"
+    anchor = source.get("anchor")
+    fragment = f"#{anchor}" if anchor and "#" not in str(where) else ""
+    return f"{where}{fragment}"
+
+
+def heading(source: Fields) -> str:
+    """Return the title of a source's page and the headings above the cited place."""
+    headings = [str(part) for part in read_list(source.get("heading_path"))]
+    title = str(source.get("title") or "")
+    version = source.get("version")
+    shown = f"{title} ({version})" if version else title
+    return " > ".join([shown, *(part for part in headings if part != title)])
+
+
+def choices(reply: Fields) -> list[Fields]:
+    """Return the choices of the person in the order of the displayed numbers."""
+    return [action for action in _actions(reply) if action.get("kind") != "source"]
+
+
+def _is_table(lines: Sequence[str]) -> bool:
+    return len(lines) >= _LEAST_LINES and bool(_RULE.fullmatch(lines[1].strip()))
+
+
+def _lay_out(table: Sequence[str], width: int) -> Iterator[str]:
+    aligned = [*_align_cells([_split(line) for line in table])]
+    yield from _list_cells(table) if columns(aligned[0]) > width else aligned
+
+
+def _align_cells(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the rows with each column as wide as its widest cell; the second one is the rule."""
+    named = [row for number, row in enumerate(rows) if number != 1]
+    widths = [max(map(columns, cells)) for cells in zip_longest(*named, fillvalue="")]
+    for number, row in enumerate(rows):
+        filled = [*row[: len(widths)], *[""] * (len(widths) - len(row))]
+        cells = [
+            "-" * wide if number == 1 else cell + " " * (wide - columns(cell))
+            for cell, wide in zip(filled, widths, strict=True)
+        ]
+        yield f"| {' | '.join(cells)} |"
+
+
+def _list_cells(table: Sequence[str]) -> Iterator[str]:
+    _, *names = _split(table[0])
+    for number, line in enumerate(table[2:]):
+        name, *cells = _split(line)
+        if number:
+            yield ""
+        yield name
+        yield from (
+            f"- {column}: {cell}" for column, cell in zip(names, cells, strict=False) if cell
+        )
+
+
+def _split(line: str) -> list[str]:
+    return [cell.strip() for cell in _BAR.split(line.strip().removeprefix("|").removesuffix("|"))]
+
+
 def _list_tables(lines: Sequence[str], width: int) -> list[str]:
     """Return the lines of a text with tables laid out; code fences stay as they are."""
     listed: list[str] = []
@@ -204,38 +232,6 @@ def _cut(line: str, width: int) -> list[str]:
         lines[-1] += sign
         taken += wide
     return [cut.strip() for cut in lines]
-
-
-_LIST_ITEM = re.compile(r"\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?")
-_INLINE_CODE = r"``[^\n]+?``|`[^`\n]+`"
-_WORD = re.compile(rf"(?:{_INLINE_CODE}|\S)+")
-_SIGN = re.compile(rf"{_INLINE_CODE}|.")
-_WIDE_SHARE = 1.3
-_CLOSING = "。、，．！？）」』】"
-
-
-def format_place(source: Fields) -> str:
-    """Return the place of a source: URL, or path, with its anchor."""
-    where = source.get("url") or source.get("path") or source.get("chunk_id")
-    if str(where).startswith(TOOL_SOURCE):
-        return "result of a tool"
-    anchor = source.get("anchor")
-    fragment = f"#{anchor}" if anchor and "#" not in str(where) else ""
-    return f"{where}{fragment}"
-
-
-def heading(source: Fields) -> str:
-    """Return the title of a source's page and the headings above the cited place."""
-    headings = [str(part) for part in read_list(source.get("heading_path"))]
-    title = str(source.get("title") or "")
-    version = source.get("version")
-    shown = f"{title} ({version})" if version else title
-    return " > ".join([shown, *(part for part in headings if part != title)])
-
-
-def choices(reply: Fields) -> list[Fields]:
-    """Return the choices of the person in the order of the displayed numbers."""
-    return [action for action in _actions(reply) if action.get("kind") != "source"]
 
 
 def _actions(reply: Fields) -> list[Fields]:

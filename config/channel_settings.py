@@ -10,6 +10,8 @@ from pydantic import BaseModel, Field, SecretStr, field_validator
 from config.storage_settings import WEB_ADDRESS, WHOSE, check_web_address
 
 HOST_NAME = re.compile(r"(?:\*\.)?[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]")
+RoleName = Literal["viewer", "editor", "owner"]
+EVERYWHERE = "*"
 
 
 class PersonIssuer(BaseModel, frozen=True, extra="forbid"):
@@ -206,10 +208,6 @@ class ChatSettings(BaseModel):
     _are_chat_addresses = field_validator(
         "slack_api_url", "telegram_api_url", "telegram_webhook_url"
     )(check_web_address)
-
-
-RoleName = Literal["viewer", "editor", "owner"]
-EVERYWHERE = "*"
 
 
 class ConsoleSettings(BaseModel):

@@ -67,12 +67,6 @@ def find_env_file(environment: Mapping[str, str] = os.environ) -> EnvFile | None
     return EnvFile(path, is_named=False)
 
 
-def _read_named_file(path: Path) -> EnvFile:
-    if not path.is_file():
-        raise SettingsError(f"{VARIABLE}: expected a file, found none at {path}")
-    return EnvFile(path.absolute(), is_named=True)
-
-
 def check_unnamed_file(settings: type[BaseSettings], file: EnvFile) -> None:
     """Raise `SettingsError` if an unnamed file sets more than `HARMLESS`."""
     if file.is_named:
@@ -121,6 +115,12 @@ def describe_env_file(
         if name not in known and not _is_foreign(name) and _resembles(name, value, known)
     ]  # fmt: skip
     return [*lines, *_describe_unknown(misspelt, known, "in the environment")]
+
+
+def _read_named_file(path: Path) -> EnvFile:
+    if not path.is_file():
+        raise SettingsError(f"{VARIABLE}: expected a file, found none at {path}")
+    return EnvFile(path.absolute(), is_named=True)
 
 
 def _describe_unknown(names: Iterable[str], known: Iterable[str], place: str) -> list[str]:

@@ -128,20 +128,6 @@ class NotificationSettings(BaseModel):
         return value or (None if value is None else "")
 
 
-def _decode(secret: SecretStr) -> bytes:
-    text = secret.get_secret_value()
-    try:
-        decoded = base64.b64decode(text.removeprefix(_PREFIX), validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise ValueError(f"expected a secret that begins with {_PREFIX}, then base64") from error
-    if not text.startswith(_PREFIX) or len(decoded) < _SHORTEST_SECRET:
-        raise ValueError(
-            f"expected a secret that begins with {_PREFIX}, then base64 of at least "
-            f"{_SHORTEST_SECRET} bytes"
-        )
-    return decoded
-
-
 class TelemetrySettings(BaseModel):
     """Telemetry: where traces, metrics and errors are sent; a part of `Settings`."""
 
@@ -190,3 +176,17 @@ class TelemetrySettings(BaseModel):
         pairs = [] if stated is None else stated.get_secret_value().split(",")
         split = (pair.partition("=") for pair in pairs if "=" in pair)
         return {name.strip(): value.strip() for name, _, value in split}
+
+
+def _decode(secret: SecretStr) -> bytes:
+    text = secret.get_secret_value()
+    try:
+        decoded = base64.b64decode(text.removeprefix(_PREFIX), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ValueError(f"expected a secret that begins with {_PREFIX}, then base64") from error
+    if not text.startswith(_PREFIX) or len(decoded) < _SHORTEST_SECRET:
+        raise ValueError(
+            f"expected a secret that begins with {_PREFIX}, then base64 of at least "
+            f"{_SHORTEST_SECRET} bytes"
+        )
+    return decoded

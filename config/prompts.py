@@ -34,25 +34,6 @@ class RenderedPrompt:
     hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Prompt:
-    """The compiled file of one task; `content_hash` is the hash of the file."""
-
-    system: Template
-    user: Template
-    inputs: type[BaseModel]
-    content_hash: str
-
-
-@dataclass(frozen=True, slots=True)
-class _CompiledPart:
-    """The template of a part, its variables, and whether it refers to another template."""
-
-    template: Template
-    variables: frozenset[str]
-    refers: bool
-
-
 class PromptFiles:
     """The prompts of a folder, compiled once; `inputs` maps the name of a prompt to its variables.
 
@@ -91,6 +72,25 @@ class PromptFiles:
         except TemplateError as error:
             raise PromptError(f"prompt {task_name!r} cannot be rendered: {error}") from error
         return RenderedPrompt(system, user, _hash(system, user))
+
+
+@dataclass(frozen=True, slots=True)
+class _Prompt:
+    """The compiled file of one task; `content_hash` is the hash of the file."""
+
+    system: Template
+    user: Template
+    inputs: type[BaseModel]
+    content_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class _CompiledPart:
+    """The template of a part, its variables, and whether it refers to another template."""
+
+    template: Template
+    variables: frozenset[str]
+    refers: bool
 
 
 def data(content: object, name: str) -> str:

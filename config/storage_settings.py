@@ -10,39 +10,6 @@ from pydantic import BaseModel, Field, SecretStr, ValidationInfo, field_validato
 WEB_ADDRESS = re.compile(r"https?://[^\s\"'<>]+")
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "redis+cluster://", "rediss+cluster://")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-
-
-def check_web_address(value: str | None) -> str | None:
-    """Return an address of the web, or None; raises `ValueError` for anything else."""
-    if value is not None and WEB_ADDRESS.fullmatch(value) is None:
-        raise ValueError("expected an address that begins with http:// or https://")
-    return value
-
-
-class StorageSettings(BaseModel):
-    """Storage: Redis, Qdrant and the data folder; a part of `Settings`."""
-
-    redis_url: str | None = Field(None, description="unset: the embedded broker")
-    qdrant_url: str | None = Field(None, description="unset: the embedded index")
-    qdrant_api_key: SecretStr | None = Field(None, description="key of the Qdrant server")
-    refdesk_data: Path = Field(
-        Path(".refdesk"),
-        description="folder of the embedded broker, the embedded index, the records and the models",
-    )
-
-    _is_index_address = field_validator("qdrant_url")(check_web_address)
-
-    @field_validator("redis_url")
-    @classmethod
-    def _redis_scheme(cls, value: str | None) -> str | None:
-        if value is not None and not value.startswith(REDIS_SCHEMES):
-            raise ValueError(
-                "expected redis://, rediss:// or unix:// and a server, or redis+cluster:// or "
-                "rediss+cluster:// and some nodes"
-            )
-        return value
-
-
 Redaction = Literal["email", "number", "address"]
 DAY_SECONDS = 86_400
 HOUR_SECONDS = 3_600
@@ -222,3 +189,34 @@ class IngestionSettings(BaseModel):
                 f"expected an address such as https://acme.example.com, found {value!r}"
             )
         return value.rstrip("/")
+
+
+def check_web_address(value: str | None) -> str | None:
+    """Return an address of the web, or None; raises `ValueError` for anything else."""
+    if value is not None and WEB_ADDRESS.fullmatch(value) is None:
+        raise ValueError("expected an address that begins with http:// or https://")
+    return value
+
+
+class StorageSettings(BaseModel):
+    """Storage: Redis, Qdrant and the data folder; a part of `Settings`."""
+
+    redis_url: str | None = Field(None, description="unset: the embedded broker")
+    qdrant_url: str | None = Field(None, description="unset: the embedded index")
+    qdrant_api_key: SecretStr | None = Field(None, description="key of the Qdrant server")
+    refdesk_data: Path = Field(
+        Path(".refdesk"),
+        description="folder of the embedded broker, the embedded index, the records and the models",
+    )
+
+    _is_index_address = field_validator("qdrant_url")(check_web_address)
+
+    @field_validator("redis_url")
+    @classmethod
+    def _redis_scheme(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith(REDIS_SCHEMES):
+            raise ValueError(
+                "expected redis://, rediss:// or unix:// and a server, or redis+cluster:// or "
+                "rediss+cluster:// and some nodes"
+            )
+        return value

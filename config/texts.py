@@ -48,6 +48,11 @@ def load_texts(folder: Path = FOLDER, **defaults: str) -> FixedTexts:
     return FixedTexts(_read_folder(folder), defaults)
 
 
+def names_in(text: str) -> set[str]:
+    """Return the placeholders of a text."""
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
+
+
 @cache
 def _read_folder(folder: Path) -> Mapping[str, Mapping[str, str]]:
     """Read a folder once per process, because several agents load the same texts."""
@@ -57,11 +62,6 @@ def _read_folder(folder: Path) -> Mapping[str, Mapping[str, str]]:
     for language, of_language in texts.items():
         _check(language, of_language, texts[FALLBACK])
     return texts
-
-
-def names_in(text: str) -> set[str]:
-    """Return the placeholders of a text."""
-    return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
 
 
 def _read(path: Path) -> dict[str, str]:

@@ -15,6 +15,10 @@ from envelope.specialists import SpecialistName, SpecialistProfile
 from envelope.swarm import StrategyChoice
 from envelope.tool_loop import WayName
 
+MOST_WORKERS = 32
+FOLDER = Path(__file__).with_name("specialists")
+PROMPTS = Path(__file__).with_name("prompts")
+
 
 class WaySettings(BaseModel):
     """The way of answering, and the tool loop; a part of `Settings`."""
@@ -79,9 +83,6 @@ class WaySettings(BaseModel):
     )
 
 
-MOST_WORKERS = 32
-
-
 class SwarmSettings(BaseModel):
     """The way `swarm`; a part of `Settings`."""
 
@@ -117,10 +118,6 @@ class SwarmSettings(BaseModel):
         "planning model which strategies and numbers of workers did better; `refdesk swarm stats` "
         "shows them",
     )
-
-
-FOLDER = Path(__file__).with_name("specialists")
-PROMPTS = Path(__file__).with_name("prompts")
 
 
 class SpecialistSettings(BaseModel):

@@ -28,13 +28,51 @@ from worker.log_context import PRESENT, add_message_ids
 RETRY = "stamina.retry_scheduled"
 """The event that the retry library logs as a warning, although most retries succeed."""
 
-
 _QUOTES = frozenset({"args", "kwargs", "caused_by"})
 HIDDEN = "[hidden]"
 _SHORTEST_SECRET = 8
 """The characters from which a secret is hidden inside of words, too."""
 _SHORTEST_PATH_SECRET = 16
 """The characters from which a part of the path of a webhook counts as a secret."""
+Forward = Callable[[EventDict, Question | None], None]
+"""Receives a line without secrets, and the question that was being worked on."""
+_FORWARDS: list[Forward] = []
+"""Where lines go besides standard error; it outlives a change of the level."""
+_PROCESSORS: list[Processor] = []
+"""What else is done with lines, likewise."""
+
+
+def add_error_place(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Replace an exception by its class and place, and those of its causes."""
+    found = event.pop("exc_info", None)
+    error = sys.exc_info()[1] if found is True else found[1] if isinstance(found, tuple) else found
+    if isinstance(error, BaseException):
+        event["exception"] = "\n".join(_places(error))
+    return event
+
+
+def _places(error: BaseException) -> list[str]:
+    lines = [
+        f"{frame.filename}:{frame.lineno} in {frame.name}"
+        for frame in traceback.extract_tb(error.__traceback__)
+    ]
+    before = error.__cause__ if error.__cause__ is not None else error.__context__
+    others = list(error.exceptions) if isinstance(error, BaseExceptionGroup) else []
+    hidden = error.__suppress_context__ and error.__cause__ is None
+    others += [] if before is None or hidden else [before]
+    named = [f"{type(error).__module__}.{type(error).__qualname__}", *lines]
+    for other in others:
+        named += [f"  {line}" for line in _places(other)]
+    return named
+
+
+_SHARED: Sequence[Processor] = (
+    structlog.contextvars.merge_contextvars,
+    add_message_ids,
+    structlog.processors.add_log_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    add_error_place,
+)
 
 
 class ErrorStreamLogger:
@@ -51,12 +89,8 @@ class ErrorStreamLogger:
     debug = info = warning = error = critical = msg
 
 
-Forward = Callable[[EventDict, Question | None], None]
-"""Receives a line without secrets, and the question that was being worked on."""
-_FORWARDS: list[Forward] = []
-"""Where lines go besides standard error; it outlives a change of the level."""
-_PROCESSORS: list[Processor] = []
-"""What else is done with lines, likewise."""
+class _LibraryHandler(logging.StreamHandler[TextIO]):
+    """The handler of the libraries' log; its class marks it, so that it is never added twice."""
 
 
 @contextmanager
@@ -67,12 +101,6 @@ def processing(processor: Processor) -> Iterator[None]:
         yield
     finally:
         _PROCESSORS.remove(processor)
-
-
-def _process(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    for processor in _PROCESSORS:
-        event = processor(logger, method, event)  # type: ignore[assignment] # none of ours renders
-    return event
 
 
 @contextmanager
@@ -119,6 +147,12 @@ def secrets_of(settings: Settings) -> set[str]:
     return {form for secret in found for form in (secret, unquote(secret)) if form}
 
 
+def _process(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    for processor in _PROCESSORS:
+        event = processor(logger, method, event)  # type: ignore[assignment] # none of ours renders
+    return event
+
+
 def _find_secrets(value: object) -> Iterator[str]:
     """Yield the secrets in a value of the settings, at any depth."""
     if isinstance(value, SecretStr):
@@ -151,10 +185,6 @@ def _find_in_address(text: str) -> Iterator[str]:
     # Splitting at "&" keeps the values as they are written; `secrets_of` adds the decoded form.
     values = (part.partition("=")[2] for part in address.query.split("&"))
     yield from (value for value in values if len(value) >= _SHORTEST_SECRET)
-
-
-class _LibraryHandler(logging.StreamHandler[TextIO]):
-    """The handler of the libraries' log; its class marks it, so that it is never added twice."""
 
 
 def _route_libraries(level: int, render: Processor) -> None:
@@ -242,38 +272,5 @@ def _make_pattern(secret: str) -> re.Pattern[str]:
     return re.compile(exact if len(secret) >= _SHORTEST_SECRET else rf"(?<!\w){exact}(?!\w)")
 
 
-def add_error_place(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Replace an exception by its class and place, and those of its causes."""
-    found = event.pop("exc_info", None)
-    error = sys.exc_info()[1] if found is True else found[1] if isinstance(found, tuple) else found
-    if isinstance(error, BaseException):
-        event["exception"] = "\n".join(_places(error))
-    return event
-
-
-def _places(error: BaseException) -> list[str]:
-    lines = [
-        f"{frame.filename}:{frame.lineno} in {frame.name}"
-        for frame in traceback.extract_tb(error.__traceback__)
-    ]
-    before = error.__cause__ if error.__cause__ is not None else error.__context__
-    others = list(error.exceptions) if isinstance(error, BaseExceptionGroup) else []
-    hidden = error.__suppress_context__ and error.__cause__ is None
-    others += [] if before is None or hidden else [before]
-    named = [f"{type(error).__module__}.{type(error).__qualname__}", *lines]
-    for other in others:
-        named += [f"  {line}" for line in _places(other)]
-    return named
-
-
 def _readable(value: Any) -> str:
     return str(value)
-
-
-_SHARED: Sequence[Processor] = (
-    structlog.contextvars.merge_contextvars,
-    add_message_ids,
-    structlog.processors.add_log_level,
-    structlog.processors.TimeStamper(fmt="iso", utc=True),
-    add_error_place,
-)

@@ -13,42 +13,8 @@ HANDED_OVER = "handed over"
 """The command that reports whether a person was asked; its arguments are the language, and `sent`
 or `failed`. Users cannot type it either.
 """
-
-
-class Turn(BaseModel, frozen=True, extra="forbid"):
-    """One message or one answer of a conversation.
-
-    `meant` is the complete question if the text is a short reply such as "2" or "And 7?".
-    `reason` is the `ClarificationReason` of an answer that asked back or refused. Only people with
-    all of `groups` may read it.
-    """
-
-    speaker: Literal["user", "assistant"]
-    text: str
-    meant: str | None = None
-    language: str | None = None
-    outcome: str | None = None
-    reason: str | None = None
-    groups: tuple[str, ...] | None = None
-
-
 AnswerStyle = Literal["", "shorter", "simpler", "longer", "quoted", "usual"]
 """The form in which the user wants an answer; empty: they said nothing about it."""
-
-
-class Preferences(BaseModel, frozen=True, extra="forbid"):
-    """The language and the form in which the user wants answers; None: nothing is known.
-
-    An `explicit` choice of a language takes precedence over a detected language.
-    """
-
-    language: str | None = None
-    explicit: bool = False
-    style: AnswerStyle | None = None
-
-    def changed_by(self, chosen: "Preferences") -> "Preferences":
-        """Return the preferences after a choice, which may be of the language or form alone."""
-        return self.model_copy(update=chosen.model_dump(exclude_defaults=True))
 
 
 class ClarificationReason(StrEnum):
@@ -78,6 +44,40 @@ REFUSALS = frozenset(
 """Reasons that end a question without a pause or a clarification round: as `refused`, or as
 `failed` for a fault of Refdesk.
 """
+PauseKind = Literal["clarification", "information", "approval"]
+FIELD_NAME = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
+
+
+class Turn(BaseModel, frozen=True, extra="forbid"):
+    """One message or one answer of a conversation.
+
+    `meant` is the complete question if the text is a short reply such as "2" or "And 7?".
+    `reason` is the `ClarificationReason` of an answer that asked back or refused. Only people with
+    all of `groups` may read it.
+    """
+
+    speaker: Literal["user", "assistant"]
+    text: str
+    meant: str | None = None
+    language: str | None = None
+    outcome: str | None = None
+    reason: str | None = None
+    groups: tuple[str, ...] | None = None
+
+
+class Preferences(BaseModel, frozen=True, extra="forbid"):
+    """The language and the form in which the user wants answers; None: nothing is known.
+
+    An `explicit` choice of a language takes precedence over a detected language.
+    """
+
+    language: str | None = None
+    explicit: bool = False
+    style: AnswerStyle | None = None
+
+    def changed_by(self, chosen: "Preferences") -> "Preferences":
+        """Return the preferences after a choice, which may be of the language or form alone."""
+        return self.model_copy(update=chosen.model_dump(exclude_defaults=True))
 
 
 class ConversationAct(StrEnum):
@@ -123,10 +123,6 @@ class SuggestedAction(BaseModel, frozen=True, extra="forbid"):
     chunk_id: str | None = None
     path: str | None = None
     anchor: str | None = None
-
-
-PauseKind = Literal["clarification", "information", "approval"]
-FIELD_NAME = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
 
 
 class InputField(BaseModel, frozen=True, extra="forbid"):

@@ -10,6 +10,13 @@ import orjson
 import pydantic_core
 
 LONGEST_REASON = 500
+HIDDEN_RANGES = (
+    "\u180e\u200b\u202a-\u202e\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f\U000e0100-\U000e01ef"
+)
+"""Ranges for a character class of a regular expression."""
+
+_HIDDEN = re.compile(f"[{HIDDEN_RANGES}]+")
 
 
 def escape_surrogates(text: str) -> str:
@@ -29,15 +36,6 @@ def to_json(value: object) -> bytes:
     except TypeError:
         # orjson encodes no integer above 64 bits and no pydantic model; pydantic does.
         return pydantic_core.to_json(value)
-
-
-HIDDEN_RANGES = (
-    "\u180e\u200b\u202a-\u202e\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e007f\U000e0100-\U000e01ef"
-)
-"""Ranges for a character class of a regular expression."""
-
-_HIDDEN = re.compile(f"[{HIDDEN_RANGES}]+")
 
 
 def remove_hidden_characters(text: str) -> str:

@@ -10,27 +10,6 @@ from pydantic_core import from_json
 from envelope.encoding import to_json
 from envelope.question import NAME, Question
 
-
-class EnvelopeError(Exception):
-    """The root of all errors of this package."""
-
-
-class DecodeError(EnvelopeError):
-    """The bytes are not an envelope; `frame` contains them."""
-
-    def __init__(self, reason: str, frame: bytes) -> None:
-        super().__init__(reason)
-        self.frame = frame
-
-
-class NewerVersionError(DecodeError):
-    """A newer version of Refdesk wrote this envelope."""
-
-
-class ContractError(EnvelopeError):
-    """The attributes of an agent's `Reads` or `Writes` do not match the payload catalogue."""
-
-
 SCHEMA_VERSION = 3
 """The newest version that this code reads: an envelope with `branch` and `gathered`."""
 _WITHOUT_GROUPS, _WITH_GROUPS = 1, 2
@@ -200,6 +179,26 @@ the flow: then there is no delta.
 """
 _MOVING = tuple(each.name for each in fields(Envelope) if each.name not in _FIXED)
 _ENVELOPE = TypeAdapter(Envelope)
+
+
+class EnvelopeError(Exception):
+    """The root of all errors of this package."""
+
+
+class DecodeError(EnvelopeError):
+    """The bytes are not an envelope; `frame` contains them."""
+
+    def __init__(self, reason: str, frame: bytes) -> None:
+        super().__init__(reason)
+        self.frame = frame
+
+
+class NewerVersionError(DecodeError):
+    """A newer version of Refdesk wrote this envelope."""
+
+
+class ContractError(EnvelopeError):
+    """The attributes of an agent's `Reads` or `Writes` do not match the payload catalogue."""
 
 
 def decode(frame: bytes) -> Envelope:

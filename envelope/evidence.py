@@ -168,22 +168,6 @@ def record_hop(
     return {**where, **fields}
 
 
-def _record_writes(role: str, wrote: Mapping[str, JsonValue]) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    if digests := digest_evidence(wrote):
-        fields["wrote"] = digests
-    if role in _READERS:
-        if found := _list_found(role, wrote):
-            fields["found"] = found
-    elif cited := _list_cited(wrote):
-        fields["cited"] = cited
-    if "tool_executions" in wrote and (done := list(_list_done(wrote["tool_executions"]))):
-        fields["done"] = done
-    if named := _list_named(wrote):
-        fields["named"] = named
-    return fields
-
-
 def read_record(fields: Mapping[str, Any]) -> EvidenceRecord:
     """Return a record from its JSON; raises `TypeError` for one of a later version."""
     return EvidenceRecord(**fields)
@@ -260,6 +244,27 @@ def count_items(digest: str) -> int:
     return int(digest.partition(":")[2] or 0)
 
 
+def compute_short_digest(value: JsonValue) -> str:
+    """Return a short digest of a JSON value; the order of the keys of objects counts."""
+    return hashlib.blake2b(to_json(value), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def _record_writes(role: str, wrote: Mapping[str, JsonValue]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    if digests := digest_evidence(wrote):
+        fields["wrote"] = digests
+    if role in _READERS:
+        if found := _list_found(role, wrote):
+            fields["found"] = found
+    elif cited := _list_cited(wrote):
+        fields["cited"] = cited
+    if "tool_executions" in wrote and (done := list(_list_done(wrote["tool_executions"]))):
+        fields["done"] = done
+    if named := _list_named(wrote):
+        fields["named"] = named
+    return fields
+
+
 def _list(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) else []
 
@@ -268,11 +273,6 @@ def _digest_piece(value: JsonValue) -> str:
     """Return the digest; that of a list has the number of items, so that a lost one is seen."""
     digest = compute_short_digest(value)
     return f"{digest}:{len(value)}" if isinstance(value, list) else digest
-
-
-def compute_short_digest(value: JsonValue) -> str:
-    """Return a short digest of a JSON value; the order of the keys of objects counts."""
-    return hashlib.blake2b(to_json(value), digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def _list_found(role: str, wrote: Mapping[str, JsonValue]) -> list[str]:

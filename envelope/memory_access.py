@@ -45,6 +45,8 @@ class Delete:
 
 
 MemoryWrite = Append | SetFields | Increment | Delete
+MemoryFound = Sequence[Any]
+"""The result: the range of the list, its length, then each hash as alternating names and values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,3 @@ class MemoryRead:
     first: int
     last: int
     hashes: tuple[str, ...]
-
-
-MemoryFound = Sequence[Any]
-"""The result: the range of the list, its length, then each hash as alternating names and values."""

@@ -122,25 +122,6 @@ MERGE_FUNCTIONS: dict[MergeRule, Callable[[JsonValue, JsonValue], JsonValue]] = 
     MergeRule.MERGE: merge_objects,
     MergeRule.MAX: take_maximum,
 }
-
-
-def merge_writes(
-    payload: Payload, writes: Payload, rules: Mapping[str, MergeRule]
-) -> dict[str, JsonValue]:
-    """Return the payload with these writes; `rules` has the attributes that are not replaced."""
-    merged = {**payload, **writes}
-    if not rules.keys().isdisjoint(writes):
-        for name in rules.keys() & writes.keys() & payload.keys():
-            merged[name] = MERGE_FUNCTIONS[rules[name]](payload[name], writes[name])
-    return merged
-
-
-def _list_items(value: JsonValue) -> list[JsonValue]:
-    if value is None:
-        return []
-    return list(value) if isinstance(value, list) else [value]
-
-
 Share = float
 """A number from 0 to 1."""
 
@@ -333,3 +314,20 @@ MERGE_RULES: dict[str, MergeRule] = {
 """The rules of the attributes that a write does not just replace."""
 SYSTEM_ATTRIBUTES = frozenset(attribute.name for attribute in CATALOGUE if attribute.is_system)
 """What agents read of the envelope itself: a value of this name in the payload has no effect."""
+
+
+def merge_writes(
+    payload: Payload, writes: Payload, rules: Mapping[str, MergeRule]
+) -> dict[str, JsonValue]:
+    """Return the payload with these writes; `rules` has the attributes that are not replaced."""
+    merged = {**payload, **writes}
+    if not rules.keys().isdisjoint(writes):
+        for name in rules.keys() & writes.keys() & payload.keys():
+            merged[name] = MERGE_FUNCTIONS[rules[name]](payload[name], writes[name])
+    return merged
+
+
+def _list_items(value: JsonValue) -> list[JsonValue]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list) else [value]

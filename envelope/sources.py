@@ -6,6 +6,8 @@ from envelope.place import Place
 
 TOOL_SOURCE = "tool:"
 """Prefix of the `chunk_id` of a source that is the result of a tool instead of a passage."""
+MOST_PICTURES = 4
+"""The pictures of one source that are shown with an answer."""
 
 
 class SourcePicture(BaseModel, frozen=True, extra="forbid"):
@@ -21,10 +23,6 @@ class FoundPart(BaseModel, frozen=True, extra="forbid"):
     rank: int = Field(ge=0, description="among all chunks that the search found; 0 is the best")
     start: int = Field(ge=0, description="in the text that `span` delimits, in characters")
     end: int = Field(ge=0)
-
-
-MOST_PICTURES = 4
-"""The pictures of one source that are shown with an answer."""
 
 
 class SearchResult(Place, frozen=True, extra="forbid"):

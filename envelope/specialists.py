@@ -88,66 +88,6 @@ class CompletedSequence(BaseModel, frozen=True, extra="forbid"):
     notes: tuple[str, ...] = ()
 
 
-def complete_sequence(names: Iterable[str]) -> CompletedSequence:
-    """Return a planned sequence without unknown and duplicate names, with all dependencies. It does
-    not contain the synthesis, which always comes last.
-    """
-    known: dict[SpecialistName, None] = {}
-    notes: list[str] = []
-    for name in names:
-        plain = str(name).strip().lower()
-        if plain not in set(SpecialistName):
-            notes.append(f"{str(name)[:60]!r} was left out: there is no such specialist")
-        elif plain != _S.SYNTHESIS:
-            known[SpecialistName(plain)] = None
-    for name in tuple(known):
-        _add_needed(name, known, notes)
-    # The synthesis is not part of a plan, so adding its dependencies is not noted as a correction.
-    _add_needed(_S.SYNTHESIS, known, [])
-    wanted = set(known)
-    order = [name for wave in list_waves(tuple(known)) for name in wave if name in wanted]
-    return CompletedSequence(names=tuple(order), notes=tuple(notes))
-
-
-def plan_further_round(name: SpecialistName, done: Sequence[str]) -> tuple[SpecialistName, ...]:
-    """Return the specialists of a further round; `done` have worked before.
-
-    Specialists whose output it needs and that have not run yet come first. Those that use its
-    output run again.
-    """
-    needed = [one for one in complete_sequence([name]).names if one == name or one not in done]
-    again = set(needed)
-    order = complete_sequence([*done, *needed]).names
-    for one in order:
-        if again & {*NEEDS[one], *USES.get(one, ())}:
-            again.add(one)
-    return tuple(one for one in order if one in again)
-
-
-def _add_needed(name: SpecialistName, known: dict[SpecialistName, None], notes: list[str]) -> None:
-    for needed in NEEDS[name]:
-        if needed not in known:
-            known[needed] = None
-            notes.append(f"{needed} was added: {name} needs it")
-        _add_needed(needed, known, notes)
-
-
-def list_waves(names: Sequence[str]) -> tuple[tuple[SpecialistName, ...], ...]:
-    """Return the specialists in groups that can work at once; unknown names are left out."""
-    own = [SpecialistName(name) for name in names if name in set(SpecialistName)]
-    before = {
-        name: [one for one in (*NEEDS[name], *USES.get(name, ())) if one in own] for name in own
-    }
-    sorter = TopologicalSorter(before)
-    sorter.prepare()
-    waves = []
-    while sorter.is_active():
-        ready = sorter.get_ready()
-        sorter.done(*ready)
-        waves.append(tuple(name for name in SpecialistName if name in ready))
-    return tuple(waves)
-
-
 class ErrorSeverity(StrEnum):
     """The effect of an error: none on the result, a part that another step replaced, or a missing
     result.
@@ -358,3 +298,63 @@ class SpecialistProfile(BaseModel, frozen=True, extra="forbid"):
     expands_queries: bool = Field(
         default=False, description="whether a model adds wordings to the searches of the specialist"
     )
+
+
+def complete_sequence(names: Iterable[str]) -> CompletedSequence:
+    """Return a planned sequence without unknown and duplicate names, with all dependencies. It does
+    not contain the synthesis, which always comes last.
+    """
+    known: dict[SpecialistName, None] = {}
+    notes: list[str] = []
+    for name in names:
+        plain = str(name).strip().lower()
+        if plain not in set(SpecialistName):
+            notes.append(f"{str(name)[:60]!r} was left out: there is no such specialist")
+        elif plain != _S.SYNTHESIS:
+            known[SpecialistName(plain)] = None
+    for name in tuple(known):
+        _add_needed(name, known, notes)
+    # The synthesis is not part of a plan, so adding its dependencies is not noted as a correction.
+    _add_needed(_S.SYNTHESIS, known, [])
+    wanted = set(known)
+    order = [name for wave in list_waves(tuple(known)) for name in wave if name in wanted]
+    return CompletedSequence(names=tuple(order), notes=tuple(notes))
+
+
+def plan_further_round(name: SpecialistName, done: Sequence[str]) -> tuple[SpecialistName, ...]:
+    """Return the specialists of a further round; `done` have worked before.
+
+    Specialists whose output it needs and that have not run yet come first. Those that use its
+    output run again.
+    """
+    needed = [one for one in complete_sequence([name]).names if one == name or one not in done]
+    again = set(needed)
+    order = complete_sequence([*done, *needed]).names
+    for one in order:
+        if again & {*NEEDS[one], *USES.get(one, ())}:
+            again.add(one)
+    return tuple(one for one in order if one in again)
+
+
+def list_waves(names: Sequence[str]) -> tuple[tuple[SpecialistName, ...], ...]:
+    """Return the specialists in groups that can work at once; unknown names are left out."""
+    own = [SpecialistName(name) for name in names if name in set(SpecialistName)]
+    before = {
+        name: [one for one in (*NEEDS[name], *USES.get(name, ())) if one in own] for name in own
+    }
+    sorter = TopologicalSorter(before)
+    sorter.prepare()
+    waves = []
+    while sorter.is_active():
+        ready = sorter.get_ready()
+        sorter.done(*ready)
+        waves.append(tuple(name for name in SpecialistName if name in ready))
+    return tuple(waves)
+
+
+def _add_needed(name: SpecialistName, known: dict[SpecialistName, None], notes: list[str]) -> None:
+    for needed in NEEDS[name]:
+        if needed not in known:
+            known[needed] = None
+            notes.append(f"{needed} was added: {name} needs it")
+        _add_needed(needed, known, notes)

@@ -18,6 +18,39 @@ class WayName(StrEnum):
     AUTO = "auto"
 
 
+class QueryType(StrEnum):
+    """The kind of a question."""
+
+    SIMPLE_SEARCH = "simple_search"
+    CROSS_DOC = "cross_doc"
+    COMPLIANCE = "compliance"
+    RISK = "risk"
+    SYNTHESIS = "synthesis"
+    REPORTING = "reporting"
+    UNKNOWN = "unknown"
+
+
+class Triage(BaseModel, frozen=True, extra="forbid"):
+    """The decision about the way of one question, with its reasons."""
+
+    way: Literal[WayName.SEARCH, WayName.TOOLS, WayName.SPECIALISTS, WayName.SWARM]
+    complexity: int = Field(ge=0, le=100)
+    query_type: QueryType
+    semantic_type: str = Field(default="", description="the kind of answer that is wanted")
+    vagueness: float = Field(ge=0, le=1)
+    needs_clarification: bool = False
+    agent_sequence: tuple[str, ...] = ()
+    needs_approval: bool = False
+    reasoning: str = ""
+    decided_by: str = Field(description="the model that decided")
+
+
+NO_TRIAGE = Triage(
+    way=WayName.SEARCH, complexity=0, query_type=QueryType.UNKNOWN, vagueness=0.0, decided_by=""
+)
+"""The triage of a question whose way was fixed by the settings."""
+
+
 class Intent(StrEnum):
     """What the calls of a round are for."""
 
@@ -54,39 +87,6 @@ class PlanRound(BaseModel, frozen=True, extra="ignore"):
     strategy: Strategy | None = None
     reasoning: str = ""
     tools: tuple[str, ...] = Field(default=(), description="the names of the tools that it calls")
-
-
-class QueryType(StrEnum):
-    """The kind of a question."""
-
-    SIMPLE_SEARCH = "simple_search"
-    CROSS_DOC = "cross_doc"
-    COMPLIANCE = "compliance"
-    RISK = "risk"
-    SYNTHESIS = "synthesis"
-    REPORTING = "reporting"
-    UNKNOWN = "unknown"
-
-
-class Triage(BaseModel, frozen=True, extra="forbid"):
-    """The decision about the way of one question, with its reasons."""
-
-    way: Literal[WayName.SEARCH, WayName.TOOLS, WayName.SPECIALISTS, WayName.SWARM]
-    complexity: int = Field(ge=0, le=100)
-    query_type: QueryType
-    semantic_type: str = Field(default="", description="the kind of answer that is wanted")
-    vagueness: float = Field(ge=0, le=1)
-    needs_clarification: bool = False
-    agent_sequence: tuple[str, ...] = ()
-    needs_approval: bool = False
-    reasoning: str = ""
-    decided_by: str = Field(description="the model that decided")
-
-
-NO_TRIAGE = Triage(
-    way=WayName.SEARCH, complexity=0, query_type=QueryType.UNKNOWN, vagueness=0.0, decided_by=""
-)
-"""The triage of a question whose way was fixed by the settings."""
 
 
 class AnswerAssessment(BaseModel, frozen=True, extra="forbid"):

@@ -51,6 +51,14 @@ _GROUP_FIELDS = ("groups", "person_groups", "person_secret")
 OPERATOR_SCOPES = frozenset({Scope.METRICS, Scope.DOCUMENTS, Scope.WRITE})
 """Scopes that only secret keys have, if requested."""
 DEFAULT_SCOPES = frozenset(Scope) - OPERATOR_SCOPES
+log = structlog.get_logger("gateway")
+
+KEYS_MADE = "keys-made"
+EXPLANATION = """\
+A key of the HTTP API was created. While this file exists, no server with this data folder answers
+without a key, even if Redis has lost its keys. Remove it only if no key is needed any more.
+"""
+MINUTE_SECONDS = 60
 
 
 class Key(BaseModel, frozen=True, extra="forbid"):
@@ -112,51 +120,6 @@ class Key(BaseModel, frozen=True, extra="forbid"):
         """Return whether the key is neither revoked nor expired."""
         expired = self.expires_at is not None and now >= self.expires_at
         return not expired and self.revoked_at is None
-
-
-def make_key(kind: Literal["secret", "public"], **fields: object) -> tuple[Key, str]:
-    """Return a new key and its token, which cannot be read again; raises `ValueError`."""
-    id_ = secrets.token_hex(6)
-    token = f"refdesk_{kind}_{id_}_{secrets.token_urlsafe(32)}"
-    if fields.get("person_groups"):
-        fields = {**fields, "person_secret": secrets.token_urlsafe(48)}
-    made = {"id": id_, "kind": kind, "digest": digest_of(token), "created_at": time.time()}
-    return Key.model_validate({**fields, **made}), token
-
-
-def id_of(token: str) -> str | None:
-    """Return the id in a token, or None for a text that is no token."""
-    found = _TOKEN.fullmatch(token)
-    return found[1] if found else None
-
-
-def origin_in(text: str) -> str | None:
-    """Return the origin that a browser sends for this address, or None if it has none."""
-    address = text.strip() if "://" in text else f"https://{text.strip()}"
-    try:
-        parts = urlsplit(address)
-        host, port = (parts.hostname or "").encode("idna").decode(), parts.port
-    except ValueError:
-        return None
-    shown = f"[{host}]" if ":" in host else host
-    own = port is None or port == OWN_PORTS.get(parts.scheme)
-    origin = f"{parts.scheme}://{shown}{'' if own else f':{port}'}"
-    return origin if host and _ORIGIN.fullmatch(origin) else None
-
-
-def digest_of(token: str) -> str:
-    """Return the stored digest of a token."""
-    return hashlib.sha256(token.encode(errors="replace")).hexdigest()
-
-
-log = structlog.get_logger("gateway")
-
-KEYS_MADE = "keys-made"
-EXPLANATION = """\
-A key of the HTTP API was created. While this file exists, no server with this data folder answers
-without a key, even if Redis has lost its keys. Remove it only if no key is needed any more.
-"""
-MINUTE_SECONDS = 60
 
 
 class KeyHistory:
@@ -243,3 +206,38 @@ class StoredKeys:
     async def handover_secret(self) -> bytes:
         """Return the secret by which all processes on this Redis sign where people answer."""
         return await self._keys.handover_secret(secrets.token_bytes(32))
+
+
+def make_key(kind: Literal["secret", "public"], **fields: object) -> tuple[Key, str]:
+    """Return a new key and its token, which cannot be read again; raises `ValueError`."""
+    id_ = secrets.token_hex(6)
+    token = f"refdesk_{kind}_{id_}_{secrets.token_urlsafe(32)}"
+    if fields.get("person_groups"):
+        fields = {**fields, "person_secret": secrets.token_urlsafe(48)}
+    made = {"id": id_, "kind": kind, "digest": digest_of(token), "created_at": time.time()}
+    return Key.model_validate({**fields, **made}), token
+
+
+def id_of(token: str) -> str | None:
+    """Return the id in a token, or None for a text that is no token."""
+    found = _TOKEN.fullmatch(token)
+    return found[1] if found else None
+
+
+def origin_in(text: str) -> str | None:
+    """Return the origin that a browser sends for this address, or None if it has none."""
+    address = text.strip() if "://" in text else f"https://{text.strip()}"
+    try:
+        parts = urlsplit(address)
+        host, port = (parts.hostname or "").encode("idna").decode(), parts.port
+    except ValueError:
+        return None
+    shown = f"[{host}]" if ":" in host else host
+    own = port is None or port == OWN_PORTS.get(parts.scheme)
+    origin = f"{parts.scheme}://{shown}{'' if own else f':{port}'}"
+    return origin if host and _ORIGIN.fullmatch(origin) else None
+
+
+def digest_of(token: str) -> str:
+    """Return the stored digest of a token."""
+    return hashlib.sha256(token.encode(errors="replace")).hexdigest()

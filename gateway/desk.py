@@ -61,35 +61,6 @@ class JobOrder:
 
 PLAIN = JobOrder()
 """The order of a usual message."""
-
-
-def read_deadline(accepted: JournalEntry) -> float | None:
-    """Return the time limit of an accepted message; None: that of the desk."""
-    found = accepted.fields.get(DEADLINE_FIELD)
-    return float(found) if isinstance(found, int | float) else None
-
-
-async def erase(eraser: Eraser, conversations: Conversations, question: Question) -> Erased:
-    """Erase the question's conversation; return the counts of the erased data.
-
-    No worker needs to run. When it returns, neither Redis nor the database of
-    the records contains text of the conversation. If it fails
-    or is interrupted, repeat it, which is no error.
-    """
-    # First the data that only the conversation's keys lead to, because these are deleted next.
-    await conversations.forget_threads(question)
-    await conversations.forget_posts(question)
-    erased = await eraser.forget(question, conversations.memory_keys(question))
-    # Its questions that the owner asked again or replayed, in separate conversations.
-    for copied in list_copies(question):
-        erased += await eraser.forget(copied, conversations.memory_keys(copied))
-    # After the journals, which a recorder may be reading now; it looks again once it has written.
-    erased += Erased(records=await conversations.forget_records(question))
-    # Once more: a chat platform may have delivered a message in the meantime.
-    await conversations.forget_posts(question)
-    return erased
-
-
 log = structlog.get_logger("gateway")
 
 BLOCK_SECONDS = 1.0
@@ -97,6 +68,9 @@ LOOK_SECONDS = 2.0
 """How often a task that waits for an outcome checks whether to go on."""
 AWAY_SECONDS = 0.5  # before Redis is asked again after it did not answer
 GRACE_SECONDS = 5.0  # how much longer than its deadline a channel waits for an outcome
+Submit = Callable[[], Awaitable[Accepted | Duplicate]]
+NAMES = 1024
+"""How many checked names of questions are cached: one request names its question repeatedly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +127,6 @@ class Fork:
     stage: str
     role: str
     payload: Mapping[str, JsonValue]
-
-
-Submit = Callable[[], Awaitable[Accepted | Duplicate]]
 
 
 class Desk:
@@ -466,37 +437,31 @@ class Desk:
         return make_last_resort(question, self._words, language)
 
 
-def _is_lost(reply: Fields) -> bool:
-    return reply.get("termination_reason") == LOST
+def read_deadline(accepted: JournalEntry) -> float | None:
+    """Return the time limit of an accepted message; None: that of the desk."""
+    found = accepted.fields.get(DEADLINE_FIELD)
+    return float(found) if isinstance(found, int | float) else None
 
 
-def _payload(message: Message) -> dict[str, JsonValue]:
-    payload: dict[str, JsonValue] = {"text": clean_text(message.text), **message.order.payload}
-    if message.command is not None:
-        payload["command"] = message.command
-        payload["arguments"] = [escape_surrogates(argument) for argument in message.arguments]
-    if message.people:
-        payload["people"] = [*sorted(set(message.people))]
-    if message.shows_drafts:
-        payload["shows_drafts"] = True
-    if message.strategy:
-        payload["chosen_strategy"] = message.strategy
-    if message.persona:
-        payload["persona"] = clean_text(message.persona)
-    if message.pause_reply is not None:
-        payload["pause_reply"] = message.pause_reply.model_dump(mode="json", exclude_none=True)
-    if message.history is not None:
-        payload["client_keeps_history"] = True
-        payload["history"] = [
-            turn.model_dump(mode="json", exclude_none=True) for turn in message.history
-        ]
-        asked = message.pause
-        payload["open_pause"] = asked.model_dump(mode="json", exclude_none=True) if asked else None
-    return payload
+async def erase(eraser: Eraser, conversations: Conversations, question: Question) -> Erased:
+    """Erase the question's conversation; return the counts of the erased data.
 
-
-NAMES = 1024
-"""How many checked names of questions are cached: one request names its question repeatedly."""
+    No worker needs to run. When it returns, neither Redis nor the database of
+    the records contains text of the conversation. If it fails
+    or is interrupted, repeat it, which is no error.
+    """
+    # First the data that only the conversation's keys lead to, because these are deleted next.
+    await conversations.forget_threads(question)
+    await conversations.forget_posts(question)
+    erased = await eraser.forget(question, conversations.memory_keys(question))
+    # Its questions that the owner asked again or replayed, in separate conversations.
+    for copied in list_copies(question):
+        erased += await eraser.forget(copied, conversations.memory_keys(copied))
+    # After the journals, which a recorder may be reading now; it looks again once it has written.
+    erased += Erased(records=await conversations.forget_records(question))
+    # Once more: a chat platform may have delivered a message in the meantime.
+    await conversations.forget_posts(question)
+    return erased
 
 
 @lru_cache(NAMES)
@@ -547,3 +512,32 @@ async def list_cancelled(replies: ReplyReader, question: Question) -> Fields:
     entries = await replies.read_journal(question)
     tasks = read_cancelled(one.fields for one in entries if one.kind == "agent_run")
     return {"tasks": [*tasks]} if tasks else {}
+
+
+def _is_lost(reply: Fields) -> bool:
+    return reply.get("termination_reason") == LOST
+
+
+def _payload(message: Message) -> dict[str, JsonValue]:
+    payload: dict[str, JsonValue] = {"text": clean_text(message.text), **message.order.payload}
+    if message.command is not None:
+        payload["command"] = message.command
+        payload["arguments"] = [escape_surrogates(argument) for argument in message.arguments]
+    if message.people:
+        payload["people"] = [*sorted(set(message.people))]
+    if message.shows_drafts:
+        payload["shows_drafts"] = True
+    if message.strategy:
+        payload["chosen_strategy"] = message.strategy
+    if message.persona:
+        payload["persona"] = clean_text(message.persona)
+    if message.pause_reply is not None:
+        payload["pause_reply"] = message.pause_reply.model_dump(mode="json", exclude_none=True)
+    if message.history is not None:
+        payload["client_keeps_history"] = True
+        payload["history"] = [
+            turn.model_dump(mode="json", exclude_none=True) for turn in message.history
+        ]
+        asked = message.pause
+        payload["open_pause"] = asked.model_dump(mode="json", exclude_none=True) if asked else None
+    return payload

@@ -50,6 +50,15 @@ _NO_ATTEMPTS = frozenset({"round", "wave", "sequence", "step", "iteration"})
 _ID = re.compile(r"(\d{1,16})-(\d{1,20})\.(\d{1,9})", re.ASCII)
 _LARGEST = 2**64 - 1
 _PIECE = re.compile(rf"(?s).{{{PIECE_CHARACTERS},}}?\s+|.+")
+_RETRACTED = 1
+"""The number of a retraction within its entry; the stage of the same entry has number 0."""
+_READ_BY_JUDGE = "quality"
+_HAVE_DRAFT = frozenset({"response", "assess"})
+"""The stages after which the draft still stands if another one reads it."""
+_READ_DRAFT = frozenset({"assess", _READ_BY_JUDGE})
+_FINAL = "final"
+_APPROVED = "approved"
+_WHOLE = (BlockForm.CODE, BlockForm.HEADER, BlockForm.ROW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,91 +94,6 @@ class EventCursor:
     def covers(self, event: Event) -> bool:
         """Return whether the reader has received this event."""
         return _order(event.id) <= _order(f"{self.entry}.{self.number}")
-
-
-def place_of(event_id: str) -> EventCursor:
-    """Return the cursor for an event's id; raises `MessageError` for any other text."""
-    found = _ID.fullmatch(event_id)
-    if found is None or int(found[2]) > _LARGEST:
-        raise MessageError(
-            "expected the id of an event, such as '1700000000000-0.0', found something else"
-        )
-    return EventCursor(f"{found[1]}-{found[2]}", int(found[3]))
-
-
-def events_of(
-    entry: JournalEntry, question: Question, *, shows: Shows, language: str = "en"
-) -> Iterator[Event]:
-    """Yield the public events of a journal entry."""
-    match entry.kind:
-        case "accepted":
-            yield Event(f"{entry.id}.0", "accepted", _names(question))
-        case "routed" if entry.fields.get("target") == "return":
-            yield Event(f"{entry.id}.0", "branch", _branch(entry.fields))
-        case "routed" if entry.fields.get("target") != "final" and "branch" not in entry.fields:
-            yield Event(f"{entry.id}.0", "stage", _stage(entry.fields))
-        case "finished":
-            yield from answer_events(entry.id, shows(entry.fields, language))
-
-
-def answer_events(entry_id: str, answer: Answer) -> Iterator[Event]:
-    """Yield the events of an answer: its text in pieces, its sources, and `done`."""
-    number = offset = 0
-    for piece in pieces(answer.text):
-        yield Event(f"{entry_id}.{number}", "text", {"text": piece, "offset": offset})
-        number, offset = number + 1, offset + len(piece)
-    shown = answer.model_dump(mode="json", exclude_none=True)
-    if answer.sources:
-        yield Event(f"{entry_id}.{number}", "sources", {"sources": shown["sources"]})
-        number += 1
-    yield Event(f"{entry_id}.{number}", "done", shown)
-
-
-def pieces(text: str) -> list[str]:
-    """Return a text split after spaces; joined, the pieces are the text."""
-    return _PIECE.findall(text)
-
-
-def _names(question: Question) -> Fields:
-    return {"conversation_id": question.conversation_id, "message_id": question.message_id}
-
-
-def _stage(fields: Fields) -> Fields:
-    counters = fields.get("counters")
-    counts = counters if isinstance(counters, dict) else {}
-    attempt = sum(read_whole(count) for name, count in counts.items() if name not in _NO_ATTEMPTS)
-    begun = fields.get("branches")
-    branches: Fields = {}
-    if isinstance(begun, list):
-        plan = fields.get("plan")
-        labels = plan if isinstance(plan, list) and len(plan) == len(begun) else [""] * len(begun)
-        branches = {"branches": begun, "plan": [plain_line(str(label)) for label in labels]}
-        completed = fields.get("completed")
-        if isinstance(completed, list):
-            branches["completed"] = [plain_line(str(label)) for label in completed]
-    return {"stage": str(fields.get("target")), "attempt": attempt, **branches}
-
-
-def _branch(fields: Fields) -> Fields:
-    failed = fields.get("event") == "failed" or bool(fields.get("termination_reason"))
-    return {"branch": str(fields.get("branch")), "status": "failed" if failed else "completed"}
-
-
-def _order(event_id: str) -> tuple[int, int, int]:
-    entry, _, number = event_id.rpartition(".")
-    milliseconds, _, sequence = entry.partition("-")
-    return int(milliseconds or 0), int(sequence or 0), int(number)
-
-
-_RETRACTED = 1
-"""The number of a retraction within its entry; the stage of the same entry has number 0."""
-_READ_BY_JUDGE = "quality"
-_HAVE_DRAFT = frozenset({"response", "assess"})
-"""The stages after which the draft still stands if another one reads it."""
-_READ_DRAFT = frozenset({"assess", _READ_BY_JUDGE})
-_FINAL = "final"
-_APPROVED = "approved"
-_WHOLE = (BlockForm.CODE, BlockForm.HEADER, BlockForm.ROW)
 
 
 class DraftFollower:
@@ -243,10 +167,84 @@ class DraftFollower:
             yield Event(f"{entry.id}.{_RETRACTED}", "retracted", data)
 
 
+def place_of(event_id: str) -> EventCursor:
+    """Return the cursor for an event's id; raises `MessageError` for any other text."""
+    found = _ID.fullmatch(event_id)
+    if found is None or int(found[2]) > _LARGEST:
+        raise MessageError(
+            "expected the id of an event, such as '1700000000000-0.0', found something else"
+        )
+    return EventCursor(f"{found[1]}-{found[2]}", int(found[3]))
+
+
+def events_of(
+    entry: JournalEntry, question: Question, *, shows: Shows, language: str = "en"
+) -> Iterator[Event]:
+    """Yield the public events of a journal entry."""
+    match entry.kind:
+        case "accepted":
+            yield Event(f"{entry.id}.0", "accepted", _names(question))
+        case "routed" if entry.fields.get("target") == "return":
+            yield Event(f"{entry.id}.0", "branch", _branch(entry.fields))
+        case "routed" if entry.fields.get("target") != "final" and "branch" not in entry.fields:
+            yield Event(f"{entry.id}.0", "stage", _stage(entry.fields))
+        case "finished":
+            yield from answer_events(entry.id, shows(entry.fields, language))
+
+
+def answer_events(entry_id: str, answer: Answer) -> Iterator[Event]:
+    """Yield the events of an answer: its text in pieces, its sources, and `done`."""
+    number = offset = 0
+    for piece in pieces(answer.text):
+        yield Event(f"{entry_id}.{number}", "text", {"text": piece, "offset": offset})
+        number, offset = number + 1, offset + len(piece)
+    shown = answer.model_dump(mode="json", exclude_none=True)
+    if answer.sources:
+        yield Event(f"{entry_id}.{number}", "sources", {"sources": shown["sources"]})
+        number += 1
+    yield Event(f"{entry_id}.{number}", "done", shown)
+
+
+def pieces(text: str) -> list[str]:
+    """Return a text split after spaces; joined, the pieces are the text."""
+    return _PIECE.findall(text)
+
+
 def find_retracted(shown: str, approved: str) -> Sequence[str]:
     """Return the sentences, rows and code of `shown` that `approved` does not have, marks aside."""
     kept = set(_split(approved))
     return [part for part in _split(shown) if part not in kept]
+
+
+def _names(question: Question) -> Fields:
+    return {"conversation_id": question.conversation_id, "message_id": question.message_id}
+
+
+def _stage(fields: Fields) -> Fields:
+    counters = fields.get("counters")
+    counts = counters if isinstance(counters, dict) else {}
+    attempt = sum(read_whole(count) for name, count in counts.items() if name not in _NO_ATTEMPTS)
+    begun = fields.get("branches")
+    branches: Fields = {}
+    if isinstance(begun, list):
+        plan = fields.get("plan")
+        labels = plan if isinstance(plan, list) and len(plan) == len(begun) else [""] * len(begun)
+        branches = {"branches": begun, "plan": [plain_line(str(label)) for label in labels]}
+        completed = fields.get("completed")
+        if isinstance(completed, list):
+            branches["completed"] = [plain_line(str(label)) for label in completed]
+    return {"stage": str(fields.get("target")), "attempt": attempt, **branches}
+
+
+def _branch(fields: Fields) -> Fields:
+    failed = fields.get("event") == "failed" or bool(fields.get("termination_reason"))
+    return {"branch": str(fields.get("branch")), "status": "failed" if failed else "completed"}
+
+
+def _order(event_id: str) -> tuple[int, int, int]:
+    entry, _, number = event_id.rpartition(".")
+    milliseconds, _, sequence = entry.partition("-")
+    return int(milliseconds or 0), int(sequence or 0), int(number)
 
 
 def _split(text: str) -> Iterator[str]:

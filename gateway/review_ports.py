@@ -19,11 +19,6 @@ ATTACHED = "attached:"
 """With this the ids of documents of conversations begin, and those of their passages."""
 
 
-def is_attached(chunk_id: str) -> bool:
-    """Return whether an id is that of a document of a conversation, or of a passage of one."""
-    return chunk_id.startswith(ATTACHED)
-
-
 @dataclass(frozen=True, slots=True)
 class DocumentEntry:
     """A document of a conversation, or one of the index; `language` in ISO 639-1.
@@ -145,3 +140,8 @@ class ReportRenderer(Protocol):
         `checklist` is the attribute of this name of the reply to `question`.
         """
         ...
+
+
+def is_attached(chunk_id: str) -> bool:
+    """Return whether an id is that of a document of a conversation, or of a passage of one."""
+    return chunk_id.startswith(ATTACHED)

@@ -72,13 +72,6 @@ def check_address(address: str) -> str:
     return address
 
 
-def _has(host: str, property_name: str) -> bool:
-    try:
-        return bool(getattr(ipaddress.ip_address(host), property_name))
-    except ValueError:
-        return False
-
-
 async def fetch_json(
     address: str,
     form: Mapping[str, str] | None = None,
@@ -113,6 +106,13 @@ async def fetch_json(
     if not isinstance(found, dict) or answer.status_code >= 500:
         raise ProviderUnavailableError(f"{host} answered with status {answer.status_code}")
     return answer.status_code, found
+
+
+def _has(host: str, property_name: str) -> bool:
+    try:
+        return bool(getattr(ipaddress.ip_address(host), property_name))
+    except ValueError:
+        return False
 
 
 class SigningKeys:
@@ -185,35 +185,6 @@ class SigningKeys:
         self._fetched_at, self._problem = now, ""
 
 
-def _read_keys(found: Mapping[str, Any]) -> "list[PyJWK]":
-    from jwt import PyJWK, PyJWTError
-
-    listed = found.get("keys")
-    if not isinstance(listed, list):
-        raise ProviderUnavailableError("the provider does not publish a list of keys")
-    keys = []
-    for one in listed[:_MOST_KEYS]:
-        algorithm = _find_algorithm(one) if isinstance(one, dict) else None
-        if algorithm is None:
-            continue
-        try:
-            keys.append(PyJWK(one, algorithm))
-        except (PyJWTError, ValueError, TypeError):
-            continue  # a key that cannot be read verifies nothing
-    return keys
-
-
-def _find_algorithm(key: Mapping[str, Any]) -> str | None:
-    """Return the algorithm for which a published key may be used."""
-    if key.get("use", "sig") != "sig":
-        return None
-    named = [name for name, kind in _KEY_TYPES.items() if key.get("kty") == kind]
-    if not named or key.get("alg", named[0]) != named[0]:
-        return None
-    is_other_curve = named[0] == "ES256" and key.get("crv") != "P-256"
-    return None if is_other_curve else named[0]
-
-
 async def read_token(
     token: str, keys: SigningKeys, *, issuer: str, audience: str, now: float
 ) -> dict[str, Any]:
@@ -246,6 +217,35 @@ async def read_token(
         raise TokenError(f"the token is not valid: {type(error).__name__}") from error
     _check_times(claims, now)
     return claims
+
+
+def _read_keys(found: Mapping[str, Any]) -> "list[PyJWK]":
+    from jwt import PyJWK, PyJWTError
+
+    listed = found.get("keys")
+    if not isinstance(listed, list):
+        raise ProviderUnavailableError("the provider does not publish a list of keys")
+    keys = []
+    for one in listed[:_MOST_KEYS]:
+        algorithm = _find_algorithm(one) if isinstance(one, dict) else None
+        if algorithm is None:
+            continue
+        try:
+            keys.append(PyJWK(one, algorithm))
+        except (PyJWTError, ValueError, TypeError):
+            continue  # a key that cannot be read verifies nothing
+    return keys
+
+
+def _find_algorithm(key: Mapping[str, Any]) -> str | None:
+    """Return the algorithm for which a published key may be used."""
+    if key.get("use", "sig") != "sig":
+        return None
+    named = [name for name, kind in _KEY_TYPES.items() if key.get("kty") == kind]
+    if not named or key.get("alg", named[0]) != named[0]:
+        return None
+    is_other_curve = named[0] == "ES256" and key.get("crv") != "P-256"
+    return None if is_other_curve else named[0]
 
 
 def _check_times(claims: Mapping[str, Any], now: float) -> None:

@@ -34,15 +34,6 @@ def clean_text(text: str, *, longest: int = LONGEST_CHARACTERS) -> str:
     return clean
 
 
-def _unicode(text: str) -> str:
-    return unicodedata.normalize("NFC", _NO_TEXT.sub("", text))
-
-
-def _ascii(text: str) -> str:
-    """Return the cleaned text in a tenth of the time: ASCII is always in NFC."""
-    return text.encode("ascii").translate(None, _ASCII_CONTROLS).decode("ascii")
-
-
 def check_name(name: str, what: str) -> str:
     """Return an id as given; raises `MessageError` unless it has 1 to 128 printable characters."""
     if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
@@ -60,3 +51,12 @@ def parse_command(text: str, commands: Sequence[str]) -> tuple[str | None, tuple
     name = words[0][1:].lower().replace("-", "_")
     known = name in commands or name.isidentifier()
     return (name, tuple(words[1:])) if known else (None, ())
+
+
+def _unicode(text: str) -> str:
+    return unicodedata.normalize("NFC", _NO_TEXT.sub("", text))
+
+
+def _ascii(text: str) -> str:
+    """Return the cleaned text in a tenth of the time: ASCII is always in NFC."""
+    return text.encode("ascii").translate(None, _ASCII_CONTROLS).decode("ascii")

@@ -22,6 +22,7 @@ _HALLUCINATION = "hallucination"
 _TOOL = "tool"
 _THOUGHTS = (("triage", "reasoning"), ("routing", "reasoning"), ("extracted", "analysis"))
 """Attributes with a text that says why, and its name there."""
+_RULES = "offline"
 
 
 class StepKind(StrEnum):
@@ -122,6 +123,22 @@ class Trajectory:
         self.steps.append(step)
 
 
+class AgentTotals(BaseModel, frozen=True):
+    """The sums of one agent over all of its runs, in all branches.
+
+    `error_count` counts runs that failed or gave up, and the errors that runs have written.
+    """
+
+    agent: str
+    runs: int
+    total_time_ms: float
+    model_calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: str | None
+    error_count: int
+
+
 def read_trajectory(entries: Sequence[JournalEntry]) -> Trajectory:
     """Return the trajectory of a message from its journal, which may still grow."""
     found = Trajectory()
@@ -135,6 +152,31 @@ def read_trajectory(entries: Sequence[JournalEntry]) -> Trajectory:
         elif entry.kind == "agent_run" and isinstance(entry.fields.get("writes"), dict):
             _read_run(found, entry, max(0.0, entry.at - began) * 1000, turns)
     return found
+
+
+def is_vendor_call(entry: JournalEntry) -> bool:
+    """Return whether an entry is the call of a vendor's model; the rules are no model."""
+    return entry.kind == "model_call" and entry.fields.get("model") != _RULES
+
+
+def sum_agents(entries: Iterable[JournalEntry]) -> list[AgentTotals]:
+    """Return the totals of each agent, the one with most time first.
+
+    The calls of models before the run of an agent, in the same branch, are those of the agent.
+    """
+    runs: defaultdict[str, list[Fields]] = defaultdict(list)
+    calls: defaultdict[str, list[Fields]] = defaultdict(list)
+    waiting: defaultdict[str, list[Fields]] = defaultdict(list)
+    for entry in entries:
+        branch = str(entry.fields.get("branch") or "")
+        if is_vendor_call(entry):
+            waiting[branch].append(entry.fields)
+        elif entry.kind == "agent_run":
+            name = str(entry.fields.get("role"))
+            runs[name].append(entry.fields)
+            calls[name] += waiting.pop(branch, ())
+    totals = [_add_up(name, runs[name], calls[name]) for name in runs]
+    return sorted(totals, key=lambda one: (-one.total_time_ms, one.agent))
 
 
 def _count_call(found: Trajectory, fields: Mapping[str, JsonValue]) -> None:
@@ -204,50 +246,6 @@ def _list_thoughts(writes: Mapping[str, JsonValue]) -> Iterable[str]:
 
 def _divide(part: int, whole: int) -> float:
     return round(part / whole, 4) if whole else 0.0
-
-
-_RULES = "offline"
-
-
-class AgentTotals(BaseModel, frozen=True):
-    """The sums of one agent over all of its runs, in all branches.
-
-    `error_count` counts runs that failed or gave up, and the errors that runs have written.
-    """
-
-    agent: str
-    runs: int
-    total_time_ms: float
-    model_calls: int
-    input_tokens: int
-    output_tokens: int
-    cost_usd: str | None
-    error_count: int
-
-
-def is_vendor_call(entry: JournalEntry) -> bool:
-    """Return whether an entry is the call of a vendor's model; the rules are no model."""
-    return entry.kind == "model_call" and entry.fields.get("model") != _RULES
-
-
-def sum_agents(entries: Iterable[JournalEntry]) -> list[AgentTotals]:
-    """Return the totals of each agent, the one with most time first.
-
-    The calls of models before the run of an agent, in the same branch, are those of the agent.
-    """
-    runs: defaultdict[str, list[Fields]] = defaultdict(list)
-    calls: defaultdict[str, list[Fields]] = defaultdict(list)
-    waiting: defaultdict[str, list[Fields]] = defaultdict(list)
-    for entry in entries:
-        branch = str(entry.fields.get("branch") or "")
-        if is_vendor_call(entry):
-            waiting[branch].append(entry.fields)
-        elif entry.kind == "agent_run":
-            name = str(entry.fields.get("role"))
-            runs[name].append(entry.fields)
-            calls[name] += waiting.pop(branch, ())
-    totals = [_add_up(name, runs[name], calls[name]) for name in runs]
-    return sorted(totals, key=lambda one: (-one.total_time_ms, one.agent))
 
 
 def _add_up(agent: str, runs: Sequence[Fields], calls: Sequence[Fields]) -> AgentTotals:

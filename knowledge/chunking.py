@@ -47,6 +47,17 @@ _WORD = re.compile(r"\S+\s*")
 _DELIMITER_ROW = re.compile(r"[\s|:+=-]+\Z")
 
 
+@dataclass(frozen=True, slots=True)
+class ChunkText:
+    """The text of a chunk and its position; the id follows from the document's id."""
+
+    text: str
+    heading_path: tuple[str, ...] = ()
+    anchor: str | None = None
+    links: tuple[tuple[str, str], ...] = ()
+    pictures: tuple[Picture, ...] = ()
+
+
 @dataclass(slots=True)
 class _PageSection:
     """The content below one heading, or of one page of a PDF: its blocks with their links."""
@@ -68,17 +79,6 @@ class _Piece:
     repeatable: bool = True
     pictures: tuple[Picture, ...] = ()
     links: tuple[Link, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkText:
-    """The text of a chunk and its position; the id follows from the document's id."""
-
-    text: str
-    heading_path: tuple[str, ...] = ()
-    anchor: str | None = None
-    links: tuple[tuple[str, str], ...] = ()
-    pictures: tuple[Picture, ...] = ()
 
 
 def split_page(page: Page, document_id: str) -> tuple[Chunk, ...]:
@@ -111,20 +111,6 @@ def passages(page: Page) -> Iterator[ChunkText]:
     for section in _sections(page):
         for text, pictures, links in _texts(section):
             yield ChunkText(text, section.heading_path, section.anchor, links, pictures)
-
-
-def _list_links(text: str, pieces: Sequence[_Piece]) -> tuple[Link, ...]:
-    """Return the links of pieces whose label is a link wherever their text has it."""
-    stands: dict[Link, int] = {}
-    for piece in pieces:
-        for link in piece.links:
-            stands[link] = stands.get(link, 0) + sum(1 for _ in find_label(piece.text, link[0]))
-    found = (
-        link
-        for link, count in stands.items()
-        if 0 < count == sum(1 for _ in find_label(text, link[0]))
-    )
-    return tuple(islice(found, MOST_LINKS))
 
 
 def text_to_embed(document: Document, chunk: Chunk) -> str:
@@ -163,6 +149,20 @@ def sentences(text: str) -> Iterator[str]:
         start = end.end()
     if sentence := text[start:].strip():
         yield sentence
+
+
+def _list_links(text: str, pieces: Sequence[_Piece]) -> tuple[Link, ...]:
+    """Return the links of pieces whose label is a link wherever their text has it."""
+    stands: dict[Link, int] = {}
+    for piece in pieces:
+        for link in piece.links:
+            stands[link] = stands.get(link, 0) + sum(1 for _ in find_label(piece.text, link[0]))
+    found = (
+        link
+        for link, count in stands.items()
+        if 0 < count == sum(1 for _ in find_label(text, link[0]))
+    )
+    return tuple(islice(found, MOST_LINKS))
 
 
 def _sections(page: Page) -> Iterator[_PageSection]:

@@ -27,12 +27,6 @@ class PageDescriber(Protocol):
     async def describe(self, page: Page, language: str, by_rules: Description) -> Description: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    task: asyncio.Task[Description]
-    deliver: Deliver
-
-
 class DescriptionQueue:
     """The pages that are being described; a describer of one page at a time needs no queue."""
 
@@ -65,6 +59,12 @@ class DescriptionQueue:
     async def _deliver_next(self) -> None:
         waiting = self._waiting.popleft()
         await waiting.deliver(await waiting.task)
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    task: asyncio.Task[Description]
+    deliver: Deliver
 
 
 @asynccontextmanager

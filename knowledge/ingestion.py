@@ -51,7 +51,6 @@ PROVISIONAL = "provisional:"
 MOST_FAILURES = 100
 """The most reasons for which lines of one file are reported; further lines are only counted."""
 
-
 Vectors = list[Sequence[float] | None]
 
 
@@ -106,39 +105,6 @@ class DocumentReader(Protocol):
     def title(self, item: Item, path: PurePosixPath, location: Location) -> str: ...
 
     def split(self, path: PurePosixPath, data: bytes, location: Location) -> Sequence[Item]: ...
-
-
-async def ingest(
-    paths: Iterable[Path | SurveySource],
-    index: WritableIndex,
-    embedder: NamedEmbedder,
-    describer: Describer,
-    reader: DocumentReader,
-    report: Report,
-    *,
-    language_of: Callable[[str], str],
-    default_language: str = "en",
-    replaced: Sequence[ListedDocument] = (),
-) -> IngestionResult:
-    """Bring files, folders and other sources into the index; remove those that have disappeared.
-
-    `language_of` returns the ISO 639-1 code of a text, for pages that do not state their language.
-    `replaced` are the documents of the index that this one replaces: groups that the owner chose
-    stay.
-    Raises the errors of the index and the embedder; documents written before an error remain.
-    """
-    started = time.monotonic()
-    ledger = Ledger(report, await index.versions())
-    async with open_queue(describer) as queue:
-        ingestion = _Ingestion(
-            index, embedder, describer, queue, reader, ledger, language_of, default_language
-        )
-        for path in paths:
-            await ingestion.bring(path, replaced)
-    await index.connect()
-    result = ledger.result(time.monotonic() - started)
-    report.finish(result)
-    return result
 
 
 class _Ingestion:
@@ -455,6 +421,39 @@ class _Ingestion:
             own = [next(computed) if vector is None else vector for vector in known]
             await self._index.put(document, own, root)
             self._ledger.wrote(document.id, len(document.chunks))
+
+
+async def ingest(
+    paths: Iterable[Path | SurveySource],
+    index: WritableIndex,
+    embedder: NamedEmbedder,
+    describer: Describer,
+    reader: DocumentReader,
+    report: Report,
+    *,
+    language_of: Callable[[str], str],
+    default_language: str = "en",
+    replaced: Sequence[ListedDocument] = (),
+) -> IngestionResult:
+    """Bring files, folders and other sources into the index; remove those that have disappeared.
+
+    `language_of` returns the ISO 639-1 code of a text, for pages that do not state their language.
+    `replaced` are the documents of the index that this one replaces: groups that the owner chose
+    stay.
+    Raises the errors of the index and the embedder; documents written before an error remain.
+    """
+    started = time.monotonic()
+    ledger = Ledger(report, await index.versions())
+    async with open_queue(describer) as queue:
+        ingestion = _Ingestion(
+            index, embedder, describer, queue, reader, ledger, language_of, default_language
+        )
+        for path in paths:
+            await ingestion.bring(path, replaced)
+    await index.connect()
+    result = ledger.result(time.monotonic() - started)
+    report.finish(result)
+    return result
 
 
 def _reason(error: Exception) -> str:

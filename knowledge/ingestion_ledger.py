@@ -146,11 +146,6 @@ class Ledger:
         return identity in self._kept_names or identity.rpartition("@")[0] in self._kept_names
 
 
-def _one_line(text: str) -> str:
-    """Return a text on one line without control characters, because it may quote a document."""
-    return " ".join(clean_text(text).split())
-
-
 class ReadingAllowance:
     """The processor time left for a file of `size` bytes, and the number of its documents."""
 
@@ -176,3 +171,8 @@ class ReadingAllowance:
     def error(self) -> TooSlowError:
         """Return the error for the documents that were not read for lack of time."""
         return TooSlowError(f"took longer than {self._all:.3g} s to read; its rest was left out")
+
+
+def _one_line(text: str) -> str:
+    """Return a text on one line without control characters, because it may quote a document."""
+    return " ".join(clean_text(text).split())

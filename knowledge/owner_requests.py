@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     Fields = dict[str, JsonValue]
 
-
 RESULT = TypeAdapter(IngestionResult)
 SOURCES = "sources"
 """The attribute of a request that names the sources to ingest."""
@@ -90,16 +89,6 @@ async def act_on_documents(index: Index, request: OwnerRequest) -> "Fields":
     return {"documents": listed, "total": len(found)}
 
 
-async def _select(index: Index, request: OwnerRequest) -> list[ListedDocument]:
-    if request.ids is not None:
-        return sorted(await index.list_documents(request.ids), key=lambda document: document.id)
-    documents = await index.list_documents()
-    if request.names is not None:
-        return await asyncio.to_thread(select_by_name, documents, request.names)
-    folder = request.folder or ""
-    return await asyncio.to_thread(select_documents, documents, request.patterns, folder=folder)
-
-
 async def act_on_library(knowledge: "OpenIndex", request: OwnerRequest) -> "Fields":
     """Search, read or browse the documents that the groups of a request may read."""
     groups = request.groups or ()
@@ -121,6 +110,16 @@ async def act_on_library(knowledge: "OpenIndex", request: OwnerRequest) -> "Fiel
     documents = sorted(await knowledge.library.list_documents(groups), key=lambda one: one.id)
     page = [one for one in documents if one.id > request.after][: request.limit]
     return {"documents": [_show_document(one).model_dump(mode="json") for one in page]}
+
+
+async def _select(index: Index, request: OwnerRequest) -> list[ListedDocument]:
+    if request.ids is not None:
+        return sorted(await index.list_documents(request.ids), key=lambda document: document.id)
+    documents = await index.list_documents()
+    if request.names is not None:
+        return await asyncio.to_thread(select_by_name, documents, request.names)
+    folder = request.folder or ""
+    return await asyncio.to_thread(select_documents, documents, request.patterns, folder=folder)
 
 
 def _show_document(listed: ListedDocument, **more: Any) -> LibraryDocument:

@@ -18,6 +18,8 @@ topic.
 """
 RERANKING = "reranking"
 """The fallback of a search whose reranker failed: the order is that of the levels."""
+_MATCHES_NOTHING = 0.05
+"""The coverage below which nothing that was found is about the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +107,6 @@ class CandidatePlace:
     url: str | None
     score: float
     word_fit: float = 0.0
-
-
-_MATCHES_NOTHING = 0.05
-"""The coverage below which nothing that was found is about the question."""
 
 
 @dataclass(frozen=True, slots=True)

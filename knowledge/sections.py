@@ -146,12 +146,12 @@ def count_table_header(before: str, after: str) -> int:
     return len("\n".join(part[:shared]))
 
 
+def count_tokens(text: str) -> int:
+    """Return the estimated number of tokens of a text, without a model's own tokenizer."""
+    return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
+
+
 def _section(path: tuple[str, ...], anchor: str | None, chunks: Sequence[Chunk]) -> Section:
     text = join_texts([chunk.text for chunk in chunks]).text
     pictures = tuple(dict.fromkeys(one for chunk in chunks for one in chunk.pictures))
     return Section(path, anchor, text, frozenset(chunk.chunk_id for chunk in chunks), pictures)
-
-
-def count_tokens(text: str) -> int:
-    """Return the estimated number of tokens of a text, without a model's own tokenizer."""
-    return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)

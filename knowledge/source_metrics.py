@@ -18,6 +18,12 @@ from prometheus_client.registry import Collector
 
 from knowledge.source_registry import SourceRegistry
 
+_GAUGES = (
+    ("refdesk_sources", "Sources that were read."),
+    ("refdesk_source_failed_documents", "Documents that could not be read."),
+    ("refdesk_source_oldest_seconds", "Age of the oldest reading."),
+)
+
 
 class SourceMetrics(Collector):
     """Reads the list of sources at each scrape."""
@@ -39,10 +45,3 @@ class SourceMetrics(Collector):
         values = (len(sources), sum(one.failed for one in sources), oldest)
         for (name, about), value in zip(_GAUGES, values, strict=True):
             yield GaugeMetricFamily(name, about, value=value)
-
-
-_GAUGES = (
-    ("refdesk_sources", "Sources that were read."),
-    ("refdesk_source_failed_documents", "Documents that could not be read."),
-    ("refdesk_source_oldest_seconds", "Age of the oldest reading."),
-)

@@ -33,6 +33,8 @@ _NOBODY = ("", "")
 _CRON_FIELDS = 5
 _MOST_YEARS = 5
 """A schedule without a date for longer is refused."""
+WEB = ("http://", "https://")
+GIT = "git:"
 
 
 class SourceSpec(BaseModel, frozen=True, extra="forbid"):
@@ -137,6 +139,129 @@ class SourceListFile(BaseModel, extra="forbid"):
     @field_serializer("sources")
     def _write_entries(self, sources: list[RegisteredSource]) -> list[JsonValue]:
         return [one.model_dump(mode="json") if one.entry is None else one.entry for one in sources]
+
+
+class FetchedSource(BaseModel, frozen=True, extra="forbid"):
+    """A source that is ready to be ingested; `outcome` is that of its crawl, if it is a website.
+
+    `copied` is what copying it came to, if it is a store.
+    """
+
+    spec: SourceSpec
+    outcome: CrawlOutcome | None = None
+    copied: StoreOutcome | None = None
+
+
+def locate_copy(data: Path, tenant: str, assistant: str, kind: str, place: str) -> Path:
+    """Return the folder in which the copy of a source is kept; `kind` is one of its kind."""
+    named = "\n".join((tenant, assistant, place))
+    return data.resolve() / kind / hashlib.sha256(named.encode()).hexdigest()[:16]
+
+
+def parse_source(text: str, **options: str | float | None) -> SourceSpec:
+    """Return the source that a person names; raise `SourceError` if the name is not valid."""
+    if text.lower().startswith(WEB):
+        try:
+            return SourceSpec.model_validate({"place": check_start(text), **options})
+        except AddressRefusedError as error:
+            raise SourceError(str(error)) from error
+    if is_store(text):
+        place = _normalise_store(text)
+        spec = SourceSpec.model_validate({"place": place, **options})
+        _check_options(spec)
+        return spec
+    if "://" in text:
+        known = ", ".join(f"{scheme}://" for scheme in ("http", "https", *SCHEMES, *SERVICES))
+        raise SourceError(f"expected a path, git:PATH or an address of {known}; found {text!r}")
+    is_repository = text.startswith(GIT)
+    path = os.path.abspath(text.removeprefix(GIT))
+    spec = SourceSpec.model_validate({"place": f"{GIT * is_repository}{path}", **options})
+    _check_options(spec)
+    return spec
+
+
+def admit_over_http(spec: SourceSpec, prefixes: Sequence[str]) -> SourceSpec:
+    """Return a source that somebody adds over HTTP; raise `SourceError` for one that may not be.
+
+    `prefixes` are the beginnings of addresses that may be added. A website that none of them
+    names by its host must have a public address: the key is not one of this network.
+    """
+    folder = os.path.realpath(spec.repository) if spec.is_local else ""
+    place = f"{GIT * spec.is_repository}{folder}" if folder else spec.place
+    is_inside = ".." not in unquote(place).split("/")
+    named = [one for one in prefixes if is_inside and _begins_with(place, one)]
+    if not named:
+        shown = ", ".join(prefixes) or "nothing"
+        raise SourceError(
+            f"{spec.root} may not be added over HTTP, where sources may begin with: {shown}; an "
+            "operator adds it with refdesk sources add, or extends SOURCES_OVER_HTTP"
+        )
+    is_public = spec.is_website and all(one in WEB for one in named)
+    return spec.model_copy(update={"is_public": is_public})
+
+
+async def check_website(spec: SourceSpec, resolve: Resolve = resolve_by_system) -> None:
+    """Raise `SourceError` for a website at an address that no crawl opens.
+
+    A host that is not known now may be known later: its crawl reports it.
+    """
+    if not spec.is_website:
+        return
+    parts, resolver = urlsplit(spec.place), GuardedResolver(resolve)
+    host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        if not spec.is_public:
+            await resolver.start_at(host, port)
+        await resolver.choose(host, port)
+    except AddressRefusedError:
+        whose = "of this network" if spec.is_public else "where machines keep credentials"
+        advice = (
+            "name its host in SOURCES_OVER_HTTP, or add it with refdesk sources add"
+            if spec.is_public
+            else "no source is read there"
+        )
+        raise SourceError(
+            f"expected a website at a public address, found {host} at one {whose}: {advice}"
+        ) from None
+    except FetchError:
+        return
+
+
+def check_schedule(text: str) -> str:
+    """Return the cron expression; raise `SourceError` if it cannot be used.
+
+    Its five fields allow one date a minute at most, and it must have a next date.
+    """
+    if not text:
+        return text
+    fields = text.lower().split()
+    is_known = len(fields) == _CRON_FIELDS or text.startswith("@")
+    # The library would choose another random date (r, h) each time.
+    is_random = any(one.startswith(("r", "h")) for one in fields)
+    if not is_known or is_random or not croniter.is_valid(text):
+        raise SourceError(
+            "expected a schedule in the format of cron with five fields, such as '0 6 * * *' for "
+            f"every day at 6:00 UTC, found {text!r}"
+        )
+    if find_next_date(text, time.time()) is None:
+        raise SourceError(
+            f"expected a schedule with a date within {_MOST_YEARS} years, found {text!r}"
+        )
+    return text
+
+
+def find_next_date(schedule: str, since: float) -> float | None:
+    """Return the next date of a schedule in Unix seconds; None if it has none, or is not valid."""
+    try:
+        dates = croniter(schedule, since, max_years_between_matches=_MOST_YEARS)
+        return float(dates.get_next(float))
+    except (CroniterError, ValueError, OverflowError):
+        return None
+
+
+def spec_of(source: "Path | SourceSpec") -> SourceSpec:
+    """Return the source of a path."""
+    return source if isinstance(source, SourceSpec) else SourceSpec(place=str(source.absolute()))
 
 
 def _read_entry(entry: object) -> RegisteredSource:
@@ -289,53 +414,10 @@ class SourceRegistry:
             _replace(self._folder / _FILE, listed.model_dump_json(indent=1))
 
 
-def locate_copy(data: Path, tenant: str, assistant: str, kind: str, place: str) -> Path:
-    """Return the folder in which the copy of a source is kept; `kind` is one of its kind."""
-    named = "\n".join((tenant, assistant, place))
-    return data.resolve() / kind / hashlib.sha256(named.encode()).hexdigest()[:16]
-
-
 def _replace(path: Path, text: str) -> None:
     waiting = path.with_name(f"{path.name}.new")
     waiting.write_text(text, "utf-8")
     waiting.replace(path)
-
-
-WEB = ("http://", "https://")
-GIT = "git:"
-
-
-class FetchedSource(BaseModel, frozen=True, extra="forbid"):
-    """A source that is ready to be ingested; `outcome` is that of its crawl, if it is a website.
-
-    `copied` is what copying it came to, if it is a store.
-    """
-
-    spec: SourceSpec
-    outcome: CrawlOutcome | None = None
-    copied: StoreOutcome | None = None
-
-
-def parse_source(text: str, **options: str | float | None) -> SourceSpec:
-    """Return the source that a person names; raise `SourceError` if the name is not valid."""
-    if text.lower().startswith(WEB):
-        try:
-            return SourceSpec.model_validate({"place": check_start(text), **options})
-        except AddressRefusedError as error:
-            raise SourceError(str(error)) from error
-    if is_store(text):
-        place = _normalise_store(text)
-        spec = SourceSpec.model_validate({"place": place, **options})
-        _check_options(spec)
-        return spec
-    if "://" in text:
-        known = ", ".join(f"{scheme}://" for scheme in ("http", "https", *SCHEMES, *SERVICES))
-        raise SourceError(f"expected a path, git:PATH or an address of {known}; found {text!r}")
-    is_repository = text.startswith(GIT)
-    path = os.path.abspath(text.removeprefix(GIT))
-    spec = SourceSpec.model_validate({"place": f"{GIT * is_repository}{path}", **options})
-    _check_options(spec)
-    return spec
 
 
 def _normalise_store(text: str) -> str:
@@ -367,53 +449,6 @@ def _check_options(spec: SourceSpec) -> None:
         )
 
 
-def admit_over_http(spec: SourceSpec, prefixes: Sequence[str]) -> SourceSpec:
-    """Return a source that somebody adds over HTTP; raise `SourceError` for one that may not be.
-
-    `prefixes` are the beginnings of addresses that may be added. A website that none of them
-    names by its host must have a public address: the key is not one of this network.
-    """
-    folder = os.path.realpath(spec.repository) if spec.is_local else ""
-    place = f"{GIT * spec.is_repository}{folder}" if folder else spec.place
-    is_inside = ".." not in unquote(place).split("/")
-    named = [one for one in prefixes if is_inside and _begins_with(place, one)]
-    if not named:
-        shown = ", ".join(prefixes) or "nothing"
-        raise SourceError(
-            f"{spec.root} may not be added over HTTP, where sources may begin with: {shown}; an "
-            "operator adds it with refdesk sources add, or extends SOURCES_OVER_HTTP"
-        )
-    is_public = spec.is_website and all(one in WEB for one in named)
-    return spec.model_copy(update={"is_public": is_public})
-
-
-async def check_website(spec: SourceSpec, resolve: Resolve = resolve_by_system) -> None:
-    """Raise `SourceError` for a website at an address that no crawl opens.
-
-    A host that is not known now may be known later: its crawl reports it.
-    """
-    if not spec.is_website:
-        return
-    parts, resolver = urlsplit(spec.place), GuardedResolver(resolve)
-    host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
-    try:
-        if not spec.is_public:
-            await resolver.start_at(host, port)
-        await resolver.choose(host, port)
-    except AddressRefusedError:
-        whose = "of this network" if spec.is_public else "where machines keep credentials"
-        advice = (
-            "name its host in SOURCES_OVER_HTTP, or add it with refdesk sources add"
-            if spec.is_public
-            else "no source is read there"
-        )
-        raise SourceError(
-            f"expected a website at a public address, found {host} at one {whose}: {advice}"
-        ) from None
-    except FetchError:
-        return
-
-
 def _begins_with(place: str, prefix: str) -> bool:
     """Return whether an address is one, or below it: not one whose name only begins the same."""
     if prefix.endswith("://"):
@@ -432,40 +467,3 @@ def _merge(before: Sequence[LeftOut], now: Sequence[LeftOut]) -> tuple[LeftOut, 
         known = counts.get((one.what, one.reason), one)
         counts[one.what, one.reason] = max(known, one, key=lambda part: part.count)
     return tuple(counts.values())
-
-
-def check_schedule(text: str) -> str:
-    """Return the cron expression; raise `SourceError` if it cannot be used.
-
-    Its five fields allow one date a minute at most, and it must have a next date.
-    """
-    if not text:
-        return text
-    fields = text.lower().split()
-    is_known = len(fields) == _CRON_FIELDS or text.startswith("@")
-    # The library would choose another random date (r, h) each time.
-    is_random = any(one.startswith(("r", "h")) for one in fields)
-    if not is_known or is_random or not croniter.is_valid(text):
-        raise SourceError(
-            "expected a schedule in the format of cron with five fields, such as '0 6 * * *' for "
-            f"every day at 6:00 UTC, found {text!r}"
-        )
-    if find_next_date(text, time.time()) is None:
-        raise SourceError(
-            f"expected a schedule with a date within {_MOST_YEARS} years, found {text!r}"
-        )
-    return text
-
-
-def find_next_date(schedule: str, since: float) -> float | None:
-    """Return the next date of a schedule in Unix seconds; None if it has none, or is not valid."""
-    try:
-        dates = croniter(schedule, since, max_years_between_matches=_MOST_YEARS)
-        return float(dates.get_next(float))
-    except (CroniterError, ValueError, OverflowError):
-        return None
-
-
-def spec_of(source: "Path | SourceSpec") -> SourceSpec:
-    """Return the source of a path."""
-    return source if isinstance(source, SourceSpec) else SourceSpec(place=str(source.absolute()))

@@ -50,6 +50,8 @@ FALLBACK_ON = (
 PATIENCE_SECONDS = 5.0
 RESERVE_SECONDS = 1.0
 """Of the time of a hop, this much is left for the models that follow."""
+AskOne = Callable[[Model, Run], Awaitable[A]]
+"""Asks one model of a chain for a run that is restricted to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +73,6 @@ class Asked:
     task_name: str
     run: Run
     listener: TextListener | None = None
-
-
-AskOne = Callable[[Model, Run], Awaitable[A]]
-"""Asks one model of a chain for a run that is restricted to it."""
 
 
 class FallbackChain:

@@ -36,6 +36,8 @@ REASONS = (
 """Why a model did not give an answer."""
 UNUSABLE = frozenset({"too_long", "refused", "unreadable"})
 """The reasons that lie in the request or its answer: the model itself can be reached."""
+USUAL_WAIT_SECONDS = 5.0
+"""How long to wait for a server that failed without stating a time."""
 
 
 class ModelError(Exception):
@@ -188,10 +190,6 @@ class UnreadableOutput(ModelError):  # noqa: N818 - as above
 
 class UnknownReply(UnreadableOutput):
     """The reply of the server has no known form, so that nothing is known about the answer."""
-
-
-USUAL_WAIT_SECONDS = 5.0
-"""How long to wait for a server that failed without stating a time."""
 
 
 def find_wait_seconds(error: ModelError) -> float | None:

@@ -50,6 +50,82 @@ _WIDE_SPACE = re.compile(r"\s{2,}")
 _ONE_SPACE = re.compile(r"\s")
 _EXCLAIMED = re.compile(r"!(?=[@$|+]{0,3}[^\W_])")
 _LONG_WORD = re.compile(rf"[A-Za-z]{{{_LEAST_RUN_TOGETHER},}}")
+_LEET = {
+    way: str.maketrans({sign: letters[way] for sign, letters in _TABLES["leet"].items()})
+    for way in (_FIRST, _SECOND)
+}
+
+CERTAIN = 1.0
+BUDGET_SECONDS = 0.5
+"""The time limit of an inspection; after it the question continues with the findings so far."""
+
+_LONGEST_QUESTION = 300
+_LONG_CHARACTERS = 900
+_VERY_LONG_CHARACTERS = 2500
+_LONG_WEIGHT = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """A pattern of attacks; one sign of `weight` 1 suffices."""
+
+    kind: str
+    weight: float
+    pattern: re.Pattern[str]
+
+
+def _signs() -> tuple[Sign, ...]:
+    named = {name: value for name, value in _TABLE.items() if isinstance(value, str)}
+    return tuple(
+        Sign(row["kind"], row["weight"], _compile("|".join(row["any"]), named))
+        for row in _TABLE["sign"]
+    )
+
+
+def _compile(pattern: str, named: dict[str, str]) -> re.Pattern[str]:
+    for name, value in named.items():
+        pattern = pattern.replace(f"<{name}>", value)
+    return re.compile(pattern, re.IGNORECASE | re.DOTALL)
+
+
+_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_ASKED = _compile(_TABLE["question"]["asked"], _TABLE["question"])
+_TO_YOU = _compile(_TABLE["question"]["to_you"], {})
+_CLAUSE_END = re.compile('[.,:!?;()"\n\u2013\u2014\u3002\uff01\uff1f\uff0c]| - ')
+SIGNS = _signs()
+
+_TO_ASSISTANTS = re.compile(
+    r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:above|previous|prior|earlier"
+    r"|instructions?|question|context|rules|everything)\b"
+    # What a law asks of AI systems is no order: the verb says something to a reader, or hides it.
+    r"|\b(?:ai|assistants?|chat ?bots?|language models?|llms?)\b.{0,30}\b(?:must|should|shall"
+    r"|have to|need to|instructed|please|are to)\b.{0,25}\b(?:say|reply|respond|answer|output"
+    r"|print|tell|claim|repeat|reveal|mention|recommend|advise|ignore|disregard|forget|obey|click"
+    r"|visit|refuse|pretend|translate|summari[sz]e|append|insert|write)\b"
+    r"|\b(?:ai|assistants?|chat ?bots?|language models?|llms?)\b.{0,30}\breading\b"
+    r"|\b(?:dear|attention|note to|hey|instructions? (?:to|for))\b.{0,20}\b(?:ai|assistants?"
+    r"|models?|chat ?bots?|llms?)\b"
+    r"|\byou are (?:now )?(?:a|an|the) .{0,30}\b(?:assistant|ai|model|bot|persona)\b"
+    r"|\b(?:say|reply|respond|answer|output|print|tell the user)\b.{0,12}\b(?:only|exactly|with the"
+    r"|instead|that you)\b"
+    r"|\b(?:system|hidden|secret) prompt\b",
+    re.IGNORECASE,
+)
+
+_TO_READERS_TOO = "no limits"
+"""A kind of attack in a question, and an ordinary sentence of a document: "You may copy it without
+any restriction"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """The kinds of signs that make a text an attack, the strongest first; none: it is no known one.
+
+    `is_complete` says that everything was looked through.
+    """
+
+    kinds: tuple[str, ...] = ()
+    is_complete: bool = True
 
 
 def readings(text: str) -> Iterator[str]:
@@ -59,6 +135,38 @@ def readings(text: str) -> Iterator[str]:
         if reading not in seen:
             seen.add(reading)
             yield reading
+
+
+def attack_in(text: str) -> str | None:
+    """Return the kind of attack in `text`, or None, without a time limit."""
+    return next(iter(inspect(text, deadline=None).kinds), None)
+
+
+async def inspect_within(budget_seconds: float, *texts: str) -> Inspection:
+    """Inspect `texts` in a thread, until an attack is found or the budget is spent."""
+    return await asyncio.to_thread(inspect, *texts, deadline=perf_counter() + budget_seconds)
+
+
+def inspect(*texts: str, deadline: float | None) -> Inspection:
+    """Return the first attack in `texts`; `deadline` is a time of `perf_counter`."""
+    for text in dict.fromkeys(texts):
+        for reading in readings(text):
+            found: list[Sign] = []
+            for sign in SIGNS:
+                if deadline is not None and perf_counter() > deadline:
+                    return Inspection(is_complete=False)
+                if _bears(reading, sign):
+                    found.append(sign)
+            if _weight(found, len(text)) >= CERTAIN:
+                found.sort(key=lambda sign: sign.weight, reverse=True)
+                return Inspection(tuple(dict.fromkeys(sign.kind for sign in found)))
+    return Inspection()
+
+
+def is_order_to_assistant(text: str) -> bool:
+    """Return whether `text` is aimed at the assistant, and not at a reader."""
+    kinds = set(inspect(text, deadline=None).kinds) - {_TO_READERS_TOO}
+    return bool(kinds) or _TO_ASSISTANTS.search(text) is not None
 
 
 def _undo_disguises(text: str) -> Iterator[str]:
@@ -132,68 +240,6 @@ def _collapse_runs(text: str) -> str:
     return _SAME_SIGN.sub(r"\1", spaced)
 
 
-_LEET = {
-    way: str.maketrans({sign: letters[way] for sign, letters in _TABLES["leet"].items()})
-    for way in (_FIRST, _SECOND)
-}
-
-
-CERTAIN = 1.0
-BUDGET_SECONDS = 0.5
-"""The time limit of an inspection; after it the question continues with the findings so far."""
-
-_LONGEST_QUESTION = 300
-_LONG_CHARACTERS = 900
-_VERY_LONG_CHARACTERS = 2500
-_LONG_WEIGHT = 0.4
-
-
-@dataclass(frozen=True, slots=True)
-class Sign:
-    """A pattern of attacks; one sign of `weight` 1 suffices."""
-
-    kind: str
-    weight: float
-    pattern: re.Pattern[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Inspection:
-    """The kinds of signs that make a text an attack, the strongest first; none: it is no known one.
-
-    `is_complete` says that everything was looked through.
-    """
-
-    kinds: tuple[str, ...] = ()
-    is_complete: bool = True
-
-
-def attack_in(text: str) -> str | None:
-    """Return the kind of attack in `text`, or None, without a time limit."""
-    return next(iter(inspect(text, deadline=None).kinds), None)
-
-
-async def inspect_within(budget_seconds: float, *texts: str) -> Inspection:
-    """Inspect `texts` in a thread, until an attack is found or the budget is spent."""
-    return await asyncio.to_thread(inspect, *texts, deadline=perf_counter() + budget_seconds)
-
-
-def inspect(*texts: str, deadline: float | None) -> Inspection:
-    """Return the first attack in `texts`; `deadline` is a time of `perf_counter`."""
-    for text in dict.fromkeys(texts):
-        for reading in readings(text):
-            found: list[Sign] = []
-            for sign in SIGNS:
-                if deadline is not None and perf_counter() > deadline:
-                    return Inspection(is_complete=False)
-                if _bears(reading, sign):
-                    found.append(sign)
-            if _weight(found, len(text)) >= CERTAIN:
-                found.sort(key=lambda sign: sign.weight, reverse=True)
-                return Inspection(tuple(dict.fromkeys(sign.kind for sign in found)))
-    return Inspection()
-
-
 def _bears(reading: str, sign: Sign) -> bool:
     return any(not _is_asked_about(reading, it) for it in sign.pattern.finditer(reading))
 
@@ -214,54 +260,3 @@ def _weight(found: list[Sign], characters: int) -> float:
     if len(found) > 1 and characters > _LONG_CHARACTERS:
         weight += _LONG_WEIGHT * (1 + (characters > _VERY_LONG_CHARACTERS))
     return weight
-
-
-def _signs() -> tuple[Sign, ...]:
-    named = {name: value for name, value in _TABLE.items() if isinstance(value, str)}
-    return tuple(
-        Sign(row["kind"], row["weight"], _compile("|".join(row["any"]), named))
-        for row in _TABLE["sign"]
-    )
-
-
-def _compile(pattern: str, named: dict[str, str]) -> re.Pattern[str]:
-    for name, value in named.items():
-        pattern = pattern.replace(f"<{name}>", value)
-    return re.compile(pattern, re.IGNORECASE | re.DOTALL)
-
-
-_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-_ASKED = _compile(_TABLE["question"]["asked"], _TABLE["question"])
-_TO_YOU = _compile(_TABLE["question"]["to_you"], {})
-_CLAUSE_END = re.compile('[.,:!?;()"\n\u2013\u2014\u3002\uff01\uff1f\uff0c]| - ')
-SIGNS = _signs()
-
-
-_TO_ASSISTANTS = re.compile(
-    r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:above|previous|prior|earlier"
-    r"|instructions?|question|context|rules|everything)\b"
-    # What a law asks of AI systems is no order: the verb says something to a reader, or hides it.
-    r"|\b(?:ai|assistants?|chat ?bots?|language models?|llms?)\b.{0,30}\b(?:must|should|shall"
-    r"|have to|need to|instructed|please|are to)\b.{0,25}\b(?:say|reply|respond|answer|output"
-    r"|print|tell|claim|repeat|reveal|mention|recommend|advise|ignore|disregard|forget|obey|click"
-    r"|visit|refuse|pretend|translate|summari[sz]e|append|insert|write)\b"
-    r"|\b(?:ai|assistants?|chat ?bots?|language models?|llms?)\b.{0,30}\breading\b"
-    r"|\b(?:dear|attention|note to|hey|instructions? (?:to|for))\b.{0,20}\b(?:ai|assistants?"
-    r"|models?|chat ?bots?|llms?)\b"
-    r"|\byou are (?:now )?(?:a|an|the) .{0,30}\b(?:assistant|ai|model|bot|persona)\b"
-    r"|\b(?:say|reply|respond|answer|output|print|tell the user)\b.{0,12}\b(?:only|exactly|with the"
-    r"|instead|that you)\b"
-    r"|\b(?:system|hidden|secret) prompt\b",
-    re.IGNORECASE,
-)
-
-
-_TO_READERS_TOO = "no limits"
-"""A kind of attack in a question, and an ordinary sentence of a document: "You may copy it without
-any restriction"."""
-
-
-def is_order_to_assistant(text: str) -> bool:
-    """Return whether `text` is aimed at the assistant, and not at a reader."""
-    kinds = set(inspect(text, deadline=None).kinds) - {_TO_READERS_TOO}
-    return bool(kinds) or _TO_ASSISTANTS.search(text) is not None

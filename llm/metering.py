@@ -109,14 +109,6 @@ class UsageEntry:
         self.answered, self.usage, self.answered_by = True, usage, answered_by
 
 
-def _sum(one: Usage, other: Usage) -> Usage:
-    return Usage(
-        one.input_tokens + other.input_tokens,
-        one.output_tokens + other.output_tokens,
-        one.cached_input_tokens + other.cached_input_tokens,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class CallCost:
     """What a call takes, or may take at most; `usd` is None where the price is unknown."""
@@ -166,6 +158,14 @@ async def hold(
             if used is not None:
                 cost = CallCost(meter.name, _count_tokens(used), entry.cost_usd)
             await budget.settle(run, reservation, cost)
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    return Usage(
+        one.input_tokens + other.input_tokens,
+        one.output_tokens + other.output_tokens,
+        one.cached_input_tokens + other.cached_input_tokens,
+    )
 
 
 def _count_tokens(usage: Usage) -> int:

@@ -26,6 +26,14 @@ _OF_THE_SCHEMA = frozenset(
     {"json_invalid", "missing", "extra_forbidden", "model_type", "model_attributes_type"}
 )
 """Findings of pydantic that an answer cannot have if the server enforced the schema."""
+T = TypeVar("T")
+OnText = Callable[[PartialText], Awaitable[None]]
+log = structlog.get_logger("llm")
+_OPENING = re.compile(r"\s*+(?:```[a-z]*+\s*+)?+\{")
+_THOUGHTS_LAST = "</think>"
+OnFinished = Callable[[str, int], Awaitable[None]]
+"""Receives the finished sentences, and the number of the attempt that wrote them."""
+_FIELD = "canonical_question"
 
 
 class NotReadable(ValueError):  # noqa: N818 - a finding, which never leaves this package
@@ -37,6 +45,48 @@ class NotReadable(ValueError):  # noqa: N818 - a finding, which never leaves thi
     def __init__(self, message: str, *, ignores_schema: bool = False) -> None:
         super().__init__(message)
         self.ignores_schema = ignores_schema
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """The action that is performed once if no text has arrived after so many seconds."""
+
+    seconds: float
+    act: Callable[[], Awaitable[None]]
+
+
+class DraftReader:
+    """Calls `on_finished` whenever a further sentence of one answer is finished."""
+
+    def __init__(self, on_finished: OnFinished) -> None:
+        self._on_finished = on_finished
+        self._last = ("", 0)
+
+    async def read(self, partial: PartialText) -> None:
+        """Read the text of an answer, all of it so far."""
+        finished = select_finished(read_partial_answer(partial.text))
+        read = (finished, partial.attempt)
+        if finished and read != self._last:
+            self._last = read
+            await self._on_finished(finished, partial.attempt)
+
+
+class QuestionReader:
+    """Calls `on_question` with the question of a combined call, once, when it is complete."""
+
+    def __init__(self, on_question: Callable[[str], Awaitable[None]]) -> None:
+        self._on_question = on_question
+        self.question: str | None = None
+        """The question that was passed on; None if there was none."""
+
+    async def read(self, partial: PartialText) -> None:
+        """Read what the model has written so far."""
+        if self.question is not None:
+            return
+        question = read_complete_fields(partial.text).get(_FIELD)
+        if isinstance(question, str):
+            self.question = question
+            await self._on_question(question)
 
 
 def read(text: str, output: type[O]) -> O:
@@ -89,6 +139,55 @@ def is_complete(text: str) -> bool:
     return False
 
 
+def remove_thoughts(text: str) -> str:
+    """Return what follows the thoughts of a reasoning model; some servers omit the first mark."""
+    before, mark, after = text.rpartition(_THOUGHTS_END)
+    if mark and (before.lstrip().startswith(_THOUGHTS_BEGIN) or "{" in after):
+        # An answer that is only among the thoughts is an answer.
+        return after if after.strip() else before.replace(_THOUGHTS_BEGIN, "", 1)
+    return text
+
+
+async def ask_and_follow(
+    listener: TextListener,
+    ask: Callable[[TextListener], Awaitable[T]],
+    on_text: OnText,
+    silence: Silence | None = None,
+) -> T:
+    """Return what `ask` returns for a listener, and call `on_text` with the newest text meanwhile.
+
+    One call of `on_text` runs at a time, and texts that were overtaken are left out. Its failure
+    ends the following and is logged: it costs the reader the draft, never the answer.
+    """
+    outcome: T | Exception
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_follow(listener, on_text, silence))
+        try:
+            outcome = await ask(listener)
+        except Exception as error:  # noqa: BLE001 - raised again outside of the group
+            outcome = error
+        finally:
+            listener.close()
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+def read_partial_answer(text: str) -> str:
+    """Return the `answer` in JSON that is not complete; empty while there is none to show.
+
+    Only an output whose `status` is already known to be `answered` has one.
+    """
+    found = _read_fields(text, "trailing-strings")
+    answer = found.get("answer") if found.get("status") == "answered" else None
+    return answer if isinstance(answer, str) else ""
+
+
+def read_complete_fields(text: str) -> Mapping[str, object]:
+    """Return the fields of JSON that is not complete, without the one that is being written."""
+    return _read_fields(text, "on")
+
+
 def _candidates(text: str) -> Iterator[str]:
     """Yield the parts of a text that may be the answer, the likeliest first."""
     bare = remove_thoughts(text).strip()
@@ -101,15 +200,6 @@ def _candidates(text: str) -> Iterator[str]:
     begin, end = bare.find("{"), bare.rfind("}")
     if 0 <= begin < end and (begin, end) != (0, len(bare) - 1):
         yield bare[begin : end + 1]
-
-
-def remove_thoughts(text: str) -> str:
-    """Return what follows the thoughts of a reasoning model; some servers omit the first mark."""
-    before, mark, after = text.rpartition(_THOUGHTS_END)
-    if mark and (before.lstrip().startswith(_THOUGHTS_BEGIN) or "{" in after):
-        # An answer that is only among the thoughts is an answer.
-        return after if after.strip() else before.replace(_THOUGHTS_BEGIN, "", 1)
-    return text
 
 
 def _inside_fence(text: str) -> str:
@@ -156,44 +246,6 @@ def _describe(error: ValidationError, output: type[BaseModel]) -> str:
     return "\n".join(lines)
 
 
-T = TypeVar("T")
-OnText = Callable[[PartialText], Awaitable[None]]
-log = structlog.get_logger("llm")
-
-
-@dataclass(frozen=True, slots=True)
-class Silence:
-    """The action that is performed once if no text has arrived after so many seconds."""
-
-    seconds: float
-    act: Callable[[], Awaitable[None]]
-
-
-async def ask_and_follow(
-    listener: TextListener,
-    ask: Callable[[TextListener], Awaitable[T]],
-    on_text: OnText,
-    silence: Silence | None = None,
-) -> T:
-    """Return what `ask` returns for a listener, and call `on_text` with the newest text meanwhile.
-
-    One call of `on_text` runs at a time, and texts that were overtaken are left out. Its failure
-    ends the following and is logged: it costs the reader the draft, never the answer.
-    """
-    outcome: T | Exception
-    async with asyncio.TaskGroup() as group:
-        group.create_task(_follow(listener, on_text, silence))
-        try:
-            outcome = await ask(listener)
-        except Exception as error:  # noqa: BLE001 - raised again outside of the group
-            outcome = error
-        finally:
-            listener.close()
-    if isinstance(outcome, Exception):
-        raise outcome
-    return outcome
-
-
 async def _follow(listener: TextListener, on_text: OnText, silence: Silence | None) -> None:
     try:
         if silence is not None and not await listener.has_begun_within(silence.seconds):
@@ -202,25 +254,6 @@ async def _follow(listener: TextListener, on_text: OnText, silence: Silence | No
             await on_text(partial)
     except Exception:
         log.exception("draft_failed", task=listener.task_name)
-
-
-_OPENING = re.compile(r"\s*+(?:```[a-z]*+\s*+)?+\{")
-_THOUGHTS_LAST = "</think>"
-
-
-def read_partial_answer(text: str) -> str:
-    """Return the `answer` in JSON that is not complete; empty while there is none to show.
-
-    Only an output whose `status` is already known to be `answered` has one.
-    """
-    found = _read_fields(text, "trailing-strings")
-    answer = found.get("answer") if found.get("status") == "answered" else None
-    return answer if isinstance(answer, str) else ""
-
-
-def read_complete_fields(text: str) -> Mapping[str, object]:
-    """Return the fields of JSON that is not complete, without the one that is being written."""
-    return _read_fields(text, "on")
 
 
 def _read_fields(text: str, partial: Literal["on", "trailing-strings"]) -> Mapping[str, object]:
@@ -240,44 +273,3 @@ def _read_fields(text: str, partial: Literal["on", "trailing-strings"]) -> Mappi
         # No JSON after all; whether the whole text can be read is decided when it has come.
         return {}
     return found if isinstance(found, dict) else {}
-
-
-OnFinished = Callable[[str, int], Awaitable[None]]
-"""Receives the finished sentences, and the number of the attempt that wrote them."""
-
-
-class DraftReader:
-    """Calls `on_finished` whenever a further sentence of one answer is finished."""
-
-    def __init__(self, on_finished: OnFinished) -> None:
-        self._on_finished = on_finished
-        self._last = ("", 0)
-
-    async def read(self, partial: PartialText) -> None:
-        """Read the text of an answer, all of it so far."""
-        finished = select_finished(read_partial_answer(partial.text))
-        read = (finished, partial.attempt)
-        if finished and read != self._last:
-            self._last = read
-            await self._on_finished(finished, partial.attempt)
-
-
-_FIELD = "canonical_question"
-
-
-class QuestionReader:
-    """Calls `on_question` with the question of a combined call, once, when it is complete."""
-
-    def __init__(self, on_question: Callable[[str], Awaitable[None]]) -> None:
-        self._on_question = on_question
-        self.question: str | None = None
-        """The question that was passed on; None if there was none."""
-
-    async def read(self, partial: PartialText) -> None:
-        """Read what the model has written so far."""
-        if self.question is not None:
-            return
-        question = read_complete_fields(partial.text).get(_FIELD)
-        if isinstance(question, str):
-            self.question = question
-            await self._on_question(question)

@@ -20,24 +20,6 @@ from envelope.run import Run
 
 I = TypeVar("I", bound=BaseModel)  # noqa: E741 - the pair I and O is the usual one
 O = TypeVar("O", bound=BaseModel)  # noqa: E741
-
-
-@dataclass(frozen=True, slots=True)
-class Task(Generic[I, O]):
-    """One kind of model call: its name, its types and its parameters.
-
-    `time_share` is the part of the time limit of a call that it may take: a step that prepares an
-    answer leaves time for the answer, and the question goes on without it.
-    """
-
-    name: str
-    inputs: type[I]
-    output: type[O]
-    temperature: float = 0.0
-    max_output_tokens: int = 2048
-    time_share: float = 1.0
-
-
 PREPARING_SHARE = 0.25
 """The time share of what prepares an answer, or words a question back."""
 
@@ -49,18 +31,6 @@ class Usage:
     input_tokens: int = 0
     output_tokens: int = 0
     cached_input_tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ModelAnswer(Generic[O]):
-    """A typed output, its usage and cost. `cost_usd` is None if the price is unknown, never 0."""
-
-    output: O
-    model: str
-    usage: Usage
-    cost_usd: Decimal | None
-    milliseconds: float
-    from_store: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +53,85 @@ class ModelCall:
     from_cache: bool = False
     saved_usd: Decimal | None = Decimal(0)
     answered_by: str = ""
+
+
+OFFLINE = "offline"
+"""The value of a setting without a model."""
+_calls: ContextVar[tuple[list[ModelCall], ...]] = ContextVar("model_calls", default=())
+
+
+class ToolUse(BaseModel, frozen=True, extra="forbid"):
+    """A call of a tool in a message of a model.
+
+    `arguments` is an object, or the text that the model wrote if that is no object.
+    `signature` is what the vendor wants back with the result; it has no meaning here.
+    """
+
+    call_id: str
+    name: str
+    arguments: JsonValue = Field(default_factory=dict)
+    depends_on: tuple[str, ...] = ()
+    signature: str = ""
+
+
+class UserMessage(BaseModel, frozen=True, extra="forbid"):
+    """The task, or what the model is asked next."""
+
+    kind: Literal["user"] = "user"
+    text: str
+
+
+class ModelMessage(BaseModel, frozen=True, extra="forbid"):
+    """What a model wrote: a text, calls of tools, or both."""
+
+    kind: Literal["model"] = "model"
+    text: str = ""
+    calls: tuple[ToolUse, ...] = ()
+
+
+class ToolMessage(BaseModel, frozen=True, extra="forbid"):
+    """The result of one call. Its text is data, whatever it says.
+
+    `sources` are the ids of the passages that it relies on, best first; `text` names them too.
+    """
+
+    kind: Literal["tool"] = "tool"
+    call_id: str
+    name: str
+    text: str
+    is_error: bool = False
+    sources: tuple[str, ...] = ()
+
+
+Message = Annotated[UserMessage | ModelMessage | ToolMessage, Field(discriminator="kind")]
+
+
+@dataclass(frozen=True, slots=True)
+class Task(Generic[I, O]):
+    """One kind of model call: its name, its types and its parameters.
+
+    `time_share` is the part of the time limit of a call that it may take: a step that prepares an
+    answer leaves time for the answer, and the question goes on without it.
+    """
+
+    name: str
+    inputs: type[I]
+    output: type[O]
+    temperature: float = 0.0
+    max_output_tokens: int = 2048
+    time_share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswer(Generic[O]):
+    """A typed output, its usage and cost. `cost_usd` is None if the price is unknown, never 0."""
+
+    output: O
+    model: str
+    usage: Usage
+    cost_usd: Decimal | None
+    milliseconds: float
+    from_store: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,15 +248,6 @@ class Model(Protocol):
         ...
 
 
-OFFLINE = "offline"
-"""The value of a setting without a model."""
-
-
-def find_model(model: Model) -> Model | None:
-    """Return the model, or None where no model is configured."""
-    return None if model.name == OFFLINE else model
-
-
 class VectorModel(Protocol):
     """Turns texts into vectors of `dimensions` numbers, L2-normalised.
 
@@ -233,30 +273,6 @@ class ScoreModel(Protocol):
         ...
 
 
-_calls: ContextVar[tuple[list[ModelCall], ...]] = ContextVar("model_calls", default=())
-
-
-@contextmanager
-def record_calls() -> Iterator[list[ModelCall]]:
-    """Yield a list that every call made inside is appended to, also from tasks started inside.
-
-    Blocks nest: a call is in the list of each block around it. The list stays readable after an
-    error, which is when the calls matter most.
-    """
-    calls: list[ModelCall] = []
-    token = _calls.set((*_calls.get(), calls))
-    try:
-        yield calls
-    finally:
-        _calls.reset(token)
-
-
-def record(call: ModelCall) -> None:
-    """Append a call to the lists of the blocks around this point; without one it is dropped."""
-    for calls in _calls.get():
-        calls.append(call)
-
-
 class StopReason(StrEnum):
     """Why a model stopped writing."""
 
@@ -279,52 +295,6 @@ class ToolDescription(BaseModel, frozen=True, extra="forbid"):
     name: str
     description: str
     input_schema: dict[str, JsonValue]
-
-
-class ToolUse(BaseModel, frozen=True, extra="forbid"):
-    """A call of a tool in a message of a model.
-
-    `arguments` is an object, or the text that the model wrote if that is no object.
-    `signature` is what the vendor wants back with the result; it has no meaning here.
-    """
-
-    call_id: str
-    name: str
-    arguments: JsonValue = Field(default_factory=dict)
-    depends_on: tuple[str, ...] = ()
-    signature: str = ""
-
-
-class UserMessage(BaseModel, frozen=True, extra="forbid"):
-    """The task, or what the model is asked next."""
-
-    kind: Literal["user"] = "user"
-    text: str
-
-
-class ModelMessage(BaseModel, frozen=True, extra="forbid"):
-    """What a model wrote: a text, calls of tools, or both."""
-
-    kind: Literal["model"] = "model"
-    text: str = ""
-    calls: tuple[ToolUse, ...] = ()
-
-
-class ToolMessage(BaseModel, frozen=True, extra="forbid"):
-    """The result of one call. Its text is data, whatever it says.
-
-    `sources` are the ids of the passages that it relies on, best first; `text` names them too.
-    """
-
-    kind: Literal["tool"] = "tool"
-    call_id: str
-    name: str
-    text: str
-    is_error: bool = False
-    sources: tuple[str, ...] = ()
-
-
-Message = Annotated[UserMessage | ModelMessage | ToolMessage, Field(discriminator="kind")]
 
 
 class ToolConversation(BaseModel, frozen=True, extra="forbid"):
@@ -378,3 +348,29 @@ class ConversationModel(Protocol):
         The calls in it are not checked: their names and arguments are whatever the model wrote.
         """
         ...
+
+
+def find_model(model: Model) -> Model | None:
+    """Return the model, or None where no model is configured."""
+    return None if model.name == OFFLINE else model
+
+
+@contextmanager
+def record_calls() -> Iterator[list[ModelCall]]:
+    """Yield a list that every call made inside is appended to, also from tasks started inside.
+
+    Blocks nest: a call is in the list of each block around it. The list stays readable after an
+    error, which is when the calls matter most.
+    """
+    calls: list[ModelCall] = []
+    token = _calls.set((*_calls.get(), calls))
+    try:
+        yield calls
+    finally:
+        _calls.reset(token)
+
+
+def record(call: ModelCall) -> None:
+    """Append a call to the lists of the blocks around this point; without one it is dropped."""
+    for calls in _calls.get():
+        calls.append(call)

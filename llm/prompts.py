@@ -8,6 +8,24 @@ from pydantic import BaseModel
 from llm.port import Task
 
 
+class RepairInputs(BaseModel, frozen=True):
+    """The inputs of the prompt `repair`: the reason why an answer could not be read."""
+
+    problem: str
+
+
+class JsonObjectInputs(BaseModel, frozen=True):
+    """The inputs of the prompt `json_object`: the schema, for servers without schema support."""
+
+    schema_text: str
+
+
+REPAIR = "repair"
+JSON_OBJECT = "json_object"
+OWN_PROMPTS: dict[str, type[BaseModel]] = {REPAIR: RepairInputs, JSON_OBJECT: JsonObjectInputs}
+"""Prompts that vendors use besides those of the tasks, and their variables."""
+
+
 class Rendered(Protocol):
     """A prompt, ready to be sent; `hash` identifies its text."""
 
@@ -25,24 +43,6 @@ class Prompts(Protocol):
     """Renders the prompt of a task from files outside of the code."""
 
     def render(self, task_name: str, inputs: BaseModel) -> Rendered: ...
-
-
-class RepairInputs(BaseModel, frozen=True):
-    """The inputs of the prompt `repair`: the reason why an answer could not be read."""
-
-    problem: str
-
-
-class JsonObjectInputs(BaseModel, frozen=True):
-    """The inputs of the prompt `json_object`: the schema, for servers without schema support."""
-
-    schema_text: str
-
-
-REPAIR = "repair"
-JSON_OBJECT = "json_object"
-OWN_PROMPTS: dict[str, type[BaseModel]] = {REPAIR: RepairInputs, JSON_OBJECT: JsonObjectInputs}
-"""Prompts that vendors use besides those of the tasks, and their variables."""
 
 
 def prompt_inputs(tasks: Iterable[Task[Any, Any]]) -> dict[str, type[BaseModel]]:

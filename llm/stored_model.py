@@ -39,57 +39,32 @@ from llm.port import (
 from llm.prompts import Prompts
 
 _FINAL_MARKS = " .?!\uff1f\u3002\uff01\u061f"
-
-
-def fingerprint(task: Task[I, O], inputs: I, *, asked: str, prompts: Prompts | None) -> str:
-    """Return 32 hexadecimal digits over everything that determines an answer.
-
-    These are: the name `asked` of the model, the task, its parameters, the schema of its output,
-    and the rendered prompt, or the inputs if nothing is rendered (offline).
-    """
-    content = (
-        json.dumps(inputs.model_dump(mode="json"))
-        if prompts is None
-        else prompts.render(task.name, inputs).hash
-    )
-    parts = (
-        asked,
-        task.name,
-        str(task.temperature),
-        str(task.max_output_tokens),
-        _form(task.output),
-        content,
-    )
-    return digest(*parts)
-
-
-def fingerprint_conversation(conversation: ToolConversation, *, asked: str) -> str:
-    """Return 32 hexadecimal digits over everything that determines the next message of a vendor.
-
-    Conversations whose first message differs in spaces and final marks alone are the same.
-    """
-    content = conversation.model_dump_json()
-    first = conversation.messages[0].text
-    plain = " ".join(first.split()).rstrip(_FINAL_MARKS)
-    return digest(asked, content.replace(to_json(first).decode(), to_json(plain).decode()))
-
-
-def digest(*parts: str) -> str:
-    """Return 32 hexadecimal digits over these texts and their boundaries."""
-    # A lone surrogate must not fail: it is hashed as its escape sequence.
-    text = json.dumps(parts, ensure_ascii=True)
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-
-
-@lru_cache(maxsize=64)
-def _form(output: type[BaseModel]) -> str:
-    return json.dumps(output.model_json_schema(), sort_keys=True)
-
-
 MOST_TIMEOUTS = 2
 """How often a model may run out of time in one question: it is not asked a third time."""
 _TIMEOUTS = "timeouts"
 """The place of these counts among the paid calls of a question."""
+
+
+class _StoredAnswer(BaseModel, frozen=True):
+    """An answer, its output as JSON inside the JSON, and the calls that were made for it."""
+
+    output: str
+    model: str
+    usage: Usage
+    cost_usd: Decimal | None
+    milliseconds: float
+    calls: tuple[ModelCall, ...] = ()
+
+
+class _StoredStep(BaseModel, frozen=True):
+    """A step of a conversation, and the calls that were made for it."""
+
+    step: ModelStep
+    calls: tuple[ModelCall, ...] = ()
+
+
+_KEPT = TypeAdapter(_StoredAnswer)
+_KEPT_STEP = TypeAdapter(_StoredStep)
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,58 +323,44 @@ class StoredModel:
         return replace(answer, usage=Usage(), cost_usd=Decimal(0), milliseconds=0.0)
 
 
-def _is_for_time(error: ModelError) -> bool:
-    if isinstance(error, ChainExhausted):
-        return all(isinstance(one, ModelTimeout) for one in error.errors)
-    return isinstance(error, ModelTimeout)
+def fingerprint(task: Task[I, O], inputs: I, *, asked: str, prompts: Prompts | None) -> str:
+    """Return 32 hexadecimal digits over everything that determines an answer.
 
-
-def _record_hit(
-    cache: SharedCache, key: CacheKey, task: str, model: str, cost_usd: Decimal | None
-) -> None:
-    """Record a call that costs nothing, because another question has paid for its answer."""
-    cache.counts.add_hit(cost_usd)
-    record(
-        ModelCall(
-            task=task,
-            model=model,
-            usage=Usage(),
-            cost_usd=Decimal(0),
-            milliseconds=0.0,
-            from_store=True,
-            prompt_hash=key.content_hash,
-            from_cache=True,
-            saved_usd=cost_usd,
-        )
+    These are: the name `asked` of the model, the task, its parameters, the schema of its output,
+    and the rendered prompt, or the inputs if nothing is rendered (offline).
+    """
+    content = (
+        json.dumps(inputs.model_dump(mode="json"))
+        if prompts is None
+        else prompts.render(task.name, inputs).hash
     )
+    parts = (
+        asked,
+        task.name,
+        str(task.temperature),
+        str(task.max_output_tokens),
+        _form(task.output),
+        content,
+    )
+    return digest(*parts)
 
 
-def _replay(answer: ModelAnswer[O], calls: Sequence[ModelCall]) -> ModelAnswer[O]:
-    for call in calls:
-        record(replace(call, from_cache=False))
-    return answer
+def fingerprint_conversation(conversation: ToolConversation, *, asked: str) -> str:
+    """Return 32 hexadecimal digits over everything that determines the next message of a vendor.
+
+    Conversations whose first message differs in spaces and final marks alone are the same.
+    """
+    content = conversation.model_dump_json()
+    first = conversation.messages[0].text
+    plain = " ".join(first.split()).rstrip(_FINAL_MARKS)
+    return digest(asked, content.replace(to_json(first).decode(), to_json(plain).decode()))
 
 
-class _StoredAnswer(BaseModel, frozen=True):
-    """An answer, its output as JSON inside the JSON, and the calls that were made for it."""
-
-    output: str
-    model: str
-    usage: Usage
-    cost_usd: Decimal | None
-    milliseconds: float
-    calls: tuple[ModelCall, ...] = ()
-
-
-class _StoredStep(BaseModel, frozen=True):
-    """A step of a conversation, and the calls that were made for it."""
-
-    step: ModelStep
-    calls: tuple[ModelCall, ...] = ()
-
-
-_KEPT = TypeAdapter(_StoredAnswer)
-_KEPT_STEP = TypeAdapter(_StoredStep)
+def digest(*parts: str) -> str:
+    """Return 32 hexadecimal digits over these texts and their boundaries."""
+    # A lone surrogate must not fail: it is hashed as its escape sequence.
+    text = json.dumps(parts, ensure_ascii=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def encode_step(step: ModelStep, calls: Sequence[ModelCall] = ()) -> bytes:
@@ -441,3 +402,40 @@ def decode(frame: bytes, output: type[O]) -> tuple[ModelAnswer[O], Sequence[Mode
         read, kept.model, kept.usage, kept.cost_usd, kept.milliseconds, from_store=True
     )
     return answer, [replace(call, from_store=True) for call in kept.calls]
+
+
+@lru_cache(maxsize=64)
+def _form(output: type[BaseModel]) -> str:
+    return json.dumps(output.model_json_schema(), sort_keys=True)
+
+
+def _is_for_time(error: ModelError) -> bool:
+    if isinstance(error, ChainExhausted):
+        return all(isinstance(one, ModelTimeout) for one in error.errors)
+    return isinstance(error, ModelTimeout)
+
+
+def _record_hit(
+    cache: SharedCache, key: CacheKey, task: str, model: str, cost_usd: Decimal | None
+) -> None:
+    """Record a call that costs nothing, because another question has paid for its answer."""
+    cache.counts.add_hit(cost_usd)
+    record(
+        ModelCall(
+            task=task,
+            model=model,
+            usage=Usage(),
+            cost_usd=Decimal(0),
+            milliseconds=0.0,
+            from_store=True,
+            prompt_hash=key.content_hash,
+            from_cache=True,
+            saved_usd=cost_usd,
+        )
+    )
+
+
+def _replay(answer: ModelAnswer[O], calls: Sequence[ModelCall]) -> ModelAnswer[O]:
+    for call in calls:
+        record(replace(call, from_cache=False))
+    return answer

@@ -111,17 +111,6 @@ def make_branches(
     return envelope.replace(payload=waiting.json), f"{envelope.branch}#{made}", sends
 
 
-def _make_send(envelope: Envelope, role: str, path: str, state: State, shard: int) -> BranchSend:
-    """Return the frame with which a branch begins."""
-    branch = envelope.with_branch(path, state.json).replace(
-        gathered=None,
-        sender_role=Role.MANAGER.value,
-        target_role=role,
-        target_list=stream_key(role, shard),
-    )
-    return BranchSend(role, decoded=branch, path=path)
-
-
 def make_watch(envelope: Envelope, scatter: Scatter, shard: int) -> BranchSend | None:
     """Return the branch that reads waiting messages, if the scatter has one. It reads them as the
     next turn after the conversation so far and the running question.
@@ -197,45 +186,6 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
         + max((result.seconds for result in returned), default=0.0),
     )
     return gathered, _find_event(state, may_ask=may_ask)
-
-
-def _end_branch(branch: ScatteredBranch, result: BranchResult | None) -> ScatteredBranch:
-    """Return the entry of a branch that has ended; without a result it is missing."""
-    if result is None:
-        return ScatteredBranch({**branch.json, "status": _MISSING})
-    status = result.status if result.status in _ENDED else _FAILED
-    more = result.copy_filled(BranchResult.reason, BranchResult.attempts, BranchResult.left_out)
-    return ScatteredBranch({**branch.json, "status": status, **more})
-
-
-def _has_joined(branch: ScatteredBranch, result: BranchResult) -> bool:
-    """Return whether the result of a branch is evidence in the branch or trunk that scattered.
-
-    A worker that waits for the user returns its progress; a call that waits returns nothing.
-    """
-    if branch.status == _NEEDS_INPUT:
-        return State.worker_outputs in State(result.writes)
-    return branch.status == _COMPLETED and ScatteredBranch.reason not in branch
-
-
-def _merge_result(state: State, branch: ScatteredBranch, result: BranchResult) -> State:
-    """Return the state with what a branch wrote, used up and recorded."""
-    state = _add_usage(state.merged(result.writes), result, branch.key)
-    if BranchResult.exhausted_budget in result:
-        state = state.changed(exhausted_budget=result.exhausted_budget)
-    return state.merged(result.copy(BranchResult.evidence_log))
-
-
-def _take_look(envelope: Envelope, results: Mapping[str, BranchResult]) -> State:
-    """Return the state, with a note if a message about another topic ended the work."""
-    state, looked = State(envelope.payload), results.get(_name_watch(envelope))
-    if looked is None:
-        return state
-    return _add_usage(state, looked, WATCH).changed(termination_reason=TOPIC_CHANGE)
-
-
-def _name_watch(envelope: Envelope) -> str:
-    return f"{envelope.branch}/{WATCH}" if envelope.branch else WATCH
 
 
 def make_result(
@@ -330,6 +280,56 @@ def list_join_roles(flow: Flow) -> tuple[str, ...]:
     """Return the roles to which the joins of a flow may send."""
     scatters = (scatter for row in flow.rows for scatter in row.scatters)
     return tuple(sorted({Role.MANAGER.value, *(scatter.branch.role.value for scatter in scatters)}))
+
+
+def _make_send(envelope: Envelope, role: str, path: str, state: State, shard: int) -> BranchSend:
+    """Return the frame with which a branch begins."""
+    branch = envelope.with_branch(path, state.json).replace(
+        gathered=None,
+        sender_role=Role.MANAGER.value,
+        target_role=role,
+        target_list=stream_key(role, shard),
+    )
+    return BranchSend(role, decoded=branch, path=path)
+
+
+def _end_branch(branch: ScatteredBranch, result: BranchResult | None) -> ScatteredBranch:
+    """Return the entry of a branch that has ended; without a result it is missing."""
+    if result is None:
+        return ScatteredBranch({**branch.json, "status": _MISSING})
+    status = result.status if result.status in _ENDED else _FAILED
+    more = result.copy_filled(BranchResult.reason, BranchResult.attempts, BranchResult.left_out)
+    return ScatteredBranch({**branch.json, "status": status, **more})
+
+
+def _has_joined(branch: ScatteredBranch, result: BranchResult) -> bool:
+    """Return whether the result of a branch is evidence in the branch or trunk that scattered.
+
+    A worker that waits for the user returns its progress; a call that waits returns nothing.
+    """
+    if branch.status == _NEEDS_INPUT:
+        return State.worker_outputs in State(result.writes)
+    return branch.status == _COMPLETED and ScatteredBranch.reason not in branch
+
+
+def _merge_result(state: State, branch: ScatteredBranch, result: BranchResult) -> State:
+    """Return the state with what a branch wrote, used up and recorded."""
+    state = _add_usage(state.merged(result.writes), result, branch.key)
+    if BranchResult.exhausted_budget in result:
+        state = state.changed(exhausted_budget=result.exhausted_budget)
+    return state.merged(result.copy(BranchResult.evidence_log))
+
+
+def _take_look(envelope: Envelope, results: Mapping[str, BranchResult]) -> State:
+    """Return the state, with a note if a message about another topic ended the work."""
+    state, looked = State(envelope.payload), results.get(_name_watch(envelope))
+    if looked is None:
+        return state
+    return _add_usage(state, looked, WATCH).changed(termination_reason=TOPIC_CHANGE)
+
+
+def _name_watch(envelope: Envelope) -> str:
+    return f"{envelope.branch}/{WATCH}" if envelope.branch else WATCH
 
 
 def _find_status(state: State, *, is_good: bool, is_late: bool) -> str:

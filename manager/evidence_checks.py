@@ -55,6 +55,26 @@ _READS_ALL: Mapping[str, str] = {
 """The roles that read every result of branches, and which."""
 
 
+class FaultKind(StrEnum):
+    """The faults that are looked for."""
+
+    LOST_RESULT = "lost_result"
+    ALTERED_RESULT = "altered_result"
+    INVENTED_SOURCE = "invented_source"
+    WRONG_MODEL = "wrong_model"
+    SKIPPED_WORK = "skipped_work"
+    STALE_CONTEXT = "stale_context"
+
+
+class FoundFault(BaseModel, frozen=True, extra="forbid"):
+    """One fault; `subject` is the id of the work or of the source."""
+
+    kind: FaultKind
+    stage: str
+    subject: str
+    detail: str = ""
+
+
 @dataclass(slots=True)
 class _KnownEvidence:
     """What the hops so far wrote in each branch, found and asked."""
@@ -91,26 +111,6 @@ class _KnownEvidence:
                 self.write(branch, name, versions[-1])
 
 
-class FaultKind(StrEnum):
-    """The faults that are looked for."""
-
-    LOST_RESULT = "lost_result"
-    ALTERED_RESULT = "altered_result"
-    INVENTED_SOURCE = "invented_source"
-    WRONG_MODEL = "wrong_model"
-    SKIPPED_WORK = "skipped_work"
-    STALE_CONTEXT = "stale_context"
-
-
-class FoundFault(BaseModel, frozen=True, extra="forbid"):
-    """One fault; `subject` is the id of the work or of the source."""
-
-    kind: FaultKind
-    stage: str
-    subject: str
-    detail: str = ""
-
-
 def check_evidence(state: State, branch: str = _TRUNK) -> tuple[FoundFault, ...]:
     """Return the faults of a question so far, in the order of its hops.
 
@@ -137,6 +137,46 @@ def check_evidence(state: State, branch: str = _TRUNK) -> tuple[FoundFault, ...]
     if len(records) < MOST_RECORDS:
         faults += _check_payload(state, known, branch)
     return tuple(dict.fromkeys(faults))
+
+
+def ignore_fault(_kind: str) -> None:
+    """Count nothing."""
+
+
+def note_shortened(result: Fields, branch: str) -> Fields:
+    """Return the result of a branch with a record of what was dropped on purpose, if anything."""
+    found = BranchResult(result)
+    if not found.left_out or BranchResult.evidence_log not in found:
+        return result
+    record = record_hop("return", _MANAGER, branch, {}, found.writes)
+    return {**result, "evidence_log": [*found.evidence_log, record]}
+
+
+def note_join(state: State, branch: str, joined: Mapping[str, str]) -> State:
+    """Return the state with a record of the branches that ended well, by path with their keys."""
+    if not joined or State.evidence_log not in state:
+        return state
+    return state.added(evidence_log=[record_join(state.stage, branch, joined)])
+
+
+def list_faults(state: State, branch: str = "") -> list[Fields]:
+    """Return the faults of a question so far in a branch, "" the trunk; at most twenty."""
+    if State.evidence_log not in state:
+        return []
+    return [_describe(fault) for fault in check_evidence(state, branch)[:_MOST_SHOWN]]
+
+
+def report_faults(
+    reply: Mapping[str, JsonValue],
+    faults: Sequence[Fields],
+    on_fault: OnFault = ignore_fault,
+) -> dict[str, JsonValue]:
+    """Return the reply with the faults that were found, which `on_fault` counts by kind."""
+    if not faults:
+        return dict(reply)
+    for kind in sorted({str(fault["kind"]) for fault in faults}):
+        on_fault(kind)
+    return {**reply, "faults": [*faults]}
 
 
 def _group_by_branch(records: Sequence[EvidenceRecord]) -> Mapping[str, Sequence[EvidenceRecord]]:
@@ -277,46 +317,6 @@ def _check_payload(state: State, known: _KnownEvidence, branch: str) -> Iterator
 
 def _make(kind: FaultKind, stage: str, subject: str, detail: str) -> FoundFault:
     return FoundFault(kind=kind, stage=stage, subject=subject, detail=detail)
-
-
-def ignore_fault(_kind: str) -> None:
-    """Count nothing."""
-
-
-def note_shortened(result: Fields, branch: str) -> Fields:
-    """Return the result of a branch with a record of what was dropped on purpose, if anything."""
-    found = BranchResult(result)
-    if not found.left_out or BranchResult.evidence_log not in found:
-        return result
-    record = record_hop("return", _MANAGER, branch, {}, found.writes)
-    return {**result, "evidence_log": [*found.evidence_log, record]}
-
-
-def note_join(state: State, branch: str, joined: Mapping[str, str]) -> State:
-    """Return the state with a record of the branches that ended well, by path with their keys."""
-    if not joined or State.evidence_log not in state:
-        return state
-    return state.added(evidence_log=[record_join(state.stage, branch, joined)])
-
-
-def list_faults(state: State, branch: str = "") -> list[Fields]:
-    """Return the faults of a question so far in a branch, "" the trunk; at most twenty."""
-    if State.evidence_log not in state:
-        return []
-    return [_describe(fault) for fault in check_evidence(state, branch)[:_MOST_SHOWN]]
-
-
-def report_faults(
-    reply: Mapping[str, JsonValue],
-    faults: Sequence[Fields],
-    on_fault: OnFault = ignore_fault,
-) -> dict[str, JsonValue]:
-    """Return the reply with the faults that were found, which `on_fault` counts by kind."""
-    if not faults:
-        return dict(reply)
-    for kind in sorted({str(fault["kind"]) for fault in faults}):
-        on_fault(kind)
-    return {**reply, "faults": [*faults]}
 
 
 def _describe(fault: FoundFault) -> Fields:

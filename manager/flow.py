@@ -121,7 +121,6 @@ _DESCRIPTIONS = {
 GATHER_EVENTS = frozenset({StageEvent.GATHERED, StageEvent.MORE, StageEvent.FAILED})
 RESUME_EVENTS = frozenset({StageEvent.REPLIED, StageEvent.DENIED, StageEvent.FAILED})
 
-
 Classifier = Callable[[State, float], StageEvent]
 """Returns the event of a hop from what it wrote; the number is the quality threshold."""
 
@@ -141,21 +140,6 @@ class Stage:
 
     def __str__(self) -> str:
         return self.name
-
-
-class Counter(StrEnum):
-    """A counter of rows; its limit ends every cycle of the flow."""
-
-    RESEARCH = "research"
-    REGENERATE = "regenerate"
-    NEXT_MODEL = "next_model"
-    ROUND = "round"
-    WAVE = "wave"
-    STEP = "step"
-    RETRY = "retry"
-    ITERATION = "iteration"
-    SEQUENCE = "sequence"
-    TURN = "turn"
 
 
 class Ending(StrEnum):
@@ -254,6 +238,21 @@ class Next:
 Target = Stage | Final | Scatter | Return | PauseFor | Next
 
 
+class Counter(StrEnum):
+    """A counter of rows; its limit ends every cycle of the flow."""
+
+    RESEARCH = "research"
+    REGENERATE = "regenerate"
+    NEXT_MODEL = "next_model"
+    ROUND = "round"
+    WAVE = "wave"
+    STEP = "step"
+    RETRY = "retry"
+    ITERATION = "iteration"
+    SEQUENCE = "sequence"
+    TURN = "turn"
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One row of the table.
@@ -296,14 +295,8 @@ class Row:
         return tuple(each for each in (self.go_to, self.at_limit) if isinstance(each, Scatter))
 
 
-def _list_stages(target: Target | None) -> tuple[Stage, ...]:
-    if isinstance(target, Scatter):
-        return (target.gather,)
-    if isinstance(target, PauseFor):
-        return (target.resume,)
-    if isinstance(target, Next):
-        return (*target.stages, *_list_stages(target.done))
-    return (target,) if isinstance(target, Stage) else ()
+class FlowError(Exception):
+    """A flow has no row or two rows for a stage and an event, or an envelope names no flow."""
 
 
 def make_gather_stage(name: str, *, may_ask: bool = False) -> Stage:
@@ -320,13 +313,14 @@ def make_resume_stage(name: str) -> Stage:
     return Stage(name, Role.MANAGER, RESUME_EVENTS, _classify_resumed)
 
 
-def _classify_resumed(state: State, _threshold: float) -> StageEvent:
-    answers = {"replied": StageEvent.REPLIED, "denied": StageEvent.DENIED}
-    return answers.get(str(state.pause_answer), StageEvent.FAILED)
-
-
-class FlowError(Exception):
-    """A flow has no row or two rows for a stage and an event, or an envelope names no flow."""
+def _list_stages(target: Target | None) -> tuple[Stage, ...]:
+    if isinstance(target, Scatter):
+        return (target.gather,)
+    if isinstance(target, PauseFor):
+        return (target.resume,)
+    if isinstance(target, Next):
+        return (*target.stages, *_list_stages(target.done))
+    return (target,) if isinstance(target, Stage) else ()
 
 
 class Flow:
@@ -413,3 +407,8 @@ def find_flow(flows: Mapping[str, Flow], identifier: str) -> Flow:
             "update this worker first"
         )
     return found
+
+
+def _classify_resumed(state: State, _threshold: float) -> StageEvent:
+    answers = {"replied": StageEvent.REPLIED, "denied": StageEvent.DENIED}
+    return answers.get(str(state.pause_answer), StageEvent.FAILED)

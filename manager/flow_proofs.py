@@ -25,6 +25,15 @@ from manager.flow import (
 DEEPEST = 3
 """How deep branches may scatter again."""
 Edges = Callable[[Row], tuple[Stage, ...]]
+HEADER = """# The flows of the assistant
+
+Generated from `manager/flows/` by `python -m deploy.generate.pages`; do not edit.
+
+Each row names a stage, the event of its hop, and the next role. A row with a counter leads to the
+target *at its limit* after the manager has taken it as often as the settings allow; if that target
+is a refusal and the message has a scored answer by then, Refdesk sends that answer instead.
+[ways.md](ways.md) explains which flow a question takes.
+"""
 
 
 def find_flow_problems(flow: Flow) -> list[str]:
@@ -39,6 +48,27 @@ def find_flow_problems(flow: Flow) -> list[str]:
         *_find_wrong_pauses(flow),
         *_find_too_deep(flow),
     ]
+
+
+def find_reached(
+    flow: Flow, start: Stage, edges: Edges = lambda row: row.targets
+) -> frozenset[Stage]:
+    """Return the stages that can follow `start`, and itself."""
+    reached, frontier = {start}, [start]
+    while frontier:
+        fresh = _follow(flow, frontier.pop(), edges) - reached
+        reached |= fresh
+        frontier.extend(fresh)
+    return frozenset(reached)
+
+
+def draw(flows: Iterable[Flow]) -> str:
+    """Return the page: a Mermaid diagram and the table of each flow."""
+    parts = [HEADER]
+    for flow in flows:
+        parts += [f"## `{flow.name}`, version {flow.version}", "", *_diagram(flow), ""]
+        parts += [*_table(flow), ""]
+    return "\n".join(parts)
 
 
 def _find_unanswered(flow: Flow) -> Iterator[str]:
@@ -143,18 +173,6 @@ def _find_too_deep(flow: Flow) -> Iterator[str]:
         yield f"branches are nested more than {DEEPEST} deep"
 
 
-def find_reached(
-    flow: Flow, start: Stage, edges: Edges = lambda row: row.targets
-) -> frozenset[Stage]:
-    """Return the stages that can follow `start`, and itself."""
-    reached, frontier = {start}, [start]
-    while frontier:
-        fresh = _follow(flow, frontier.pop(), edges) - reached
-        reached |= fresh
-        frontier.extend(fresh)
-    return frozenset(reached)
-
-
 def _follow(flow: Flow, stage: Stage, edges: Edges) -> set[Stage]:
     return {target for row in flow.rows if row.after is stage for target in edges(row)}
 
@@ -167,26 +185,6 @@ def _list_branches(flow: Flow) -> list[frozenset[Stage]]:
     """Return the stages of the branches of each scatter."""
     scatters = [scatter for row in flow.rows for scatter in row.scatters]
     return [find_reached(flow, stage) for scatter in scatters for stage in scatter.begins]
-
-
-HEADER = """# The flows of the assistant
-
-Generated from `manager/flows/` by `python -m deploy.generate.pages`; do not edit.
-
-Each row names a stage, the event of its hop, and the next role. A row with a counter leads to the
-target *at its limit* after the manager has taken it as often as the settings allow; if that target
-is a refusal and the message has a scored answer by then, Refdesk sends that answer instead.
-[ways.md](ways.md) explains which flow a question takes.
-"""
-
-
-def draw(flows: Iterable[Flow]) -> str:
-    """Return the page: a Mermaid diagram and the table of each flow."""
-    parts = [HEADER]
-    for flow in flows:
-        parts += [f"## `{flow.name}`, version {flow.version}", "", *_diagram(flow), ""]
-        parts += [*_table(flow), ""]
-    return "\n".join(parts)
 
 
 def _diagram(flow: Flow) -> list[str]:

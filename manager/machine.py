@@ -59,6 +59,24 @@ _NO_ATTEMPTS = frozenset(
 Limit = Literal["process_count_limit", "total_time_limit", "deadline"]
 
 
+@dataclass(slots=True)
+class Send:
+    """Send the envelope to the role of a stage."""
+
+    stage: Stage
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """End the message; `outcome` None: answered if there is a best answer, else failed."""
+
+    ending: Ending
+    outcome: Outcome | None
+
+
+Action = Send | End | Scatter | Return | PauseFor
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The limits of one message; times in seconds."""
@@ -121,24 +139,6 @@ class Context:
     sequence: tuple[str, ...] = ()
     sequence_place: int = 0
     lifetime_seconds: float = 0.0
-
-
-@dataclass(slots=True)
-class Send:
-    """Send the envelope to the role of a stage."""
-
-    stage: Stage
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """End the message; `outcome` None: answered if there is a best answer, else failed."""
-
-    ending: Ending
-    outcome: Outcome | None
-
-
-Action = Send | End | Scatter | Return | PauseFor
 
 
 @dataclass(slots=True)

@@ -25,68 +25,6 @@ CODE_DIGITS = 8
 _QUESTION_MARKS = ("?", "？", "؟")
 _CODED = re.compile(r"(?P<label>[^#\n]{1,80}) #(?P<code>[0-9a-f]{8})")
 _REPLY: TypeAdapter[Json] = TypeAdapter(Json)
-
-
-def end_with_pause(ending: Ending, state: State, texts: Texts, language: str) -> Json:
-    """Return the questions of a pause, or why the work does not continue, with the best answer."""
-    pause = state.new_pause
-    language = (pause.language if pause is not None else "") or language
-    if ending is Ending.PAUSE and pause is not None:
-        return make_pause_reply(pause, texts, language)
-    if ending is Ending.PAUSE_FOREIGN:
-        text = texts.text("pause_foreign", language)
-        return {"outcome": Outcome.REFUSED.value, "text": text}
-    best = pause.best_answer if pause is not None else None
-    over = texts.text("pause_over", language)
-    if best is None:
-        return {"outcome": Outcome.REFUSED.value, "text": over}
-    reply = _REPLY.validate_python(best)
-    return {**reply, "outcome": Outcome.ANSWERED.value, "text": f"{over}\n\n{reply.get('text')}"}
-
-
-def make_pause_reply(pause: Pause, texts: Texts, language: str) -> Json:
-    """Return the reply that asks the questions of a pause which are still open."""
-    missing = {one.name for one in list_missing(pause, pause.answers)}
-    asked = [one for one in pause.questions if one.field is None or one.field.name in missing]
-    asked = asked[:1] if pause.is_one_by_one else asked
-    lead = texts.text(f"ask_{pause.kind}", language)
-    lines = [plain_line(one.text) for one in asked]
-    if len(lines) > 1:
-        # A single question has none: the choices below it are numbered.
-        lines = [f"{number}. {line}" for number, line in enumerate(lines, 1)]
-    actions = [one.model_dump(mode="json", exclude_none=True) for one in
-               _make_actions(pause, asked, texts, language)]  # fmt: skip
-    questions: list[JsonValue] = [one.model_dump(mode="json", exclude_none=True) for one in asked]
-    return {
-        "outcome": "clarification",
-        "text": "\n".join((lead, *lines)),
-        "suggested_actions": [*actions],
-        "pause": {
-            "id": pause.pause_id,
-            "kind": pause.kind,
-            "expires": pause.expires,
-            "questions": questions,
-        },
-    }
-
-
-def _make_actions(
-    pause: Pause, asked: Sequence[PauseQuestion], texts: Texts, language: str
-) -> Iterable[SuggestedAction]:
-    """Yield the buttons of a pause: approve and deny, or the choices of its only question."""
-    if pause.kind == "approval":
-        for key in ("approve", "deny"):
-            label = texts.text(key, language)
-            yield SuggestedAction(label=label, value=f"{label} #{compute_code(pause.pause_id)}")
-        return
-    if len(asked) == 1:
-        wanted = asked[0].field
-        for choice in (wanted.choices if wanted is not None else ()) or asked[0].suggestions:
-            yield SuggestedAction(label=choice, value=choice)
-    label = texts.text("exit_action", language)
-    yield SuggestedAction(label=label, value=label, kind="exit")
-
-
 Values = dict[str, str | float]
 
 
@@ -130,6 +68,49 @@ class ReplyLabels:
     stop: frozenset[str] = frozenset()
     yes: frozenset[str] = frozenset()
     no: frozenset[str] = frozenset()
+
+
+def end_with_pause(ending: Ending, state: State, texts: Texts, language: str) -> Json:
+    """Return the questions of a pause, or why the work does not continue, with the best answer."""
+    pause = state.new_pause
+    language = (pause.language if pause is not None else "") or language
+    if ending is Ending.PAUSE and pause is not None:
+        return make_pause_reply(pause, texts, language)
+    if ending is Ending.PAUSE_FOREIGN:
+        text = texts.text("pause_foreign", language)
+        return {"outcome": Outcome.REFUSED.value, "text": text}
+    best = pause.best_answer if pause is not None else None
+    over = texts.text("pause_over", language)
+    if best is None:
+        return {"outcome": Outcome.REFUSED.value, "text": over}
+    reply = _REPLY.validate_python(best)
+    return {**reply, "outcome": Outcome.ANSWERED.value, "text": f"{over}\n\n{reply.get('text')}"}
+
+
+def make_pause_reply(pause: Pause, texts: Texts, language: str) -> Json:
+    """Return the reply that asks the questions of a pause which are still open."""
+    missing = {one.name for one in list_missing(pause, pause.answers)}
+    asked = [one for one in pause.questions if one.field is None or one.field.name in missing]
+    asked = asked[:1] if pause.is_one_by_one else asked
+    lead = texts.text(f"ask_{pause.kind}", language)
+    lines = [plain_line(one.text) for one in asked]
+    if len(lines) > 1:
+        # A single question has none: the choices below it are numbered.
+        lines = [f"{number}. {line}" for number, line in enumerate(lines, 1)]
+    actions = [one.model_dump(mode="json", exclude_none=True) for one in
+               _make_actions(pause, asked, texts, language)]  # fmt: skip
+    questions: list[JsonValue] = [one.model_dump(mode="json", exclude_none=True) for one in asked]
+    return {
+        "outcome": "clarification",
+        "text": "\n".join((lead, *lines)),
+        "suggested_actions": [*actions],
+        "pause": {
+            "id": pause.pause_id,
+            "kind": pause.kind,
+            "expires": pause.expires,
+            "questions": questions,
+        },
+    }
 
 
 def compute_code(pause_id: str) -> str:
@@ -188,6 +169,33 @@ def may_be_reply(state: State) -> bool:
     return state.reply_reading == "unread" and not state.text.rstrip().endswith(_QUESTION_MARKS)
 
 
+def list_fields(pause: Pause) -> list[InputField]:
+    """Return the fields of a pause."""
+    return [one.field for one in pause.questions if one.field is not None]
+
+
+def list_missing(pause: Pause, values: Mapping[str, str | float]) -> list[InputField]:
+    """Return the required fields without a value."""
+    return [one for one in list_fields(pause) if one.required and one.name not in values]
+
+
+def _make_actions(
+    pause: Pause, asked: Sequence[PauseQuestion], texts: Texts, language: str
+) -> Iterable[SuggestedAction]:
+    """Yield the buttons of a pause: approve and deny, or the choices of its only question."""
+    if pause.kind == "approval":
+        for key in ("approve", "deny"):
+            label = texts.text(key, language)
+            yield SuggestedAction(label=label, value=f"{label} #{compute_code(pause.pause_id)}")
+        return
+    if len(asked) == 1:
+        wanted = asked[0].field
+        for choice in (wanted.choices if wanted is not None else ()) or asked[0].suggestions:
+            yield SuggestedAction(label=choice, value=choice)
+    label = texts.text("exit_action", language)
+    yield SuggestedAction(label=label, value=label, kind="exit")
+
+
 def _is_code_of(pause: Pause | None, code: str, now: float) -> bool:
     return pause is not None and code == compute_code(pause.pause_id) and now < pause.expires
 
@@ -216,16 +224,6 @@ def _read_lines(pause: Pause, lines: Sequence[str], *, is_own: bool) -> ReadRepl
 def _complete(pause: Pause, values: Values) -> ReadReply:
     known = {**pause.answers, **values}
     return Unanswered(known) if list_missing(pause, known) else Answered(True, known)
-
-
-def list_fields(pause: Pause) -> list[InputField]:
-    """Return the fields of a pause."""
-    return [one.field for one in pause.questions if one.field is not None]
-
-
-def list_missing(pause: Pause, values: Mapping[str, str | float]) -> list[InputField]:
-    """Return the required fields without a value."""
-    return [one for one in list_fields(pause) if one.required and one.name not in values]
 
 
 def _read_values(pause: Pause, given: Mapping[str, str | int | float]) -> Values:

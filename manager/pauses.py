@@ -252,38 +252,6 @@ class Pauses:
         return _end(envelope, again, "unanswered")
 
 
-def _close(envelope: Envelope, pause: Pause) -> Envelope:
-    """Return the envelope of a message about something else: it cancels all that awaits a reply."""
-    state = State(envelope.payload).changed(open_pause=None, closes_pause=True)
-    if pause.tasks:
-        state = state.changed(cancelled_tasks=pause.tasks)
-    return envelope.replace(payload=state.json)
-
-
-def _end(envelope: Envelope, pause: Pause | None, ended: PauseState) -> Envelope:
-    """Return the envelope of a message that ends at once, with the pause or without it."""
-    state = State(envelope.payload).changed(pause_state=ended, open_pause=None)
-    if pause is not None:
-        state = state.changed(new_pause=pause)
-    return envelope.replace(payload=state.json)
-
-
-def _is_theirs(pause: Pause, envelope: Envelope) -> bool:
-    """Return whether who wrote a message may answer a pause."""
-    people = State(envelope.payload).people
-    is_asked = not pause.people or (bool(people) and set(people) <= set(pause.people))
-    return is_asked and has_all(pause.groups or (), envelope.groups)
-
-
-def _load_labels(texts: Texts) -> ReplyLabels:
-    def fold(key: str) -> frozenset[str]:
-        every = (texts.text(key, language).split(";") for language in texts.languages)
-        return frozenset(" ".join(word.casefold().split()) for words in every for word in words)
-
-    keys = ("approve", "deny", "exit_action", "approve_words", "deny_words")
-    return ReplyLabels(*map(fold, keys))
-
-
 def join_messages(envelope: Envelope, merged: Sequence[bytes]) -> Envelope:
     """Return the envelope with the texts of the messages that were merged into it at acceptance.
 
@@ -325,6 +293,38 @@ def is_hidden_clarification(pause: Pause | None, groups: Sequence[str]) -> bool:
     if pause is None or pause.kind != "clarification":
         return False
     return not has_all(pause.groups or (), groups)
+
+
+def _close(envelope: Envelope, pause: Pause) -> Envelope:
+    """Return the envelope of a message about something else: it cancels all that awaits a reply."""
+    state = State(envelope.payload).changed(open_pause=None, closes_pause=True)
+    if pause.tasks:
+        state = state.changed(cancelled_tasks=pause.tasks)
+    return envelope.replace(payload=state.json)
+
+
+def _end(envelope: Envelope, pause: Pause | None, ended: PauseState) -> Envelope:
+    """Return the envelope of a message that ends at once, with the pause or without it."""
+    state = State(envelope.payload).changed(pause_state=ended, open_pause=None)
+    if pause is not None:
+        state = state.changed(new_pause=pause)
+    return envelope.replace(payload=state.json)
+
+
+def _is_theirs(pause: Pause, envelope: Envelope) -> bool:
+    """Return whether who wrote a message may answer a pause."""
+    people = State(envelope.payload).people
+    is_asked = not pause.people or (bool(people) and set(people) <= set(pause.people))
+    return is_asked and has_all(pause.groups or (), envelope.groups)
+
+
+def _load_labels(texts: Texts) -> ReplyLabels:
+    def fold(key: str) -> frozenset[str]:
+        every = (texts.text(key, language).split(";") for language in texts.languages)
+        return frozenset(" ".join(word.casefold().split()) for words in every for word in words)
+
+    keys = ("approve", "deny", "exit_action", "approve_words", "deny_words")
+    return ReplyLabels(*map(fold, keys))
 
 
 def _name_people(envelope: Envelope) -> tuple[str, ...]:

@@ -159,14 +159,6 @@ def act_text(state: State, texts: Texts, language: str, topic: str) -> str:
     return texts.text(key, language, topic=topic)
 
 
-def _why_key(state: State) -> str | None:
-    """Return the key of the text that explains the last turn; None if there is none."""
-    reason = state.history[-1].reason if state.history else None
-    if reason not in set(_Reason):
-        return None
-    return _WHY.get(_Reason(reason), "why_asked")
-
-
 def best_answer(state: State, threshold: float = 0.0) -> Json | None:
     """Return the better answer, the latest one or the best one so far: an approved one, else the
     one with the higher score.
@@ -182,11 +174,6 @@ def best_answer(state: State, threshold: float = 0.0) -> Json | None:
     if before is not None and _rank(before) >= (is_approved, score):
         return kept
     return _answer(state) | ({_IS_APPROVED: True} if is_approved else {})
-
-
-def _rank(best: BestAnswer) -> tuple[bool, float]:
-    score = best.quality_score
-    return best.is_approved, -1.0 if score is None else score
 
 
 def remember(envelope: Envelope, reply: Reply) -> Ended:
@@ -216,30 +203,9 @@ def remember(envelope: Envelope, reply: Reply) -> Ended:
     )
 
 
-def _count(outcome: Outcome, seconds: float) -> dict[str, float]:
-    """Return what a question adds to the statistics of its conversation."""
-    return {
-        "questions": 1,
-        f"outcome_{outcome.value}": 1,
-        "processing_seconds": round(seconds, 4),
-    }
-
-
 def is_aside(state: State) -> bool:
     """Return whether the message asked nothing: later questions must not refer to it."""
     return state.conversation_act in COURTESIES or state.clarification_result == "exit"
-
-
-def _remember_aside(state: State, outcome: Outcome, seconds: float) -> Ended:
-    """Return the end of an aside: no turn is stored, and only an exit closes a pause."""
-    leaves = state.clarification_result == "exit" and not state.keeps_pause
-    if state.client_keeps_history:
-        return Ended(close_pause=leaves, brief=True)
-    return Ended(
-        preferences=state.remember_preferences,
-        close_pause=leaves,
-        statistics=_count(outcome, seconds),
-    )
 
 
 def new_pause(envelope: Envelope, reply: Reply) -> Pause:
@@ -263,6 +229,45 @@ def new_pause(envelope: Envelope, reply: Reply) -> Pause:
         groups=envelope.groups or None,
         remaining=state.remaining_questions,
         flow=envelope.flow,
+    )
+
+
+def language_of(state: State) -> str:
+    """Return the language of the reply and its texts, BCP 47; English if none is known."""
+    return _find_language(state) or "en"
+
+
+def _why_key(state: State) -> str | None:
+    """Return the key of the text that explains the last turn; None if there is none."""
+    reason = state.history[-1].reason if state.history else None
+    if reason not in set(_Reason):
+        return None
+    return _WHY.get(_Reason(reason), "why_asked")
+
+
+def _rank(best: BestAnswer) -> tuple[bool, float]:
+    score = best.quality_score
+    return best.is_approved, -1.0 if score is None else score
+
+
+def _count(outcome: Outcome, seconds: float) -> dict[str, float]:
+    """Return what a question adds to the statistics of its conversation."""
+    return {
+        "questions": 1,
+        f"outcome_{outcome.value}": 1,
+        "processing_seconds": round(seconds, 4),
+    }
+
+
+def _remember_aside(state: State, outcome: Outcome, seconds: float) -> Ended:
+    """Return the end of an aside: no turn is stored, and only an exit closes a pause."""
+    leaves = state.clarification_result == "exit" and not state.keeps_pause
+    if state.client_keeps_history:
+        return Ended(close_pause=leaves, brief=True)
+    return Ended(
+        preferences=state.remember_preferences,
+        close_pause=leaves,
+        statistics=_count(outcome, seconds),
     )
 
 
@@ -392,11 +397,6 @@ def _describe_cancelled(state: State) -> Reply:
     """Return the tasks of an earlier question that this one replaced; asides replace none."""
     tasks = state.cancelled_tasks
     return {"cancelled_tasks": [*tasks]} if tasks and not is_aside(state) else {}
-
-
-def language_of(state: State) -> str:
-    """Return the language of the reply and its texts, BCP 47; English if none is known."""
-    return _find_language(state) or "en"
 
 
 def _find_language(state: State) -> str | None:

@@ -108,31 +108,6 @@ def describe_way(state: State, outcome: str = "") -> Reply:
     return report
 
 
-def _find_way(state: State, team: Reply, *, has_calls: bool) -> WayName:
-    """Return the way that produced a result, or the one that triage chose if there is no result
-    yet.
-    """
-    if team:
-        return WayName.SPECIALISTS
-    if has_calls:
-        return WayName.TOOLS
-    chosen = "" if state.triage is None else state.triage.way
-    return next((way for way in WayName if way == chosen), WayName.SEARCH)
-
-
-def _describe_budget(state: State) -> Json:
-    """Return how many calls counted against the budgets, and the budget that was used up.
-
-    A call of a tool that was refused before it ran counts against none.
-    """
-    usage, exhausted = state.model_usage, state.exhausted_budget
-    budget: Json = {
-        "model_calls": 0 if usage is None else usage.calls,
-        "tool_calls": sum(1 for call in state.tool_executions if call.attempts),
-    }
-    return {**budget, "exhausted": exhausted} if exhausted else budget
-
-
 def describe_team(state: State) -> Reply:
     """Return what specialists wrote for the reply; empty if none has worked."""
     extracted = state.extracted
@@ -144,27 +119,6 @@ def describe_team(state: State) -> Reply:
         "against": extracted.against,
         **state.copy_filled(*_TEAM_FIELDS),
     }
-
-
-def _describe_swarm(state: State, *, waits: bool) -> Reply:
-    """Return the routing decision and the tasks with their states, where there are any."""
-    report: Reply = {}
-    if state.routing is not None:
-        report["routing"] = state.routing.json
-    tasks = list_tasks(state)
-    if not tasks:
-        return report
-    if not waits:
-        tasks = tuple(TaskView(one) for one in cancel_open(task.json for task in tasks))
-    used = {} if state.model_usage is None else state.model_usage.by_worker
-    shown: list[JsonValue] = []
-    for task in tasks[:_MOST_TASKS]:
-        described = {**task.copy(*_TASK_FIELDS), "state": task.state or PENDING}
-        if task.task_id in used:
-            described["model_usage"] = used[task.task_id].json
-        shown.append(described)
-    completed = sum(task.state == COMPLETED for task in tasks)
-    return {**report, "tasks": shown, "tasks_completed": completed}
 
 
 def list_tasks(state: State) -> tuple[TaskView, ...]:
@@ -222,12 +176,6 @@ def list_effects(state: State) -> list[str]:
     return [tool for output in state.worker_outputs.values() for tool in output.effects]
 
 
-def _describe_call(execution: ToolExecutionView) -> Json:
-    caller = execution.agent_name
-    named: Json = {} if caller in {"", _PLANNER} else {"agent_name": caller}
-    return named | execution.copy(*_CALL_FIELDS)
-
-
 def note_outcome(ended: Ended, envelope: Envelope, reply: Reply) -> Ended:
     """Return the changes with the outcome of the swarm of a message, if it had a finished one.
 
@@ -249,23 +197,6 @@ def note_outcome(ended: Ended, envelope: Envelope, reply: Reply) -> Ended:
         "seconds": round(envelope.total_processing_time, 3),
     }
     return replace(ended, learned=to_json(fields).decode())
-
-
-def _rate(state: State, reply: Reply) -> float | None:
-    """Return the score of the judge, 1 to 10; None for an answer that nobody judged."""
-    if reply.get("outcome") != Outcome.ANSWERED.value or state.way_fallback:
-        return _WORST
-    score = State(reply).quality_score
-    return None if score is None else round(_WORST + _SPAN * min(1.0, max(0.0, score)), 2)
-
-
-def _read_cost(state: State) -> float:
-    """Return the cost of the models in USD; 0 where it is unknown."""
-    cost = None if state.model_usage is None else state.model_usage.cost_usd
-    try:
-        return max(0.0, float(cost)) if cost is not None else 0.0
-    except ValueError:
-        return 0.0
 
 
 def make_offer(envelope: Envelope, reply: Reply) -> Pause | None:
@@ -317,17 +248,6 @@ def add_open_parts(reply: Reply, state: State, texts: Texts, language: str) -> R
     return {**reply, "text": f"{reply['text']}\n\n{note}"}
 
 
-def _shorten(title: str) -> str:
-    """Return the title of a part without its end: a full stop follows the list of parts."""
-    return plain_line(title)[:_LONGEST_PART].rstrip("?.!\uff1f\u3002\uff01 ")
-
-
-def _read_notes(state: State, texts: Texts, language: str) -> Iterator[str]:
-    for note in state.report_notes:
-        if note.key in NOTES:
-            yield texts.text(note.key, language, value=plain_line(note.value))
-
-
 def add_offer(reply: Reply, state: State, texts: Texts, language: str) -> Reply:
     """Return the reply with the open questions below it: as a list, and as buttons."""
     remaining = [plain_line(question) for question in state.remaining_questions]
@@ -343,3 +263,83 @@ def add_offer(reply: Reply, state: State, texts: Texts, language: str) -> Reply:
         "text": f"{reply['text']}\n\n{offered}",
         "suggested_actions": [*State(reply).suggested_actions, *actions],
     }
+
+
+def _find_way(state: State, team: Reply, *, has_calls: bool) -> WayName:
+    """Return the way that produced a result, or the one that triage chose if there is no result
+    yet.
+    """
+    if team:
+        return WayName.SPECIALISTS
+    if has_calls:
+        return WayName.TOOLS
+    chosen = "" if state.triage is None else state.triage.way
+    return next((way for way in WayName if way == chosen), WayName.SEARCH)
+
+
+def _describe_budget(state: State) -> Json:
+    """Return how many calls counted against the budgets, and the budget that was used up.
+
+    A call of a tool that was refused before it ran counts against none.
+    """
+    usage, exhausted = state.model_usage, state.exhausted_budget
+    budget: Json = {
+        "model_calls": 0 if usage is None else usage.calls,
+        "tool_calls": sum(1 for call in state.tool_executions if call.attempts),
+    }
+    return {**budget, "exhausted": exhausted} if exhausted else budget
+
+
+def _describe_swarm(state: State, *, waits: bool) -> Reply:
+    """Return the routing decision and the tasks with their states, where there are any."""
+    report: Reply = {}
+    if state.routing is not None:
+        report["routing"] = state.routing.json
+    tasks = list_tasks(state)
+    if not tasks:
+        return report
+    if not waits:
+        tasks = tuple(TaskView(one) for one in cancel_open(task.json for task in tasks))
+    used = {} if state.model_usage is None else state.model_usage.by_worker
+    shown: list[JsonValue] = []
+    for task in tasks[:_MOST_TASKS]:
+        described = {**task.copy(*_TASK_FIELDS), "state": task.state or PENDING}
+        if task.task_id in used:
+            described["model_usage"] = used[task.task_id].json
+        shown.append(described)
+    completed = sum(task.state == COMPLETED for task in tasks)
+    return {**report, "tasks": shown, "tasks_completed": completed}
+
+
+def _describe_call(execution: ToolExecutionView) -> Json:
+    caller = execution.agent_name
+    named: Json = {} if caller in {"", _PLANNER} else {"agent_name": caller}
+    return named | execution.copy(*_CALL_FIELDS)
+
+
+def _rate(state: State, reply: Reply) -> float | None:
+    """Return the score of the judge, 1 to 10; None for an answer that nobody judged."""
+    if reply.get("outcome") != Outcome.ANSWERED.value or state.way_fallback:
+        return _WORST
+    score = State(reply).quality_score
+    return None if score is None else round(_WORST + _SPAN * min(1.0, max(0.0, score)), 2)
+
+
+def _read_cost(state: State) -> float:
+    """Return the cost of the models in USD; 0 where it is unknown."""
+    cost = None if state.model_usage is None else state.model_usage.cost_usd
+    try:
+        return max(0.0, float(cost)) if cost is not None else 0.0
+    except ValueError:
+        return 0.0
+
+
+def _shorten(title: str) -> str:
+    """Return the title of a part without its end: a full stop follows the list of parts."""
+    return plain_line(title)[:_LONGEST_PART].rstrip("?.!\uff1f\u3002\uff01 ")
+
+
+def _read_notes(state: State, texts: Texts, language: str) -> Iterator[str]:
+    for note in state.report_notes:
+        if note.key in NOTES:
+            yield texts.text(note.key, language, value=plain_line(note.value))

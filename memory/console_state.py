@@ -14,7 +14,6 @@ from memory.model_calls import await_answer
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-
 CODE_SECONDS = 600
 IDLE_SECONDS = 3600
 LONGEST_SECONDS = 12 * 3600
@@ -96,14 +95,6 @@ class RedisConsoleSessions:
         await await_answer(self._client.delete(*sessions, key))
 
 
-def _key(kind: str, secret: str) -> str:
-    return console_key(kind, _digest(secret))
-
-
-def _digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()
-
-
 class RedisVerifiedAnswers:
     """Keeps the answers of an assistant as one text."""
 
@@ -120,3 +111,11 @@ class RedisVerifiedAnswers:
             self._client.get(verified_answers_key(tenant, assistant))
         )
         return found
+
+
+def _key(kind: str, secret: str) -> str:
+    return console_key(kind, _digest(secret))
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()

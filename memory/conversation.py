@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
     from redis.asyncio.client import Pipeline
 
-
 DAY_SECONDS = 86_400
 THREAD_SECONDS = DAY_SECONDS
 """How long a clarification is stored if the client stores the rest of the conversation."""
@@ -53,7 +52,6 @@ _BYTES_PER_TOKEN = 4
 """An estimate: a token is about four letters of English, or one Chinese character and a third."""
 _CUT = " [...]"
 
-
 CLAIM_PAUSE = """
 -- Claim a kept payload for one message. KEYS: kept; ARGV: pause, message.
 local id, by, payload = unpack(redis.call('HMGET', KEYS[1], 'id', 'by', 'payload'))
@@ -63,6 +61,17 @@ end
 redis.call('HSET', KEYS[1], 'by', ARGV[2])
 return payload
 """
+_RECALL = """
+-- KEYS history, summary, preferences, pause, statistics; ARGV the first and last turn wanted.
+local found = { redis.call('LRANGE', KEYS[1], ARGV[1], ARGV[2]), redis.call('LLEN', KEYS[1]) }
+for place = 2, #KEYS do
+  found[place + 1] = redis.call('HGETALL', KEYS[place])
+end
+return found
+"""
+_DIGEST = hashlib.sha1(_RECALL.encode(), usedforsecurity=False).hexdigest()
+MOST_PAUSES = 20
+"""The conversations of a person that are searched for an open pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,42 +132,6 @@ class Ended:
     brief: bool = False
     kept: KeptPayload | None = None
     learned: str = ""
-
-
-def describe_earlier(summary: Sequence[SummaryLine], turns: Sequence[Turn]) -> str:
-    """Return the summary and the turns that follow it as JSON, one line each, oldest first.
-
-    Every user turn is there, shortened, so that nothing is missing between the summary and the
-    window; the answers are there as far as `EARLIER_TOKENS` allow, the newest first.
-    """
-    asked = sum(turn.speaker == "user" for turn in turns)
-    room = EARLIER_TOKENS * _BYTES_PER_TOKEN
-    longest = min(QUESTION_CHARACTERS, room // max(1, asked))
-    lines = {
-        at: json.dumps(_shorten(turn.meant or turn.text, longest), ensure_ascii=False)
-        for at, turn in enumerate(turns)
-        if turn.speaker == "user"
-    }
-    room -= sum(len(line.encode()) for line in lines.values())
-    for at, turn in reversed([*enumerate(turns)]):
-        if turn.speaker == "user":
-            continue
-        text = _shorten(turn.text, ANSWER_TOKENS * _BYTES_PER_TOKEN)
-        answer = json.dumps({"answer": text}, ensure_ascii=False)
-        room -= len(answer.encode())
-        if room < 0:
-            break
-        lines[at] = answer
-    before = [json.dumps(line.text, ensure_ascii=False) for line in summary]
-    return "\n".join((*before, *(lines[at] for at in sorted(lines))))
-
-
-def _shorten(text: str, longest: int) -> str:
-    """Return the beginning of a text, at most about `longest` bytes."""
-    encoded = text.encode()
-    if len(encoded) <= longest:
-        return text
-    return encoded[: max(0, longest - len(_CUT))].decode(errors="ignore") + _CUT
 
 
 class RedisMemory:
@@ -266,6 +239,137 @@ class RedisMemory:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class NamedValues:
+    """The stored values of a conversation; turns are JSON."""
+
+    turns: list[bytes]
+    kept: int
+    summary: dict[str, str]
+    preferences: dict[str, str]
+    pause: dict[str, str]
+    statistics: dict[str, str]
+
+
+class RedisPeople:
+    """What people chose; a choice expires `ttl_of` after its last use, as conversations do."""
+
+    def __init__(self, client: "Redis", ttl_of: Callable[[Question], int]) -> None:
+        self._client = client
+        self._ttl_of = ttl_of
+
+    async def read(self, question: Question, person: str) -> Preferences:
+        whose = (question.tenant, question.assistant, person)
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.getex(person_key(*whose), ex=self._ttl_of(question))
+        pipeline.getex(person_style_key(*whose), ex=self._ttl_of(question))
+        language, style = await await_answer(pipeline.execute())
+        return Preferences(
+            language=language.decode() if language else None,
+            explicit=bool(language),
+            style=_read_style(style.decode() if style else None),
+        )
+
+    async def keep(self, question: Question, person: str, preferences: Preferences) -> None:
+        whose = (question.tenant, question.assistant, person)
+        pipeline = self._client.pipeline(transaction=False)
+        if preferences.explicit and preferences.language:
+            pipeline.set(person_key(*whose), preferences.language, ex=self._ttl_of(question))
+        if preferences.style:
+            pipeline.set(person_style_key(*whose), preferences.style, ex=self._ttl_of(question))
+        await await_answer(pipeline.execute())
+
+    async def note_pause(self, question: Question, person: str) -> None:
+        key = person_pauses_key(question.tenant, question.assistant, person)
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.zadd(key, {question.conversation_id: time.time()})
+        pipeline.zremrangebyrank(key, 0, -MOST_PAUSES - 1)
+        pipeline.expire(key, self._ttl_of(question))
+        await await_answer(pipeline.execute())
+
+    async def list_paused(self, question: Question, person: str) -> Sequence[str]:
+        """Return the conversations that asked a person something, newest first.
+
+        Some of these pauses may have been answered since, or have expired.
+        """
+        key = person_pauses_key(question.tenant, question.assistant, person)
+        found: list[bytes] = await await_answer(self._client.zrevrange(key, 0, -1))
+        return [one.decode() for one in found]
+
+    async def forget(self, question: Question, person: str) -> bool:
+        whose = (question.tenant, question.assistant, person)
+        pipeline = self._client.pipeline(transaction=False)
+        for key in (person_pauses_key(*whose), person_key(*whose), person_style_key(*whose)):
+            # One command per key: each may be in another slot of the cluster.
+            pipeline.delete(key)
+        _, *chosen = await await_answer(pipeline.execute())
+        return any(chosen)
+
+
+def describe_earlier(summary: Sequence[SummaryLine], turns: Sequence[Turn]) -> str:
+    """Return the summary and the turns that follow it as JSON, one line each, oldest first.
+
+    Every user turn is there, shortened, so that nothing is missing between the summary and the
+    window; the answers are there as far as `EARLIER_TOKENS` allow, the newest first.
+    """
+    asked = sum(turn.speaker == "user" for turn in turns)
+    room = EARLIER_TOKENS * _BYTES_PER_TOKEN
+    longest = min(QUESTION_CHARACTERS, room // max(1, asked))
+    lines = {
+        at: json.dumps(_shorten(turn.meant or turn.text, longest), ensure_ascii=False)
+        for at, turn in enumerate(turns)
+        if turn.speaker == "user"
+    }
+    room -= sum(len(line.encode()) for line in lines.values())
+    for at, turn in reversed([*enumerate(turns)]):
+        if turn.speaker == "user":
+            continue
+        text = _shorten(turn.text, ANSWER_TOKENS * _BYTES_PER_TOKEN)
+        answer = json.dumps({"answer": text}, ensure_ascii=False)
+        room -= len(answer.encode())
+        if room < 0:
+            break
+        lines[at] = answer
+    before = [json.dumps(line.text, ensure_ascii=False) for line in summary]
+    return "\n".join((*before, *(lines[at] for at in sorted(lines))))
+
+
+def reading(keys: ConversationKeys, *, turns: int) -> MemoryRead:
+    """Return the read of a conversation as data, with the last `turns` turns."""
+    # The range from 1 to 0 is always empty.
+    first, last = (-turns, -1) if turns else (1, 0)
+    hashes = (keys.summary, keys.preferences, keys.pause, keys.statistics)
+    return MemoryRead(keys.history, first, last, hashes)
+
+
+async def read(client: "Redis", wanted: MemoryRead) -> MemoryFound:
+    """Return the found values; raises `MemoryUnavailableError`."""
+    call = (1 + len(wanted.hashes), wanted.list, *wanted.hashes, wanted.first, wanted.last)
+    script: Any = client
+    try:
+        try:
+            found: MemoryFound = await script.evalsha(_DIGEST, *call)
+        except NoScriptError:
+            found = await script.eval(_RECALL, *call)
+    except (RedisError, OSError) as error:
+        raise MemoryUnavailableError(f"Redis does not answer: {error}") from error
+    return found
+
+
+def name_found(found: MemoryFound) -> NamedValues:
+    """Return the found values by name."""
+    turns, kept, *hashes = found
+    return NamedValues(turns, kept, *(_decode_fields(raw) for raw in hashes))
+
+
+def _shorten(text: str, longest: int) -> str:
+    """Return the beginning of a text, at most about `longest` bytes."""
+    encoded = text.encode()
+    if len(encoded) <= longest:
+        return text
+    return encoded[: max(0, longest - len(_CUT))].decode(errors="ignore") + _CUT
+
+
 def _history(
     keys: ConversationKeys, ended: Ended, keep: int, ttl_seconds: int
 ) -> tuple[MemoryWrite, ...]:
@@ -360,116 +464,6 @@ def _encode_summary(dropped: Overflow) -> str:
     return "\n".join(encoded)
 
 
-_RECALL = """
--- KEYS history, summary, preferences, pause, statistics; ARGV the first and last turn wanted.
-local found = { redis.call('LRANGE', KEYS[1], ARGV[1], ARGV[2]), redis.call('LLEN', KEYS[1]) }
-for place = 2, #KEYS do
-  found[place + 1] = redis.call('HGETALL', KEYS[place])
-end
-return found
-"""
-_DIGEST = hashlib.sha1(_RECALL.encode(), usedforsecurity=False).hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
-class NamedValues:
-    """The stored values of a conversation; turns are JSON."""
-
-    turns: list[bytes]
-    kept: int
-    summary: dict[str, str]
-    preferences: dict[str, str]
-    pause: dict[str, str]
-    statistics: dict[str, str]
-
-
-def reading(keys: ConversationKeys, *, turns: int) -> MemoryRead:
-    """Return the read of a conversation as data, with the last `turns` turns."""
-    # The range from 1 to 0 is always empty.
-    first, last = (-turns, -1) if turns else (1, 0)
-    hashes = (keys.summary, keys.preferences, keys.pause, keys.statistics)
-    return MemoryRead(keys.history, first, last, hashes)
-
-
-async def read(client: "Redis", wanted: MemoryRead) -> MemoryFound:
-    """Return the found values; raises `MemoryUnavailableError`."""
-    call = (1 + len(wanted.hashes), wanted.list, *wanted.hashes, wanted.first, wanted.last)
-    script: Any = client
-    try:
-        try:
-            found: MemoryFound = await script.evalsha(_DIGEST, *call)
-        except NoScriptError:
-            found = await script.eval(_RECALL, *call)
-    except (RedisError, OSError) as error:
-        raise MemoryUnavailableError(f"Redis does not answer: {error}") from error
-    return found
-
-
-def name_found(found: MemoryFound) -> NamedValues:
-    """Return the found values by name."""
-    turns, kept, *hashes = found
-    return NamedValues(turns, kept, *(_decode_fields(raw) for raw in hashes))
-
-
 def _decode_fields(raw: list[bytes]) -> dict[str, str]:
     texts = [value.decode() for value in raw]
     return dict(zip(texts[::2], texts[1::2], strict=True))
-
-
-MOST_PAUSES = 20
-"""The conversations of a person that are searched for an open pause."""
-
-
-class RedisPeople:
-    """What people chose; a choice expires `ttl_of` after its last use, as conversations do."""
-
-    def __init__(self, client: "Redis", ttl_of: Callable[[Question], int]) -> None:
-        self._client = client
-        self._ttl_of = ttl_of
-
-    async def read(self, question: Question, person: str) -> Preferences:
-        whose = (question.tenant, question.assistant, person)
-        pipeline = self._client.pipeline(transaction=False)
-        pipeline.getex(person_key(*whose), ex=self._ttl_of(question))
-        pipeline.getex(person_style_key(*whose), ex=self._ttl_of(question))
-        language, style = await await_answer(pipeline.execute())
-        return Preferences(
-            language=language.decode() if language else None,
-            explicit=bool(language),
-            style=_read_style(style.decode() if style else None),
-        )
-
-    async def keep(self, question: Question, person: str, preferences: Preferences) -> None:
-        whose = (question.tenant, question.assistant, person)
-        pipeline = self._client.pipeline(transaction=False)
-        if preferences.explicit and preferences.language:
-            pipeline.set(person_key(*whose), preferences.language, ex=self._ttl_of(question))
-        if preferences.style:
-            pipeline.set(person_style_key(*whose), preferences.style, ex=self._ttl_of(question))
-        await await_answer(pipeline.execute())
-
-    async def note_pause(self, question: Question, person: str) -> None:
-        key = person_pauses_key(question.tenant, question.assistant, person)
-        pipeline = self._client.pipeline(transaction=False)
-        pipeline.zadd(key, {question.conversation_id: time.time()})
-        pipeline.zremrangebyrank(key, 0, -MOST_PAUSES - 1)
-        pipeline.expire(key, self._ttl_of(question))
-        await await_answer(pipeline.execute())
-
-    async def list_paused(self, question: Question, person: str) -> Sequence[str]:
-        """Return the conversations that asked a person something, newest first.
-
-        Some of these pauses may have been answered since, or have expired.
-        """
-        key = person_pauses_key(question.tenant, question.assistant, person)
-        found: list[bytes] = await await_answer(self._client.zrevrange(key, 0, -1))
-        return [one.decode() for one in found]
-
-    async def forget(self, question: Question, person: str) -> bool:
-        whose = (question.tenant, question.assistant, person)
-        pipeline = self._client.pipeline(transaction=False)
-        for key in (person_pauses_key(*whose), person_key(*whose), person_style_key(*whose)):
-            # One command per key: each may be in another slot of the cluster.
-            pipeline.delete(key)
-        _, *chosen = await await_answer(pipeline.execute())
-        return any(chosen)

@@ -285,11 +285,6 @@ class RedisRates:
         return Shortage(demand, "day" if period == "day" else "minute", float(seconds))
 
 
-def digest_of(name: str) -> str:
-    """Return a short, fixed-length digest of a name."""
-    return hashlib.sha256(name.encode()).hexdigest()[:32]
-
-
 class RedisSessionStore:
     """The sessions, feedback and threads of conversations.
 
@@ -385,3 +380,8 @@ class RedisSessionStore:
 
     def _session_key(self, question: Question) -> str:
         return conversation_keys(question, self._shards).visit
+
+
+def digest_of(name: str) -> str:
+    """Return a short, fixed-length digest of a name."""
+    return hashlib.sha256(name.encode()).hexdigest()[:32]

@@ -122,28 +122,6 @@ def conversation_keys(question: Question, shards: int) -> ConversationKeys:
     return _keys(question.conversation, shards)
 
 
-@lru_cache(CACHED)
-def _keys(conversation: tuple[str, str, str], shards: int) -> ConversationKeys:
-    tag = shard_tag(shard_of(conversation, shards))
-    stem = f"rd:{tag}:mem:" + "/".join(in_key(part) for part in conversation)
-    return ConversationKeys(
-        history=f"{stem}:history",
-        summary=f"{stem}:summary",
-        preferences=f"{stem}:preferences",
-        pause=f"{stem}:pause",
-        statistics=f"{stem}:statistics",
-        calls=f"{stem}:calls",
-        receipts=f"{stem}:receipts",
-        feedback=f"{stem}:feedback",
-        threads=f"{stem}:threads",
-        shared=f"{stem}:shared",
-        visit=f"{stem}:visit",
-        kept=f"{stem}:kept",
-        attachments=f"{stem}:attachments",
-        work=f"{stem}:work",
-    )
-
-
 def workers_key() -> str:
     """Return the key of the live worker processes; it is in the first shard."""
     return f"rd:{shard_tag(0)}:workers"
@@ -264,3 +242,25 @@ def console_key(kind: str, digest: str) -> str:
 def webhook_key(kind: str) -> str:
     """Return the key of the deliveries of webhooks: `due`, `deliveries`, `dead`, `told:<event>`."""
     return f"rd:{{webhooks}}:{kind}"
+
+
+@lru_cache(CACHED)
+def _keys(conversation: tuple[str, str, str], shards: int) -> ConversationKeys:
+    tag = shard_tag(shard_of(conversation, shards))
+    stem = f"rd:{tag}:mem:" + "/".join(in_key(part) for part in conversation)
+    return ConversationKeys(
+        history=f"{stem}:history",
+        summary=f"{stem}:summary",
+        preferences=f"{stem}:preferences",
+        pause=f"{stem}:pause",
+        statistics=f"{stem}:statistics",
+        calls=f"{stem}:calls",
+        receipts=f"{stem}:receipts",
+        feedback=f"{stem}:feedback",
+        threads=f"{stem}:threads",
+        shared=f"{stem}:shared",
+        visit=f"{stem}:visit",
+        kept=f"{stem}:kept",
+        attachments=f"{stem}:attachments",
+        work=f"{stem}:work",
+    )

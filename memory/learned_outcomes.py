@@ -51,18 +51,6 @@ class LoggedOutcome:
     written: str
 
 
-def log_outcome(question: Question, written: str, *, shards: int) -> Append:
-    """Return the write that adds the outcome of a message to those of its assistant."""
-    shard = shard_of(question.conversation, shards)
-    entry = f"{_digest(question)} 0 {int(time.time() * 1000)} {written}"
-    return Append(
-        key=outcomes_key(question.tenant, question.assistant, shard),
-        values=(entry,),
-        keep=max(_LEAST_OUTCOMES, MOST_OUTCOMES // shards),
-        ttl_seconds=OUTCOME_SECONDS,
-    )
-
-
 class RedisOutcomeLog:
     """The outcomes of each assistant; every method raises `MemoryUnavailableError`."""
 
@@ -96,6 +84,18 @@ class RedisOutcomeLog:
         """Delete all outcomes of an assistant."""
         for shard in range(self._shards):
             await await_answer(self._client.delete(outcomes_key(tenant, assistant, shard)))
+
+
+def log_outcome(question: Question, written: str, *, shards: int) -> Append:
+    """Return the write that adds the outcome of a message to those of its assistant."""
+    shard = shard_of(question.conversation, shards)
+    entry = f"{_digest(question)} 0 {int(time.time() * 1000)} {written}"
+    return Append(
+        key=outcomes_key(question.tenant, question.assistant, shard),
+        values=(entry,),
+        keep=max(_LEAST_OUTCOMES, MOST_OUTCOMES // shards),
+        ttl_seconds=OUTCOME_SECONDS,
+    )
 
 
 def _digest(question: Question) -> str:

@@ -19,7 +19,6 @@ from memory.model_calls import await_answer
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-
 log = structlog.get_logger("worker")
 
 ALIVE_SECONDS = 30.0
@@ -56,6 +55,27 @@ local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local since = string.format('(%.0f', now - tonumber(ARGV[1]))
 return redis.call('ZRANGEBYSCORE', KEYS[1], since, '+inf', 'WITHSCORES')
+"""
+PAUSED = "paused/"
+LEVEL = "level"
+RELOADS = "reloads"
+LEVELS = ("debug", "info", "warning", "error")
+_KEEP = """
+-- KEYS[1] who is on duty. ARGV: who asks, for how long (ms). Returns 1 to who is on duty now.
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then
+  return 0
+end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1
+"""
+
+_LEAVE = """
+-- KEYS[1] as above. ARGV: who leaves.
+if redis.call('GET', KEYS[1]) == ARGV[1] then
+  redis.call('DEL', KEYS[1])
+end
+return 1
 """
 
 
@@ -177,27 +197,6 @@ class ProcessPresence:
             log.debug("worker_heartbeat_failed", error=str(error))
 
 
-def _read(member: bytes, seen_at: float) -> LivingWorker | None:
-    try:
-        about = json.loads(member)
-        return LivingWorker(
-            host=str(about["host"]),
-            pid=int(about["pid"]),
-            roles=tuple(str(role) for role in about["roles"]),
-            started_at=float(about["started_at"]),
-            seen_at=seen_at,
-            paused=tuple(str(role) for role in about.get("paused", ())),
-        )
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
-
-
-PAUSED = "paused/"
-LEVEL = "level"
-RELOADS = "reloads"
-LEVELS = ("debug", "info", "warning", "error")
-
-
 class RedisControls:
     """Stores the instructions; every method raises `MemoryUnavailableError`."""
 
@@ -230,36 +229,6 @@ class RedisControls:
         await await_answer(self._client.hincrby(controls_key(), RELOADS, 1))
 
 
-def parse_controls(fields: Mapping[bytes, bytes]) -> WorkerControls:
-    """Return the instructions in these fields of the stored hash; ignores unknown ones."""
-    named = {name.decode(): value.decode() for name, value in fields.items()}
-    level, reloads = named.get(LEVEL, ""), named.get(RELOADS, "")
-    return WorkerControls(
-        paused=frozenset(name.removeprefix(PAUSED) for name in named if name.startswith(PAUSED)),
-        level=level if level in LEVELS else "",
-        reloads=int(reloads) if reloads.isdecimal() else 0,
-    )
-
-
-_KEEP = """
--- KEYS[1] who is on duty. ARGV: who asks, for how long (ms). Returns 1 to who is on duty now.
-local holder = redis.call('GET', KEYS[1])
-if holder and holder ~= ARGV[1] then
-  return 0
-end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1
-"""
-
-_LEAVE = """
--- KEYS[1] as above. ARGV: who leaves.
-if redis.call('GET', KEYS[1]) == ARGV[1] then
-  redis.call('DEL', KEYS[1])
-end
-return 1
-"""
-
-
 class RedisDuty:
     """The lease of one task of a channel, for the process `holder`.
 
@@ -283,3 +252,29 @@ class RedisDuty:
     async def leave(self) -> None:
         """Release the lease, so that another process can acquire it immediately."""
         await await_answer(self._client.eval(_LEAVE, 1, self._key, self._holder))
+
+
+def parse_controls(fields: Mapping[bytes, bytes]) -> WorkerControls:
+    """Return the instructions in these fields of the stored hash; ignores unknown ones."""
+    named = {name.decode(): value.decode() for name, value in fields.items()}
+    level, reloads = named.get(LEVEL, ""), named.get(RELOADS, "")
+    return WorkerControls(
+        paused=frozenset(name.removeprefix(PAUSED) for name in named if name.startswith(PAUSED)),
+        level=level if level in LEVELS else "",
+        reloads=int(reloads) if reloads.isdecimal() else 0,
+    )
+
+
+def _read(member: bytes, seen_at: float) -> LivingWorker | None:
+    try:
+        about = json.loads(member)
+        return LivingWorker(
+            host=str(about["host"]),
+            pid=int(about["pid"]),
+            roles=tuple(str(role) for role in about["roles"]),
+            started_at=float(about["started_at"]),
+            seen_at=seen_at,
+            paused=tuple(str(role) for role in about.get("paused", ())),
+        )
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None

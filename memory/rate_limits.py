@@ -14,7 +14,6 @@ from memory.model_calls import await_answer
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-
 _ACQUIRE = """
 -- KEYS[1] the model's buckets; ARGV per bucket: what a minute holds (0: no limit), what is asked.
 local time = redis.call('TIME')
@@ -38,6 +37,31 @@ end
 redis.call('HSET', KEYS[1], 'at', string.format('%.6f', now))
 redis.call('EXPIRE', KEYS[1], 120)
 return tostring(math.max(0, wait))
+"""
+_TURN = """
+-- KEYS[1] the time (s) up to which turns are used up. ARGV: seconds between turns, turns at once,
+-- patience (s). Returns the seconds to wait; nothing when that is more than the patience.
+local time = redis.call('TIME')
+local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
+local every = tonumber(ARGV[1])
+local used = math.max(now, tonumber(redis.call('GET', KEYS[1]) or now))
+local wait = math.max(0, used - every * (tonumber(ARGV[2]) - 1) - now)
+if wait > tonumber(ARGV[3]) then
+  return false
+end
+used = used + every
+redis.call('SET', KEYS[1], string.format('%.6f', used), 'PX', math.ceil((used - now) * 1000) + 1000)
+return tostring(wait)
+"""
+
+_HOLD = """
+-- KEYS[1] as above. ARGV: seconds between turns, turns at once, seconds to give none.
+local time = redis.call('TIME')
+local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
+local used = now + tonumber(ARGV[3]) + tonumber(ARGV[1]) * (tonumber(ARGV[2]) - 1)
+used = math.max(used, tonumber(redis.call('GET', KEYS[1]) or now))
+redis.call('SET', KEYS[1], string.format('%.6f', used), 'PX', math.ceil((used - now) * 1000) + 1000)
+return 1
 """
 
 
@@ -66,33 +90,6 @@ class RedisLimiter:
         amounts = (limit.requests_per_minute or 0, 1, limit.tokens_per_minute or 0, tokens)
         wait = await await_answer(self._client.eval(_ACQUIRE, 1, limit_key(model), *amounts))
         return float(wait)
-
-
-_TURN = """
--- KEYS[1] the time (s) up to which turns are used up. ARGV: seconds between turns, turns at once,
--- patience (s). Returns the seconds to wait; nothing when that is more than the patience.
-local time = redis.call('TIME')
-local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
-local every = tonumber(ARGV[1])
-local used = math.max(now, tonumber(redis.call('GET', KEYS[1]) or now))
-local wait = math.max(0, used - every * (tonumber(ARGV[2]) - 1) - now)
-if wait > tonumber(ARGV[3]) then
-  return false
-end
-used = used + every
-redis.call('SET', KEYS[1], string.format('%.6f', used), 'PX', math.ceil((used - now) * 1000) + 1000)
-return tostring(wait)
-"""
-
-_HOLD = """
--- KEYS[1] as above. ARGV: seconds between turns, turns at once, seconds to give none.
-local time = redis.call('TIME')
-local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
-local used = now + tonumber(ARGV[3]) + tonumber(ARGV[1]) * (tonumber(ARGV[2]) - 1)
-used = math.max(used, tonumber(redis.call('GET', KEYS[1]) or now))
-redis.call('SET', KEYS[1], string.format('%.6f', used), 'PX', math.ceil((used - now) * 1000) + 1000)
-return 1
-"""
 
 
 class RedisTurns:

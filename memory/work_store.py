@@ -18,7 +18,6 @@ from memory.model_calls import await_answer
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-
 KEPT_SECONDS = 86_400
 """A report can be fetched for a day after the last write of its conversation."""
 LARGEST = 32_000_000
@@ -40,6 +39,28 @@ end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('EXPIRE', KEYS[1], ARGV[3])
 return 1
+"""
+MOST_ATTACHMENTS = 10
+MOST_ATTACHED_BYTES = 16 * 1024 * 1024
+"""Bytes of all documents of one conversation, as they are stored."""
+
+_PUT_ATTACHMENT = """
+-- KEYS[1] the documents of a conversation; ARGV: id, value, seconds to keep all of them, the most
+-- documents, the most bytes. Returns 0 where there is no room, 1 for another document, 2 where the
+-- same id was replaced.
+local count, bytes = 1, string.len(ARGV[2])
+for _, name in ipairs(redis.call('HKEYS', KEYS[1])) do
+  if name ~= ARGV[1] then
+    count = count + 1
+    bytes = bytes + redis.call('HSTRLEN', KEYS[1], name)
+  end
+end
+if count > tonumber(ARGV[4]) or bytes > tonumber(ARGV[5]) then
+  return 0
+end
+local added = redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('EXPIRE', KEYS[1], ARGV[3])
+return 2 - added
 """
 
 
@@ -85,30 +106,6 @@ class RedisWorkStore:
 
     def _find_key(self, question: Question) -> str:
         return conversation_keys(question, self._shards).work
-
-
-MOST_ATTACHMENTS = 10
-MOST_ATTACHED_BYTES = 16 * 1024 * 1024
-"""Bytes of all documents of one conversation, as they are stored."""
-
-_PUT_ATTACHMENT = """
--- KEYS[1] the documents of a conversation; ARGV: id, value, seconds to keep all of them, the most
--- documents, the most bytes. Returns 0 where there is no room, 1 for another document, 2 where the
--- same id was replaced.
-local count, bytes = 1, string.len(ARGV[2])
-for _, name in ipairs(redis.call('HKEYS', KEYS[1])) do
-  if name ~= ARGV[1] then
-    count = count + 1
-    bytes = bytes + redis.call('HSTRLEN', KEYS[1], name)
-  end
-end
-if count > tonumber(ARGV[4]) or bytes > tonumber(ARGV[5]) then
-  return 0
-end
-local added = redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
-redis.call('EXPIRE', KEYS[1], ARGV[3])
-return 2 - added
-"""
 
 
 class Stored(IntEnum):

@@ -89,10 +89,6 @@ class Case:
         )
 
 
-def _quote(text: str) -> str:
-    return "\n".join(f"> {line}" for line in text.splitlines())
-
-
 class HandOverError(Exception):
     """A receiver did not accept a conversation."""
 
@@ -181,12 +177,6 @@ class SlackReceiver:
             raise HandOverError(f"Slack refuses it: {reason or answer.status_code}")
 
 
-def _make_post(text: str) -> dict[str, Any]:
-    """Return a message of Slack in plain text: a visitor's words are no mentions and no links."""
-    block = {"type": "plain_text", "text": text[:LONGEST_POST], "emoji": False}
-    return {"text": "Refdesk", "blocks": [{"type": "section", "text": block}]}
-
-
 @dataclass(frozen=True, slots=True)
 class WebhookReceiver:
     """Posts to a webhook, signed as all of them are."""
@@ -211,26 +201,6 @@ class WebhookReceiver:
         error, _ = await post_event(self.endpoint, event_id, body)
         if error:
             raise HandOverError(error)
-
-
-async def send_case(receivers: Sequence[Receiver], case: Case) -> bool:
-    """Send a conversation to all receivers; return whether at least one accepted it."""
-    accepted = []
-    for receiver in receivers:
-        try:
-            await receiver.send(case)
-        except HandOverError as error:
-            log.error(
-                "handover_failed",
-                receiver=receiver.name,
-                message_id=case.question.message_id,
-                error=str(error),
-            )
-        else:
-            accepted.append(receiver.name)
-    if accepted:
-        log.info("handover_sent", receivers=accepted, message_id=case.question.message_id)
-    return bool(accepted)
 
 
 class Ticket(BaseModel):
@@ -292,3 +262,33 @@ class Tickets:
     def _sign(self, body: str) -> str:
         signed = hmac.new(self._secret, _PURPOSE + body.encode(), hashlib.sha256).digest()
         return base64.urlsafe_b64encode(signed).decode().rstrip("=")
+
+
+async def send_case(receivers: Sequence[Receiver], case: Case) -> bool:
+    """Send a conversation to all receivers; return whether at least one accepted it."""
+    accepted = []
+    for receiver in receivers:
+        try:
+            await receiver.send(case)
+        except HandOverError as error:
+            log.error(
+                "handover_failed",
+                receiver=receiver.name,
+                message_id=case.question.message_id,
+                error=str(error),
+            )
+        else:
+            accepted.append(receiver.name)
+    if accepted:
+        log.info("handover_sent", receivers=accepted, message_id=case.question.message_id)
+    return bool(accepted)
+
+
+def _quote(text: str) -> str:
+    return "\n".join(f"> {line}" for line in text.splitlines())
+
+
+def _make_post(text: str) -> dict[str, Any]:
+    """Return a message of Slack in plain text: a visitor's words are no mentions and no links."""
+    block = {"type": "plain_text", "text": text[:LONGEST_POST], "emoji": False}
+    return {"text": "Refdesk", "blocks": [{"type": "section", "text": block}]}

@@ -209,16 +209,6 @@ class MailReplies:
         return [uid.decode() for part in found for uid in (part or b"").split()]
 
 
-def _describe_unread(uids: Sequence[str]) -> str:
-    if not uids:
-        return ""
-    named = ", ".join(uids[:MOST_NAMED])
-    return (
-        f"{len(uids)} e-mails that answer visitors could not be read and did not reach them. They "
-        f"are flagged in the mailbox (UID {named}): answer by the link instead, and remove the flag"
-    )
-
-
 def read_reply(mail: ParsedMail, *, address: str, people: Iterable[str]) -> MailReply:
     """Return the answer in a mail; its id may be empty. Raises `MailIgnoredError`."""
     token = _find_token(mail, address)
@@ -242,6 +232,16 @@ def cut_reply(text: str, address: str) -> str:
         return _join(lines, "")
     # A person who writes below what they quote has left nothing above it.
     return _join(lines[:at], address) or _join(lines[at:], "")
+
+
+def _describe_unread(uids: Sequence[str]) -> str:
+    if not uids:
+        return ""
+    named = ", ".join(uids[:MOST_NAMED])
+    return (
+        f"{len(uids)} e-mails that answer visitors could not be read and did not reach them. They "
+        f"are flagged in the mailbox (UID {named}): answer by the link instead, and remove the flag"
+    )
 
 
 def _join(lines: list[str], address: str) -> str:

@@ -82,39 +82,6 @@ class WebhookTarget:
         return delivery.kind in self.kinds and (not self.assistants or named in self.assistants)
 
 
-def sign(secret: bytes, event_id: str, timestamp: int, body: str) -> str:
-    """Return the signature of a delivery."""
-    signed = hmac.new(secret, f"{event_id}.{timestamp}.{body}".encode(), hashlib.sha256).digest()
-    return f"v1,{base64.b64encode(signed).decode()}"
-
-
-async def announce(
-    queue: RedisWebhookQueue,
-    kind: str,
-    *,
-    tenant: str,
-    assistant: str,
-    subject: str,
-    data: Mapping[str, JsonValue],
-) -> None:
-    """Announce an event that belongs to no message, once; raises `MemoryUnavailableError`.
-
-    `subject` names what happened, such as the id of a gap or a source with the time: the same
-    subject is one event. `data` must have no text of a conversation, because it is stored here.
-    """
-    event_id = name_event(kind, tenant, assistant, subject)
-    await queue.add_once(
-        WebhookDelivery(
-            event_id=event_id,
-            kind=kind,
-            tenant=tenant,
-            assistant=assistant,
-            at=time.time(),
-            data=dict(data),
-        )
-    )
-
-
 class WebhookSender:
     """Collects what happened, and delivers it; `run` it in one process or in several."""
 
@@ -273,6 +240,39 @@ class WebhookSender:
         return data
 
 
+def sign(secret: bytes, event_id: str, timestamp: int, body: str) -> str:
+    """Return the signature of a delivery."""
+    signed = hmac.new(secret, f"{event_id}.{timestamp}.{body}".encode(), hashlib.sha256).digest()
+    return f"v1,{base64.b64encode(signed).decode()}"
+
+
+async def announce(
+    queue: RedisWebhookQueue,
+    kind: str,
+    *,
+    tenant: str,
+    assistant: str,
+    subject: str,
+    data: Mapping[str, JsonValue],
+) -> None:
+    """Announce an event that belongs to no message, once; raises `MemoryUnavailableError`.
+
+    `subject` names what happened, such as the id of a gap or a source with the time: the same
+    subject is one event. `data` must have no text of a conversation, because it is stored here.
+    """
+    event_id = name_event(kind, tenant, assistant, subject)
+    await queue.add_once(
+        WebhookDelivery(
+            event_id=event_id,
+            kind=kind,
+            tenant=tenant,
+            assistant=assistant,
+            at=time.time(),
+            data=dict(data),
+        )
+    )
+
+
 async def post_event(endpoint: WebhookTarget, event_id: str, body: str) -> tuple[str, bool]:
     """Return why an endpoint did not accept an event, empty if it did; and whether for good."""
     timestamp = int(time.time())
@@ -307,6 +307,11 @@ async def post_json(endpoint: WebhookTarget, headers: Mapping[str, str], body: s
         return answer.status_code
 
 
+def name_event(*parts: str) -> str:
+    """Return the id of an event, the same for the same parts."""
+    return f"msg_{hashlib.sha256(chr(31).join(parts).encode()).hexdigest()[:32]}"
+
+
 def _read_notice(kind: str, message: EndedMessage) -> WebhookDelivery:
     question = message.question
     # A message ends once; each rating of it is an event of its own.
@@ -321,11 +326,6 @@ def _read_notice(kind: str, message: EndedMessage) -> WebhookDelivery:
         conversation_id=question.conversation_id,
         message_id=question.message_id,
     )
-
-
-def name_event(*parts: str) -> str:
-    """Return the id of an event, the same for the same parts."""
-    return f"msg_{hashlib.sha256(chr(31).join(parts).encode()).hexdigest()[:32]}"
 
 
 async def _repeat(step: Callable[[], Awaitable[object]]) -> None:

@@ -25,6 +25,22 @@ _ACCEPT = "text/html,application/xhtml+xml,text/markdown,text/plain,application/
 
 
 @dataclass(frozen=True, slots=True)
+class Validators:
+    """What a server sent with a page, by which it tells whether the page has changed since."""
+
+    etag: str = ""
+    last_modified: str = ""
+
+
+MOST_REDIRECTS = 5
+
+Allow = Callable[[str], bool]
+"""Returns whether an address may be opened."""
+FindValidators = Callable[[str], Validators]
+"""Returns the validators of an address that was fetched before; empty ones for any other."""
+
+
+@dataclass(frozen=True, slots=True)
 class FetchLimits:
     """The limits of the requests to one website.
 
@@ -39,14 +55,6 @@ class FetchLimits:
     longest_wait: float = 60.0
     """The longest wait that a server may ask for, by `Retry-After` or `Crawl-delay`."""
     attempts: int = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Validators:
-    """What a server sent with a page, by which it tells whether the page has changed since."""
-
-    etag: str = ""
-    last_modified: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,43 +184,6 @@ class Fetcher:
         return bytes(body)
 
 
-async def _decompress(response: httpx2.Response) -> AsyncIterator[bytes]:
-    """Yield the body in pieces of bounded size, however far it was compressed."""
-    encoding = response.headers.get("content-encoding", "identity").strip().lower()
-    if encoding in ("", "identity"):
-        async for piece in response.aiter_raw(_PIECE):
-            yield piece
-        return
-    if encoding not in ("gzip", "x-gzip"):
-        raise FetchError(
-            f"expected a body that is uncompressed or in gzip, found {encoding[:40]!r}"
-        )
-    inflater = zlib.decompressobj(wbits=31)
-    async for piece in response.aiter_raw(_PIECE):
-        rest = piece
-        while rest and not inflater.eof:
-            try:
-                yield inflater.decompress(rest, _PIECE)
-            except zlib.error as error:
-                raise FetchError(f"expected a body in gzip, found a damaged one: {error}") from (
-                    error
-                )
-            rest = inflater.unconsumed_tail
-
-
-def find_wait(answer: WebResponse, now: float) -> float:
-    """Return the seconds that a server asks to wait for, by `Retry-After`; 0 without it."""
-    stated = answer.header("retry-after").strip()
-    if stated.isascii() and stated.isdigit():
-        return float(stated[:9])
-    try:
-        moment = parsedate_to_datetime(stated)
-    except (ValueError, TypeError):
-        return 0.0
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return max(0.0, (aware - datetime.fromtimestamp(now, UTC)).total_seconds())
-
-
 class GuardedTransport(httpx2.AsyncBaseTransport):
     """Connects to an address that was checked, instead of to a name that may change.
 
@@ -241,12 +212,17 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-MOST_REDIRECTS = 5
-
-Allow = Callable[[str], bool]
-"""Returns whether an address may be opened."""
-FindValidators = Callable[[str], Validators]
-"""Returns the validators of an address that was fetched before; empty ones for any other."""
+def find_wait(answer: WebResponse, now: float) -> float:
+    """Return the seconds that a server asks to wait for, by `Retry-After`; 0 without it."""
+    stated = answer.header("retry-after").strip()
+    if stated.isascii() and stated.isdigit():
+        return float(stated[:9])
+    try:
+        moment = parsedate_to_datetime(stated)
+    except (ValueError, TypeError):
+        return 0.0
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return max(0.0, (aware - datetime.fromtimestamp(now, UTC)).total_seconds())
 
 
 async def follow(
@@ -281,3 +257,27 @@ async def follow(
             raise RedirectRefusedError(f"it redirects to {target}, which is not part of the crawl")
         trail.append(target)
     raise FetchError(f"it redirects more than {MOST_REDIRECTS} times")
+
+
+async def _decompress(response: httpx2.Response) -> AsyncIterator[bytes]:
+    """Yield the body in pieces of bounded size, however far it was compressed."""
+    encoding = response.headers.get("content-encoding", "identity").strip().lower()
+    if encoding in ("", "identity"):
+        async for piece in response.aiter_raw(_PIECE):
+            yield piece
+        return
+    if encoding not in ("gzip", "x-gzip"):
+        raise FetchError(
+            f"expected a body that is uncompressed or in gzip, found {encoding[:40]!r}"
+        )
+    inflater = zlib.decompressobj(wbits=31)
+    async for piece in response.aiter_raw(_PIECE):
+        rest = piece
+        while rest and not inflater.eof:
+            try:
+                yield inflater.decompress(rest, _PIECE)
+            except zlib.error as error:
+                raise FetchError(f"expected a body in gzip, found a damaged one: {error}") from (
+                    error
+                )
+            rest = inflater.unconsumed_tail

@@ -49,14 +49,6 @@ def group_vectors(vectors: Matrix, least: float) -> list[int]:
     return labels
 
 
-def _merge(likeness: Matrix, at: int, other: int, size: int, other_size: int) -> None:
-    """Merge a group with another one: its similarities become the average of both."""
-    row = (size * likeness[at] + other_size * likeness[other]) / (size + other_size)
-    row[at] = -np.inf
-    likeness[at] = likeness[:, at] = row
-    likeness[other] = likeness[:, other] = -np.inf
-
-
 def find_least(unrelated: Matrix, closeness: float = CLOSENESS) -> float:
     """Return the similarity of a group for a model, from its vectors of unrelated questions."""
     count = len(unrelated)
@@ -70,3 +62,11 @@ def normalise(vector: Sequence[float]) -> Matrix:
     made = np.asarray(vector, dtype=np.float32)
     length = math.sqrt(float(made @ made))
     return made / np.float32(length or 1.0)
+
+
+def _merge(likeness: Matrix, at: int, other: int, size: int, other_size: int) -> None:
+    """Merge a group with another one: its similarities become the average of both."""
+    row = (size * likeness[at] + other_size * likeness[other]) / (size + other_size)
+    row[at] = -np.inf
+    likeness[at] = likeness[:, at] = row
+    likeness[other] = likeness[:, other] = -np.inf

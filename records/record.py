@@ -142,6 +142,13 @@ def make_record(question: Question, entries: Sequence[JournalEntry]) -> Record |
     )
 
 
+def redact(text: str, kinds: Sequence[str]) -> str:
+    """Return a text in which each match of a kind is replaced by its name, such as `[email]`."""
+    for kind in kinds:
+        text = _PATTERNS[kind].sub(f"[{kind}]", text)
+    return text
+
+
 def _list_writes(entries: Iterable[JournalEntry]) -> dict[str, JsonValue]:
     """Return what the agents of the trunk wrote, the last value of each attribute."""
     written: dict[str, JsonValue] = {}
@@ -247,10 +254,3 @@ def _branch(entry: JournalEntry) -> str:
 def _number_or_none(value: JsonValue) -> float | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number else None  # type: ignore[arg-type]
-
-
-def redact(text: str, kinds: Sequence[str]) -> str:
-    """Return a text in which each match of a kind is replaced by its name, such as `[email]`."""
-    for kind in kinds:
-        text = _PATTERNS[kind].sub(f"[{kind}]", text)
-    return text

@@ -37,20 +37,6 @@ class EndedQuestion:
     entries: Sequence[JournalEntry]
 
 
-def is_asked(entries: Sequence[JournalEntry]) -> bool:
-    """Return whether the message is a question of a person, with a reply after a decision or at the
-    deadline.
-
-    Requests to the process that owns the index are answered by it directly.
-    """
-    is_decided = any(entry.kind == "routed" for entry in entries)
-    return (
-        is_decided
-        or entries[-1].fields.get("outcome") != "answered"
-        or "text" in entries[-1].fields
-    )
-
-
 class QuestionSink(Protocol):
     """Measures ended questions."""
 
@@ -133,6 +119,20 @@ class QuestionObserver:
             return
         for sink in self._sinks:
             sink.measure(EndedQuestion(record, entries))
+
+
+def is_asked(entries: Sequence[JournalEntry]) -> bool:
+    """Return whether the message is a question of a person, with a reply after a decision or at the
+    deadline.
+
+    Requests to the process that owns the index are answered by it directly.
+    """
+    is_decided = any(entry.kind == "routed" for entry in entries)
+    return (
+        is_decided
+        or entries[-1].fields.get("outcome") != "answered"
+        or "text" in entries[-1].fields
+    )
 
 
 def find_trace_id(question: Question) -> int:

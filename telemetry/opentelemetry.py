@@ -55,6 +55,119 @@ from records.record import Record
 from telemetry.observer import EndedQuestion, find_trace_id, make_span_id
 
 Labels = tuple[tuple[str, str], ...]
+SCOPE = "refdesk"
+NANOSECONDS = 1_000_000_000
+METRICS_SECONDS = 60.0
+SEND_SECONDS = 3.0
+"""How long sending one batch is tried, also while the process stops."""
+STOP_SECONDS = 3.0
+_OWN_MODELS = frozenset({"offline"})
+_EVENTS = frozenset({"retried", "dead_lettered", "budget_exhausted", "memory_failed", "routed"})
+_EMBEDDING = "embed"
+Attributes = dict[str, str | int | float | bool]
+
+
+@dataclass(slots=True)
+class SpanPlan:
+    """A span that is to be sent, with its times in Unix seconds."""
+
+    name: str
+    start: float
+    end: float
+    attributes: Attributes
+    error: str = ""
+    events: list[tuple[str, float, Attributes]] = field(default_factory=list)
+    children: list["SpanPlan"] = field(default_factory=list)
+
+
+class OpenTelemetry:
+    """Sends what it is given in threads of the SDK; what they cannot send in time is dropped.
+
+    The exporters are those of OTLP over HTTP (`connect`), or of a test.
+    """
+
+    def __init__(
+        self,
+        spans: SpanExporter,
+        metrics: MetricExporter,
+        *,
+        service: str,
+        release: str,
+        registry: "CollectorRegistry | None" = None,
+        content: bool = False,
+    ) -> None:
+
+        resource = Resource.create({"service.name": service, "service.version": release})
+        self._content = content
+        self._ids = _make_ids()
+        self._traces = TracerProvider(
+            resource=resource, id_generator=self._ids, shutdown_on_exit=False
+        )
+        self._traces.add_span_processor(BatchSpanProcessor(spans))
+        self._tracer: Tracer = self._traces.get_tracer(SCOPE, release)
+        exporter = metrics if registry is None else with_prometheus(metrics, registry, SCOPE)
+        reader = PeriodicExportingMetricReader(
+            exporter, export_interval_millis=METRICS_SECONDS * 1000
+        )
+        self._meters = MeterProvider([reader], resource=resource, shutdown_on_exit=False)
+        meter = self._meters.get_meter(SCOPE, release)
+        self._tokens: Instrument = meter.create_histogram(
+            "gen_ai.client.token.usage", "{token}", "Tokens of a model call."
+        )
+        self._durations: Instrument = meter.create_histogram(
+            "gen_ai.client.operation.duration", "s", "Duration of a model call."
+        )
+        # The SDK exports only where an instrument has a value.
+        began = time.monotonic()
+        meter.create_observable_gauge(
+            "process.uptime", [lambda _: [Observation(time.monotonic() - began)]], "s"
+        )
+
+    def measure(self, question: EndedQuestion) -> None:
+        """Send the trace of a question, and the metrics of its calls of models."""
+        trace_id = find_trace_id(question.record.id)
+        self._ids.begin(trace_id)
+        self._send(plan_spans(question, content=self._content), None)
+        for entry in question.entries:
+            fields = entry.fields
+            is_call = entry.kind == "model_call" and fields.get("model") not in _OWN_MODELS
+            if not is_call or fields.get("from_store") or fields.get("from_cache"):
+                continue
+            attributes = describe_call(fields)
+            failed = {"error.type": "model_error"} if fields.get("error") else {}
+            self._durations.record(_seconds(fields), {**attributes, **failed})
+            for kind in ("input", "output"):
+                count = fields.get(f"{kind}_tokens")
+                if isinstance(count, int):
+                    self._tokens.record(count, {**attributes, "gen_ai.token.type": kind})
+
+    def _send(self, plan: SpanPlan, parent: "Span | None") -> None:
+
+        context = Context() if parent is None else set_span_in_context(parent, Context())
+        is_call = plan.attributes.get("gen_ai.operation.name") in {"chat", "embeddings"}
+        kind = SpanKind.SERVER if parent is None else SpanKind.INTERNAL
+        span = self._tracer.start_span(
+            plan.name,
+            context,
+            SpanKind.CLIENT if is_call else kind,
+            plan.attributes,
+            start_time=_nanoseconds(plan.start),
+        )
+        for name, at, attributes in plan.events:
+            span.add_event(name, attributes, _nanoseconds(at))
+        if plan.error:
+            span.set_attribute("error.type", plan.error)
+            span.set_status(Status(StatusCode.ERROR))
+        for child in plan.children:
+            self._send(child, span)
+        span.end(_nanoseconds(max(plan.end, plan.start)))
+
+    def close(self) -> None:
+        """Send what waits, for a few seconds at most."""
+        milliseconds = int(STOP_SECONDS * 1000)
+        self._traces.force_flush(milliseconds)
+        self._traces.shutdown()
+        self._meters.shutdown(milliseconds)
 
 
 class _BridgeExporter(MetricExporter):
@@ -115,6 +228,48 @@ def convert_family(family: Family, began: int, now: int) -> Iterator[Metric]:
         yield Metric(family.name, family.documentation, family.unit, data)
 
 
+def plan_spans(question: EndedQuestion, *, content: bool = False) -> SpanPlan:
+    """Return the spans of a question; `content`: with the question and the answer."""
+    record, entries = question.record, question.entries
+    attributes = _describe_question(record, content=content)
+    root = SpanPlan(f"invoke_workflow {record.way or SCOPE}", record.accepted_at, record.ended_at,
+                    attributes)  # fmt: skip
+    if record.outcome == "failed":
+        root.error = record.reason or "failed"
+    branches: dict[str, SpanPlan] = {}
+    waiting: defaultdict[str, list[JournalEntry]] = defaultdict(list)
+    for entry in entries:
+        name = str(entry.fields.get("branch") or "")
+        parent = root if not name else _find_branch(root, branches, name, entry)
+        if entry.kind == "model_call" and entry.fields.get("model") not in _OWN_MODELS:
+            waiting[name].append(entry)
+        elif entry.kind == "agent_run":
+            parent.children.append(_plan_run(entry, waiting.pop(name, [])))
+        elif entry.kind in _EVENTS:
+            parent.events.append((entry.kind, entry.at, _pick_scalars(entry.fields)))
+    for name, calls in waiting.items():  # of runs that failed and were not repeated
+        parent = branches.get(name, root)
+        parent.children += _plan_calls(calls, calls[0].at - _sum_seconds(calls))
+    for branch in branches.values():
+        times = [one for child in branch.children for one in (child.start, child.end)]
+        branch.start, branch.end = min([branch.start, *times]), max([branch.end, *times])
+    return root
+
+
+def describe_call(fields: Mapping[str, JsonValue]) -> Attributes:
+    """Return the attributes that a call of a model has in traces and in metrics."""
+    model, _, provider = str(fields.get("model")).partition("@")
+    operation = "embeddings" if str(fields.get("task")).startswith(_EMBEDDING) else "chat"
+    attributes: Attributes = {
+        "gen_ai.operation.name": operation,
+        "gen_ai.request.model": model,
+        "gen_ai.provider.name": provider or SCOPE,
+    }
+    if fields.get("answered_by"):
+        attributes["gen_ai.response.model"] = str(fields["answered_by"])
+    return attributes
+
+
 def _make_points(
     samples: Sequence[Sample], name: str, began: int, now: int
 ) -> list[NumberDataPoint]:
@@ -146,59 +301,6 @@ def _make_histograms(family: Family, began: int, now: int) -> Iterator[Histogram
             [bound for bound, _ in cumulative[:-1]],
             None, None,  # type: ignore[arg-type] # Prometheus knows neither; OTLP has both optional
         )  # fmt: skip
-
-
-SCOPE = "refdesk"
-NANOSECONDS = 1_000_000_000
-METRICS_SECONDS = 60.0
-SEND_SECONDS = 3.0
-"""How long sending one batch is tried, also while the process stops."""
-STOP_SECONDS = 3.0
-_OWN_MODELS = frozenset({"offline"})
-_EVENTS = frozenset({"retried", "dead_lettered", "budget_exhausted", "memory_failed", "routed"})
-_EMBEDDING = "embed"
-Attributes = dict[str, str | int | float | bool]
-
-
-@dataclass(slots=True)
-class SpanPlan:
-    """A span that is to be sent, with its times in Unix seconds."""
-
-    name: str
-    start: float
-    end: float
-    attributes: Attributes
-    error: str = ""
-    events: list[tuple[str, float, Attributes]] = field(default_factory=list)
-    children: list["SpanPlan"] = field(default_factory=list)
-
-
-def plan_spans(question: EndedQuestion, *, content: bool = False) -> SpanPlan:
-    """Return the spans of a question; `content`: with the question and the answer."""
-    record, entries = question.record, question.entries
-    attributes = _describe_question(record, content=content)
-    root = SpanPlan(f"invoke_workflow {record.way or SCOPE}", record.accepted_at, record.ended_at,
-                    attributes)  # fmt: skip
-    if record.outcome == "failed":
-        root.error = record.reason or "failed"
-    branches: dict[str, SpanPlan] = {}
-    waiting: defaultdict[str, list[JournalEntry]] = defaultdict(list)
-    for entry in entries:
-        name = str(entry.fields.get("branch") or "")
-        parent = root if not name else _find_branch(root, branches, name, entry)
-        if entry.kind == "model_call" and entry.fields.get("model") not in _OWN_MODELS:
-            waiting[name].append(entry)
-        elif entry.kind == "agent_run":
-            parent.children.append(_plan_run(entry, waiting.pop(name, [])))
-        elif entry.kind in _EVENTS:
-            parent.events.append((entry.kind, entry.at, _pick_scalars(entry.fields)))
-    for name, calls in waiting.items():  # of runs that failed and were not repeated
-        parent = branches.get(name, root)
-        parent.children += _plan_calls(calls, calls[0].at - _sum_seconds(calls))
-    for branch in branches.values():
-        times = [one for child in branch.children for one in (child.start, child.end)]
-        branch.start, branch.end = min([branch.start, *times]), max([branch.end, *times])
-    return root
 
 
 def _describe_question(record: Record, *, content: bool) -> Attributes:
@@ -291,20 +393,6 @@ def _plan_call(fields: Mapping[str, JsonValue], start: float, end: float) -> Spa
     return SpanPlan(name, start, end, attributes, error)
 
 
-def describe_call(fields: Mapping[str, JsonValue]) -> Attributes:
-    """Return the attributes that a call of a model has in traces and in metrics."""
-    model, _, provider = str(fields.get("model")).partition("@")
-    operation = "embeddings" if str(fields.get("task")).startswith(_EMBEDDING) else "chat"
-    attributes: Attributes = {
-        "gen_ai.operation.name": operation,
-        "gen_ai.request.model": model,
-        "gen_ai.provider.name": provider or SCOPE,
-    }
-    if fields.get("answered_by"):
-        attributes["gen_ai.response.model"] = str(fields["answered_by"])
-    return attributes
-
-
 def _plan_tools(executions: Sequence[Mapping[str, JsonValue]], end: float) -> Iterator[SpanPlan]:
     for one in executions:
         took = _number(one.get("duration_ms")) / 1000
@@ -335,96 +423,6 @@ def _sum_seconds(calls: Sequence[JournalEntry]) -> float:
 
 def _number(value: JsonValue) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
-
-
-class OpenTelemetry:
-    """Sends what it is given in threads of the SDK; what they cannot send in time is dropped.
-
-    The exporters are those of OTLP over HTTP (`connect`), or of a test.
-    """
-
-    def __init__(
-        self,
-        spans: SpanExporter,
-        metrics: MetricExporter,
-        *,
-        service: str,
-        release: str,
-        registry: "CollectorRegistry | None" = None,
-        content: bool = False,
-    ) -> None:
-
-        resource = Resource.create({"service.name": service, "service.version": release})
-        self._content = content
-        self._ids = _make_ids()
-        self._traces = TracerProvider(
-            resource=resource, id_generator=self._ids, shutdown_on_exit=False
-        )
-        self._traces.add_span_processor(BatchSpanProcessor(spans))
-        self._tracer: Tracer = self._traces.get_tracer(SCOPE, release)
-        exporter = metrics if registry is None else with_prometheus(metrics, registry, SCOPE)
-        reader = PeriodicExportingMetricReader(
-            exporter, export_interval_millis=METRICS_SECONDS * 1000
-        )
-        self._meters = MeterProvider([reader], resource=resource, shutdown_on_exit=False)
-        meter = self._meters.get_meter(SCOPE, release)
-        self._tokens: Instrument = meter.create_histogram(
-            "gen_ai.client.token.usage", "{token}", "Tokens of a model call."
-        )
-        self._durations: Instrument = meter.create_histogram(
-            "gen_ai.client.operation.duration", "s", "Duration of a model call."
-        )
-        # The SDK exports only where an instrument has a value.
-        began = time.monotonic()
-        meter.create_observable_gauge(
-            "process.uptime", [lambda _: [Observation(time.monotonic() - began)]], "s"
-        )
-
-    def measure(self, question: EndedQuestion) -> None:
-        """Send the trace of a question, and the metrics of its calls of models."""
-        trace_id = find_trace_id(question.record.id)
-        self._ids.begin(trace_id)
-        self._send(plan_spans(question, content=self._content), None)
-        for entry in question.entries:
-            fields = entry.fields
-            is_call = entry.kind == "model_call" and fields.get("model") not in _OWN_MODELS
-            if not is_call or fields.get("from_store") or fields.get("from_cache"):
-                continue
-            attributes = describe_call(fields)
-            failed = {"error.type": "model_error"} if fields.get("error") else {}
-            self._durations.record(_seconds(fields), {**attributes, **failed})
-            for kind in ("input", "output"):
-                count = fields.get(f"{kind}_tokens")
-                if isinstance(count, int):
-                    self._tokens.record(count, {**attributes, "gen_ai.token.type": kind})
-
-    def _send(self, plan: SpanPlan, parent: "Span | None") -> None:
-
-        context = Context() if parent is None else set_span_in_context(parent, Context())
-        is_call = plan.attributes.get("gen_ai.operation.name") in {"chat", "embeddings"}
-        kind = SpanKind.SERVER if parent is None else SpanKind.INTERNAL
-        span = self._tracer.start_span(
-            plan.name,
-            context,
-            SpanKind.CLIENT if is_call else kind,
-            plan.attributes,
-            start_time=_nanoseconds(plan.start),
-        )
-        for name, at, attributes in plan.events:
-            span.add_event(name, attributes, _nanoseconds(at))
-        if plan.error:
-            span.set_attribute("error.type", plan.error)
-            span.set_status(Status(StatusCode.ERROR))
-        for child in plan.children:
-            self._send(child, span)
-        span.end(_nanoseconds(max(plan.end, plan.start)))
-
-    def close(self) -> None:
-        """Send what waits, for a few seconds at most."""
-        milliseconds = int(STOP_SECONDS * 1000)
-        self._traces.force_flush(milliseconds)
-        self._traces.shutdown()
-        self._meters.shutdown(milliseconds)
 
 
 def connect(

@@ -1,10 +1,14 @@
 """The rule of the order of a module, on examples."""
 
+import subprocess
 import textwrap
+from pathlib import Path
 
 import pytest
 
 from tests.support.module_order import order_module
+
+ROOT = Path(__file__).parent.parent
 
 
 def dedent(text: str) -> str:
@@ -87,3 +91,18 @@ def test_a_statement_with_an_effect_keeps_its_place() -> None:
     given = "FIRST = []\n\n\ndef change() -> None: ...\n\n\nFIRST.append(1)\nLAST = FIRST\n"
 
     assert order_module(given) == given
+
+
+def test_every_module_has_its_constants_before_its_classes_and_its_functions_last() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    product = [name for name in listed if not name.startswith(("tests/", "benchmarks/"))]
+
+    out_of_order = [
+        name
+        for name in product
+        if (source := (ROOT / name).read_text()) and order_module(source) != source
+    ]
+
+    assert out_of_order == []

@@ -20,6 +20,11 @@ from envelope.sources import SourcePicture
 
 LONGEST_NAME = 200
 """Characters of a tool's name that are kept; models invent names of any length."""
+CHANGES = "changes"
+"""The entry of `ToolResult.metadata` of a call that changed something outside."""
+MOST_RECEIPT_BYTES = 64_000
+"""A longer result is stored without its data."""
+_CHARACTERS = 32
 
 
 class EffectClass(StrEnum):
@@ -115,10 +120,6 @@ class ApprovalRequest(BaseModel, frozen=True, extra="forbid"):
     )
 
 
-CHANGES = "changes"
-"""The entry of `ToolResult.metadata` of a call that changed something outside."""
-
-
 class ToolResult(BaseModel, frozen=True, extra="forbid"):
     """The result of a call, also of one that was not made.
 
@@ -164,10 +165,6 @@ class ToolExecution(BaseModel, frozen=True, extra="forbid"):
     input_tokens: int = Field(default=0, ge=0, description="estimated from the arguments")
     output_tokens: int = Field(default=0, ge=0, description="estimated from the text")
     result_summary: str = Field(default="", description="the first 200 characters of the text")
-
-
-MOST_RECEIPT_BYTES = 64_000
-"""A longer result is stored without its data."""
 
 
 class ReceiptState(StrEnum):
@@ -240,9 +237,6 @@ def request_approval(
         arguments=call.arguments,
         most_cost_micros=most_cost_micros,
     )
-
-
-_CHARACTERS = 32
 
 
 def digest_arguments(arguments: JsonValue) -> str:

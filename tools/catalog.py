@@ -41,6 +41,29 @@ from tools.errors import InvalidInput, InvalidToolSet
 from tools.tool import Tool, ToolParts
 
 _LONGEST_COMPARED = 100
+_PLACEHOLDER = "{}"
+
+
+class ToolSetEntry(BaseModel, frozen=True, extra="forbid"):
+    """One tool of a set."""
+
+    tool: str
+    description: str = Field(min_length=1)
+    aliases: tuple[str, ...] = ()
+    fixed: dict[str, JsonValue] = Field(default_factory=dict)
+    templates: dict[str, str] = Field(default_factory=dict)
+
+
+T = TypeVar("T")
+COMBINATIONS = "combinations"
+"""The table of a file that is no tool."""
+_LEAST_COMBINED = 2
+Combinations = Mapping[str, tuple[str, ...]]
+
+_SET = TypeAdapter(dict[str, ToolSetEntry])
+_COMBINED = TypeAdapter(dict[str, tuple[str, ...]])
+Node = dict[str, JsonValue]
+_DROPPED = frozenset({"title"})
 
 
 class ToolCatalog:
@@ -116,41 +139,6 @@ class ToolCatalog:
         return ToolCatalog(self._tools.values(), combinations)
 
 
-def make_builtin(parts: ToolParts) -> ToolCatalog:
-    """Return a catalogue of the built-in tools."""
-    return ToolCatalog(found.make(parts) for found in list_builtin())
-
-
-@cache
-def list_builtin() -> tuple[type[Tool[Any, Any]], ...]:
-    """Return the classes of the built-in tools, by the names of the tools."""
-    return tuple(sorted(_find_classes(), key=lambda found: found.name))
-
-
-def _find_classes() -> Iterator[type[Tool[Any, Any]]]:
-    package = import_module("tools.builtin")
-    for module in walk_packages(package.__path__, f"{package.__name__}."):
-        if module.ispkg:
-            continue
-        for found in vars(import_module(module.name)).values():
-            is_own = isclass(found) and found.__module__ == module.name
-            if is_own and issubclass(found, Tool) and not isabstract(found):
-                yield found
-
-
-_PLACEHOLDER = "{}"
-
-
-class ToolSetEntry(BaseModel, frozen=True, extra="forbid"):
-    """One tool of a set."""
-
-    tool: str
-    description: str = Field(min_length=1)
-    aliases: tuple[str, ...] = ()
-    fixed: dict[str, JsonValue] = Field(default_factory=dict)
-    templates: dict[str, str] = Field(default_factory=dict)
-
-
 class NamedTool(Tool[BaseModel, BaseModel]):
     """A tool under another name, with arguments that the caller does not choose."""
 
@@ -206,15 +194,15 @@ class NamedTool(Tool[BaseModel, BaseModel]):
         return self._tool.quote(output)
 
 
-T = TypeVar("T")
-COMBINATIONS = "combinations"
-"""The table of a file that is no tool."""
-_LEAST_COMBINED = 2
-Combinations = Mapping[str, tuple[str, ...]]
+def make_builtin(parts: ToolParts) -> ToolCatalog:
+    """Return a catalogue of the built-in tools."""
+    return ToolCatalog(found.make(parts) for found in list_builtin())
 
 
-_SET = TypeAdapter(dict[str, ToolSetEntry])
-_COMBINED = TypeAdapter(dict[str, tuple[str, ...]])
+@cache
+def list_builtin() -> tuple[type[Tool[Any, Any]], ...]:
+    """Return the classes of the built-in tools, by the names of the tools."""
+    return tuple(sorted(_find_classes(), key=lambda found: found.name))
 
 
 def load_tool_set(path: Path, catalog: ToolCatalog) -> ToolCatalog:
@@ -246,6 +234,41 @@ def combine_tools(catalog: ToolCatalog, combinations: Combinations, source: str)
         for purpose, names in combinations.items()
     }
     return catalog.combine(named)
+
+
+def describe_tool(tool: Tool[Any, Any]) -> ToolDescription:
+    """Return the description of a tool for a model."""
+    schema = inline_references(tool.describe_inputs())
+    schema.setdefault("type", "object")
+    schema.setdefault("properties", {})
+    schema.setdefault("required", [])
+    return ToolDescription(name=tool.name, description=tool.description, input_schema=schema)
+
+
+def describe_tools(tools: Iterable[Tool[Any, Any]]) -> tuple[ToolDescription, ...]:
+    """Return the descriptions of tools for a model."""
+    return tuple(describe_tool(tool) for tool in tools)
+
+
+def inline_references(schema: Mapping[str, JsonValue]) -> Node:
+    """Return a schema without titles, in which every reference is replaced by its definition.
+
+    Raises `ValueError` for a definition that contains itself: a tool has no such input.
+    """
+    definitions = cast("Mapping[str, Node]", schema.get("$defs", {}))
+    own = {key: value for key, value in schema.items() if key != "$defs"}
+    return cast("Node", _inline(own, definitions, ()))
+
+
+def _find_classes() -> Iterator[type[Tool[Any, Any]]]:
+    package = import_module("tools.builtin")
+    for module in walk_packages(package.__path__, f"{package.__name__}."):
+        if module.ispkg:
+            continue
+        for found in vars(import_module(module.name)).values():
+            is_own = isclass(found) and found.__module__ == module.name
+            if is_own and issubclass(found, Tool) and not isabstract(found):
+                yield found
 
 
 def _find_members(
@@ -294,34 +317,6 @@ def _make_tool(name: str, entry: ToolSetEntry, catalog: ToolCatalog, source: str
             known = ", ".join(arguments)
             raise InvalidToolSet(f"{source}: {name}: expected one of {known}, found {argument!r}")
     return NamedTool(name, entry, tool)
-
-
-Node = dict[str, JsonValue]
-_DROPPED = frozenset({"title"})
-
-
-def describe_tool(tool: Tool[Any, Any]) -> ToolDescription:
-    """Return the description of a tool for a model."""
-    schema = inline_references(tool.describe_inputs())
-    schema.setdefault("type", "object")
-    schema.setdefault("properties", {})
-    schema.setdefault("required", [])
-    return ToolDescription(name=tool.name, description=tool.description, input_schema=schema)
-
-
-def describe_tools(tools: Iterable[Tool[Any, Any]]) -> tuple[ToolDescription, ...]:
-    """Return the descriptions of tools for a model."""
-    return tuple(describe_tool(tool) for tool in tools)
-
-
-def inline_references(schema: Mapping[str, JsonValue]) -> Node:
-    """Return a schema without titles, in which every reference is replaced by its definition.
-
-    Raises `ValueError` for a definition that contains itself: a tool has no such input.
-    """
-    definitions = cast("Mapping[str, Node]", schema.get("$defs", {}))
-    own = {key: value for key, value in schema.items() if key != "$defs"}
-    return cast("Node", _inline(own, definitions, ()))
 
 
 def _inline(

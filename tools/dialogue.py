@@ -47,6 +47,10 @@ _LOOK_FIRST = UserMessage(
 _CHARACTERS_PER_TOKEN = 4
 _RESULTS_SHARE = 0.5
 """The share of a model's window that the results of all calls may take together."""
+MOST_ROUNDS = 3
+_FIRST_SHARE = 0.4
+_LONGEST_QUERY = 2_000
+_MOST_STARTS, _MOST_EXCLUDED = 20, 100
 
 
 class DialogueEnd(StrEnum):
@@ -213,6 +217,14 @@ class Dialogue:
                 yield any(one.chunk_id not in given for one in result.citations)
 
 
+@dataclass(frozen=True, slots=True)
+class Waves:
+    """Calls in the order in which they can run, and results of those that never can."""
+
+    waves: tuple[tuple[ToolCall, ...], ...]
+    refused: tuple[ToolResult, ...] = ()
+
+
 def measure_room(model: str) -> int:
     """Return the characters that all results together may take; 0 where the window is unknown."""
     window = find_smallest_window(model)
@@ -276,31 +288,6 @@ async def execute_calls(
     return results
 
 
-def _share_room(results: Sequence[ToolResult], room: int) -> dict[str, ToolResult]:
-    """Return the results by call, each with its share of the room: short ones leave theirs."""
-    longest = LONGEST_TEXT
-    left, shortest_first = room, sorted(results, key=lambda one: len(one.text))
-    shown: dict[str, ToolResult] = {}
-    for place, one in enumerate(shortest_first):
-        own = max(longest, left // (len(shortest_first) - place))
-        text = shorten(one.text, own)
-        left -= len(text)
-        shown[one.call_id] = one.model_copy(update={"text": text})
-    return shown
-
-
-def _make_key(use: ToolUse) -> tuple[str, str]:
-    return use.name, json.dumps(use.arguments, sort_keys=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Waves:
-    """Calls in the order in which they can run, and results of those that never can."""
-
-    waves: tuple[tuple[ToolCall, ...], ...]
-    refused: tuple[ToolResult, ...] = ()
-
-
 def arrange_waves(calls: Sequence[ToolCall], *, done: frozenset[str] = frozenset()) -> Waves:
     """Return calls by wave; `done` are the ids of earlier calls that have results already.
 
@@ -322,6 +309,46 @@ def arrange_waves(calls: Sequence[ToolCall], *, done: frozenset[str] = frozenset
     by_id = {call.call_id: call for call in calls}
     results = (*(_refuse(by_id[name], reason) for name, reason in refused.items()), *doubled)
     return Waves(tuple(_sort(known, done)), results)
+
+
+def plan_searches(
+    question: str, dialogue: Dialogue, *, most_passages: int, most_rounds: int = MOST_ROUNDS
+) -> tuple[ToolUse, ...]:
+    """Return the calls of the next round; none when the plan has ended.
+
+    Each part that the question lists is searched for once. A question of one part goes on from the
+    passages that were found, along their links, until `most_passages` or `most_rounds` are reached.
+    """
+    rounds = len(dialogue.messages)
+    parts = split_questions(question) or (question,)
+    if not rounds and len(parts) > 1:
+        share = max(1, most_passages // len(parts))
+        return dialogue.number([_search(one, share) for one in parts])
+    shown = [one.chunk_id for one in list_passages(dialogue.ordered_results)]
+    left = most_passages - len(shown)
+    if len(parts) > 1 or rounds >= most_rounds or left <= 0 or (rounds and not shown):
+        return ()
+    if not rounds and most_rounds > 1:
+        return dialogue.number([_search(question, max(1, round(most_passages * _FIRST_SHARE)))])
+    share = -(-left // max(1, most_rounds - rounds))
+    return dialogue.number([_search(question, share, shown)])
+
+
+def _share_room(results: Sequence[ToolResult], room: int) -> dict[str, ToolResult]:
+    """Return the results by call, each with its share of the room: short ones leave theirs."""
+    longest = LONGEST_TEXT
+    left, shortest_first = room, sorted(results, key=lambda one: len(one.text))
+    shown: dict[str, ToolResult] = {}
+    for place, one in enumerate(shortest_first):
+        own = max(longest, left // (len(shortest_first) - place))
+        text = shorten(one.text, own)
+        left -= len(text)
+        shown[one.call_id] = one.model_copy(update={"text": text})
+    return shown
+
+
+def _make_key(use: ToolUse) -> tuple[str, str]:
+    return use.name, json.dumps(use.arguments, sort_keys=True)
 
 
 def _find_problems(known: dict[str, ToolCall], done: frozenset[str]) -> dict[str, str]:
@@ -366,35 +393,6 @@ def _refuse(call: ToolCall, reason: str) -> ToolResult:
         error_type=ToolErrorType.VALIDATION,
         error=reason,
     )
-
-
-MOST_ROUNDS = 3
-_FIRST_SHARE = 0.4
-_LONGEST_QUERY = 2_000
-_MOST_STARTS, _MOST_EXCLUDED = 20, 100
-
-
-def plan_searches(
-    question: str, dialogue: Dialogue, *, most_passages: int, most_rounds: int = MOST_ROUNDS
-) -> tuple[ToolUse, ...]:
-    """Return the calls of the next round; none when the plan has ended.
-
-    Each part that the question lists is searched for once. A question of one part goes on from the
-    passages that were found, along their links, until `most_passages` or `most_rounds` are reached.
-    """
-    rounds = len(dialogue.messages)
-    parts = split_questions(question) or (question,)
-    if not rounds and len(parts) > 1:
-        share = max(1, most_passages // len(parts))
-        return dialogue.number([_search(one, share) for one in parts])
-    shown = [one.chunk_id for one in list_passages(dialogue.ordered_results)]
-    left = most_passages - len(shown)
-    if len(parts) > 1 or rounds >= most_rounds or left <= 0 or (rounds and not shown):
-        return ()
-    if not rounds and most_rounds > 1:
-        return dialogue.number([_search(question, max(1, round(most_passages * _FIRST_SHARE)))])
-    share = -(-left // max(1, most_rounds - rounds))
-    return dialogue.number([_search(question, share, shown)])
 
 
 def _search(query: str, limit: int, shown: Sequence[str] = ()) -> ToolUse:

@@ -64,6 +64,9 @@ CRITICAL = frozenset(
 
 log = structlog.get_logger("tools")
 AnyTool = Tool[Any, Any]
+_FIRST_SHARE, _LAST_SHARE = 0.6, 0.35
+_CITATION = re.compile(r"\[[^\[\]\s]{1,300}\]")
+"""The id of a chunk in brackets, as built-in tools write it before each passage."""
 
 
 class ToolBudget(Protocol):
@@ -308,6 +311,24 @@ class ToolExecutor:
         return execution
 
 
+def shorten(text: str, longest: int = LONGEST_TEXT) -> str:
+    """Return a text of at most `longest` characters: its first 60 %, a mark, and its last 35 %.
+
+    The mark says how many characters are left out. A citation that a cut would divide is left out
+    of both parts, so that no half of an id can be quoted.
+    """
+    if len(text) <= longest:
+        return text
+    start = _move_before_citation(text, int(longest * _FIRST_SHARE))
+    end = _move_after_citation(text, len(text) - int(longest * _LAST_SHARE))
+    return f"{text[:start]}\n... [{end - start} characters left out] ...\n{text[end:]}"
+
+
+def count_estimated_tokens(text: str) -> int:
+    """Return about how many tokens a model reads."""
+    return count_tokens(text)
+
+
 def _is_allowed(tool: AnyTool, caller: ToolCaller) -> bool:
     if caller.allowed is None:
         return tool.effect is not EffectClass.DANGEROUS
@@ -390,29 +411,6 @@ def _fail(call: ToolCall, kind: ToolErrorType, reason: str) -> ToolResult:
         data=data,
         error=shown,
     )
-
-
-_FIRST_SHARE, _LAST_SHARE = 0.6, 0.35
-_CITATION = re.compile(r"\[[^\[\]\s]{1,300}\]")
-"""The id of a chunk in brackets, as built-in tools write it before each passage."""
-
-
-def shorten(text: str, longest: int = LONGEST_TEXT) -> str:
-    """Return a text of at most `longest` characters: its first 60 %, a mark, and its last 35 %.
-
-    The mark says how many characters are left out. A citation that a cut would divide is left out
-    of both parts, so that no half of an id can be quoted.
-    """
-    if len(text) <= longest:
-        return text
-    start = _move_before_citation(text, int(longest * _FIRST_SHARE))
-    end = _move_after_citation(text, len(text) - int(longest * _LAST_SHARE))
-    return f"{text[:start]}\n... [{end - start} characters left out] ...\n{text[end:]}"
-
-
-def count_estimated_tokens(text: str) -> int:
-    """Return about how many tokens a model reads."""
-    return count_tokens(text)
 
 
 def _move_before_citation(text: str, position: int) -> int:

@@ -50,6 +50,13 @@ _NOTICE_FACTOR = 3.0
 _FEW_CHUNKS = 3
 """A document of so few chunks is read whole where the walk starts."""
 _TEXT_OF_START = 20_000
+_NOTICE = re.compile(
+    r"(?:withdrawn|repealed|deleted|removed|superseded|deprecated|moved|replaced)\W{1,3}"
+    r"(?:and )?(?:incorporated|moved|merged|replaced|see|into|to|by)\b",
+    re.IGNORECASE,
+)
+_NOTICE_CHARACTERS = 400
+_QUERY_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,20 +94,6 @@ class Walk:
     groups: tuple[str, ...] = ()
     version: str = ""
     run: Run = OUTSIDE
-
-
-@dataclass(frozen=True, slots=True)
-class _Start:
-    """Where a walk starts: the text, the passages that it is of, and its weight."""
-
-    text: str
-    passages: tuple[ConnectedPassage, ...]
-    weight: float
-
-    @property
-    def mentioned(self) -> list[str]:
-        found = (name for one in self.passages for name in find_names(one))
-        return list(dict.fromkeys(found))
 
 
 @dataclass(slots=True)
@@ -155,6 +148,20 @@ class CandidatePool:
             words = list_terms(f"{listed.title} {chunk.text}", listed.language)
             found = FoundPassage(citation=citation, text=chunk.text)
             self.by_key[key] = WalkCandidate(found, self.least, words)
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """Where a walk starts: the text, the passages that it is of, and its weight."""
+
+    text: str
+    passages: tuple[ConnectedPassage, ...]
+    weight: float
+
+    @property
+    def mentioned(self) -> list[str]:
+        found = (name for one in self.passages for name in find_names(one))
+        return list(dict.fromkeys(found))
 
 
 class GraphWalker:
@@ -299,6 +306,48 @@ class _Sharing:
     chunk_id: str
 
 
+def list_terms(text: str, language: str) -> frozenset[str]:
+    """Return the terms of a text."""
+    return frozenset(terms(text, language or "en"))
+
+
+def is_notice(text: str) -> bool:
+    """Return whether a document says at its beginning that its content is in another one now."""
+    return _NOTICE.search(text[:_NOTICE_CHARACTERS]) is not None
+
+
+async def find_withdrawn(
+    searcher: Searcher,
+    library: Library,
+    graph: PassageGraph,
+    walk: Walk,
+) -> ConnectedPassage | None:
+    """Return the notice in the newest version of the page of the one before it that fits best.
+
+    None: there are no two versions, the query names one, or that page was not withdrawn.
+    """
+    versions = sorted(await library.list_versions(walk.groups), key=find_numbers)
+    if len(versions) < 2 or (await library.find_named(walk.query, walk.groups)).versions:
+        return None
+    before, newest = versions[-2:]
+    number = ".".join(map(str, find_numbers(before)))
+    text = f"{walk.query[:_QUERY_CHARACTERS]} version {number}"
+    request = SearchRequest(
+        question=text,
+        text=text,
+        language=walk.language or None,
+        limit=1,
+        groups=walk.groups,
+        run=walk.run,
+    )
+    found = await searcher.search(request)
+    ids = [one.document_id for one in found.hits[:1] if one.document_id.count(before) == 1]
+    documents = await graph.read_documents([one.replace(before, newest) for one in ids])
+    chunks = [f"{name}#0" for name in documents]
+    passages = await graph.read_passages(chunks, documents)
+    return next((one for one in passages.values() if is_notice(one.chunk.text)), None)
+
+
 def _list_chunks(chunk_id: str, document: DocumentRecord) -> list[str]:
     name, count = document.listed.id, document.listed.chunks
     return [f"{name}#{at}" for at in range(count)] if count <= _FEW_CHUNKS else [chunk_id]
@@ -409,54 +458,3 @@ def _measure_rarity(
 def _rescore(one: WalkCandidate, score: float) -> FoundPassage:
     citation = one.passage.citation.model_copy(update={"score": round(score, 6)})
     return one.passage.model_copy(update={"citation": citation, "relation": one.relation})
-
-
-def list_terms(text: str, language: str) -> frozenset[str]:
-    """Return the terms of a text."""
-    return frozenset(terms(text, language or "en"))
-
-
-_NOTICE = re.compile(
-    r"(?:withdrawn|repealed|deleted|removed|superseded|deprecated|moved|replaced)\W{1,3}"
-    r"(?:and )?(?:incorporated|moved|merged|replaced|see|into|to|by)\b",
-    re.IGNORECASE,
-)
-_NOTICE_CHARACTERS = 400
-_QUERY_CHARACTERS = 300
-
-
-def is_notice(text: str) -> bool:
-    """Return whether a document says at its beginning that its content is in another one now."""
-    return _NOTICE.search(text[:_NOTICE_CHARACTERS]) is not None
-
-
-async def find_withdrawn(
-    searcher: Searcher,
-    library: Library,
-    graph: PassageGraph,
-    walk: Walk,
-) -> ConnectedPassage | None:
-    """Return the notice in the newest version of the page of the one before it that fits best.
-
-    None: there are no two versions, the query names one, or that page was not withdrawn.
-    """
-    versions = sorted(await library.list_versions(walk.groups), key=find_numbers)
-    if len(versions) < 2 or (await library.find_named(walk.query, walk.groups)).versions:
-        return None
-    before, newest = versions[-2:]
-    number = ".".join(map(str, find_numbers(before)))
-    text = f"{walk.query[:_QUERY_CHARACTERS]} version {number}"
-    request = SearchRequest(
-        question=text,
-        text=text,
-        language=walk.language or None,
-        limit=1,
-        groups=walk.groups,
-        run=walk.run,
-    )
-    found = await searcher.search(request)
-    ids = [one.document_id for one in found.hits[:1] if one.document_id.count(before) == 1]
-    documents = await graph.read_documents([one.replace(before, newest) for one in ids])
-    chunks = [f"{name}#0" for name in documents]
-    passages = await graph.read_passages(chunks, documents)
-    return next((one for one in passages.values() if is_notice(one.chunk.text)), None)

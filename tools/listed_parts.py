@@ -67,14 +67,6 @@ def find_items(question: str) -> ListedItems | None:
     return ListedItems(items, find_asked_words(asked, " ".join(items)))
 
 
-def _leave_out_passages(message: str) -> str:
-    """Return the sentences of a message that ask, if some do, without what they quote."""
-    plain = _QUOTED.sub(" ", message)
-    sentences = (one.strip() for one in _SENTENCE_END.split(plain))
-    asked = [one for one in sentences if one.endswith(_QUESTION_MARKS)]
-    return " ".join(asked) or plain
-
-
 def find_listed_names(question: str) -> tuple[str, ...]:
     """Return the names that a question lists, at least three; or none."""
     found = _LISTED_NAMES.search(question[:_LONGEST])
@@ -107,6 +99,14 @@ def find_asked_words(question: str, known: str) -> str:
     have = set(terms(known, "en"))
     words = dict.fromkeys(_list_subjects(question))
     return " ".join(word for word in words if not set(terms(word, "en")) & have)
+
+
+def _leave_out_passages(message: str) -> str:
+    """Return the sentences of a message that ask, if some do, without what they quote."""
+    plain = _QUOTED.sub(" ", message)
+    sentences = (one.strip() for one in _SENTENCE_END.split(plain))
+    asked = [one for one in sentences if one.endswith(_QUESTION_MARKS)]
+    return " ".join(asked) or plain
 
 
 def _list_subjects(text: str) -> list[str]:

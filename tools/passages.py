@@ -19,6 +19,9 @@ MOST_PASSAGES = 30
 LONGEST_QUERY = 4_000
 LINKED = "is mentioned"
 """What the relation of a passage says that another one names."""
+PAGE_CHARACTERS = 8_000
+MOST_DOCUMENTS = 60
+_LONGEST_LINE = 200
 
 
 class FoundPassage(BaseModel, frozen=True):
@@ -47,6 +50,21 @@ class QueryInputs(BaseModel, frozen=True, extra="forbid"):
     exclude: tuple[str, ...] = Field(
         default=(), max_length=100, description="ids of passages that are known already"
     )
+
+
+class ShowsPassages:
+    """The output of a tool is a list of passages."""
+
+    output = PassageList
+
+    def render(self, output: PassageList) -> str:
+        return render_passages(output.passages, output.note)
+
+    def cite(self, output: PassageList) -> Iterable[CitedPassage]:
+        return cite_passages(output.passages)
+
+    def quote(self, output: PassageList) -> Iterable[QuotedPassage]:
+        return quote_passages(output.passages)
 
 
 def make_request(
@@ -112,10 +130,6 @@ def cite_place(
     )
 
 
-def _list_pictures(pictures: Sequence[tuple[str, str]]) -> tuple[SourcePicture, ...]:
-    return tuple(SourcePicture(id=name, caption=text) for name, text in pictures[:MOST_PICTURES])
-
-
 def render_passages(passages: Sequence[FoundPassage], note: str = "") -> str:
     """Return passages as a model reads them: id, place, relation, text."""
     blocks = [
@@ -154,24 +168,6 @@ def quote_passages(passages: Iterable[FoundPassage]) -> list[QuotedPassage]:
     ]
 
 
-class ShowsPassages:
-    """The output of a tool is a list of passages."""
-
-    output = PassageList
-
-    def render(self, output: PassageList) -> str:
-        return render_passages(output.passages, output.note)
-
-    def cite(self, output: PassageList) -> Iterable[CitedPassage]:
-        return cite_passages(output.passages)
-
-    def quote(self, output: PassageList) -> Iterable[QuotedPassage]:
-        return quote_passages(output.passages)
-
-
-PAGE_CHARACTERS = 8_000
-
-
 def read_page(document: WholeDocument, numbers: Sequence[int], page: int) -> PassageList:
     """Return the passages of one page; raises `InvalidInput` for a page that there is not."""
     pages = _divide(document, numbers)
@@ -183,6 +179,23 @@ def read_page(document: WholeDocument, numbers: Sequence[int], page: int) -> Pas
     )
     note = f"page {page} of {len(pages)}" if len(pages) > 1 else ""
     return PassageList(passages=tuple(passages), note=note)
+
+
+def describe_documents(
+    documents: Sequence[ListedDocument], question: str = "", most: int = MOST_DOCUMENTS
+) -> tuple[str, ...]:
+    """Return a line for each of the first documents, and one that counts the others.
+
+    Where there are more, those come first whose titles share the rarest words with the question.
+    """
+    shown = documents if len(documents) <= most else _sort_by_words(documents, question)
+    lines = [_describe(one) for one in shown[:most]]
+    left = len(documents) - len(lines)
+    return (*lines, f"... and {left} further documents") if left else tuple(lines)
+
+
+def _list_pictures(pictures: Sequence[tuple[str, str]]) -> tuple[SourcePicture, ...]:
+    return tuple(SourcePicture(id=name, caption=text) for name, text in pictures[:MOST_PICTURES])
 
 
 def _divide(document: WholeDocument, numbers: Sequence[int]) -> list[list[int]]:
@@ -197,23 +210,6 @@ def _divide(document: WholeDocument, numbers: Sequence[int]) -> list[list[int]]:
         pages[-1].append(number)
         room -= size
     return pages
-
-
-MOST_DOCUMENTS = 60
-_LONGEST_LINE = 200
-
-
-def describe_documents(
-    documents: Sequence[ListedDocument], question: str = "", most: int = MOST_DOCUMENTS
-) -> tuple[str, ...]:
-    """Return a line for each of the first documents, and one that counts the others.
-
-    Where there are more, those come first whose titles share the rarest words with the question.
-    """
-    shown = documents if len(documents) <= most else _sort_by_words(documents, question)
-    lines = [_describe(one) for one in shown[:most]]
-    left = len(documents) - len(lines)
-    return (*lines, f"... and {left} further documents") if left else tuple(lines)
 
 
 def _sort_by_words(documents: Sequence[ListedDocument], question: str) -> list[ListedDocument]:

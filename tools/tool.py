@@ -103,12 +103,6 @@ class Tool(ABC, Generic[I, O]):
         return ()
 
 
-@lru_cache(maxsize=256)
-def _make_schema(inputs: type[BaseModel]) -> dict[str, JsonValue]:
-    # Every assistant of a process describes the same inputs, several times each.
-    return inputs.model_json_schema()
-
-
 class LibraryTool(Tool[I, O]):
     """Reads documents of the library as far as its caller may."""
 
@@ -125,3 +119,9 @@ class LibraryTool(Tool[I, O]):
         if not documents:
             raise InvalidInput(f"expected the id of a document, found {document_id!r}")
         return documents[0]
+
+
+@lru_cache(maxsize=256)
+def _make_schema(inputs: type[BaseModel]) -> dict[str, JsonValue]:
+    # Every assistant of a process describes the same inputs, several times each.
+    return inputs.model_json_schema()

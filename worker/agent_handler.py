@@ -45,7 +45,6 @@ LONGEST_WAIT_SHARE = 0.5
 """The longest wait for another attempt, as a share of the time that is left: the attempt and the
 steps after it need the rest."""
 
-
 AnyAgent = Agent[Any, Any]
 Assistant = tuple[str, str]
 """Tenant and assistant."""
@@ -65,6 +64,13 @@ def no_events() -> tuple[JournalEvent, ...]:
 
 
 _NO_CALLS = nullcontext[Calls](no_events)
+OnWritten = Callable[[str, Fields], None]
+"""Receives what a role wrote, and counts the fallbacks in it."""
+ReadIndexVersion = Callable[[Assistant], Awaitable[str]]
+"""Returns the version of the index of an assistant; "" if there is none."""
+
+OpenDrafts = Callable[[Delivery], DraftPublisher]
+"""Returns the publisher of drafts for one run."""
 
 
 def no_calls(_run: Run) -> AbstractContextManager[Calls]:
@@ -72,20 +78,8 @@ def no_calls(_run: Run) -> AbstractContextManager[Calls]:
     return _NO_CALLS
 
 
-OnWritten = Callable[[str, Fields], None]
-"""Receives what a role wrote, and counts the fallbacks in it."""
-
-
 def ignore_writes(_role: str, _writes: Fields) -> None:
     """Count nothing."""
-
-
-ReadIndexVersion = Callable[[Assistant], Awaitable[str]]
-"""Returns the version of the index of an assistant; "" if there is none."""
-
-
-OpenDrafts = Callable[[Delivery], DraftPublisher]
-"""Returns the publisher of drafts for one run."""
 
 
 class AgentHandler:
@@ -247,17 +241,6 @@ class AgentHandler:
             raise ContractError(problem) from error
 
 
-def _summarise_calls(payload: Mapping[str, JsonValue], made: Sequence[JournalEvent]) -> Fields:
-    return {**add_model_usage(payload, made), **find_exhausted_budget(made)} if made else {}
-
-
-def _end_waiting(outcome: RetryAfter[BaseModel]) -> object:
-    """Return what an agent that has no time to wait leaves."""
-    if outcome.otherwise is None:
-        return GaveUp(f"no time left: {outcome.reason}")
-    return outcome.otherwise
-
-
 def reply_to_manager(
     delivery: Delivery,
     envelope: Envelope,
@@ -301,6 +284,17 @@ def make_poison_notice(delivery: Delivery, error: str) -> FrameSend | None:
         return None
     hop = Hop(role=delivery.role, status="failed", reason=error)
     return FrameSend(MANAGER, reply_to_manager(delivery, envelope, hop, {}, 0.0).encode())
+
+
+def _summarise_calls(payload: Mapping[str, JsonValue], made: Sequence[JournalEvent]) -> Fields:
+    return {**add_model_usage(payload, made), **find_exhausted_budget(made)} if made else {}
+
+
+def _end_waiting(outcome: RetryAfter[BaseModel]) -> object:
+    """Return what an agent that has no time to wait leaves."""
+    if outcome.otherwise is None:
+        return GaveUp(f"no time left: {outcome.reason}")
+    return outcome.otherwise
 
 
 def _list_models(made: Sequence[JournalEvent]) -> Iterator[tuple[str, str]]:

@@ -123,30 +123,6 @@ class HopCalls:
                 )
 
 
-def _encode_refusals(refusals: Sequence[BudgetRefusal]) -> tuple[JournalEntry, ...]:
-    """Return the journal event of the first refusal of a hop; the others say the same."""
-    return tuple(
-        JournalEntry("budget_exhausted", {"budget": one.name, "limit": one.limit, "used": one.used})
-        for one in refusals[:1]
-    )
-
-
-def _mark_branch(branch: str, *entries: JournalEntry) -> tuple[JournalEntry, ...]:
-    """Return the events of a hop with its branch, if it is in one."""
-    if not branch:
-        return entries
-    return tuple(replace(entry, fields={**entry.fields, "branch": branch}) for entry in entries)
-
-
-def _list_objects(value: object) -> list[Mapping[str, JsonValue]]:
-    found = value if isinstance(value, (list, tuple)) else ()
-    return [one for one in found if isinstance(one, dict)]
-
-
-def _read_price(value: JsonValue) -> Decimal | None:
-    return None if value is None else Decimal(str(value))
-
-
 def fallbacks_of(writes: Fields) -> list[str]:
     """Return the slugs of the fallbacks in the writes of a hop: levels, links, drafts, wording, and
     why the search answered instead of a model.
@@ -162,10 +138,6 @@ def fallbacks_of(writes: Fields) -> list[str]:
     if why := writes.get("fallback_reason"):
         reasons.append(str(why))
     return [*reasons, "fixed_text"] if writes.get("clarification_fallback") else reasons
-
-
-def _name_missing(fallback: str) -> str:
-    return _NAMES.get(fallback, f"{fallback}_level_missing")
 
 
 def encode_model_call(
@@ -209,3 +181,31 @@ def is_same_model(requested: str, answered_by: str, aliases: Mapping[str, str]) 
     rest = got.removeprefix(wanted)
     is_dated = rest != got and rest.lstrip("-@:").replace("-", "").isdigit() and len(rest) > 6
     return wanted == got or is_dated
+
+
+def _encode_refusals(refusals: Sequence[BudgetRefusal]) -> tuple[JournalEntry, ...]:
+    """Return the journal event of the first refusal of a hop; the others say the same."""
+    return tuple(
+        JournalEntry("budget_exhausted", {"budget": one.name, "limit": one.limit, "used": one.used})
+        for one in refusals[:1]
+    )
+
+
+def _mark_branch(branch: str, *entries: JournalEntry) -> tuple[JournalEntry, ...]:
+    """Return the events of a hop with its branch, if it is in one."""
+    if not branch:
+        return entries
+    return tuple(replace(entry, fields={**entry.fields, "branch": branch}) for entry in entries)
+
+
+def _list_objects(value: object) -> list[Mapping[str, JsonValue]]:
+    found = value if isinstance(value, (list, tuple)) else ()
+    return [one for one in found if isinstance(one, dict)]
+
+
+def _read_price(value: JsonValue) -> Decimal | None:
+    return None if value is None else Decimal(str(value))
+
+
+def _name_missing(fallback: str) -> str:
+    return _NAMES.get(fallback, f"{fallback}_level_missing")

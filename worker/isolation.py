@@ -47,17 +47,8 @@ T = TypeVar("T")
 MakeHandler = Callable[[str], AbstractAsyncContextManager[Handler]]
 """Creates the handler of a role inside the child; it is pickled, so a function of a module."""
 
-
 log = structlog.get_logger("worker")
-
-
-@dataclass(frozen=True, slots=True)
-class _Raised:
-    """The error that a handler raised in the child."""
-
-    description: str
-    unavailable: bool = False
-    journal: tuple[JournalEvent, ...] = ()
+OnIsolatedRun = Callable[[str, Settlement], None]
 
 
 class Quarantine:
@@ -114,43 +105,13 @@ class Quarantine:
         )
 
 
-OnIsolatedRun = Callable[[str, Settlement], None]
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    """The error that a handler raised in the child."""
 
-
-def ignore_run(_role: str, _settlement: Settlement) -> None:
-    """Count nothing."""
-
-
-class IsolatedHandler:
-    """A handler that runs suspects in quarantine, and all other entries in this process.
-
-    `on_isolated_run` receives the role and the settlement of each run in a child, because the
-    counters of a child end with it.
-    """
-
-    def __init__(
-        self, handler: Handler, quarantine: Quarantine, on_isolated_run: OnIsolatedRun = ignore_run
-    ) -> None:
-        self.role: Role = handler.role
-        self._handler = handler
-        self._quarantine = quarantine
-        self._on_isolated_run = on_isolated_run
-
-    def prefetch_memory(self, question: Question) -> MemoryRead | None:
-        """Return the read that the handler requests, or None."""
-        return (
-            self._handler.prefetch_memory(question)
-            if isinstance(self._handler, PrefetchesMemory)
-            else None
-        )
-
-    async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
-        """Return the settlement of the run, here or in a child."""
-        if delivery.starts < SUSPECT_STARTS:
-            return await self._handler.handle(delivery, envelope)
-        settlement = await self._quarantine.run(delivery)
-        self._on_isolated_run(self.role.value, settlement)
-        return settlement
+    description: str
+    unavailable: bool = False
+    journal: tuple[JournalEvent, ...] = ()
 
 
 class _IsolatedProcess:
@@ -208,6 +169,42 @@ class _IsolatedProcess:
                 self._process.join()
             self._its.close()
             self._ours.close()
+
+
+def ignore_run(_role: str, _settlement: Settlement) -> None:
+    """Count nothing."""
+
+
+class IsolatedHandler:
+    """A handler that runs suspects in quarantine, and all other entries in this process.
+
+    `on_isolated_run` receives the role and the settlement of each run in a child, because the
+    counters of a child end with it.
+    """
+
+    def __init__(
+        self, handler: Handler, quarantine: Quarantine, on_isolated_run: OnIsolatedRun = ignore_run
+    ) -> None:
+        self.role: Role = handler.role
+        self._handler = handler
+        self._quarantine = quarantine
+        self._on_isolated_run = on_isolated_run
+
+    def prefetch_memory(self, question: Question) -> MemoryRead | None:
+        """Return the read that the handler requests, or None."""
+        return (
+            self._handler.prefetch_memory(question)
+            if isinstance(self._handler, PrefetchesMemory)
+            else None
+        )
+
+    async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
+        """Return the settlement of the run, here or in a child."""
+        if delivery.starts < SUSPECT_STARTS:
+            return await self._handler.handle(delivery, envelope)
+        settlement = await self._quarantine.run(delivery)
+        self._on_isolated_run(self.role.value, settlement)
+        return settlement
 
 
 def _settlement(answer: Settlement | _Raised) -> Settlement:

@@ -55,6 +55,22 @@ from broker.values import RoleStatus
 
 SCORE_BUCKETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+FRESH_SECONDS = 1.0
+"""How long a read is reused, so that many scrapes cost Redis one read."""
+PATIENCE_SECONDS = 1.0
+"""How long a scrape waits for Redis; Prometheus itself gives up after ten seconds by default."""
+
+SHOWN = {
+    "depth": ("refdesk_depth", "Entries that wait or run."),
+    "in_flight": ("refdesk_in_flight", "Entries taken by a worker."),
+    "oldest_seconds": ("refdesk_oldest_seconds", "Age of the oldest entry."),
+    "dead": ("refdesk_dead_letters", "Frames that were given up."),
+    "consumers": ("refdesk_consumers", "Workers of the role."),
+}
+UP = ("refdesk_broker_up", "Whether Redis answered the last scrape.")
+ACCEPTING = ("refdesk_accepting", "Whether Redis can store new questions.")
+
+log = structlog.get_logger("worker")
 
 
 class PrometheusMeter:
@@ -176,24 +192,6 @@ class PrometheusMeter:
         self._cache_hits.labels(role, model).inc()
         if saved_usd is not None:
             self._saved.labels(role, model).inc(float(saved_usd))
-
-
-FRESH_SECONDS = 1.0
-"""How long a read is reused, so that many scrapes cost Redis one read."""
-PATIENCE_SECONDS = 1.0
-"""How long a scrape waits for Redis; Prometheus itself gives up after ten seconds by default."""
-
-SHOWN = {
-    "depth": ("refdesk_depth", "Entries that wait or run."),
-    "in_flight": ("refdesk_in_flight", "Entries taken by a worker."),
-    "oldest_seconds": ("refdesk_oldest_seconds", "Age of the oldest entry."),
-    "dead": ("refdesk_dead_letters", "Frames that were given up."),
-    "consumers": ("refdesk_consumers", "Workers of the role."),
-}
-UP = ("refdesk_broker_up", "Whether Redis answered the last scrape.")
-ACCEPTING = ("refdesk_accepting", "Whether Redis can store new questions.")
-
-log = structlog.get_logger("worker")
 
 
 @dataclass(frozen=True, slots=True)

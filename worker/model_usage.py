@@ -50,6 +50,14 @@ def add_model_usage(payload: "Mapping[str, JsonValue]", calls: "Iterable[Journal
     return {ATTRIBUTE: {**usage, BY_AGENT: agents} if agents else usage}
 
 
+def find_exhausted_budget(calls: "Iterable[JournalEvent]") -> Fields:
+    """Return the attribute `exhausted_budget` after a refused reservation, else nothing."""
+    for call in calls:
+        if isinstance(call, JournalEntry) and call.kind == BUDGET_EXHAUSTED:
+            return {"exhausted_budget": call.fields["budget"]}
+    return {}
+
+
 def _count_by_agent(before: "JsonValue", made: "Sequence[Mapping[str, JsonValue]]") -> Fields:
     """Return the usage of each agent with these calls added; calls for no task are left out."""
     usage: Fields = dict(before) if isinstance(before, dict) else {}
@@ -64,14 +72,6 @@ def _count_by_agent(before: "JsonValue", made: "Sequence[Mapping[str, JsonValue]
             "cost_usd": _add(known, own, "cost_usd"),
         }
     return usage
-
-
-def find_exhausted_budget(calls: "Iterable[JournalEvent]") -> Fields:
-    """Return the attribute `exhausted_budget` after a refused reservation, else nothing."""
-    for call in calls:
-        if isinstance(call, JournalEntry) and call.kind == BUDGET_EXHAUSTED:
-            return {"exhausted_budget": call.fields["budget"]}
-    return {}
 
 
 def _read_count(fields: "Mapping[str, JsonValue]", name: str) -> int:

@@ -30,16 +30,6 @@ class WorkerSpec:
     instances: int = 1
 
 
-def collect_rarely() -> None:
-    """Run the garbage collector less often: envelopes are short-lived and contain no cycles."""
-    gc.set_threshold(100_000, 50, 50)
-
-
-def consumer_name() -> str:
-    """Return a name for this process that no other process ever has."""
-    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
-
-
 class WorkerProcess:
     """Runs the workers of a process; see `worker.shutdown` for its end."""
 
@@ -136,3 +126,13 @@ class WorkerProcess:
     def _cancel_lost(self, lost: LeaseLost) -> None:
         for worker in self.workers:
             worker.cancel_lost(lost)
+
+
+def collect_rarely() -> None:
+    """Run the garbage collector less often: envelopes are short-lived and contain no cycles."""
+    gc.set_threshold(100_000, 50, 50)
+
+
+def consumer_name() -> str:
+    """Return a name for this process that no other process ever has."""
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"

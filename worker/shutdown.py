@@ -15,6 +15,8 @@ GRACE_SECONDS = 25.0
 """How long runs may take to finish; a pod needs a longer period before it is killed."""
 
 log = structlog.get_logger("worker")
+NOTICE_SECONDS = 1.0
+"""The wait for runs at the end of a process after which it is reported."""
 
 
 @asynccontextmanager
@@ -29,10 +31,6 @@ async def stop_on_signals(stop: asyncio.Event) -> AsyncIterator[None]:
     finally:
         for number in signals:
             loop.remove_signal_handler(number)
-
-
-NOTICE_SECONDS = 1.0
-"""The wait for runs at the end of a process after which it is reported."""
 
 
 async def drain(
@@ -52,6 +50,13 @@ async def drain(
         notice.cancel()
 
 
+async def leave(consumer: Consumer, workers: Sequence[Worker]) -> None:
+    """Return the entries that these workers still own, and remove their consumers."""
+    async with asyncio.TaskGroup() as tasks:
+        for worker in workers:
+            tasks.create_task(_leave_group(consumer, worker))
+
+
 async def _drain(workers: Sequence[Worker], grace_seconds: float) -> int:
     late = 0
     for patience in (grace_seconds, None):
@@ -63,13 +68,6 @@ async def _drain(workers: Sequence[Worker], grace_seconds: float) -> int:
             late = sum(worker.runs.call_off() for worker in workers)
             log.warning("handlers_cancelled_at_shutdown", handlers=late)
     return late
-
-
-async def leave(consumer: Consumer, workers: Sequence[Worker]) -> None:
-    """Return the entries that these workers still own, and remove their consumers."""
-    async with asyncio.TaskGroup() as tasks:
-        for worker in workers:
-            tasks.create_task(_leave_group(consumer, worker))
 
 
 async def _leave_group(consumer: Consumer, worker: Worker) -> None:

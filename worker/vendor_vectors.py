@@ -35,11 +35,6 @@ class RunningVectors:
             await self._calls.put(called, vector)
 
 
-def _name_embedding(run: Run, key: str) -> CallKey | None:
-    """Return the name of an embedding, which is the same in every stage and attempt."""
-    return None if run.question is None else CallKey(run.question, EMBEDDING, 0, key)
-
-
 class VendorEmbedding:
     """A vendor's embedder behind the knowledge port: its errors become `EmbeddingFailed`.
 
@@ -115,3 +110,8 @@ class ServerReranker:
     def _hash(self, question: str, passages: Sequence[str]) -> str:
         named = repr((self.name, question, tuple(passages))).encode("utf-8", "replace")
         return hashlib.blake2b(named, digest_size=32).hexdigest()
+
+
+def _name_embedding(run: Run, key: str) -> CallKey | None:
+    """Return the name of an embedding, which is the same in every stage and attempt."""
+    return None if run.question is None else CallKey(run.question, EMBEDDING, 0, key)

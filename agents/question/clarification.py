@@ -235,6 +235,14 @@ class ClarificationAgent(Agent[Reads, Writes]):
         return lead
 
 
+def find_fault(text: str, inputs: ClarifyInputs) -> str:
+    """Return why a model's wording must not be shown, or an empty text."""
+    if not text:
+        return "it is empty"
+    about = (inputs.question, inputs.message, *inputs.options, inputs.topic)
+    return find_asking_fault(text, "\n".join((*about, inputs.fixed_text)))
+
+
 def _choose_quoted(reads: Reads) -> str:
     """Return the question as it is quoted to the person: the canonical one is in English."""
     is_typed = reads.language != ENGLISH and reads.context_type != "clarification"
@@ -294,11 +302,3 @@ def _make_option_action(option: ClarificationOption) -> SuggestedAction:
 def _make_option(result: SearchResult) -> ClarificationOption:
     path = tuple(dict.fromkeys((*result.crumbs, *result.heading_path)))
     return ClarificationOption(label=path[-1] if path else result.title, crumbs=path)
-
-
-def find_fault(text: str, inputs: ClarifyInputs) -> str:
-    """Return why a model's wording must not be shown, or an empty text."""
-    if not text:
-        return "it is empty"
-    about = (inputs.question, inputs.message, *inputs.options, inputs.topic)
-    return find_asking_fault(text, "\n".join((*about, inputs.fixed_text)))

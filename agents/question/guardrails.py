@@ -55,6 +55,8 @@ _HARDLY_COVERED = 0.5
 """The coverage below which a question in a language that no document has is called untranslated."""
 _NEAREST = 5
 DecidedBy = Literal["rules", "combined_call", "own_call"]
+FindNamed = Callable[[str, Sequence[str]], Awaitable["NamedInText"]]
+"""Returns the versions and documents that a text names, for a person of these groups."""
 
 
 class Reads(ReadsLanguage, frozen=True):
@@ -89,10 +91,6 @@ class Writes(MayAsk, frozen=True):
     verified_answer: str = ""
     response: str = ""
     sources_used: tuple[SourceUsed, ...] = ()
-
-
-FindNamed = Callable[[str, Sequence[str]], Awaitable["NamedInText"]]
-"""Returns the versions and documents that a text names, for a person of these groups."""
 
 
 class GuardrailsAgent(Agent[Reads, Writes]):

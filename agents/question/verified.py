@@ -20,16 +20,6 @@ first, which a person of these groups may read. The run pays for vectors.
 
 
 @dataclass(frozen=True, slots=True)
-class AskedQuestion:
-    """A question as it can be understood alone, and as typed, perhaps in reply to a pause."""
-
-    canonical: str
-    text: str
-    groups: tuple[str, ...] = ()
-    pause: Pause | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class VerifiedMatch:
     """What was found: the answer, else those that the user may mean; `error`: no model decided."""
 
@@ -39,6 +29,16 @@ class VerifiedMatch:
 
 
 NOTHING = VerifiedMatch()
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """A question as it can be understood alone, and as typed, perhaps in reply to a pause."""
+
+    canonical: str
+    text: str
+    groups: tuple[str, ...] = ()
+    pause: Pause | None = None
 
 
 async def match_verified(

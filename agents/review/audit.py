@@ -43,6 +43,9 @@ _CITED = re.compile(r"\[\^?(\d{1,4})\]")
 _DASH = re.compile(r"\s[–—-]\s|,\s")
 _LEAST_WORDS = 4
 _LETTERS = re.compile(r"\w")
+Says = Literal["yes", "partly", "no", "contradicts", "unjudged"]
+_WORD = re.compile(r"§+|[^\W_]+")
+_MOST = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,65 @@ class ReadAnswer:
     unused: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class CitablePassage:
+    """A passage that may be cited, with the names by which a citation may name it.
+
+    `names` are exact: ids, titles, addresses; a name of a whole document is one of each passage.
+    """
+
+    passage_id: str
+    text: str
+    names: frozenset[str]
+    place: str = ""
+    language: str = "en"
+
+
+class AuditedCitation(BaseModel, frozen=True):
+    """One citation, checked; `problems` are sentences for people, empty for a good citation.
+
+    `says` is a model's judgement; `unjudged` where only code has looked.
+    """
+
+    label: str
+    claim: str
+    exists: bool
+    says: Says = "unjudged"
+    omitted: tuple[str, ...] = ()
+    is_well_formatted: bool = True
+    passage_id: str = ""
+    place: str = ""
+    problems: tuple[str, ...] = ()
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing wrong was found."""
+        return not self.problems
+
+
+class CitationAudit(BaseModel, frozen=True):
+    """All citations of an answer; `uncited` sentences cite nothing, `unused` sources are listed."""
+
+    citations: tuple[AuditedCitation, ...]
+    uncited: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether every citation is good."""
+        return all(one.is_good for one in self.citations)
+
+    @property
+    def used_citations(self) -> tuple[str, ...]:
+        """The ids of the passages that good citations name, each once."""
+        return tuple(dict.fromkeys(one.passage_id for one in self.citations if one.is_good))
+
+    @property
+    def invalid_citations(self) -> tuple[str, ...]:
+        """The labels of the citations with a problem, each once."""
+        return tuple(dict.fromkeys(one.label for one in self.citations if not one.is_good))
+
+
 def read_citations(text: str) -> ReadAnswer:
     """Return the citations of an answer; code contains none."""
     body, listed = _split_sources(text)
@@ -90,6 +152,121 @@ def read_citations(text: str) -> ReadAnswer:
     used = {one.label for one in claims}
     unused = tuple(f"[{number}]" for number in listed if f"[{number}]" not in used)
     return ReadAnswer(tuple(claims), tuple(uncited), unused)
+
+
+def audit_citations(answer: ReadAnswer, passages: Sequence[CitablePassage]) -> CitationAudit:
+    """Return the audit of an answer; the passages are those that its reader may read."""
+    by_name: dict[str, list[CitablePassage]] = {}
+    for passage in passages:
+        for name in passage.names:
+            by_name.setdefault(normalise_name(name), []).append(passage)
+    is_mixed = {"number", "cite"} <= {one.form for one in answer.claims}
+    audited = tuple(
+        audit_citation(claim, find_named(claim, by_name), is_mixed=is_mixed)
+        for claim in answer.claims
+    )
+    return CitationAudit(citations=audited, uncited=answer.uncited, unused=answer.unused)
+
+
+def find_named(
+    claim: CitedClaim, by_name: Mapping[str, Sequence[CitablePassage]]
+) -> list[CitablePassage]:
+    """Return the passages that a citation names, each once."""
+    names = dict.fromkeys(map(normalise_name, claim.names))
+    found = [passage for name in names for passage in by_name.get(name, ())]
+    return list({one.passage_id: one for one in found}.values())
+
+
+def audit_citation(
+    claim: CitedClaim, named: Sequence[CitablePassage], *, is_mixed: bool = False
+) -> AuditedCitation:
+    """Return what code proves about a citation and the passages that it names."""
+    problems = list(_check_format(claim, is_mixed))
+    is_formatted = not problems
+    best = choose_closest(claim.claim, named)
+    if best is None:
+        problems.append(_describe_missing(claim))
+    else:
+        problems += check_facts(claim.claim, best, named)
+    return AuditedCitation(
+        label=claim.label,
+        claim=claim.claim,
+        exists=best is not None,
+        is_well_formatted=is_formatted,
+        passage_id="" if best is None else best.passage_id,
+        place="" if best is None else best.place,
+        problems=tuple(problems),
+    )
+
+
+def normalise_name(name: str) -> str:
+    """Return a name for comparing: case and spaces do not matter."""
+    return " ".join(name.casefold().split())
+
+
+def choose_closest(claim: str, named: Sequence[CitablePassage]) -> CitablePassage | None:
+    """Return the passage that shares most rare words with a claim, or None."""
+    if len(named) < 2:
+        return named[0] if named else None
+    place = TextPlace(document_id="", unit_id="", start=0, end=0)
+    search = PassageSearch(
+        [RulePassage(str(at), place, one.text, one.language) for at, one in enumerate(named)]
+    )
+    found = search.find(claim, named[0].language, 1)
+    return named[int(found[0].id)] if found else named[0]
+
+
+def check_facts(
+    claim: str, closest: CitablePassage, named: Sequence[CitablePassage]
+) -> Iterator[str]:
+    """Yield the numbers, periods and references of a claim that its source does not have."""
+    every = "\n".join(f"{one.place}\n{one.text}" for one in named)
+    known = list_measures(closest.text, closest.language)
+    measured = list_measures(claim, closest.language)
+    for one in measured[:_MOST]:
+        yield from _compare(one, known, list_measures(every, closest.language))
+    stated = {one.value for one in measured} | list_numbers(every)
+    told = {number for one in measured for number in list_numbers(one.text)}
+    missing = sorted(list_numbers(claim) - stated - told)
+    yield from (f"the number {one} does not occur in the source" for one in missing[:_MOST])
+    series = LABELS | {label.casefold() for label, _ in list_references(every)}
+    words = f" {' '.join(_WORD.findall(every.casefold()))} "
+    parts = list_part_numbers(every)
+    for label, number in dict.fromkeys(list_references(claim)):
+        is_named = f" {label} {number} ".casefold() in words or number.casefold() in parts
+        if label.casefold() in series and not is_named:
+            yield f"{label} {number} does not occur in the source"
+
+
+def find_cited_documents(listed: Iterable[ListedDocument], wanted: set[str]) -> list[str]:
+    """Return the ids of the documents that a normalised name means, or begins with."""
+    return [
+        one.id
+        for one in listed
+        if any(
+            normalise_name(name) == asked or asked.startswith(f"{normalise_name(name)}#")
+            for name in (one.id, one.title, one.source, one.file, one.url or "")
+            if name
+            for asked in wanted
+        )
+        or any(asked.startswith((f"{one.title.casefold()} >", f"{one.id}#")) for asked in wanted)
+    ]
+
+
+def list_citable_passages(document: WholeDocument) -> Iterator[CitablePassage]:
+    """Yield the chunks of a document with the names of each: of the chunk, section and document."""
+    listed = document.listed
+    of_document = [one for one in (listed.id, listed.title, listed.source, listed.file) if one]
+    of_document += [listed.url] if listed.url else []
+    for one in document.chunks:
+        chunk = one.chunk
+        names = {chunk.chunk_id, *of_document, " > ".join((listed.title, *chunk.heading_path))}
+        if chunk.heading_path and chunk.heading_path[0] == listed.title:
+            names.add(" > ".join(chunk.heading_path))
+        if chunk.anchor:
+            names |= {f"{name}#{chunk.anchor}" for name in of_document}
+        place = " > ".join((listed.title, *chunk.heading_path))
+        yield CitablePassage(chunk.chunk_id, chunk.text, frozenset(names), place, listed.language)
 
 
 def _read_definitions(body: str, listed: dict[int, tuple[str, ...]]) -> str:
@@ -183,154 +360,6 @@ def _list_names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, cleaned)))
 
 
-Says = Literal["yes", "partly", "no", "contradicts", "unjudged"]
-_WORD = re.compile(r"§+|[^\W_]+")
-_MOST = 20
-
-
-@dataclass(frozen=True, slots=True)
-class CitablePassage:
-    """A passage that may be cited, with the names by which a citation may name it.
-
-    `names` are exact: ids, titles, addresses; a name of a whole document is one of each passage.
-    """
-
-    passage_id: str
-    text: str
-    names: frozenset[str]
-    place: str = ""
-    language: str = "en"
-
-
-class AuditedCitation(BaseModel, frozen=True):
-    """One citation, checked; `problems` are sentences for people, empty for a good citation.
-
-    `says` is a model's judgement; `unjudged` where only code has looked.
-    """
-
-    label: str
-    claim: str
-    exists: bool
-    says: Says = "unjudged"
-    omitted: tuple[str, ...] = ()
-    is_well_formatted: bool = True
-    passage_id: str = ""
-    place: str = ""
-    problems: tuple[str, ...] = ()
-
-    @property
-    def is_good(self) -> bool:
-        """Whether nothing wrong was found."""
-        return not self.problems
-
-
-class CitationAudit(BaseModel, frozen=True):
-    """All citations of an answer; `uncited` sentences cite nothing, `unused` sources are listed."""
-
-    citations: tuple[AuditedCitation, ...]
-    uncited: tuple[str, ...] = ()
-    unused: tuple[str, ...] = ()
-
-    @property
-    def is_valid(self) -> bool:
-        """Whether every citation is good."""
-        return all(one.is_good for one in self.citations)
-
-    @property
-    def used_citations(self) -> tuple[str, ...]:
-        """The ids of the passages that good citations name, each once."""
-        return tuple(dict.fromkeys(one.passage_id for one in self.citations if one.is_good))
-
-    @property
-    def invalid_citations(self) -> tuple[str, ...]:
-        """The labels of the citations with a problem, each once."""
-        return tuple(dict.fromkeys(one.label for one in self.citations if not one.is_good))
-
-
-def audit_citations(answer: ReadAnswer, passages: Sequence[CitablePassage]) -> CitationAudit:
-    """Return the audit of an answer; the passages are those that its reader may read."""
-    by_name: dict[str, list[CitablePassage]] = {}
-    for passage in passages:
-        for name in passage.names:
-            by_name.setdefault(normalise_name(name), []).append(passage)
-    is_mixed = {"number", "cite"} <= {one.form for one in answer.claims}
-    audited = tuple(
-        audit_citation(claim, find_named(claim, by_name), is_mixed=is_mixed)
-        for claim in answer.claims
-    )
-    return CitationAudit(citations=audited, uncited=answer.uncited, unused=answer.unused)
-
-
-def find_named(
-    claim: CitedClaim, by_name: Mapping[str, Sequence[CitablePassage]]
-) -> list[CitablePassage]:
-    """Return the passages that a citation names, each once."""
-    names = dict.fromkeys(map(normalise_name, claim.names))
-    found = [passage for name in names for passage in by_name.get(name, ())]
-    return list({one.passage_id: one for one in found}.values())
-
-
-def audit_citation(
-    claim: CitedClaim, named: Sequence[CitablePassage], *, is_mixed: bool = False
-) -> AuditedCitation:
-    """Return what code proves about a citation and the passages that it names."""
-    problems = list(_check_format(claim, is_mixed))
-    is_formatted = not problems
-    best = choose_closest(claim.claim, named)
-    if best is None:
-        problems.append(_describe_missing(claim))
-    else:
-        problems += check_facts(claim.claim, best, named)
-    return AuditedCitation(
-        label=claim.label,
-        claim=claim.claim,
-        exists=best is not None,
-        is_well_formatted=is_formatted,
-        passage_id="" if best is None else best.passage_id,
-        place="" if best is None else best.place,
-        problems=tuple(problems),
-    )
-
-
-def normalise_name(name: str) -> str:
-    """Return a name for comparing: case and spaces do not matter."""
-    return " ".join(name.casefold().split())
-
-
-def choose_closest(claim: str, named: Sequence[CitablePassage]) -> CitablePassage | None:
-    """Return the passage that shares most rare words with a claim, or None."""
-    if len(named) < 2:
-        return named[0] if named else None
-    place = TextPlace(document_id="", unit_id="", start=0, end=0)
-    search = PassageSearch(
-        [RulePassage(str(at), place, one.text, one.language) for at, one in enumerate(named)]
-    )
-    found = search.find(claim, named[0].language, 1)
-    return named[int(found[0].id)] if found else named[0]
-
-
-def check_facts(
-    claim: str, closest: CitablePassage, named: Sequence[CitablePassage]
-) -> Iterator[str]:
-    """Yield the numbers, periods and references of a claim that its source does not have."""
-    every = "\n".join(f"{one.place}\n{one.text}" for one in named)
-    known = list_measures(closest.text, closest.language)
-    measured = list_measures(claim, closest.language)
-    for one in measured[:_MOST]:
-        yield from _compare(one, known, list_measures(every, closest.language))
-    stated = {one.value for one in measured} | list_numbers(every)
-    told = {number for one in measured for number in list_numbers(one.text)}
-    missing = sorted(list_numbers(claim) - stated - told)
-    yield from (f"the number {one} does not occur in the source" for one in missing[:_MOST])
-    series = LABELS | {label.casefold() for label, _ in list_references(every)}
-    words = f" {' '.join(_WORD.findall(every.casefold()))} "
-    parts = list_part_numbers(every)
-    for label, number in dict.fromkeys(list_references(claim)):
-        is_named = f" {label} {number} ".casefold() in words or number.casefold() in parts
-        if label.casefold() in series and not is_named:
-            yield f"{label} {number} does not occur in the source"
-
-
 def _compare(one: Measure, closest: Sequence[Measure], every: Sequence[Measure]) -> Iterator[str]:
     same = [known for known in closest if known.family == one.family]
     if same and all(known.value != one.value for known in same):
@@ -352,34 +381,3 @@ def _describe_missing(claim: CitedClaim) -> str:
     if not claim.names:
         return f"expected {claim.label} in the list of sources, found no such entry"
     return f"expected a document or passage named {claim.names[0]!r:.120}, found none"
-
-
-def find_cited_documents(listed: Iterable[ListedDocument], wanted: set[str]) -> list[str]:
-    """Return the ids of the documents that a normalised name means, or begins with."""
-    return [
-        one.id
-        for one in listed
-        if any(
-            normalise_name(name) == asked or asked.startswith(f"{normalise_name(name)}#")
-            for name in (one.id, one.title, one.source, one.file, one.url or "")
-            if name
-            for asked in wanted
-        )
-        or any(asked.startswith((f"{one.title.casefold()} >", f"{one.id}#")) for asked in wanted)
-    ]
-
-
-def list_citable_passages(document: WholeDocument) -> Iterator[CitablePassage]:
-    """Yield the chunks of a document with the names of each: of the chunk, section and document."""
-    listed = document.listed
-    of_document = [one for one in (listed.id, listed.title, listed.source, listed.file) if one]
-    of_document += [listed.url] if listed.url else []
-    for one in document.chunks:
-        chunk = one.chunk
-        names = {chunk.chunk_id, *of_document, " > ".join((listed.title, *chunk.heading_path))}
-        if chunk.heading_path and chunk.heading_path[0] == listed.title:
-            names.add(" > ".join(chunk.heading_path))
-        if chunk.anchor:
-            names |= {f"{name}#{chunk.anchor}" for name in of_document}
-        place = " > ".join((listed.title, *chunk.heading_path))
-        yield CitablePassage(chunk.chunk_id, chunk.text, frozenset(names), place, listed.language)

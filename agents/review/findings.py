@@ -14,6 +14,19 @@ from envelope.specialists import SpecialistError
 _NOTES_FILE = Path(__file__).with_name("fixed_notes.toml")
 _ENGLISH = "en"
 _SEPARATOR = "; "
+_TEXTS_FILE = Path(__file__).with_name("finding_texts.toml")
+_LONGEST = 260
+_MOST_FULFILLED = 100
+MOST_FINDINGS = 12
+"""Findings that an answer names; the report has all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A sentence for the answer, and the places that show it."""
+
+    text: str
+    places: tuple[TextPlace, ...] = ()
 
 
 def translate_note(note: str, language: str) -> str:
@@ -32,52 +45,6 @@ def translate_note(note: str, language: str) -> str:
         return whole
     pieces = [(one, _translate(one, language)) for one in note.split(_SEPARATOR)]
     return _SEPARATOR.join(one if found is None else found for one, found in pieces)
-
-
-def _translate(note: str, language: str) -> str | None:
-    for texts in _load_notes().values():
-        values = _read_values(note, texts[_ENGLISH])
-        if values is not None and language in texts:
-            return texts[language].format(**values)
-    return None
-
-
-def _read_values(note: str, template: str) -> dict[str, str] | None:
-    """Return the values with which a template makes this note; None: it does not make it."""
-    values: dict[str, str] = {}
-    rest, name = note, ""
-    for literal, following, _, _ in Formatter().parse(template):
-        at = rest.find(literal) if literal or not name else len(rest)
-        if at < 0 or (not name and at > 0):
-            return None
-        if name:
-            values[name] = rest[:at]
-        rest, name = rest[at + len(literal) :], following or ""
-    if name:
-        values[name] = rest
-        return values
-    return None if rest else values
-
-
-@cache
-def _load_notes() -> Mapping[str, Mapping[str, str]]:
-    tables: dict[str, dict[str, str]] = tomllib.loads(_NOTES_FILE.read_text("utf-8"))
-    return tables
-
-
-_TEXTS_FILE = Path(__file__).with_name("finding_texts.toml")
-_LONGEST = 260
-_MOST_FULFILLED = 100
-MOST_FINDINGS = 12
-"""Findings that an answer names; the report has all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A sentence for the answer, and the places that show it."""
-
-    text: str
-    places: tuple[TextPlace, ...] = ()
 
 
 def describe_review(
@@ -209,6 +176,37 @@ def load_finding_texts(language: str) -> Mapping[str, str]:
     """Return the sentences of a language; English ones where it has none."""
     tables = _load()
     return {**tables["en"], **tables.get(language, {})}
+
+
+def _translate(note: str, language: str) -> str | None:
+    for texts in _load_notes().values():
+        values = _read_values(note, texts[_ENGLISH])
+        if values is not None and language in texts:
+            return texts[language].format(**values)
+    return None
+
+
+def _read_values(note: str, template: str) -> dict[str, str] | None:
+    """Return the values with which a template makes this note; None: it does not make it."""
+    values: dict[str, str] = {}
+    rest, name = note, ""
+    for literal, following, _, _ in Formatter().parse(template):
+        at = rest.find(literal) if literal or not name else len(rest)
+        if at < 0 or (not name and at > 0):
+            return None
+        if name:
+            values[name] = rest[:at]
+        rest, name = rest[at + len(literal) :], following or ""
+    if name:
+        values[name] = rest
+        return values
+    return None if rest else values
+
+
+@cache
+def _load_notes() -> Mapping[str, Mapping[str, str]]:
+    tables: dict[str, dict[str, str]] = tomllib.loads(_NOTES_FILE.read_text("utf-8"))
+    return tables
 
 
 def _describe(

@@ -94,14 +94,6 @@ def compare_measures(
     return tuple(lines)[:_MOST_LINES]
 
 
-def _list_words(text: str, measure: Measure, language: str) -> set[str]:
-    """Return the terms of the sentence of a number, without those of the number itself."""
-    start = max(text.rfind(end, 0, measure.start) for end in _SENTENCE_ENDS) + 1
-    ends = [at for end in _SENTENCE_ENDS if (at := text.find(end, measure.end)) != -1]
-    before, after = text[start : measure.start], text[measure.end : min(ends, default=len(text))]
-    return {*terms(before, language), *terms(after, language)} - STOP_WORDS
-
-
 def list_numbers(text: str) -> frozenset[Decimal]:
     """Return the values of all numbers of a text, in digits and in words."""
     tokens = [_Token(one[0], one.start(), one.end()) for one in _TOKEN.finditer(text)]
@@ -113,6 +105,14 @@ def list_numbers(text: str) -> frozenset[Decimal]:
             values |= {value, _multiply(tokens, value, after)[0]}
         at = max(after, at + 1)
     return frozenset(values)
+
+
+def _list_words(text: str, measure: Measure, language: str) -> set[str]:
+    """Return the terms of the sentence of a number, without those of the number itself."""
+    start = max(text.rfind(end, 0, measure.start) for end in _SENTENCE_ENDS) + 1
+    ends = [at for end in _SENTENCE_ENDS if (at := text.find(end, measure.end)) != -1]
+    before, after = text[start : measure.start], text[measure.end : min(ends, default=len(text))]
+    return {*terms(before, language), *terms(after, language)} - STOP_WORDS
 
 
 def _read_number(tokens: Sequence[_Token], at: int) -> tuple[Decimal | None, int]:

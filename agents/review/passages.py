@@ -39,84 +39,6 @@ _ABBREVIATION = re.compile(
 )
 _LONGEST_ABBREVIATION = 8
 _MARK = re.compile(r"[\s•*–-]*(?:\((?:[a-z]{1,3}|[ivxl]{1,6}|\d{1,2})\)|\d{1,3}[.)])?\s*")
-
-
-@dataclass(frozen=True, slots=True)
-class RuleSegment:
-    """A sentence or an item; `lead` is the place of the sentence that introduces an item."""
-
-    start: int
-    end: int
-    lead: tuple[int, int] | None = None
-
-
-def split_segments(text: str) -> tuple[RuleSegment, ...]:
-    """Return the sentences and items of a text in order, without the spaces around them."""
-    found: list[RuleSegment] = []
-    lead: tuple[int, int] | None = None
-    for start, end, begins in _list_pieces(text):
-        if begins in {"number", "line"}:
-            lead = None
-        is_item = begins in {"item", "bullet"}
-        found.append(RuleSegment(start, end, lead if is_item else None))
-        if not is_item and text[start:end].endswith((":", "—", "–")):
-            lead = (start, end)
-    return tuple(found)
-
-
-def count_mark(text: str) -> int:
-    """Return the length of the mark that a sentence begins with, such as "(a) " or "2. "."""
-    found = _MARK.match(text)
-    return found.end() if found else 0
-
-
-def _list_pieces(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield start and end of each piece, and what it begins with; an item goes on after ";"."""
-    start, begins = 0, "line"
-    for cut, mark in _list_cuts(text):
-        yield from _trim(text, start, cut, begins)
-        begins = begins if mark == "semicolon" else mark
-        start = cut
-    yield from _trim(text, start, len(text), begins)
-
-
-def _list_cuts(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each place to cut at, and which mark is there."""
-    for found in _BREAK.finditer(text):
-        match found.lastgroup:
-            case "item" if not _opens_item(text, found.start()):
-                continue
-            case "stop" if _ends_abbreviation(text, found.start()):
-                continue
-            case "item" | "bullet" | "number":
-                yield found.start(), found.lastgroup
-            case _:
-                yield found.end(), str(found.lastgroup)
-
-
-def _ends_abbreviation(text: str, at: int) -> bool:
-    """Return whether the full stop at `at` ends an abbreviation, or the number of a paragraph."""
-    before = text[max(0, at - _LONGEST_ABBREVIATION) : at]
-    is_first = len(before) == at and before.strip().isdigit()
-    return is_first or bool(_ABBREVIATION.search(before))
-
-
-def _opens_item(text: str, at: int) -> bool:
-    """Return whether a mark begins an item: "Article 6(1) (a) and" is a reference."""
-    before = text[max(0, at - 12) : at].rstrip()
-    return not before or before.endswith((":", ";", ",", ".", " and", " or", " und", " oder", "—"))
-
-
-def _trim(text: str, start: int, end: int, begins: str) -> Iterator[tuple[int, int, str]]:
-    piece = text[start:end]
-    if count_mark(piece) == len(piece):
-        return
-    first = start + len(piece) - len(piece.lstrip())
-    last = start + len(piece.rstrip())
-    if last > first:
-        yield first, last, begins
-
-
 LONGEST = 900
 """Characters of a passage, unless one sentence is longer.
 
@@ -130,6 +52,25 @@ With 0, the right passage was among the first three of 58 % of the duties of 56 
 63 %, with 2 of 66 %; the halves differ alike.
 """
 Scores = npt.NDArray[np.float64]
+_ALIKE = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "„": '"', "–": "-", "—": "-"})
+LONGEST_UNIT = 6_000
+"""Characters; a longer section is cut between its sentences."""
+PART_CHARACTERS = 6_000
+PART_ITEMS = 12
+MOST_PARTS = 200
+"""Of one scatter; larger documents have larger parts."""
+_KEY = 60
+_PAGE = re.compile(r"page=(\d{1,6})")
+_SHOWN_TITLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSegment:
+    """A sentence or an item; `lead` is the place of the sentence that introduces an item."""
+
+    start: int
+    end: int
+    lead: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,72 +101,6 @@ class RulePassage:
         start, end = (self.place.start + at for at in span)
         place = self.place.model_copy(update={"start": start, "end": end})
         return VerdictEvidence(place=place, text=self.text[slice(*span)])
-
-
-def find_words(text: str, quotation: str) -> tuple[int, int] | None:
-    """Return where a quotation stands in a text; spaces, typographic quotes and case may differ."""
-    wanted = _fold(quotation)[0].strip()
-    if not wanted:
-        return None
-    folded, places = _fold(text)
-    at = folded.find(wanted)
-    if at < 0:
-        return None
-    return places[at], places[at + len(wanted) - 1] + 1
-
-
-_ALIKE = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "„": '"', "–": "-", "—": "-"})
-
-
-def _fold(text: str) -> tuple[str, list[int]]:
-    """Return a text for comparing, and the place in the original of each of its characters."""
-    signs: list[str] = []
-    places: list[int] = []
-    for at, sign in enumerate(text.translate(_ALIKE)):
-        plain = " " if sign.isspace() else sign.lower()
-        if plain == " " and signs[-1:] == [" "]:
-            continue
-        # A letter whose lower case is longer, such as the Turkish İ, keeps its length.
-        signs.append(plain if len(plain) == 1 else sign)
-        places.append(at)
-    return "".join(signs), places
-
-
-def cut_passages(units: Iterable[RuleUnit], longest: int = LONGEST) -> tuple[RulePassage, ...]:
-    """Return the passages of the units of documents, named `p1`, `p2` and so on in their order."""
-    pieces = [piece for unit in units for piece in _cut_unit(unit, longest)]
-    return tuple(
-        RulePassage(
-            f"p{number}",
-            TextPlace(
-                document_id=unit.document_id,
-                unit_id=unit.unit_id,
-                heading_path=unit.heading_path,
-                start=start,
-                end=end,
-            ),
-            unit.text[start:end],
-            unit.language,
-            context,
-        )
-        for number, (unit, start, end, context) in enumerate(pieces, start=1)
-    )
-
-
-def _cut_unit(unit: RuleUnit, longest: int) -> Iterator[tuple[RuleUnit, int, int, str]]:
-    group: list[RuleSegment] = []
-    for segment in split_segments(unit.text):
-        if group and segment.end - group[0].start > longest:
-            yield _join(unit, group)
-            group = []
-        group.append(segment)
-    if group:
-        yield _join(unit, group)
-
-
-def _join(unit: RuleUnit, group: Sequence[RuleSegment]) -> tuple[RuleUnit, int, int, str]:
-    lead = group[0].lead
-    return unit, group[0].start, group[-1].end, "" if lead is None else unit.text[slice(*lead)]
 
 
 class PassageSearch:
@@ -280,17 +155,6 @@ class PassageSearch:
         return scores
 
 
-LONGEST_UNIT = 6_000
-"""Characters; a longer section is cut between its sentences."""
-PART_CHARACTERS = 6_000
-PART_ITEMS = 12
-MOST_PARTS = 200
-"""Of one scatter; larger documents have larger parts."""
-_KEY = 60
-_PAGE = re.compile(r"page=(\d{1,6})")
-_SHOWN_TITLES = 3
-
-
 @dataclass(frozen=True, slots=True)
 class DocumentUnits:
     """A document as units in order; `chunks` has the ids and texts of each unit's passages.
@@ -315,6 +179,59 @@ class DocumentUnits:
             return ""
         wanted = _plain(unit.text[place.start : place.end])[:_KEY]
         return next((name for name, text in found if wanted in _plain(text)), found[0][0])
+
+
+def split_segments(text: str) -> tuple[RuleSegment, ...]:
+    """Return the sentences and items of a text in order, without the spaces around them."""
+    found: list[RuleSegment] = []
+    lead: tuple[int, int] | None = None
+    for start, end, begins in _list_pieces(text):
+        if begins in {"number", "line"}:
+            lead = None
+        is_item = begins in {"item", "bullet"}
+        found.append(RuleSegment(start, end, lead if is_item else None))
+        if not is_item and text[start:end].endswith((":", "—", "–")):
+            lead = (start, end)
+    return tuple(found)
+
+
+def count_mark(text: str) -> int:
+    """Return the length of the mark that a sentence begins with, such as "(a) " or "2. "."""
+    found = _MARK.match(text)
+    return found.end() if found else 0
+
+
+def find_words(text: str, quotation: str) -> tuple[int, int] | None:
+    """Return where a quotation stands in a text; spaces, typographic quotes and case may differ."""
+    wanted = _fold(quotation)[0].strip()
+    if not wanted:
+        return None
+    folded, places = _fold(text)
+    at = folded.find(wanted)
+    if at < 0:
+        return None
+    return places[at], places[at + len(wanted) - 1] + 1
+
+
+def cut_passages(units: Iterable[RuleUnit], longest: int = LONGEST) -> tuple[RulePassage, ...]:
+    """Return the passages of the units of documents, named `p1`, `p2` and so on in their order."""
+    pieces = [piece for unit in units for piece in _cut_unit(unit, longest)]
+    return tuple(
+        RulePassage(
+            f"p{number}",
+            TextPlace(
+                document_id=unit.document_id,
+                unit_id=unit.unit_id,
+                heading_path=unit.heading_path,
+                start=start,
+                end=end,
+            ),
+            unit.text[start:end],
+            unit.language,
+            context,
+        )
+        for number, (unit, start, end, context) in enumerate(pieces, start=1)
+    )
 
 
 def cut_document(document: WholeDocument) -> DocumentUnits:
@@ -401,6 +318,98 @@ def name_documents(titles: Sequence[str]) -> str:
     return f"{titles[0]}; …; {titles[-1]} ({len(titles)})"
 
 
+def divide_sizes(sizes: Sequence[int], longest: int, most: int) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last place of each group: at most `most` items, and `longest` in all.
+
+    An item that is longer by itself is a group.
+    """
+    first = total = 0
+    for place, size in enumerate(sizes):
+        if place > first and (total + size > longest or place - first >= most):
+            yield first, place - 1
+            first, total = place, 0
+        total += size
+    if sizes:
+        yield first, len(sizes) - 1
+
+
+def _list_pieces(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield start and end of each piece, and what it begins with; an item goes on after ";"."""
+    start, begins = 0, "line"
+    for cut, mark in _list_cuts(text):
+        yield from _trim(text, start, cut, begins)
+        begins = begins if mark == "semicolon" else mark
+        start = cut
+    yield from _trim(text, start, len(text), begins)
+
+
+def _list_cuts(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each place to cut at, and which mark is there."""
+    for found in _BREAK.finditer(text):
+        match found.lastgroup:
+            case "item" if not _opens_item(text, found.start()):
+                continue
+            case "stop" if _ends_abbreviation(text, found.start()):
+                continue
+            case "item" | "bullet" | "number":
+                yield found.start(), found.lastgroup
+            case _:
+                yield found.end(), str(found.lastgroup)
+
+
+def _ends_abbreviation(text: str, at: int) -> bool:
+    """Return whether the full stop at `at` ends an abbreviation, or the number of a paragraph."""
+    before = text[max(0, at - _LONGEST_ABBREVIATION) : at]
+    is_first = len(before) == at and before.strip().isdigit()
+    return is_first or bool(_ABBREVIATION.search(before))
+
+
+def _opens_item(text: str, at: int) -> bool:
+    """Return whether a mark begins an item: "Article 6(1) (a) and" is a reference."""
+    before = text[max(0, at - 12) : at].rstrip()
+    return not before or before.endswith((":", ";", ",", ".", " and", " or", " und", " oder", "—"))
+
+
+def _trim(text: str, start: int, end: int, begins: str) -> Iterator[tuple[int, int, str]]:
+    piece = text[start:end]
+    if count_mark(piece) == len(piece):
+        return
+    first = start + len(piece) - len(piece.lstrip())
+    last = start + len(piece.rstrip())
+    if last > first:
+        yield first, last, begins
+
+
+def _fold(text: str) -> tuple[str, list[int]]:
+    """Return a text for comparing, and the place in the original of each of its characters."""
+    signs: list[str] = []
+    places: list[int] = []
+    for at, sign in enumerate(text.translate(_ALIKE)):
+        plain = " " if sign.isspace() else sign.lower()
+        if plain == " " and signs[-1:] == [" "]:
+            continue
+        # A letter whose lower case is longer, such as the Turkish İ, keeps its length.
+        signs.append(plain if len(plain) == 1 else sign)
+        places.append(at)
+    return "".join(signs), places
+
+
+def _cut_unit(unit: RuleUnit, longest: int) -> Iterator[tuple[RuleUnit, int, int, str]]:
+    group: list[RuleSegment] = []
+    for segment in split_segments(unit.text):
+        if group and segment.end - group[0].start > longest:
+            yield _join(unit, group)
+            group = []
+        group.append(segment)
+    if group:
+        yield _join(unit, group)
+
+
+def _join(unit: RuleUnit, group: Sequence[RuleSegment]) -> tuple[RuleUnit, int, int, str]:
+    lead = group[0].lead
+    return unit, group[0].start, group[-1].end, "" if lead is None else unit.text[slice(*lead)]
+
+
 def _plan_part(
     key: str, units: Sequence[tuple[DocumentUnits, RuleUnit]], first: int, last: int
 ) -> PartPlan:
@@ -415,21 +424,6 @@ def _plan_part(
         first=first - skipped,
         last=last - skipped,
     )
-
-
-def divide_sizes(sizes: Sequence[int], longest: int, most: int) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last place of each group: at most `most` items, and `longest` in all.
-
-    An item that is longer by itself is a group.
-    """
-    first = total = 0
-    for place, size in enumerate(sizes):
-        if place > first and (total + size > longest or place - first >= most):
-            yield first, place - 1
-            first, total = place, 0
-        total += size
-    if sizes:
-        yield first, len(sizes) - 1
 
 
 def _name_range(*ends: tuple[DocumentUnits, RuleUnit]) -> str:

@@ -21,58 +21,12 @@ from citations.printed_report import PrintedReport, ReportPart, ReportTable, Rep
 
 _DUTY_WORDS = Path(__file__).with_name("duty_words.toml")
 _ONE_WORD = re.compile(r"[^\W\d_]{1,40}")
-
-
-def find_duty_words(text: str, language: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each such word; nothing in a language without a list."""
-    words = _load_duty_words(language)
-    for one in _ONE_WORD.finditer(text):
-        if one[0].lower() in words:
-            yield one.start(), one.end()
-
-
-@cache
-def _load_duty_words(language: str) -> frozenset[str]:
-    tables: dict[str, str] = tomllib.loads(_DUTY_WORDS.read_text("utf-8"))
-    return frozenset(tables.get(language, "").split())
-
-
 _FILE = Path(__file__).with_name("report_texts.toml")
 _LONGEST_CELL = 700
 _NOTHING = ReportText("–")
 _MATRIX_SHARES = (0.06, 0.37, 0.14, 0.43)
 _CLOSEST_SHARES = (0.06, 0.4, 0.54)
 _RISK_SHARES = (0.06, 0.16, 0.11, 0.12, 0.08, 0.47)
-
-
-def lay_out(report: ReviewReport) -> PrintedReport:
-    """Return a report in its language; English where a language has no texts."""
-    layout = _Layout(report)
-    return PrintedReport(
-        title=report.title,
-        language=report.language,
-        parts=(
-            layout.print_summary(),
-            layout.print_findings(),
-            layout.print_matrix(),
-            layout.print_risks(),
-            layout.print_citations(),
-            layout.print_recommendations(),
-            layout.print_appendix(),
-        ),
-        notice="" if report.is_judged else layout.say("no_model"),
-    )
-
-
-def load_texts(language: str) -> Mapping[str, str]:
-    """Return the fixed texts of a language; English ones where it has none."""
-    tables = _load()
-    return {**tables["en"], **tables.get(language, {})}
-
-
-def name_review(document: str, law: str, language: str) -> str:
-    """Return the title of a review and of its report."""
-    return load_texts(language)["title"].format(document=document, law=law)
 
 
 class _Layout:
@@ -334,6 +288,50 @@ class _Layout:
 
     def _translate(self, note: str) -> str:
         return translate_note(note, self._report.language)
+
+
+def find_duty_words(text: str, language: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each such word; nothing in a language without a list."""
+    words = _load_duty_words(language)
+    for one in _ONE_WORD.finditer(text):
+        if one[0].lower() in words:
+            yield one.start(), one.end()
+
+
+def lay_out(report: ReviewReport) -> PrintedReport:
+    """Return a report in its language; English where a language has no texts."""
+    layout = _Layout(report)
+    return PrintedReport(
+        title=report.title,
+        language=report.language,
+        parts=(
+            layout.print_summary(),
+            layout.print_findings(),
+            layout.print_matrix(),
+            layout.print_risks(),
+            layout.print_citations(),
+            layout.print_recommendations(),
+            layout.print_appendix(),
+        ),
+        notice="" if report.is_judged else layout.say("no_model"),
+    )
+
+
+def load_texts(language: str) -> Mapping[str, str]:
+    """Return the fixed texts of a language; English ones where it has none."""
+    tables = _load()
+    return {**tables["en"], **tables.get(language, {})}
+
+
+def name_review(document: str, law: str, language: str) -> str:
+    """Return the title of a review and of its report."""
+    return load_texts(language)["title"].format(document=document, law=law)
+
+
+@cache
+def _load_duty_words(language: str) -> frozenset[str]:
+    tables: dict[str, str] = tomllib.loads(_DUTY_WORDS.read_text("utf-8"))
+    return frozenset(tables.get(language, "").split())
 
 
 def _stack(texts: Iterable[ReportText]) -> ReportText:

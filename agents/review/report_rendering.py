@@ -48,29 +48,19 @@ _STYLES = (
 
 Word processors have own formats for some names, such as "Text": "Normal" is the plain one in all.
 """
+_STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;"
+    "overflow-wrap:anywhere}.table{overflow-x:auto;overflow-wrap:normal}"
+    "table{border-collapse:collapse;width:100%}th,td{border:1px solid #767676;padding:.3rem .5rem;"
+    "text-align:left;vertical-align:top}table{font-size:.9em}"
+)
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+_FONT, _BOLD = "Vera", "VeraBd"
+_MARGIN = 56.0
 
 
-def render_docx(report: PrintedReport, *, base: Base = "") -> bytes:
-    """Return the file; only links to our own reader remain (`base` is its address)."""
-    writer = _Writer(base)
-    body = "".join(writer.write(report))
-    document = (
-        f'{_HEAD}<w:document xmlns:w="{_W}" xmlns:r="{_R}"><w:body>{body}<w:sectPr>'
-        '<w:pgSz w:w="11906" w:h="16838"/><w:pgMar w:top="1134" w:right="1134" w:bottom="1134" '
-        'w:left="1134" w:header="0" w:footer="0" w:gutter="0"/></w:sectPr></w:body></w:document>'
-    )
-    files = {
-        "[Content_Types].xml": _TYPES,
-        "_rels/.rels": _ROOT,
-        "word/document.xml": document,
-        "word/styles.xml": _make_styles(report.language),
-        "word/_rels/document.xml.rels": writer.make_relationships(),
-    }
-    buffer = BytesIO()
-    with ZipFile(buffer, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(ZipInfo(name), text.encode(), ZIP_DEFLATED)
-    return buffer.getvalue()
+class MissingPdfLibraryError(ReviewError):
+    """`reportlab` is not installed; the message names the extra."""
 
 
 class _Writer:
@@ -155,36 +145,40 @@ class _Writer:
         )
 
 
-def _run(text: str, *, is_bold: bool = False) -> str:
-    bold = "<w:rPr><w:b/></w:rPr>" if is_bold else ""
-    clean = "".join(sign if sign.isprintable() else " " for sign in remove_hidden_characters(text))
-    return f'<w:r>{bold}<w:t xml:space="preserve">{escape(clean)}</w:t></w:r>'
+class _Letters:
+    """Replaces letters that the font lacks, and counts them."""
+
+    def __init__(self, known: frozenset[int]) -> None:
+        self._known = known
+        self.lacking = 0
+
+    def replace(self, text: str) -> str:
+        plain = " ".join(remove_hidden_characters(text).split())
+        self.lacking += sum(ord(sign) not in self._known for sign in plain)
+        return "".join(sign if ord(sign) in self._known else "?" for sign in plain)
 
 
-def _make_styles(language: str) -> str:
-    styles = "".join(_make_style(*style, escape(language, quote=True)) for style in _STYLES)
-    return f'{_HEAD}<w:styles xmlns:w="{_W}">{styles}</w:styles>'
-
-
-def _make_style(name: str, size: int, bold: int, before: int, after: int, language: str) -> str:
-    default = ' w:default="1"' if name == "Normal" else ""
-    shown = name.replace("Heading1", "heading 1")
-    return (
-        f'<w:style w:type="paragraph" w:styleId="{name}"{default}><w:name w:val="{shown}"/>'
-        f'<w:pPr>{"<w:keepNext/>" * bold}<w:spacing w:before="{before}" w:after="{after}"/></w:pPr>'
-        '<w:rPr><w:rFonts w:ascii="Calibri" '
-        f'w:hAnsi="Calibri" w:cs="Calibri"/>{"<w:b/>" * bold}<w:sz w:val="{size}"/>'
-        f'<w:lang w:val="{language}"/></w:rPr></w:style>'
+def render_docx(report: PrintedReport, *, base: Base = "") -> bytes:
+    """Return the file; only links to our own reader remain (`base` is its address)."""
+    writer = _Writer(base)
+    body = "".join(writer.write(report))
+    document = (
+        f'{_HEAD}<w:document xmlns:w="{_W}" xmlns:r="{_R}"><w:body>{body}<w:sectPr>'
+        '<w:pgSz w:w="11906" w:h="16838"/><w:pgMar w:top="1134" w:right="1134" w:bottom="1134" '
+        'w:left="1134" w:header="0" w:footer="0" w:gutter="0"/></w:sectPr></w:body></w:document>'
     )
-
-
-_STYLE = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;"
-    "overflow-wrap:anywhere}.table{overflow-x:auto;overflow-wrap:normal}"
-    "table{border-collapse:collapse;width:100%}th,td{border:1px solid #767676;padding:.3rem .5rem;"
-    "text-align:left;vertical-align:top}table{font-size:.9em}"
-)
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+    files = {
+        "[Content_Types].xml": _TYPES,
+        "_rels/.rels": _ROOT,
+        "word/document.xml": document,
+        "word/styles.xml": _make_styles(report.language),
+        "word/_rels/document.xml.rels": writer.make_relationships(),
+    }
+    buffer = BytesIO()
+    with ZipFile(buffer, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(ZipInfo(name), text.encode(), ZIP_DEFLATED)
+    return buffer.getvalue()
 
 
 def render_html(report: PrintedReport, *, base: Base = "") -> str:
@@ -211,62 +205,6 @@ def render_html(report: PrintedReport, *, base: Base = "") -> str:
         lines.append("</section>")
     lines.append("</main></body></html>")
     return "\n".join(lines) + "\n"
-
-
-def _render_items(items: Sequence[ReportText], base: Base) -> str:
-    """Return a list, in which details are a list below their item."""
-    parts: list[str] = []
-    for is_detail, own in groupby(items, key=lambda one: one.is_detail):
-        listed = "".join(f"<li>{_render_html(one, base)}</li>" for one in own)
-        if is_detail and parts:
-            parts[-1] = f"{parts[-1].removesuffix('</li>')}<ul>{listed}</ul></li>"
-        else:
-            parts.append(listed)
-    return f"<ul>{''.join(parts)}</ul>"
-
-
-def _render_table(table: ReportTable, base: Base) -> Iterator[str]:
-    # On a narrow screen the table scrolls, also by keys, and not the page.
-    yield '<div class="table" tabindex="0"><table>'
-    for number, row in enumerate(table.rows):
-        opening, closing = ('<th scope="col">', "</th>") if number == 0 else ("<td>", "</td>")
-        cells = "".join(f"{opening}{_render_html(cell, base)}{closing}" for cell in row)
-        yield f"<tr>{cells}</tr>"
-    yield "</table></div>"
-
-
-def _render_html(text: ReportText, base: Base) -> str:
-    return "<br>".join(_render_line(one, base) for one in (text, *text.more))
-
-
-def _render_line(text: ReportText, base: Base) -> str:
-    words = "".join(
-        f"<strong>{_escape_html(piece)}</strong>" if is_marked else _escape_html(piece)
-        for piece, is_marked in split_marks(text)
-    )
-    if not text.place:
-        return _link_html(words, text.link, base)
-    place = _link_html(_escape_html(text.place), text.link, base)
-    return f"{words} <small>({place})</small>" if words else place
-
-
-def _link_html(shown: str, target: str, base: Base) -> str:
-    link = keep_own_link(target, base)
-    return f'<a href="{escape(link, quote=True)}">{shown}</a>' if link else shown
-
-
-def _escape_html(text: str) -> str:
-    clean = remove_hidden_characters(text)
-    before, after = (" " if clean[at : at + 1].isspace() else "" for at in (0, len(clean) - 1))
-    return escape(f"{before}{' '.join(clean.split())}{after}", quote=True)
-
-
-_FONT, _BOLD = "Vera", "VeraBd"
-_MARGIN = 56.0
-
-
-class MissingPdfLibraryError(ReviewError):
-    """`reportlab` is not installed; the message names the extra."""
 
 
 def render_pdf(report: PrintedReport, *, base: Base = "") -> bytes:
@@ -316,17 +254,75 @@ def render_pdf(report: PrintedReport, *, base: Base = "") -> bytes:
     return buffer.getvalue()
 
 
-class _Letters:
-    """Replaces letters that the font lacks, and counts them."""
+def _run(text: str, *, is_bold: bool = False) -> str:
+    bold = "<w:rPr><w:b/></w:rPr>" if is_bold else ""
+    clean = "".join(sign if sign.isprintable() else " " for sign in remove_hidden_characters(text))
+    return f'<w:r>{bold}<w:t xml:space="preserve">{escape(clean)}</w:t></w:r>'
 
-    def __init__(self, known: frozenset[int]) -> None:
-        self._known = known
-        self.lacking = 0
 
-    def replace(self, text: str) -> str:
-        plain = " ".join(remove_hidden_characters(text).split())
-        self.lacking += sum(ord(sign) not in self._known for sign in plain)
-        return "".join(sign if ord(sign) in self._known else "?" for sign in plain)
+def _make_styles(language: str) -> str:
+    styles = "".join(_make_style(*style, escape(language, quote=True)) for style in _STYLES)
+    return f'{_HEAD}<w:styles xmlns:w="{_W}">{styles}</w:styles>'
+
+
+def _make_style(name: str, size: int, bold: int, before: int, after: int, language: str) -> str:
+    default = ' w:default="1"' if name == "Normal" else ""
+    shown = name.replace("Heading1", "heading 1")
+    return (
+        f'<w:style w:type="paragraph" w:styleId="{name}"{default}><w:name w:val="{shown}"/>'
+        f'<w:pPr>{"<w:keepNext/>" * bold}<w:spacing w:before="{before}" w:after="{after}"/></w:pPr>'
+        '<w:rPr><w:rFonts w:ascii="Calibri" '
+        f'w:hAnsi="Calibri" w:cs="Calibri"/>{"<w:b/>" * bold}<w:sz w:val="{size}"/>'
+        f'<w:lang w:val="{language}"/></w:rPr></w:style>'
+    )
+
+
+def _render_items(items: Sequence[ReportText], base: Base) -> str:
+    """Return a list, in which details are a list below their item."""
+    parts: list[str] = []
+    for is_detail, own in groupby(items, key=lambda one: one.is_detail):
+        listed = "".join(f"<li>{_render_html(one, base)}</li>" for one in own)
+        if is_detail and parts:
+            parts[-1] = f"{parts[-1].removesuffix('</li>')}<ul>{listed}</ul></li>"
+        else:
+            parts.append(listed)
+    return f"<ul>{''.join(parts)}</ul>"
+
+
+def _render_table(table: ReportTable, base: Base) -> Iterator[str]:
+    # On a narrow screen the table scrolls, also by keys, and not the page.
+    yield '<div class="table" tabindex="0"><table>'
+    for number, row in enumerate(table.rows):
+        opening, closing = ('<th scope="col">', "</th>") if number == 0 else ("<td>", "</td>")
+        cells = "".join(f"{opening}{_render_html(cell, base)}{closing}" for cell in row)
+        yield f"<tr>{cells}</tr>"
+    yield "</table></div>"
+
+
+def _render_html(text: ReportText, base: Base) -> str:
+    return "<br>".join(_render_line(one, base) for one in (text, *text.more))
+
+
+def _render_line(text: ReportText, base: Base) -> str:
+    words = "".join(
+        f"<strong>{_escape_html(piece)}</strong>" if is_marked else _escape_html(piece)
+        for piece, is_marked in split_marks(text)
+    )
+    if not text.place:
+        return _link_html(words, text.link, base)
+    place = _link_html(_escape_html(text.place), text.link, base)
+    return f"{words} <small>({place})</small>" if words else place
+
+
+def _link_html(shown: str, target: str, base: Base) -> str:
+    link = keep_own_link(target, base)
+    return f'<a href="{escape(link, quote=True)}">{shown}</a>' if link else shown
+
+
+def _escape_html(text: str) -> str:
+    clean = remove_hidden_characters(text)
+    before, after = (" " if clean[at : at + 1].isspace() else "" for at in (0, len(clean) - 1))
+    return escape(f"{before}{' '.join(clean.split())}{after}", quote=True)
 
 
 def _register_fonts() -> frozenset[int]:

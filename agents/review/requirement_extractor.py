@@ -52,133 +52,6 @@ INTRODUCTION = "it stands above the first heading, as an introduction"
 """The reason of a unit that is not listed without a model."""
 UNREAD = "the model did not state its requirement"
 """The reason of a unit that a model has neither listed nor set aside."""
-
-
-def list_units_as_requirements(units: Iterable[RuleUnit]) -> Extraction:
-    """Return every unit with text as one requirement, in order, for use without a model.
-
-    What stands above the first heading of a law in one document introduces it: it is accounted for,
-    and is no requirement.
-    """
-    texts = [one for one in units if one.text.strip()]
-    above = _count_introduction(texts)
-    own = texts[above:]
-    return Extraction(
-        requirements=tuple(
-            Requirement(
-                id=f"REQ-{number:03d}",
-                kind=RuleKind.UNIT,
-                statement=" ".join(unit.text.split()),
-                quotation=unit.text,
-                place=_make_place(unit, 0, len(unit.text)),
-                severity="unjudged",
-                granularity="unit",
-            )
-            for number, unit in enumerate(own, start=1)
-        ),
-        units=(
-            *(UnitAccount(unit_id=one.unit_id, reason=INTRODUCTION) for one in texts[:above]),
-            *(
-                UnitAccount(unit_id=unit.unit_id, requirement_ids=(f"REQ-{number:03d}",))
-                for number, unit in enumerate(own, start=1)
-            ),
-        ),
-    )
-
-
-def _count_introduction(units: Sequence[RuleUnit]) -> int:
-    """Return how many units stand above the first heading; 0 where there is none.
-
-    A law with a file for each article has no introduction: the text below a title is the article.
-    """
-    if len({one.document_id for one in units}) > 1:
-        return 0
-    return next((place for place, one in enumerate(units) if one.heading_path), 0)
-
-
-def list_unaccounted(
-    outputs: Iterable[RequirementExtractorOutput], units: Sequence[RuleUnit]
-) -> list[RuleUnit]:
-    """Return the units with text that no output names."""
-    named = set()
-    for output in outputs:
-        named |= {one.source_section for one in output.checklist}
-        named |= {one.source_section for one in output.without}
-    return [one for one in units if one.text.strip() and one.unit_id not in named]
-
-
-def read_listed(
-    outputs: Sequence[RequirementExtractorOutput], units: Sequence[RuleUnit]
-) -> ExtractedPart:
-    """Return the requirements in the order of their units, and the account of every unit.
-
-    An entry that names no unit, or stands twice, is left out, and a note says so.
-    """
-    listed = [one for output in outputs for one in output.checklist]
-    reasons = {one.source_section: one.reason for out in outputs for one in out.without}
-    names = {unit.unit_id for unit in units}
-    known: list[Requirement] = []
-    taken: set[tuple[str, str]] = set()
-    unproved = 0
-    for unit in units:
-        for one in listed:
-            key = (unit.unit_id, one.requirement)
-            if one.source_section != unit.unit_id or key in taken:
-                continue
-            taken.add(key)
-            span = find_words(unit.text, one.quotation)
-            unproved += span is None
-            known.append(_make_requirement(one, unit, span, f"REQ-{len(known) + 1:03d}"))
-    foreign = sum(one.source_section not in names for one in listed)
-    notes = [f"{foreign} entries of the checklist name no unit that was read"] if foreign else []
-    if unproved:
-        notes.append(
-            f"{unproved} quotations of the checklist are not in the law word for word, so the "
-            f"whole unit is shown instead"
-        )
-    return ExtractedPart(
-        requirements=tuple(known),
-        units=tuple(_account(unit, known, reasons) for unit in units),
-        notes=tuple(notes),
-    )
-
-
-def _make_requirement(
-    one: ListedRequirement, unit: RuleUnit, span: tuple[int, int] | None, name: str
-) -> Requirement:
-    start, end = (0, len(unit.text)) if span is None else span
-    return Requirement(
-        id=name,
-        kind=RuleKind(one.kind),
-        statement=" ".join(one.requirement.split()),
-        quotation=unit.text[start:end],
-        place=_make_place(unit, start, end),
-        addressee=one.addressee,
-        condition=one.applicability,
-        severity=one.severity,
-        granularity=one.granularity,
-        wordings=tuple(filter(None, (one.fulfilled_by.strip(), one.broken_by.strip()))),
-    )
-
-
-def _make_place(unit: RuleUnit, start: int, end: int) -> TextPlace:
-    return TextPlace(
-        document_id=unit.document_id,
-        unit_id=unit.unit_id,
-        heading_path=unit.heading_path,
-        start=start,
-        end=end,
-    )
-
-
-def _account(unit: RuleUnit, known: Sequence[Requirement], reasons: dict[str, str]) -> UnitAccount:
-    own = tuple(one.id for one in known if one.place.unit_id == unit.unit_id)
-    reason = "" if own else reasons.get(unit.unit_id, UNREAD)
-    if not unit.text.strip():
-        reason = _NO_TEXT
-    return UnitAccount(unit_id=unit.unit_id, requirement_ids=own, reason=reason[:_LONGEST_REASON])
-
-
 _ROUNDS = 2
 """Parts without a result are tried once more."""
 _NO_LAW = "expected a law or rule to read, found none: name it, or add it to the documents"
@@ -320,6 +193,131 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
             notes=joined.notes,
             decided_by=decided_by,
         )
+
+
+def list_units_as_requirements(units: Iterable[RuleUnit]) -> Extraction:
+    """Return every unit with text as one requirement, in order, for use without a model.
+
+    What stands above the first heading of a law in one document introduces it: it is accounted for,
+    and is no requirement.
+    """
+    texts = [one for one in units if one.text.strip()]
+    above = _count_introduction(texts)
+    own = texts[above:]
+    return Extraction(
+        requirements=tuple(
+            Requirement(
+                id=f"REQ-{number:03d}",
+                kind=RuleKind.UNIT,
+                statement=" ".join(unit.text.split()),
+                quotation=unit.text,
+                place=_make_place(unit, 0, len(unit.text)),
+                severity="unjudged",
+                granularity="unit",
+            )
+            for number, unit in enumerate(own, start=1)
+        ),
+        units=(
+            *(UnitAccount(unit_id=one.unit_id, reason=INTRODUCTION) for one in texts[:above]),
+            *(
+                UnitAccount(unit_id=unit.unit_id, requirement_ids=(f"REQ-{number:03d}",))
+                for number, unit in enumerate(own, start=1)
+            ),
+        ),
+    )
+
+
+def list_unaccounted(
+    outputs: Iterable[RequirementExtractorOutput], units: Sequence[RuleUnit]
+) -> list[RuleUnit]:
+    """Return the units with text that no output names."""
+    named = set()
+    for output in outputs:
+        named |= {one.source_section for one in output.checklist}
+        named |= {one.source_section for one in output.without}
+    return [one for one in units if one.text.strip() and one.unit_id not in named]
+
+
+def read_listed(
+    outputs: Sequence[RequirementExtractorOutput], units: Sequence[RuleUnit]
+) -> ExtractedPart:
+    """Return the requirements in the order of their units, and the account of every unit.
+
+    An entry that names no unit, or stands twice, is left out, and a note says so.
+    """
+    listed = [one for output in outputs for one in output.checklist]
+    reasons = {one.source_section: one.reason for out in outputs for one in out.without}
+    names = {unit.unit_id for unit in units}
+    known: list[Requirement] = []
+    taken: set[tuple[str, str]] = set()
+    unproved = 0
+    for unit in units:
+        for one in listed:
+            key = (unit.unit_id, one.requirement)
+            if one.source_section != unit.unit_id or key in taken:
+                continue
+            taken.add(key)
+            span = find_words(unit.text, one.quotation)
+            unproved += span is None
+            known.append(_make_requirement(one, unit, span, f"REQ-{len(known) + 1:03d}"))
+    foreign = sum(one.source_section not in names for one in listed)
+    notes = [f"{foreign} entries of the checklist name no unit that was read"] if foreign else []
+    if unproved:
+        notes.append(
+            f"{unproved} quotations of the checklist are not in the law word for word, so the "
+            f"whole unit is shown instead"
+        )
+    return ExtractedPart(
+        requirements=tuple(known),
+        units=tuple(_account(unit, known, reasons) for unit in units),
+        notes=tuple(notes),
+    )
+
+
+def _count_introduction(units: Sequence[RuleUnit]) -> int:
+    """Return how many units stand above the first heading; 0 where there is none.
+
+    A law with a file for each article has no introduction: the text below a title is the article.
+    """
+    if len({one.document_id for one in units}) > 1:
+        return 0
+    return next((place for place, one in enumerate(units) if one.heading_path), 0)
+
+
+def _make_requirement(
+    one: ListedRequirement, unit: RuleUnit, span: tuple[int, int] | None, name: str
+) -> Requirement:
+    start, end = (0, len(unit.text)) if span is None else span
+    return Requirement(
+        id=name,
+        kind=RuleKind(one.kind),
+        statement=" ".join(one.requirement.split()),
+        quotation=unit.text[start:end],
+        place=_make_place(unit, start, end),
+        addressee=one.addressee,
+        condition=one.applicability,
+        severity=one.severity,
+        granularity=one.granularity,
+        wordings=tuple(filter(None, (one.fulfilled_by.strip(), one.broken_by.strip()))),
+    )
+
+
+def _make_place(unit: RuleUnit, start: int, end: int) -> TextPlace:
+    return TextPlace(
+        document_id=unit.document_id,
+        unit_id=unit.unit_id,
+        heading_path=unit.heading_path,
+        start=start,
+        end=end,
+    )
+
+
+def _account(unit: RuleUnit, known: Sequence[Requirement], reasons: dict[str, str]) -> UnitAccount:
+    own = tuple(one.id for one in known if one.place.unit_id == unit.unit_id)
+    reason = "" if own else reasons.get(unit.unit_id, UNREAD)
+    if not unit.text.strip():
+        reason = _NO_TEXT
+    return UnitAccount(unit_id=unit.unit_id, requirement_ids=own, reason=reason[:_LONGEST_REASON])
 
 
 def _list_unread(laws: Sequence[DocumentUnits], joined: Extraction) -> list[RuleUnit]:

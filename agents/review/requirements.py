@@ -8,6 +8,10 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
+Severity = Literal["mandatory", "recommended", "optional", "unjudged"]
+LARGEST = 20_000_000
+"""Characters of a checklist."""
+
 
 class ReviewError(Exception):
     """The root; its text is for people."""
@@ -19,9 +23,6 @@ class ChecklistError(ReviewError):
 
 class ReportFormatError(ReviewError):
     """A stored report that is no report; the message states the expected."""
-
-
-Severity = Literal["mandatory", "recommended", "optional", "unjudged"]
 
 
 class RuleKind(StrEnum):
@@ -103,10 +104,6 @@ class Extraction(BaseModel, frozen=True):
     def rules(self) -> tuple[Requirement, ...]:
         """The requirements that a document can fulfil: all but definitions."""
         return tuple(one for one in self.requirements if not one.is_definition)
-
-
-LARGEST = 20_000_000
-"""Characters of a checklist."""
 
 
 class ChecklistItem(BaseModel, frozen=True):

@@ -27,33 +27,14 @@ from citations.printed_report import PrintedReport
 from envelope.specialists import ReviewedDocument
 
 _BROKEN = str.maketrans({".": "[.]", ":": "[:]", "@": "[@]"})
-
-
-def clean_words(text: str) -> str:
-    """Return a text of a model or a title on one line, without links and addresses."""
-    return break_addresses(plain_line(text))
-
-
-def clean_quotation(text: str) -> str:
-    """Return words of a document on one line; its addresses stay readable, but lead nowhere."""
-    return break_addresses(" ".join(clean_text(text).split()))
-
-
-def break_addresses(text: str) -> str:
-    """Return a text in which addresses are broken, so that no viewer makes links of them:
-    `example[.]com`.
-    """
-    parts, end = [], 0
-    for found in find_addresses(text):
-        parts += [text[end : found.start], found.text.translate(_BROKEN)]
-        end = found.end
-    return "".join((*parts, text[end:])) if parts else text
-
-
 LinkMaker = Callable[[TextPlace], str]
 """Returns the address of a place in our own reader, or an empty text."""
 PageFinder = Callable[[TextPlace], int | None]
 """Returns the page of a place in its file, or None where the file has no pages."""
+_PRINTED = TypeAdapter(PrintedReport)
+_OBJECT = TypeAdapter(dict[str, object])
+_PARTS = "parts"
+"""An attribute that only reports of earlier versions have: they were stored as they are printed."""
 
 
 class QuotedPlace(BaseModel, frozen=True):
@@ -240,62 +221,6 @@ class ReportInputs:
     sections: Mapping[str, ReportedSection] = field(default_factory=dict)
 
 
-def compose_report(
-    inputs: ReportInputs, *, language: str, link: LinkMaker, find_page: PageFinder
-) -> ReviewReport:
-    """Return the report; every text in it is safe."""
-    composer = _Composer(inputs, link, find_page)
-    extraction, review = inputs.extraction, inputs.review
-    requirements = tuple(composer.list_requirements())
-    return ReviewReport(
-        title=clean_words(inputs.title),
-        language=language,
-        is_judged=inputs.is_judged,
-        law=clean_words(inputs.law),
-        document=clean_words(inputs.document),
-        made_on="" if inputs.made_on is None else inputs.made_on.isoformat(),
-        judges=tuple(inputs.judges),
-        documents=tuple(composer.list_documents()),
-        counts={
-            "requirements": len(requirements),
-            **{
-                name: len(review.of_status(status))
-                for name, status in (
-                    ("compliant", Status.COMPLIANT),
-                    ("violations", Status.VIOLATION),
-                    ("gaps", Status.GAP),
-                    ("undecided", Status.UNDECIDED),
-                )
-            },
-        },
-        summary=tuple(map(clean_words, inputs.summary)),
-        requirements=requirements,
-        definitions=tuple(
-            clean_quotation(one.statement) for one in extraction.requirements if one.is_definition
-        ),
-        gaps=tuple(composer.list_gaps()),
-        citations=tuple(composer.list_citations()),
-        units=len(extraction.units),
-        units_without=tuple(
-            UnitWithoutDuty(
-                heading=clean_words(inputs.headings.get(one.unit_id, "")),
-                reason=clean_words(one.reason),
-            )
-            for one in extraction.units
-            if not one.requirement_ids
-        ),
-        units_unread=tuple(
-            clean_words(inputs.headings.get(name, name)) for name in inputs.units_unread
-        ),
-        passages=review.passages,
-        notes=tuple(dict.fromkeys(map(clean_words, inputs.notes))),
-        sections={
-            name: one.model_copy(update={"reason": clean_words(one.reason)})
-            for name, one in inputs.sections.items()
-        },
-    )
-
-
 class _Composer:
     def __init__(self, inputs: ReportInputs, link: LinkMaker, find_page: PageFinder) -> None:
         self._inputs = inputs
@@ -391,25 +316,81 @@ class _Composer:
             yield self.point_to(one.place, one.text)
 
 
-def _convert(risk: Risk) -> ReportedRisk:
-    return ReportedRisk(
-        category=risk.category.value,
-        severity=risk.severity,
-        likelihood=risk.likelihood,
-        score=risk.score,
-        reason=clean_words(risk.reason),
-        mitigation=clean_words(risk.mitigation),
+def clean_words(text: str) -> str:
+    """Return a text of a model or a title on one line, without links and addresses."""
+    return break_addresses(plain_line(text))
+
+
+def clean_quotation(text: str) -> str:
+    """Return words of a document on one line; its addresses stay readable, but lead nowhere."""
+    return break_addresses(" ".join(clean_text(text).split()))
+
+
+def break_addresses(text: str) -> str:
+    """Return a text in which addresses are broken, so that no viewer makes links of them:
+    `example[.]com`.
+    """
+    parts, end = [], 0
+    for found in find_addresses(text):
+        parts += [text[end : found.start], found.text.translate(_BROKEN)]
+        end = found.end
+    return "".join((*parts, text[end:])) if parts else text
+
+
+def compose_report(
+    inputs: ReportInputs, *, language: str, link: LinkMaker, find_page: PageFinder
+) -> ReviewReport:
+    """Return the report; every text in it is safe."""
+    composer = _Composer(inputs, link, find_page)
+    extraction, review = inputs.extraction, inputs.review
+    requirements = tuple(composer.list_requirements())
+    return ReviewReport(
+        title=clean_words(inputs.title),
+        language=language,
+        is_judged=inputs.is_judged,
+        law=clean_words(inputs.law),
+        document=clean_words(inputs.document),
+        made_on="" if inputs.made_on is None else inputs.made_on.isoformat(),
+        judges=tuple(inputs.judges),
+        documents=tuple(composer.list_documents()),
+        counts={
+            "requirements": len(requirements),
+            **{
+                name: len(review.of_status(status))
+                for name, status in (
+                    ("compliant", Status.COMPLIANT),
+                    ("violations", Status.VIOLATION),
+                    ("gaps", Status.GAP),
+                    ("undecided", Status.UNDECIDED),
+                )
+            },
+        },
+        summary=tuple(map(clean_words, inputs.summary)),
+        requirements=requirements,
+        definitions=tuple(
+            clean_quotation(one.statement) for one in extraction.requirements if one.is_definition
+        ),
+        gaps=tuple(composer.list_gaps()),
+        citations=tuple(composer.list_citations()),
+        units=len(extraction.units),
+        units_without=tuple(
+            UnitWithoutDuty(
+                heading=clean_words(inputs.headings.get(one.unit_id, "")),
+                reason=clean_words(one.reason),
+            )
+            for one in extraction.units
+            if not one.requirement_ids
+        ),
+        units_unread=tuple(
+            clean_words(inputs.headings.get(name, name)) for name in inputs.units_unread
+        ),
+        passages=review.passages,
+        notes=tuple(dict.fromkeys(map(clean_words, inputs.notes))),
+        sections={
+            name: one.model_copy(update={"reason": clean_words(one.reason)})
+            for name, one in inputs.sections.items()
+        },
     )
-
-
-def _rank(one: ReportedRequirement) -> tuple[int, int]:
-    return -(0 if one.risk is None else one.risk.score), one.number
-
-
-_PRINTED = TypeAdapter(PrintedReport)
-_OBJECT = TypeAdapter(dict[str, object])
-_PARTS = "parts"
-"""An attribute that only reports of earlier versions have: they were stored as they are printed."""
 
 
 def encode_report(report: ReviewReport) -> bytes:
@@ -431,3 +412,18 @@ def decode_report(value: bytes | str | Mapping[str, object]) -> ReviewReport | P
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"])) or "a report"
         raise ReportFormatError(f"expected {where} of a report: {first['msg']}") from None
+
+
+def _convert(risk: Risk) -> ReportedRisk:
+    return ReportedRisk(
+        category=risk.category.value,
+        severity=risk.severity,
+        likelihood=risk.likelihood,
+        score=risk.score,
+        reason=clean_words(risk.reason),
+        mitigation=clean_words(risk.mitigation),
+    )
+
+
+def _rank(one: ReportedRequirement) -> tuple[int, int]:
+    return -(0 if one.risk is None else one.risk.score), one.number

@@ -49,42 +49,8 @@ if TYPE_CHECKING:
     from knowledge.library.library import Library, WholeDocument
     from memory.work_store import RedisWorkStore
 
-
 EXPANSION = HYDE_EXPANSION.name
 _MOST_WORDINGS, _LONGEST_WORDING = 4, 1_500
-
-
-async def expand_search(
-    calls: Sequence[ToolUse], model: Model | None, question: str, language: str, run: Run
-) -> list[ToolUse]:
-    """Return the calls, the first search with other wordings; raises `ModelError`.
-
-    A search to which somebody gave parts or wordings stays as it is.
-    """
-    place = next((number for number, use in enumerate(calls) if read_query(use)), None)
-    if model is None or model.name == OFFLINE or place is None:
-        return [*calls]
-    use = calls[place]
-    inputs = HydeExpansionInputs(query=read_query(use), question=question, language=language)
-    found = (await model.ask(HYDE_EXPANSION, inputs, run)).output
-    texts = [one.strip()[:_LONGEST_WORDING] for one in (found.passage, *found.queries)]
-    wordings: list[JsonValue] = [*list(dict.fromkeys(filter(None, texts)))[:_MOST_WORDINGS]]
-    if not wordings or not isinstance(use.arguments, dict):
-        return [*calls]
-    changed = use.model_copy(update={"arguments": {**use.arguments, "wordings": wordings}})
-    return [*calls[:place], changed, *calls[place + 1 :]]
-
-
-def read_query(use: ToolUse) -> str:
-    """Return the query of a search in words that may be expanded; empty for other calls."""
-    given = use.arguments
-    if use.name != "search" or not isinstance(given, dict):
-        return ""
-    query = given.get("query")
-    is_done = given.get("aspects") or given.get("wordings")
-    return query if isinstance(query, str) and not is_done else ""
-
-
 log = structlog.get_logger("agents")
 T = TypeVar("T", bound=BaseModel)
 _MOST_EMPTY = 2
@@ -186,6 +152,37 @@ class LoopWrites(BaseModel, frozen=True):
     errors: tuple[SpecialistError, ...] = ()
     tool_calls: tuple[dict[str, JsonValue], ...] = ()
     plan_messages: tuple[dict[str, JsonValue], ...] = ()
+
+
+async def expand_search(
+    calls: Sequence[ToolUse], model: Model | None, question: str, language: str, run: Run
+) -> list[ToolUse]:
+    """Return the calls, the first search with other wordings; raises `ModelError`.
+
+    A search to which somebody gave parts or wordings stays as it is.
+    """
+    place = next((number for number, use in enumerate(calls) if read_query(use)), None)
+    if model is None or model.name == OFFLINE or place is None:
+        return [*calls]
+    use = calls[place]
+    inputs = HydeExpansionInputs(query=read_query(use), question=question, language=language)
+    found = (await model.ask(HYDE_EXPANSION, inputs, run)).output
+    texts = [one.strip()[:_LONGEST_WORDING] for one in (found.passage, *found.queries)]
+    wordings: list[JsonValue] = [*list(dict.fromkeys(filter(None, texts)))[:_MOST_WORDINGS]]
+    if not wordings or not isinstance(use.arguments, dict):
+        return [*calls]
+    changed = use.model_copy(update={"arguments": {**use.arguments, "wordings": wordings}})
+    return [*calls[:place], changed, *calls[place + 1 :]]
+
+
+def read_query(use: ToolUse) -> str:
+    """Return the query of a search in words that may be expanded; empty for other calls."""
+    given = use.arguments
+    if use.name != "search" or not isinstance(given, dict):
+        return ""
+    query = given.get("query")
+    is_done = given.get("aspects") or given.get("wordings")
+    return query if isinstance(query, str) and not is_done else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,10 +406,6 @@ class Toolbox:
         )
 
 
-def _update(inputs: I, **changes: object) -> I:
-    return inputs.model_copy(update=changes)
-
-
 class SpecialistAgent(Agent[R, W]):
     """An agent that works with a toolbox: the task of its model has the name of its role.
 
@@ -445,3 +438,7 @@ class SpecialistAgent(Agent[R, W]):
     @abstractmethod
     async def examine(self, reads: R) -> Wrote[W]:
         """Return the result of the specialist as far as the model answers now."""
+
+
+def _update(inputs: I, **changes: object) -> I:
+    return inputs.model_copy(update=changes)

@@ -59,6 +59,13 @@ from tools.passages import cite_chunk, describe_place
 
 _CITE = re.compile(r"\\cite\{([^{}\n]{1,1000})\}")
 _MOST = 100
+_LONGEST_FOCUS = 500
+REVIEW = f"{TOOL_SOURCE}compliance_review"
+"""The source of counts and of statuses: the review itself."""
+_REVIEW_TITLE = "review"
+_MOST_SOURCES = 30
+_BETWEEN = "\n\n"
+_LEVEL = "specialists"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,52 +74,6 @@ class NumberedAnswer:
 
     text: str
     check: CitationCheck
-
-
-def number_citations(answer: str, numbers: Mapping[str, int]) -> NumberedAnswer:
-    """Return an answer whose citations are numbers of sources; ids without a number are removed."""
-    used: dict[str, None] = {}
-    invalid: dict[str, None] = {}
-
-    def show(found: re.Match[str]) -> str:
-        names = [name.strip() for name in found[1].split(",") if name.strip()]
-        used.update(dict.fromkeys(name for name in names if name in numbers))
-        invalid.update(dict.fromkeys(name for name in names if name not in numbers))
-        return "".join(f"[{numbers[name]}]" for name in names if name in numbers)
-
-    text = _CITE.sub(show, answer)
-    check = CitationCheck(
-        used_citations=tuple(used),
-        invalid_citations=tuple(name[:200] for name in list(invalid)[:_MOST]),
-        valid=not invalid,
-    )
-    return NumberedAnswer(text, check)
-
-
-_LONGEST_FOCUS = 500
-
-
-def may_ask_again(reads: "Reads") -> bool:
-    """Return whether specialists may work once more: one further round is enough for an answer."""
-    return reads.further_round is None and reads.attempt == 0
-
-
-def plan_further(wanted: FurtherWork | None, reads: "Reads") -> FurtherRound | None:
-    """Return the round that a model asks for; None: it asks for none, or for one that cannot be."""
-    name = wanted.specialist.strip().lower() if wanted is not None else ""
-    is_known = name in set(SpecialistName) and name != SpecialistName.SYNTHESIS
-    if wanted is None or not is_known or not may_ask_again(reads):
-        return None
-    names = plan_further_round(SpecialistName(name), reads.triage.agent_sequence)
-    return FurtherRound(names=names, focus=wanted.focus[:_LONGEST_FOCUS])
-
-
-REVIEW = f"{TOOL_SOURCE}compliance_review"
-"""The source of counts and of statuses: the review itself."""
-_REVIEW_TITLE = "review"
-_MOST_SOURCES = 30
-_BETWEEN = "\n\n"
-_LEVEL = "specialists"
 
 
 class Reads(ReadsLanguage, frozen=True):
@@ -333,6 +294,41 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
         if gaps is None or not gaps.reference:
             return ()
         return (await self.toolbox.load(gaps.reference, CollectedGaps)).gaps
+
+
+def number_citations(answer: str, numbers: Mapping[str, int]) -> NumberedAnswer:
+    """Return an answer whose citations are numbers of sources; ids without a number are removed."""
+    used: dict[str, None] = {}
+    invalid: dict[str, None] = {}
+
+    def show(found: re.Match[str]) -> str:
+        names = [name.strip() for name in found[1].split(",") if name.strip()]
+        used.update(dict.fromkeys(name for name in names if name in numbers))
+        invalid.update(dict.fromkeys(name for name in names if name not in numbers))
+        return "".join(f"[{numbers[name]}]" for name in names if name in numbers)
+
+    text = _CITE.sub(show, answer)
+    check = CitationCheck(
+        used_citations=tuple(used),
+        invalid_citations=tuple(name[:200] for name in list(invalid)[:_MOST]),
+        valid=not invalid,
+    )
+    return NumberedAnswer(text, check)
+
+
+def may_ask_again(reads: "Reads") -> bool:
+    """Return whether specialists may work once more: one further round is enough for an answer."""
+    return reads.further_round is None and reads.attempt == 0
+
+
+def plan_further(wanted: FurtherWork | None, reads: "Reads") -> FurtherRound | None:
+    """Return the round that a model asks for; None: it asks for none, or for one that cannot be."""
+    name = wanted.specialist.strip().lower() if wanted is not None else ""
+    is_known = name in set(SpecialistName) and name != SpecialistName.SYNTHESIS
+    if wanted is None or not is_known or not may_ask_again(reads):
+        return None
+    names = plan_further_round(SpecialistName(name), reads.triage.agent_sequence)
+    return FurtherRound(names=names, focus=wanted.focus[:_LONGEST_FOCUS])
 
 
 def _find_missing_scope(reads: Reads) -> str:

@@ -17,6 +17,25 @@ from llm.port import I
 from llm.tasks.review import ClauseReading, KnownRequirement, KnownVerdict, SpecialistInputs
 
 GapKind = Literal["regulatory", "coverage", "consistency", "citation", "temporal"]
+REMOVED = frozenset(
+    {"iterations", "retrieval_method", "total_tool_cost_usd", "tool_calls_made", "chunks",
+     "expanded_results", "_internal"}
+)  # fmt: skip
+"""Fields of outputs that no other specialist reads."""
+LONGEST = 1_500
+"""Characters of a text that is handed over."""
+BATCH = 40
+"""Findings that a model reads in one call."""
+_FIRST_SHARE, _LAST_SHARE = 0.6, 0.35
+OUTPUTS = (
+    "extracted", "classification", "checklist", "verdicts", "risks", "citation_audit", "gaps",
+)  # fmt: skip
+"""Attributes with what specialists have left, in their order."""
+LAST_TURNS = 3
+_LONGEST_TURN, _LONGEST_TEXT, _LONGEST_OUTPUTS = 300, 300, 4_000
+_MOST_DOCUMENTS, _MOST_PLACES = 20, 10
+_NOT_SHOWN = frozenset({"reference", "chunks_data", "chunk_ids", "citations", "decided_by"})
+"""Names of stored values, and passages, which the specialist receives in another way."""
 
 
 class Status(StrEnum):
@@ -180,22 +199,6 @@ def join_decisions(parts: Sequence[DecidedPart]) -> ReviewResult:
     )
 
 
-def _list_once(values: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(values))
-
-
-REMOVED = frozenset(
-    {"iterations", "retrieval_method", "total_tool_cost_usd", "tool_calls_made", "chunks",
-     "expanded_results", "_internal"}
-)  # fmt: skip
-"""Fields of outputs that no other specialist reads."""
-LONGEST = 1_500
-"""Characters of a text that is handed over."""
-BATCH = 40
-"""Findings that a model reads in one call."""
-_FIRST_SHARE, _LAST_SHARE = 0.6, 0.35
-
-
 def compress_output(value: JsonValue, longest: int = LONGEST) -> JsonValue:
     """Return an output without unused fields; long texts are shortened in the middle."""
     if isinstance(value, str):
@@ -243,13 +246,6 @@ def divide_findings(findings: Sequence[KnownVerdict]) -> Iterator[tuple[KnownVer
         yield tuple(findings[first : first + BATCH])
 
 
-def _describe(evidence: VerdictEvidence) -> str:
-    """Return a quotation after the heading above it."""
-    place = " > ".join(evidence.place.heading_path)
-    words = shorten_middle(evidence.text, LONGEST // 3)
-    return f"{place}: {words}" if place else words
-
-
 def compress_verdicts(verdicts: Iterable[RuleVerdict]) -> tuple[KnownVerdict, ...]:
     """Return verdicts with their evidence, shortened."""
     return tuple(
@@ -267,17 +263,6 @@ def compress_verdicts(verdicts: Iterable[RuleVerdict]) -> tuple[KnownVerdict, ..
 def describe_risk(risk: Risk) -> str:
     """Return a risk in one line, with the id of the requirement that is not met."""
     return f"{risk.requirement_id} ({risk.category.value}, {risk.score} of 25): {risk.reason}"
-
-
-OUTPUTS = (
-    "extracted", "classification", "checklist", "verdicts", "risks", "citation_audit", "gaps",
-)  # fmt: skip
-"""Attributes with what specialists have left, in their order."""
-LAST_TURNS = 3
-_LONGEST_TURN, _LONGEST_TEXT, _LONGEST_OUTPUTS = 300, 300, 4_000
-_MOST_DOCUMENTS, _MOST_PLACES = 20, 10
-_NOT_SHOWN = frozenset({"reference", "chunks_data", "chunk_ids", "citations", "decided_by"})
-"""Names of stored values, and passages, which the specialist receives in another way."""
 
 
 def add_context(inputs: I, reads: BaseModel | None) -> I:
@@ -315,6 +300,17 @@ def write_outputs(values: Mapping[str, object]) -> str:
         return ""
     text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
     return shorten_middle(text, _LONGEST_OUTPUTS)
+
+
+def _list_once(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(values))
+
+
+def _describe(evidence: VerdictEvidence) -> str:
+    """Return a quotation after the heading above it."""
+    place = " > ".join(evidence.place.heading_path)
+    words = shorten_middle(evidence.text, LONGEST // 3)
+    return f"{place}: {words}" if place else words
 
 
 def _list_turns(history: object) -> Iterator[str]:

@@ -51,6 +51,31 @@ def split_blocks(text: str) -> list[TextBlock]:
     return _join_steps(text, blocks)
 
 
+def place_sentences(paragraph: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each sentence."""
+    at = 0
+    for sentence in sentences(paragraph):
+        start = paragraph.find(sentence, at)
+        if start < 0:
+            continue
+        at = start + len(sentence)
+        yield start, at
+
+
+def place_items(text: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each outermost item of a list, with what hangs under it."""
+    start: int | None = None
+    at = 0
+    for line in text.split("\n"):
+        if not line[:1].isspace() and _ITEM.match(line):
+            if start is not None:
+                yield start, at - 1
+            start = at
+        at += len(line) + 1
+    if start is not None:
+        yield start, at - 1
+
+
 def _measure_block(lines: Sequence[str], at: int) -> tuple[BlockType, int]:
     line = lines[at]
     if (fence := _FENCE.match(line)) is not None:
@@ -123,28 +148,3 @@ def _numbers(text: str, block: TextBlock) -> Iterator[int]:
         found = None if line[:1].isspace() else _ITEM.match(line)
         if found is not None and found[1]:
             yield int(found[1])
-
-
-def place_sentences(paragraph: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each sentence."""
-    at = 0
-    for sentence in sentences(paragraph):
-        start = paragraph.find(sentence, at)
-        if start < 0:
-            continue
-        at = start + len(sentence)
-        yield start, at
-
-
-def place_items(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each outermost item of a list, with what hangs under it."""
-    start: int | None = None
-    at = 0
-    for line in text.split("\n"):
-        if not line[:1].isspace() and _ITEM.match(line):
-            if start is not None:
-                yield start, at - 1
-            start = at
-        at += len(line) + 1
-    if start is not None:
-        yield start, at - 1

@@ -60,16 +60,17 @@ MakeSafe = Callable[[SourceReference, str, bool], str]
 orders (True), without any address."""
 CountedRows = Callable[[int, int], str]
 """Returns the words for the number of shown rows and of all rows."""
+_NO_MARKS = str.maketrans("", "", "*[]`")
+"""Signs that would end the bold heading of a passage, or imitate a citation."""
+_SHORTEST_OF_LETTERS = 4
+_LETTERS_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
+"""Thai, Lao, Burmese, Khmer: alphabets without spaces between words."""
 
 
 class Say(Protocol):
     """Returns a fixed text in the language of the person."""
 
     def __call__(self, key: str, **values: str) -> str: ...
-
-
-_NO_MARKS = str.maketrans("", "", "*[]`")
-"""Signs that would end the bold heading of a passage, or imitate a citation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +81,6 @@ class Passage:
     text: str
     marked: frozenset[str]
     is_suspicious: bool = False
-
-
-@dataclass(slots=True)
-class _Found:
-    """The hits in one section."""
-
-    source: SourceReference
-    text: str
-    spans: list[tuple[int, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +96,53 @@ class ShownPassages:
     def text(self) -> str:
         """All passages as Markdown, each below its place."""
         return "\n\n".join(map(_write_passage, self.shown))
+
+
+@dataclass(slots=True)
+class _Found:
+    """The hits in one section."""
+
+    source: SourceReference
+    text: str
+    spans: list[tuple[int, int]] = field(default_factory=list)
+
+
+class _Marker:
+    """Makes the words of the question bold, and collects them; neighbours are bold together."""
+
+    def __init__(self, asked: frozenset[str], language: str) -> None:
+        self._asked = asked
+        self._language = language
+        self.marked: set[str] = set()
+
+    def mark(self, prose: str) -> str:
+        aside: list[str] = []
+        bare = spans_aside(prose, aside, lambda code: code)
+        marked = _WORD.sub(self._replace, bare).replace(f"{_END}{_BEGIN}", "")
+        marked = marked.replace(f"{_END} {_BEGIN}", " ")
+        self.marked.update(_MARKED.findall(marked))
+        return restore(marked.translate(_BOLD), aside)
+
+    def _replace(self, found: re.Match[str]) -> str:
+        if found["signs"]:
+            return self._mark_signs(found["signs"])
+        word = found["word"]
+        if word and self._asked.intersection(terms(word, self._language)):
+            return f"{_BEGIN}{word}{_END}"
+        return found[0]
+
+    def _mark_signs(self, run: str) -> str:
+        """Mark the pairs of signs that the question holds, in writing without spaces."""
+        held = [False] * len(run)
+        for at in range(len(run) - 1):
+            if run[at : at + 2] in self._asked:
+                held[at] = held[at + 1] = True
+        groups = groupby(zip(run, held, strict=True), key=itemgetter(1))
+        pieces = (("".join(sign for sign, _ in group), is_held) for is_held, group in groups)
+        return "".join(
+            f"{_BEGIN}{piece}{_END}" if is_held and _is_word(piece) else piece
+            for piece, is_held in pieces
+        )
 
 
 def show_passages(
@@ -151,17 +190,6 @@ def show_passages(
     )
 
 
-def _name_place(source: SourceReference) -> str:
-    """Return the title of a page and the headings above the passage."""
-    return " > ".join(dict.fromkeys((source.title, *source.heading_path)))
-
-
-def _write_passage(passage: ShownPassage) -> str:
-    heading = f"**{passage.place}** [{passage.number}]"
-    warning = f"*{passage.warning}*" if passage.warning else ""
-    return "\n\n".join(part for part in (heading, warning, passage.text) if part)
-
-
 def compose_passages(
     question: str,
     references: Sequence[SourceReference],
@@ -193,6 +221,17 @@ def compose_passages(
         first,
         *(one for one in others if not least or len(_find_asked(question, one)) > least),
     )
+
+
+def _name_place(source: SourceReference) -> str:
+    """Return the title of a page and the headings above the passage."""
+    return " > ".join(dict.fromkeys((source.title, *source.heading_path)))
+
+
+def _write_passage(passage: ShownPassage) -> str:
+    heading = f"**{passage.place}** [{passage.number}]"
+    warning = f"*{passage.warning}*" if passage.warning else ""
+    return "\n\n".join(part for part in (heading, warning, passage.text) if part)
 
 
 def _find_asked(question: str, passage: Passage) -> frozenset[str]:
@@ -402,49 +441,6 @@ def _heads_group(row: str) -> bool:
         and len({cell for cell in cells if cell}) == 1
         and (cells[0] == cells[-1] or not any(cells[1:]))
     )
-
-
-_SHORTEST_OF_LETTERS = 4
-_LETTERS_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
-"""Thai, Lao, Burmese, Khmer: alphabets without spaces between words."""
-
-
-class _Marker:
-    """Makes the words of the question bold, and collects them; neighbours are bold together."""
-
-    def __init__(self, asked: frozenset[str], language: str) -> None:
-        self._asked = asked
-        self._language = language
-        self.marked: set[str] = set()
-
-    def mark(self, prose: str) -> str:
-        aside: list[str] = []
-        bare = spans_aside(prose, aside, lambda code: code)
-        marked = _WORD.sub(self._replace, bare).replace(f"{_END}{_BEGIN}", "")
-        marked = marked.replace(f"{_END} {_BEGIN}", " ")
-        self.marked.update(_MARKED.findall(marked))
-        return restore(marked.translate(_BOLD), aside)
-
-    def _replace(self, found: re.Match[str]) -> str:
-        if found["signs"]:
-            return self._mark_signs(found["signs"])
-        word = found["word"]
-        if word and self._asked.intersection(terms(word, self._language)):
-            return f"{_BEGIN}{word}{_END}"
-        return found[0]
-
-    def _mark_signs(self, run: str) -> str:
-        """Mark the pairs of signs that the question holds, in writing without spaces."""
-        held = [False] * len(run)
-        for at in range(len(run) - 1):
-            if run[at : at + 2] in self._asked:
-                held[at] = held[at + 1] = True
-        groups = groupby(zip(run, held, strict=True), key=itemgetter(1))
-        pieces = (("".join(sign for sign, _ in group), is_held) for is_held, group in groups)
-        return "".join(
-            f"{_BEGIN}{piece}{_END}" if is_held and _is_word(piece) else piece
-            for piece, is_held in pieces
-        )
 
 
 def _is_word(piece: str) -> bool:

@@ -17,12 +17,47 @@ from llm.errors import ModelError
 from llm.port import Model
 from llm.tasks.swarm import READ_FACTS, AskedFact, ReadFactsInputs
 
+log = structlog.get_logger("agents")
+_INPUT_TYPES: Mapping[FieldType, str] = {
+    FieldType.NUMBER: "number",
+    FieldType.DATE: "date",
+    FieldType.CHOICE: "choice",
+    FieldType.YES_NO: "choice",
+}
+
 
 class CollectedInfo(BaseModel, frozen=True, extra="forbid"):
     """The facts that were given, by field, and the questions for those that were not."""
 
     values: dict[str, JsonValue] = {}
     questions: tuple[TypedQuestion, ...] = ()
+
+
+class Reads(BaseModel, frozen=True):
+    """The needed facts, the words of the user, and the values that they gave in a pause.
+
+    With `open_pause`, a message is read that may give the values of its fields.
+    """
+
+    canonical_question: str = ""
+    text: str = ""
+    open_pause: Pause | None = None
+    history: tuple[Turn, ...] = ()
+    required_info: dict[str, JsonValue] = {}
+    collected_info: dict[str, JsonValue] = {}
+    user_inputs: dict[str, JsonValue] = {}
+
+
+class Writes(BaseModel, frozen=True):
+    """The facts so far, and the questions for those that are missing; or what a message says about
+    the fields of a pause.
+    """
+
+    required_info: dict[str, JsonValue] = {}
+    collected_info: dict[str, JsonValue] = {}
+    pause_reply: PauseReply | None = None
+    reply_reading: Literal["asked", "reply", "other", "unread"] = "unread"
+    needs_input: tuple[PauseQuestion, ...] = ()
 
 
 def gather(
@@ -78,44 +113,8 @@ def _ask_once(
     )
 
 
-log = structlog.get_logger("agents")
-_INPUT_TYPES: Mapping[FieldType, str] = {
-    FieldType.NUMBER: "number",
-    FieldType.DATE: "date",
-    FieldType.CHOICE: "choice",
-    FieldType.YES_NO: "choice",
-}
-
-
 def _read_date() -> date:
     return datetime.now(UTC).date()
-
-
-class Reads(BaseModel, frozen=True):
-    """The needed facts, the words of the user, and the values that they gave in a pause.
-
-    With `open_pause`, a message is read that may give the values of its fields.
-    """
-
-    canonical_question: str = ""
-    text: str = ""
-    open_pause: Pause | None = None
-    history: tuple[Turn, ...] = ()
-    required_info: dict[str, JsonValue] = {}
-    collected_info: dict[str, JsonValue] = {}
-    user_inputs: dict[str, JsonValue] = {}
-
-
-class Writes(BaseModel, frozen=True):
-    """The facts so far, and the questions for those that are missing; or what a message says about
-    the fields of a pause.
-    """
-
-    required_info: dict[str, JsonValue] = {}
-    collected_info: dict[str, JsonValue] = {}
-    pause_reply: PauseReply | None = None
-    reply_reading: Literal["asked", "reply", "other", "unread"] = "unread"
-    needs_input: tuple[PauseQuestion, ...] = ()
 
 
 class GatherAgent(Agent[Reads, Writes]):

@@ -15,7 +15,6 @@ from tools.listed_parts import find_items, split_questions
 if TYPE_CHECKING:
     from memory.learned_outcomes import LoggedOutcome
 
-
 _JUDGE, _THUMB, _COST, _TIME = 0.6, 0.2, 0.1, 0.1
 _DEAR_USD = 0.2
 _SLOW_SECONDS = 120.0
@@ -28,6 +27,20 @@ class QuestionKind(StrEnum):
     GROUP = "group"
     SEVERAL = "several"
     SINGLE = "single"
+
+
+DECAY = 0.99
+"""What remains of the weight of an outcome when the next one of its kind and choice is noted."""
+MOST_CHOICES = 24
+LEAST_WEIGHT = 8.0
+"""The weight of evidence, in outcomes, below which a choice is not compared."""
+_SIGMAS = 4.0
+_LEAST_GAIN = 0.05
+_LEAST_DEVIATION = 0.05
+_WORKER_STEPS = (1, 2, 4, 8, 16, 32)
+ReadOutcomes = Callable[[], Awaitable["Sequence[LoggedOutcome]"]]
+FindAdvice = Callable[[QuestionKind, str], Awaitable[tuple[str, ...]]]
+"""Returns the advice for a kind of question; the second is the strategy that is used otherwise."""
 
 
 class SwarmOutcome(BaseModel, frozen=True, extra="forbid"):
@@ -52,24 +65,6 @@ class SwarmOutcome(BaseModel, frozen=True, extra="forbid"):
         cost = 1 - min(1.0, self.cost_usd / _DEAR_USD)
         time = 1 - min(1.0, self.seconds / _SLOW_SECONDS)
         return _JUDGE * judge + _THUMB * thumb + _COST * cost + _TIME * time
-
-
-def classify_question(question: str) -> QuestionKind:
-    """Return the kind of a question by what it lists."""
-    if find_items(question) is not None:
-        return QuestionKind.GROUP
-    return QuestionKind.SEVERAL if split_questions(question) else QuestionKind.SINGLE
-
-
-DECAY = 0.99
-"""What remains of the weight of an outcome when the next one of its kind and choice is noted."""
-MOST_CHOICES = 24
-LEAST_WEIGHT = 8.0
-"""The weight of evidence, in outcomes, below which a choice is not compared."""
-_SIGMAS = 4.0
-_LEAST_GAIN = 0.05
-_LEAST_DEVIATION = 0.05
-_WORKER_STEPS = (1, 2, 4, 8, 16, 32)
 
 
 class ChoiceRecord(BaseModel, frozen=True, extra="forbid"):
@@ -109,6 +104,26 @@ class SwarmMemory(BaseModel, frozen=True, extra="forbid"):
 
     strategies: dict[str, dict[str, ChoiceRecord]] = {}
     workers: dict[str, dict[str, ChoiceRecord]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeHistory:
+    """The memory of an assistant, and the number of its outcomes.
+
+    `unreadable` outcomes are of another version and are left out.
+    """
+
+    memory: SwarmMemory
+    outcomes: int
+    thumbs: int
+    unreadable: int
+
+
+def classify_question(question: str) -> QuestionKind:
+    """Return the kind of a question by what it lists."""
+    if find_items(question) is not None:
+        return QuestionKind.GROUP
+    return QuestionKind.SEVERAL if split_questions(question) else QuestionKind.SINGLE
 
 
 def note_outcome(memory: SwarmMemory, outcome: SwarmOutcome) -> SwarmMemory:
@@ -167,6 +182,39 @@ def name_workers(step: int) -> str:
     return f"{step} to {last} workers" if step < _WORKER_STEPS[-1] else f"{step} workers or more"
 
 
+def write_outcome(outcome: SwarmOutcome) -> str:
+    """Return an outcome as it is logged: without its thumb, which users give later."""
+    return outcome.model_dump_json(exclude={"thumb"}, exclude_defaults=True)
+
+
+def read_history(entries: "Iterable[LoggedOutcome]") -> OutcomeHistory:
+    """Return what follows from outcomes, oldest first; later ones weigh more."""
+    memory, read, thumbs, unreadable = SwarmMemory(), 0, 0, 0
+    for entry in entries:
+        try:
+            outcome = SwarmOutcome.model_validate_json(entry.written)
+        except ValidationError:
+            unreadable += 1
+            continue
+        read += 1
+        thumbs += bool(entry.thumb)
+        thumb = min(1, max(-1, entry.thumb))
+        memory = note_outcome(memory, outcome.model_copy(update={"thumb": thumb}))
+    return OutcomeHistory(memory, read, thumbs, unreadable)
+
+
+def make_advice(read_outcomes: ReadOutcomes | None) -> FindAdvice | None:
+    """Return a function that gives advice from outcomes; None where nothing is learned."""
+    if read_outcomes is None:
+        return None
+
+    async def find_advice(kind: QuestionKind, configured: str) -> tuple[str, ...]:
+        history = read_history(await read_outcomes())
+        return advise(history.memory, kind, configured=configured)
+
+    return find_advice
+
+
 def _add(
     table: Mapping[str, Mapping[str, ChoiceRecord]], kind: QuestionKind, choice: str, value: float
 ) -> dict[str, dict[str, ChoiceRecord]]:
@@ -199,54 +247,3 @@ def _find_reference(
         return choices[configured]
     others = {name: one for name, one in choices.items() if name != best}
     return max(others.values(), key=lambda one: one.mean)
-
-
-ReadOutcomes = Callable[[], Awaitable["Sequence[LoggedOutcome]"]]
-FindAdvice = Callable[[QuestionKind, str], Awaitable[tuple[str, ...]]]
-"""Returns the advice for a kind of question; the second is the strategy that is used otherwise."""
-
-
-@dataclass(frozen=True, slots=True)
-class OutcomeHistory:
-    """The memory of an assistant, and the number of its outcomes.
-
-    `unreadable` outcomes are of another version and are left out.
-    """
-
-    memory: SwarmMemory
-    outcomes: int
-    thumbs: int
-    unreadable: int
-
-
-def write_outcome(outcome: SwarmOutcome) -> str:
-    """Return an outcome as it is logged: without its thumb, which users give later."""
-    return outcome.model_dump_json(exclude={"thumb"}, exclude_defaults=True)
-
-
-def read_history(entries: "Iterable[LoggedOutcome]") -> OutcomeHistory:
-    """Return what follows from outcomes, oldest first; later ones weigh more."""
-    memory, read, thumbs, unreadable = SwarmMemory(), 0, 0, 0
-    for entry in entries:
-        try:
-            outcome = SwarmOutcome.model_validate_json(entry.written)
-        except ValidationError:
-            unreadable += 1
-            continue
-        read += 1
-        thumbs += bool(entry.thumb)
-        thumb = min(1, max(-1, entry.thumb))
-        memory = note_outcome(memory, outcome.model_copy(update={"thumb": thumb}))
-    return OutcomeHistory(memory, read, thumbs, unreadable)
-
-
-def make_advice(read_outcomes: ReadOutcomes | None) -> FindAdvice | None:
-    """Return a function that gives advice from outcomes; None where nothing is learned."""
-    if read_outcomes is None:
-        return None
-
-    async def find_advice(kind: QuestionKind, configured: str) -> tuple[str, ...]:
-        history = read_history(await read_outcomes())
-        return advise(history.memory, kind, configured=configured)
-
-    return find_advice

@@ -28,6 +28,13 @@ MOST_STALLS = 2
 MOST_REPLANS = 2
 ENOUGH = 7.0
 """The minimum score of the judge, 1 to 10, of an answer that is good enough."""
+COMPLETED, NEEDS_INPUT, MISSING = "completed", "needs_input", "missing"
+TOO_LATE, NOT_NEEDED = "there was no result in time", "enough others have completed"
+NO_TIME = "there was no time left to start it"
+LEFT = "the conversation went on with another topic"
+RETRIED = "the worker failed and was started again"
+LEAST_SHARE = 0.5
+"""With results of fewer tasks than this share, a stalled swarm plans again."""
 
 
 class NextStep(StrEnum):
@@ -57,55 +64,6 @@ class ProgressDecision(BaseModel, frozen=True, extra="forbid"):
     reason: str
 
 
-def note_round(
-    progress: SwarmProgress,
-    outputs: Mapping[str, WorkerOutput],
-    *,
-    score: float | None = None,
-    is_open: bool = False,
-) -> ProgressDecision:
-    """Return the decision after a round.
-
-    `score` is the judge's, None: nobody judged; `is_open`: workers of the plan have not run yet.
-    Progress is a passage that no earlier round had, or a better score.
-    """
-    shown = {one.citation.chunk_id for output in outputs.values() for one in output.passages}
-    is_better = score is not None and score > progress.best_score
-    has_advanced = bool(shown - set(progress.seen)) or is_better
-    moved = progress.model_copy(
-        update={
-            "rounds": progress.rounds + 1,
-            "stalls": max(0, progress.stalls - 1) if has_advanced else progress.stalls + 1,
-            "seen": tuple(sorted(shown | set(progress.seen)))[:1_000],
-            "best_score": max(progress.best_score, score or 0.0),
-            "best_round": progress.rounds + 1 if is_better else progress.best_round,
-        }
-    )
-    return _choose_step(moved, score, is_open=is_open)
-
-
-def _choose_step(moved: SwarmProgress, score: float | None, *, is_open: bool) -> ProgressDecision:
-    if score is not None and score >= ENOUGH:
-        return ProgressDecision(progress=moved, step=NextStep.FINISH, reason="good_enough")
-    is_stalled = moved.stalls >= MOST_STALLS
-    if is_open and not is_stalled:
-        return ProgressDecision(progress=moved, step=NextStep.CONTINUE, reason="tasks_open")
-    if score is None and not is_stalled:
-        return ProgressDecision(progress=moved, step=NextStep.FINISH, reason="tasks_done")
-    if moved.replans >= MOST_REPLANS:
-        return ProgressDecision(progress=moved, step=NextStep.FINISH, reason="replans_used_up")
-    replanned = moved.model_copy(update={"replans": moved.replans + 1, "stalls": 0})
-    reason = "stalled" if is_stalled else "not_good_enough"
-    return ProgressDecision(progress=replanned, step=NextStep.REPLAN, reason=reason)
-
-
-COMPLETED, NEEDS_INPUT, MISSING = "completed", "needs_input", "missing"
-TOO_LATE, NOT_NEEDED = "there was no result in time", "enough others have completed"
-NO_TIME = "there was no time left to start it"
-LEFT = "the conversation went on with another topic"
-RETRIED = "the worker failed and was started again"
-
-
 class BranchReport(BaseModel, frozen=True):
     """How the branch of a task ended, why it failed, and how often it began."""
 
@@ -124,82 +82,6 @@ class SettledRound(BaseModel, frozen=True):
 
     ledger: TaskLedger
     is_late: bool = False
-
-
-def settle_round(
-    ledger: TaskLedger,
-    branches: Mapping[str, BranchReport],
-    outputs: Mapping[str, WorkerOutput],
-    *,
-    enough_share: float = 1.0,
-    is_left: bool = False,
-) -> SettledRound:
-    """Return the ledger with the ends of all tasks in progress.
-
-    A missing branch is not started again: its time is over, or enough others have completed. In the
-    first case, tasks that have not begun are skipped, too. If the user changed the topic, all open
-    tasks are cancelled.
-    """
-    running = [one for one in ledger.tasks if one.state is TaskState.IN_PROGRESS]
-    done = sum(one.task_id in branches and branches[one.task_id].is_good for one in running)
-    has_enough = enough_share < 1 and done >= ceil(enough_share * len(running))
-    is_late = False
-    for task in running:
-        report = branches.get(task.task_id, BranchReport(status="failed", reason="not begun"))
-        ledger = ledger.note_retries(task.task_id, report.attempts - 1, reason=RETRIED)
-        after, reason = _judge_end(report, outputs.get(task.task_id))
-        if report.status == MISSING and is_left:
-            after, reason = TaskState.CANCELLED, LEFT
-        elif report.status == MISSING:
-            is_late = is_late or not has_enough
-            reason = NOT_NEEDED if has_enough else TOO_LATE
-        ledger = ledger.move(task.task_id, after, reason=reason)
-    if is_left:
-        return SettledRound(ledger=_close_open(ledger, TaskState.CANCELLED, LEFT), is_late=True)
-    if is_late:
-        ledger = _close_open(ledger, TaskState.SKIPPED, NO_TIME)
-    return SettledRound(ledger=ledger, is_late=is_late)
-
-
-def begin_tasks(
-    ledger: TaskLedger, tasks: Sequence[TaskInfo], *, most: int
-) -> tuple[TaskLedger, tuple[str, ...]]:
-    """Return the ledger with the first `most` of these tasks in progress, and their ids."""
-    ids = tuple(one.task_id for one in tasks[:most])
-    for task_id in ids:
-        ledger = ledger.move(task_id, TaskState.IN_PROGRESS)
-    return ledger, ids
-
-
-def list_waiting(ledger: TaskLedger) -> tuple[TaskInfo, ...]:
-    """Return the tasks that wait for the user."""
-    return tuple(one for one in ledger.tasks if one.state is TaskState.AWAITING_INPUT)
-
-
-def _judge_end(report: BranchReport, output: WorkerOutput | None) -> tuple[TaskState, str]:
-    if report.status == MISSING:
-        return TaskState.SKIPPED, ""
-    if report.status == NEEDS_INPUT:
-        return TaskState.AWAITING_INPUT, ""
-    if report.status != COMPLETED:
-        return TaskState.FAILED, report.reason or "the worker failed"
-    if output is None or output.status is WorkerStatus.FAILED:
-        return TaskState.FAILED, "" if output is None else output.error
-    return TaskState.COMPLETED, ""
-
-
-def _close_open(ledger: TaskLedger, after: TaskState, reason: str) -> TaskLedger:
-    closed = {TaskState.PENDING, TaskState.FAILED}
-    if after is TaskState.CANCELLED:
-        closed.add(TaskState.AWAITING_INPUT)
-    for task in ledger.tasks:
-        if task.state in closed and not ledger.has_ended(task):
-            ledger = ledger.move(task.task_id, after, reason=reason)
-    return ledger
-
-
-LEAST_SHARE = 0.5
-"""With results of fewer tasks than this share, a stalled swarm plans again."""
 
 
 class Reads(BaseModel, frozen=True):
@@ -286,6 +168,120 @@ class LedgerAgent(Agent[Reads, Writes]):
                 ready_tasks=ids,
             )
         )
+
+
+def note_round(
+    progress: SwarmProgress,
+    outputs: Mapping[str, WorkerOutput],
+    *,
+    score: float | None = None,
+    is_open: bool = False,
+) -> ProgressDecision:
+    """Return the decision after a round.
+
+    `score` is the judge's, None: nobody judged; `is_open`: workers of the plan have not run yet.
+    Progress is a passage that no earlier round had, or a better score.
+    """
+    shown = {one.citation.chunk_id for output in outputs.values() for one in output.passages}
+    is_better = score is not None and score > progress.best_score
+    has_advanced = bool(shown - set(progress.seen)) or is_better
+    moved = progress.model_copy(
+        update={
+            "rounds": progress.rounds + 1,
+            "stalls": max(0, progress.stalls - 1) if has_advanced else progress.stalls + 1,
+            "seen": tuple(sorted(shown | set(progress.seen)))[:1_000],
+            "best_score": max(progress.best_score, score or 0.0),
+            "best_round": progress.rounds + 1 if is_better else progress.best_round,
+        }
+    )
+    return _choose_step(moved, score, is_open=is_open)
+
+
+def settle_round(
+    ledger: TaskLedger,
+    branches: Mapping[str, BranchReport],
+    outputs: Mapping[str, WorkerOutput],
+    *,
+    enough_share: float = 1.0,
+    is_left: bool = False,
+) -> SettledRound:
+    """Return the ledger with the ends of all tasks in progress.
+
+    A missing branch is not started again: its time is over, or enough others have completed. In the
+    first case, tasks that have not begun are skipped, too. If the user changed the topic, all open
+    tasks are cancelled.
+    """
+    running = [one for one in ledger.tasks if one.state is TaskState.IN_PROGRESS]
+    done = sum(one.task_id in branches and branches[one.task_id].is_good for one in running)
+    has_enough = enough_share < 1 and done >= ceil(enough_share * len(running))
+    is_late = False
+    for task in running:
+        report = branches.get(task.task_id, BranchReport(status="failed", reason="not begun"))
+        ledger = ledger.note_retries(task.task_id, report.attempts - 1, reason=RETRIED)
+        after, reason = _judge_end(report, outputs.get(task.task_id))
+        if report.status == MISSING and is_left:
+            after, reason = TaskState.CANCELLED, LEFT
+        elif report.status == MISSING:
+            is_late = is_late or not has_enough
+            reason = NOT_NEEDED if has_enough else TOO_LATE
+        ledger = ledger.move(task.task_id, after, reason=reason)
+    if is_left:
+        return SettledRound(ledger=_close_open(ledger, TaskState.CANCELLED, LEFT), is_late=True)
+    if is_late:
+        ledger = _close_open(ledger, TaskState.SKIPPED, NO_TIME)
+    return SettledRound(ledger=ledger, is_late=is_late)
+
+
+def begin_tasks(
+    ledger: TaskLedger, tasks: Sequence[TaskInfo], *, most: int
+) -> tuple[TaskLedger, tuple[str, ...]]:
+    """Return the ledger with the first `most` of these tasks in progress, and their ids."""
+    ids = tuple(one.task_id for one in tasks[:most])
+    for task_id in ids:
+        ledger = ledger.move(task_id, TaskState.IN_PROGRESS)
+    return ledger, ids
+
+
+def list_waiting(ledger: TaskLedger) -> tuple[TaskInfo, ...]:
+    """Return the tasks that wait for the user."""
+    return tuple(one for one in ledger.tasks if one.state is TaskState.AWAITING_INPUT)
+
+
+def _choose_step(moved: SwarmProgress, score: float | None, *, is_open: bool) -> ProgressDecision:
+    if score is not None and score >= ENOUGH:
+        return ProgressDecision(progress=moved, step=NextStep.FINISH, reason="good_enough")
+    is_stalled = moved.stalls >= MOST_STALLS
+    if is_open and not is_stalled:
+        return ProgressDecision(progress=moved, step=NextStep.CONTINUE, reason="tasks_open")
+    if score is None and not is_stalled:
+        return ProgressDecision(progress=moved, step=NextStep.FINISH, reason="tasks_done")
+    if moved.replans >= MOST_REPLANS:
+        return ProgressDecision(progress=moved, step=NextStep.FINISH, reason="replans_used_up")
+    replanned = moved.model_copy(update={"replans": moved.replans + 1, "stalls": 0})
+    reason = "stalled" if is_stalled else "not_good_enough"
+    return ProgressDecision(progress=replanned, step=NextStep.REPLAN, reason=reason)
+
+
+def _judge_end(report: BranchReport, output: WorkerOutput | None) -> tuple[TaskState, str]:
+    if report.status == MISSING:
+        return TaskState.SKIPPED, ""
+    if report.status == NEEDS_INPUT:
+        return TaskState.AWAITING_INPUT, ""
+    if report.status != COMPLETED:
+        return TaskState.FAILED, report.reason or "the worker failed"
+    if output is None or output.status is WorkerStatus.FAILED:
+        return TaskState.FAILED, "" if output is None else output.error
+    return TaskState.COMPLETED, ""
+
+
+def _close_open(ledger: TaskLedger, after: TaskState, reason: str) -> TaskLedger:
+    closed = {TaskState.PENDING, TaskState.FAILED}
+    if after is TaskState.CANCELLED:
+        closed.add(TaskState.AWAITING_INPUT)
+    for task in ledger.tasks:
+        if task.state in closed and not ledger.has_ended(task):
+            ledger = ledger.move(task.task_id, after, reason=reason)
+    return ledger
 
 
 def _decide(

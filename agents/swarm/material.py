@@ -14,6 +14,13 @@ from knowledge.sections import document_of
 from tools.calls import CitedPassage
 from tools.passages import FoundPassage
 
+USUAL_ROOM = 24_000
+"""Characters of all sources together where the window of the model is unknown."""
+_ID = re.compile(r"\[([^\[\]\s]{1,300})\]")
+_UNFINISHED = "it did not finish, so nobody knows what the documents say about it"
+_NOTHING = "nothing was found"
+_WAITS = "it waits for the user"
+
 
 @dataclass(frozen=True, slots=True)
 class ItemTable:
@@ -59,6 +66,36 @@ class ItemTable:
         return self.cells.get((_fold(item), _fold(criterion)), "").strip()
 
 
+class NumberedSource(BaseModel, frozen=True, extra="forbid"):
+    """A source of an answer with its text."""
+
+    number: int
+    citation: CitedPassage
+    text: str
+
+
+class WrittenFinding(BaseModel, frozen=True, extra="forbid"):
+    """What one worker wrote, with the numbers of its sources; `problem`: why it has no result.
+
+    `is_failed`: it could not look, so nobody knows whether the documents say it.
+    """
+
+    worker: str
+    objective: str
+    text: str
+    sources: tuple[int, ...] = ()
+    problem: str = ""
+    is_failed: bool = False
+
+
+class SwarmMaterial(BaseModel, frozen=True, extra="forbid"):
+    """All findings in the order of the plan; `left_out` counts passages that found no room."""
+
+    sources: tuple[NumberedSource, ...]
+    findings: tuple[WrittenFinding, ...]
+    left_out: int = 0
+
+
 def make_table(
     items: Sequence[str],
     criteria: Sequence[str],
@@ -81,15 +118,6 @@ def list_unread(plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]) -> dict[st
         else:
             errors.setdefault(worker.subject, "" if output is None else output.error)
     return {subject: error for subject, error in errors.items() if subject not in looked}
-
-
-def _fold(text: str) -> str:
-    return " ".join(text.split()).casefold()
-
-
-def _render_row(cells: Sequence[str]) -> str:
-    """Return a row; a bar in a cell would end it."""
-    return f"| {' | '.join(' '.join(cell.split()).replace('|', '/') for cell in cells)} |"
 
 
 def find_closest(
@@ -125,53 +153,6 @@ def choose_shown(
     return tuple(shown.values())
 
 
-def _list_passages(outputs: Mapping[str, WorkerOutput], worker_id: str) -> Sequence[FoundPassage]:
-    output = outputs.get(worker_id)
-    return output.passages if output is not None else ()
-
-
-def _take_turns(own: Sequence[Sequence[FoundPassage]], turns: int) -> list[list[FoundPassage]]:
-    return [[one[turn] for one in own if len(one) > turn] for turn in range(turns)]
-
-
-USUAL_ROOM = 24_000
-"""Characters of all sources together where the window of the model is unknown."""
-_ID = re.compile(r"\[([^\[\]\s]{1,300})\]")
-_UNFINISHED = "it did not finish, so nobody knows what the documents say about it"
-_NOTHING = "nothing was found"
-_WAITS = "it waits for the user"
-
-
-class NumberedSource(BaseModel, frozen=True, extra="forbid"):
-    """A source of an answer with its text."""
-
-    number: int
-    citation: CitedPassage
-    text: str
-
-
-class WrittenFinding(BaseModel, frozen=True, extra="forbid"):
-    """What one worker wrote, with the numbers of its sources; `problem`: why it has no result.
-
-    `is_failed`: it could not look, so nobody knows whether the documents say it.
-    """
-
-    worker: str
-    objective: str
-    text: str
-    sources: tuple[int, ...] = ()
-    problem: str = ""
-    is_failed: bool = False
-
-
-class SwarmMaterial(BaseModel, frozen=True, extra="forbid"):
-    """All findings in the order of the plan; `left_out` counts passages that found no room."""
-
-    sources: tuple[NumberedSource, ...]
-    findings: tuple[WrittenFinding, ...]
-    left_out: int = 0
-
-
 def gather_material(
     plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], room: int = USUAL_ROOM
 ) -> SwarmMaterial:
@@ -198,6 +179,35 @@ def gather_material(
     return SwarmMaterial(
         sources=tuple(sources), findings=tuple(findings), left_out=len(passages) - len(sources)
     )
+
+
+def cite_by_number(text: str, numbers: Mapping[str, int]) -> str:
+    """Return a text whose ids of passages became their numbers; ids without one are left out."""
+
+    def replace(found: re.Match[str]) -> str:
+        number = numbers.get(found[1])
+        is_id = "#" in found[1]
+        return f"[{number}]" if number is not None else "" if is_id else found[0]
+
+    return _ID.sub(replace, text)
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def _render_row(cells: Sequence[str]) -> str:
+    """Return a row; a bar in a cell would end it."""
+    return f"| {' | '.join(' '.join(cell.split()).replace('|', '/') for cell in cells)} |"
+
+
+def _list_passages(outputs: Mapping[str, WorkerOutput], worker_id: str) -> Sequence[FoundPassage]:
+    output = outputs.get(worker_id)
+    return output.passages if output is not None else ()
+
+
+def _take_turns(own: Sequence[Sequence[FoundPassage]], turns: int) -> list[list[FoundPassage]]:
+    return [[one[turn] for one in own if len(one) > turn] for turn in range(turns)]
 
 
 def _name_part(worker: WorkerPlan) -> str:
@@ -245,17 +255,6 @@ def _make_finding(
         problem=_name_problem(output),
         is_failed=output is None or output.status is not WorkerStatus.DONE,
     )
-
-
-def cite_by_number(text: str, numbers: Mapping[str, int]) -> str:
-    """Return a text whose ids of passages became their numbers; ids without one are left out."""
-
-    def replace(found: re.Match[str]) -> str:
-        number = numbers.get(found[1])
-        is_id = "#" in found[1]
-        return f"[{number}]" if number is not None else "" if is_id else found[0]
-
-    return _ID.sub(replace, text)
 
 
 def _name_problem(output: WorkerOutput | None) -> str:

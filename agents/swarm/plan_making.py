@@ -14,6 +14,18 @@ from llm.tasks.swarm import PlannedWorker, PlanSwarmOutput
 from tools.calls import EffectClass
 from tools.listed_parts import find_items, split_questions
 
+SAME_BRIEF = 0.9
+"""The share of words that two briefs have in common when they ask for the same work."""
+_MOST_COMPARED = 1_000
+"""The most briefs that are compared with each other; a longer plan is refused for its length."""
+_LONGEST_SHOWN = 80
+LISTED = "listed"
+"""The strategy of a plan without a model."""
+_LONGEST_ID = 120
+_MOST_ITEMS, _LONGEST_ITEM = 64, 300
+_MOST_CRITERIA, _LONGEST_CRITERION = 16, 200
+_ITEM_PASSAGES = 20
+
 
 class OfferedTool(BaseModel, frozen=True, extra="forbid"):
     """A tool that a plan may use, as far as planning needs to know it."""
@@ -94,19 +106,6 @@ def list_risky(
     return {worker_id: names for worker_id, names in risky.items() if names}
 
 
-def _is_named(tool: OfferedTool, worker: WorkerPlan) -> bool:
-    """Return whether the brief has the words of the tool's name."""
-    words = set(terms(tool.name.replace("_", " "), "en"))
-    return words <= set(terms(f"{worker.objective} {worker.output}", "en"))
-
-
-SAME_BRIEF = 0.9
-"""The share of words that two briefs have in common when they ask for the same work."""
-_MOST_COMPARED = 1_000
-"""The most briefs that are compared with each other; a longer plan is refused for its length."""
-_LONGEST_SHOWN = 80
-
-
 def accept_plan(
     plan: SwarmPlan, *, roles: Collection[str], most_workers: int = MOST_WORKERS
 ) -> SwarmPlan:
@@ -163,102 +162,6 @@ def arrange_workers(workers: Sequence[WorkerPlan]) -> list[tuple[WorkerPlan, ...
         waves.append(tuple(sorted(wave, key=lambda one: -one.priority)))
         sorter.done(*ready)
     return waves
-
-
-def _find_problems(plan: SwarmPlan, roles: Collection[str], most: int) -> Iterator[str]:
-    workers = plan.workers
-    if not workers:
-        yield "expected at least one worker, found none"
-    if len(workers) > most:
-        yield f"expected at most {most} workers, found {len(workers)}"
-        return
-    ids = Counter(worker.id for worker in workers)
-    for doubled, times in sorted(ids.items()):
-        if times > 1:
-            yield f"expected each id once, found {doubled[:_LONGEST_SHOWN]!r} {times} times"
-    for worker in workers:
-        yield from _find_worker_problems(worker, roles, ids)
-    try:
-        arrange_workers(workers)
-    except PlanRejected as error:
-        yield from error.problems
-
-
-def _find_worker_problems(
-    worker: WorkerPlan, roles: Collection[str], ids: Collection[str]
-) -> Iterator[str]:
-    if worker.role not in roles:
-        known = ", ".join(sorted(roles))
-        yield f"expected one of {known} as the role of {worker.id!r}, found {worker.role!r}"
-    for other in worker.depends_on:
-        if other not in ids:
-            found = other[:_LONGEST_SHOWN]
-            yield f"expected ids of workers in depends_on of {worker.id!r}, found {found!r}"
-
-
-def _describe_cycle(error: CycleError) -> str:
-    shown = " -> ".join(str(name)[:_LONGEST_SHOWN] for name in error.args[1])
-    return f"expected workers without a cycle of dependencies, found {shown}"
-
-
-def _find_same(
-    worker: WorkerPlan, own: set[str], kept: Sequence[WorkerPlan], words: Sequence[set[str]]
-) -> int | None:
-    """Return the place of the worker that has this brief already."""
-    for place, (one, its) in enumerate(zip(kept, words, strict=True)):
-        if not _are_alike(one, worker):
-            continue
-        if _share_words(one.objective, its, worker.objective, own) >= SAME_BRIEF:
-            return place
-    return None
-
-
-def _are_alike(one: WorkerPlan, other: WorkerPlan) -> bool:
-    """Return whether two workers differ at most in the words of their briefs."""
-    return (one.role, one.subject, one.specialization) == (
-        other.role,
-        other.subject,
-        other.specialization,
-    )
-
-
-def _share_words(one: str, left: set[str], other: str, right: set[str]) -> float:
-    """Return the share of words, 0 to 1, that two briefs have in common."""
-    if not left or not right:
-        return float(one.strip().casefold() == other.strip().casefold())
-    return len(left & right) / len(left | right)
-
-
-def _read_words(text: str) -> set[str]:
-    return set(terms(text, "en"))
-
-
-def _join(kept: WorkerPlan, other: WorkerPlan) -> WorkerPlan:
-    return kept.model_copy(
-        update={
-            "tools": tuple(dict.fromkeys((*kept.tools, *other.tools))),
-            "depends_on": tuple(
-                dict.fromkeys(
-                    one for one in (*kept.depends_on, *other.depends_on) if one != kept.id
-                )
-            ),
-            "priority": max(kept.priority, other.priority),
-            "passages": max(kept.passages, other.passages),
-        }
-    )
-
-
-def _redirect(worker: WorkerPlan, into: Mapping[str, str]) -> WorkerPlan:
-    needs = dict.fromkeys(into.get(one, one) for one in worker.depends_on)
-    return worker.model_copy(update={"depends_on": tuple(one for one in needs if one != worker.id)})
-
-
-LISTED = "listed"
-"""The strategy of a plan without a model."""
-_LONGEST_ID = 120
-_MOST_ITEMS, _LONGEST_ITEM = 64, 300
-_MOST_CRITERIA, _LONGEST_CRITERION = 16, 200
-_ITEM_PASSAGES = 20
 
 
 def read_plan(
@@ -357,6 +260,100 @@ def describe_done(plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]) -> Seque
     return [
         f"{one.objective[:300]}: {_describe_result(outputs.get(one.id))}" for one in plan.workers
     ]
+
+
+def _is_named(tool: OfferedTool, worker: WorkerPlan) -> bool:
+    """Return whether the brief has the words of the tool's name."""
+    words = set(terms(tool.name.replace("_", " "), "en"))
+    return words <= set(terms(f"{worker.objective} {worker.output}", "en"))
+
+
+def _find_problems(plan: SwarmPlan, roles: Collection[str], most: int) -> Iterator[str]:
+    workers = plan.workers
+    if not workers:
+        yield "expected at least one worker, found none"
+    if len(workers) > most:
+        yield f"expected at most {most} workers, found {len(workers)}"
+        return
+    ids = Counter(worker.id for worker in workers)
+    for doubled, times in sorted(ids.items()):
+        if times > 1:
+            yield f"expected each id once, found {doubled[:_LONGEST_SHOWN]!r} {times} times"
+    for worker in workers:
+        yield from _find_worker_problems(worker, roles, ids)
+    try:
+        arrange_workers(workers)
+    except PlanRejected as error:
+        yield from error.problems
+
+
+def _find_worker_problems(
+    worker: WorkerPlan, roles: Collection[str], ids: Collection[str]
+) -> Iterator[str]:
+    if worker.role not in roles:
+        known = ", ".join(sorted(roles))
+        yield f"expected one of {known} as the role of {worker.id!r}, found {worker.role!r}"
+    for other in worker.depends_on:
+        if other not in ids:
+            found = other[:_LONGEST_SHOWN]
+            yield f"expected ids of workers in depends_on of {worker.id!r}, found {found!r}"
+
+
+def _describe_cycle(error: CycleError) -> str:
+    shown = " -> ".join(str(name)[:_LONGEST_SHOWN] for name in error.args[1])
+    return f"expected workers without a cycle of dependencies, found {shown}"
+
+
+def _find_same(
+    worker: WorkerPlan, own: set[str], kept: Sequence[WorkerPlan], words: Sequence[set[str]]
+) -> int | None:
+    """Return the place of the worker that has this brief already."""
+    for place, (one, its) in enumerate(zip(kept, words, strict=True)):
+        if not _are_alike(one, worker):
+            continue
+        if _share_words(one.objective, its, worker.objective, own) >= SAME_BRIEF:
+            return place
+    return None
+
+
+def _are_alike(one: WorkerPlan, other: WorkerPlan) -> bool:
+    """Return whether two workers differ at most in the words of their briefs."""
+    return (one.role, one.subject, one.specialization) == (
+        other.role,
+        other.subject,
+        other.specialization,
+    )
+
+
+def _share_words(one: str, left: set[str], other: str, right: set[str]) -> float:
+    """Return the share of words, 0 to 1, that two briefs have in common."""
+    if not left or not right:
+        return float(one.strip().casefold() == other.strip().casefold())
+    return len(left & right) / len(left | right)
+
+
+def _read_words(text: str) -> set[str]:
+    return set(terms(text, "en"))
+
+
+def _join(kept: WorkerPlan, other: WorkerPlan) -> WorkerPlan:
+    return kept.model_copy(
+        update={
+            "tools": tuple(dict.fromkeys((*kept.tools, *other.tools))),
+            "depends_on": tuple(
+                dict.fromkeys(
+                    one for one in (*kept.depends_on, *other.depends_on) if one != kept.id
+                )
+            ),
+            "priority": max(kept.priority, other.priority),
+            "passages": max(kept.passages, other.passages),
+        }
+    )
+
+
+def _redirect(worker: WorkerPlan, into: Mapping[str, str]) -> WorkerPlan:
+    needs = dict.fromkeys(into.get(one, one) for one in worker.depends_on)
+    return worker.model_copy(update={"depends_on": tuple(one for one in needs if one != worker.id)})
 
 
 def _describe_result(output: WorkerOutput | None) -> str:

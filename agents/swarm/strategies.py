@@ -5,6 +5,12 @@ from collections.abc import Iterable, Sequence
 
 from agents.swarm.swarm_plan import UnknownName, WorkerPlan
 
+LEAST_MEMBERS = 3
+AUTO = "auto"
+"""The planner chooses."""
+USUAL = "intelligent"
+"""The strategy of a planner that names none."""
+
 
 class SwarmStrategy(ABC):
     """One way to divide a question; it keeps nothing between questions.
@@ -43,9 +49,6 @@ class ParallelStrategy(SwarmStrategy):
             yield f"expected workers that wait for no other one, found {waiting[0]!r}"
 
 
-LEAST_MEMBERS = 3
-
-
 class CouncilStrategy(SwarmStrategy):
     """Each member takes a side of its own, or reads other material than the others."""
 
@@ -68,12 +71,6 @@ class CouncilStrategy(SwarmStrategy):
             )
         if len({one.objective.casefold() for one in workers}) < len(workers):
             yield "expected members that take different sides in their objectives, found equal ones"
-
-
-AUTO = "auto"
-"""The planner chooses."""
-USUAL = "intelligent"
-"""The strategy of a planner that names none."""
 
 
 class StrategyRegistry:

@@ -14,6 +14,45 @@ from pydantic import BaseModel, Field, JsonValue
 
 from tools.dialogue import MOST_CALLS
 
+MOST_WORKERS = 32
+"""Maximum number of workers of a plan; further items share workers."""
+MOST_STEPS = 6
+"""The messages of one worker's model, the last of which writes its result."""
+MOST_RETRIES = 3
+MOST_REASON = 300
+
+
+class TaskState(StrEnum):
+    """The states of a task.
+
+    A failed task is begun again as long as it has retries. `SKIPPED`: the answer is written without
+    it, because enough others have completed or a dependency failed.
+    """
+
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    AWAITING_INPUT = "awaiting_input"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    SKIPPED = "skipped"
+
+
+_OPEN_ENDS = frozenset({TaskState.CANCELLED, TaskState.SKIPPED})
+MOVES: Mapping[TaskState, frozenset[TaskState]] = {
+    TaskState.PENDING: frozenset({TaskState.IN_PROGRESS}) | _OPEN_ENDS,
+    TaskState.IN_PROGRESS: frozenset(
+        {TaskState.AWAITING_INPUT, TaskState.COMPLETED, TaskState.FAILED}
+    )
+    | _OPEN_ENDS,
+    TaskState.AWAITING_INPUT: frozenset({TaskState.IN_PROGRESS}) | _OPEN_ENDS,
+    TaskState.FAILED: frozenset({TaskState.IN_PROGRESS}) | _OPEN_ENDS,
+    TaskState.COMPLETED: frozenset(),
+    TaskState.CANCELLED: frozenset(),
+    TaskState.SKIPPED: frozenset(),
+}
+"""The states that a state may be followed by."""
+
 
 class SwarmError(Exception):
     """Root of the errors of this package."""
@@ -33,10 +72,6 @@ class IllegalMove(SwarmError):  # noqa: N818 - as above
 
 class UnknownName(SwarmError):  # noqa: N818 - as above
     """A name that no registry has."""
-
-
-MOST_WORKERS = 32
-"""Maximum number of workers of a plan; further items share workers."""
 
 
 class WorkerPlan(BaseModel, frozen=True, extra="ignore"):
@@ -79,11 +114,6 @@ class SwarmPlan(BaseModel, frozen=True, extra="ignore"):
         return next((one for one in self.workers if one.id == worker_id), None)
 
 
-def name_worker(number: int, role: str) -> str:
-    """Return the id of a worker, such as `worker_0_research`."""
-    return f"worker_{number}_{role}"
-
-
 class FieldType(StrEnum):
     """The form of the value of a field."""
 
@@ -119,10 +149,6 @@ class TypedQuestion(BaseModel, frozen=True, extra="forbid"):
     workers: tuple[str, ...] = ()
 
 
-MOST_STEPS = 6
-"""The messages of one worker's model, the last of which writes its result."""
-
-
 class PlanCost(BaseModel, frozen=True, extra="forbid"):
     """Bounds of a plan: calls of models and tools, and micro-USD of priced tools."""
 
@@ -131,67 +157,6 @@ class PlanCost(BaseModel, frozen=True, extra="forbid"):
     tool_calls: int
     tool_micros: int | None = None
     model_usd: Decimal | None = None
-
-
-def measure_cost(
-    plan: SwarmPlan,
-    prices: Mapping[str, int | None] | None = None,
-    *,
-    call_usd: Decimal | None = None,
-) -> PlanCost:
-    """Return the bounds; `prices` are the most that a call of a tool costs, None: not known.
-
-    `call_usd` is the estimated price of one call of a worker's model.
-    """
-    known = prices or {}
-    workers = len(plan.workers)
-    calls = workers * (MOST_STEPS - 1) * MOST_CALLS
-    named = {tool for worker in plan.workers for tool in worker.tools}
-    highest = max((known.get(tool) or 0 for tool in named), default=0)
-    model_calls = workers * MOST_STEPS + 1
-    return PlanCost(
-        workers=workers,
-        model_calls=model_calls,
-        model_usd=None if call_usd is None else model_calls * call_usd,
-        tool_calls=calls,
-        tool_micros=calls * highest or None,
-    )
-
-
-MOST_RETRIES = 3
-MOST_REASON = 300
-
-
-class TaskState(StrEnum):
-    """The states of a task.
-
-    A failed task is begun again as long as it has retries. `SKIPPED`: the answer is written without
-    it, because enough others have completed or a dependency failed.
-    """
-
-    PENDING = "pending"
-    IN_PROGRESS = "in_progress"
-    AWAITING_INPUT = "awaiting_input"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    SKIPPED = "skipped"
-
-
-_OPEN_ENDS = frozenset({TaskState.CANCELLED, TaskState.SKIPPED})
-MOVES: Mapping[TaskState, frozenset[TaskState]] = {
-    TaskState.PENDING: frozenset({TaskState.IN_PROGRESS}) | _OPEN_ENDS,
-    TaskState.IN_PROGRESS: frozenset(
-        {TaskState.AWAITING_INPUT, TaskState.COMPLETED, TaskState.FAILED}
-    )
-    | _OPEN_ENDS,
-    TaskState.AWAITING_INPUT: frozenset({TaskState.IN_PROGRESS}) | _OPEN_ENDS,
-    TaskState.FAILED: frozenset({TaskState.IN_PROGRESS}) | _OPEN_ENDS,
-    TaskState.COMPLETED: frozenset(),
-    TaskState.CANCELLED: frozenset(),
-    TaskState.SKIPPED: frozenset(),
-}
-"""The states that a state may be followed by."""
 
 
 class TaskMove(BaseModel, frozen=True, extra="forbid"):
@@ -312,3 +277,33 @@ class TaskLedger(BaseModel, frozen=True, extra="forbid"):
 
     def _has_no_retries(self, task: TaskInfo) -> bool:
         return task.state is TaskState.FAILED and task.attempts > self.most_retries
+
+
+def name_worker(number: int, role: str) -> str:
+    """Return the id of a worker, such as `worker_0_research`."""
+    return f"worker_{number}_{role}"
+
+
+def measure_cost(
+    plan: SwarmPlan,
+    prices: Mapping[str, int | None] | None = None,
+    *,
+    call_usd: Decimal | None = None,
+) -> PlanCost:
+    """Return the bounds; `prices` are the most that a call of a tool costs, None: not known.
+
+    `call_usd` is the estimated price of one call of a worker's model.
+    """
+    known = prices or {}
+    workers = len(plan.workers)
+    calls = workers * (MOST_STEPS - 1) * MOST_CALLS
+    named = {tool for worker in plan.workers for tool in worker.tools}
+    highest = max((known.get(tool) or 0 for tool in named), default=0)
+    model_calls = workers * MOST_STEPS + 1
+    return PlanCost(
+        workers=workers,
+        model_calls=model_calls,
+        model_usd=None if call_usd is None else model_calls * call_usd,
+        tool_calls=calls,
+        tool_micros=calls * highest or None,
+    )

@@ -52,19 +52,6 @@ from tools.passages import describe_documents
 if TYPE_CHECKING:
     from knowledge.index.listing import ListedDocument
 
-
-def plan_worker_searches(
-    worker: WorkerPlan, dialogue: Dialogue, objective: str = ""
-) -> tuple[ToolUse, ...]:
-    """Return the next searches; a worker of an item looks once, others go on along links."""
-    return plan_searches(
-        objective or worker.objective,
-        dialogue,
-        most_passages=worker.passages,
-        most_rounds=1 if worker.subject else MOST_ROUNDS,
-    )
-
-
 ASK_USER = "ask_user"
 ListDocuments = Callable[[Sequence[str]], "Awaitable[Sequence[ListedDocument]]"]
 """Returns the documents that a person of these groups may read."""
@@ -226,6 +213,18 @@ class WorkAgent(Agent[Reads, Writes]):
         if not self._uses_model:
             return ()
         return describe_documents(await self._list_documents(reads.groups), task.objective)
+
+
+def plan_worker_searches(
+    worker: WorkerPlan, dialogue: Dialogue, objective: str = ""
+) -> tuple[ToolUse, ...]:
+    """Return the next searches; a worker of an item looks once, others go on along links."""
+    return plan_searches(
+        objective or worker.objective,
+        dialogue,
+        most_passages=worker.passages,
+        most_rounds=1 if worker.subject else MOST_ROUNDS,
+    )
 
 
 def _wait_or_give_up(error: ModelError) -> RetryAfter[Writes] | GaveUp:

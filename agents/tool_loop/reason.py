@@ -52,6 +52,8 @@ ListVersions = Callable[[Sequence[str]], Awaitable[Sequence[str]]]
 ListDocuments = Callable[[Sequence[str]], "Awaitable[Sequence[ListedDocument]]"]
 """Returns the documents that a person of these groups may read."""
 _MOST_REASONING = 2_000
+_MOST_PASSAGES = 10
+"""Maximum number of documents that the model is shown."""
 
 
 class Reads(BaseModel, frozen=True):
@@ -85,10 +87,6 @@ class Writes(BaseModel, frozen=True):
     plan_messages: tuple[dict[str, JsonValue], ...]
     plan_rounds: tuple[PlanRound, ...]
     loop_end: LoopEnd | None = None
-
-
-_MOST_PASSAGES = 10
-"""Maximum number of documents that the model is shown."""
 
 
 @dataclass(frozen=True, slots=True)

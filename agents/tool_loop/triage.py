@@ -45,6 +45,8 @@ REVIEW_BY_REQUEST = (
 """The reasoning about a question that may be meant as a review: only a model can tell."""
 _VAGUE = 0.6
 """Above this vagueness the user is asked, if the judgement says that nobody could begin."""
+SPECIALISTS_KINDS = frozenset({QueryType.COMPLIANCE, QueryType.RISK, QueryType.REPORTING})
+"""The kinds of questions that are about whole documents, which are never divided among workers."""
 
 
 class Reads(BaseModel, frozen=True):
@@ -55,10 +57,6 @@ class Reads(BaseModel, frozen=True):
     related_history: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     review: ReviewScope | None = None
-
-
-SPECIALISTS_KINDS = frozenset({QueryType.COMPLIANCE, QueryType.RISK, QueryType.REPORTING})
-"""The kinds of questions that are about whole documents, which are never divided among workers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,6 @@ from envelope.question import Question
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-
 Forgotten = tuple[str, str, str]
 """The keys of a message: record, journal, result list (or the record again, where it has none)."""
 
@@ -51,6 +50,12 @@ PAGE = 200
 FORGOTTEN = "forgotten"
 GONE = frozenset((b"superseded", b"failed"))
 """Outcomes of questions that may have ended while one of their entries was still in a stream."""
+log = structlog.get_logger("broker")
+
+KEEP_MS = 90 * 86_400_000
+"""How long (ms) a mark is kept if no process sweeps the shard."""
+WARN_SECONDS = 3600.0
+"""The least time between two warnings about a server that refuses; it is asked each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,11 +357,3 @@ class ConversationEraser:
 
 def _chunks(messages: Sequence[str]) -> list[Sequence[str]]:
     return [messages[first : first + AT_ONCE] for first in range(0, len(messages), AT_ONCE)]
-
-
-log = structlog.get_logger("broker")
-
-KEEP_MS = 90 * 86_400_000
-"""How long (ms) a mark is kept if no process sweeps the shard."""
-WARN_SECONDS = 3600.0
-"""The least time between two warnings about a server that refuses; it is asked each time."""

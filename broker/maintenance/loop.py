@@ -49,6 +49,17 @@ LEAST_SWEEP_SECONDS = 0.005
 Settle = Callable[[Sequence[tuple[Delivery, Settlement]]], Awaitable[Sequence[bool]]]
 MakeNotice = Callable[[Delivery, str], FrameSend | None]
 """Returns the notice for the manager about an entry that killed its workers, and its error."""
+AWAY_SECONDS = 0.25
+"""How long it sleeps when Redis does not answer."""
+GATHER_SECONDS = 0.02
+"""The least time between two wakeups, so that many retries are sent together."""
+TIDY_SECONDS = 1.0
+"""How long a process waits before its first upkeep: the sweep finds out its shards first."""
+
+RecordResult = Callable[[BrokerUnavailableError | None], None]
+LONGEST_SECONDS = 30.0
+LEAST_SECONDS = 0.1
+PAGE = 100
 
 
 class OrphanRescuer:
@@ -117,16 +128,6 @@ class OrphanRescuer:
             notice = self._make_notice(delivery, error)
             buried = Bury("poison", error, poison_notice=notice, deaths=delivery.deaths)
             await self._settle([(delivery, buried)])
-
-
-AWAY_SECONDS = 0.25
-"""How long it sleeps when Redis does not answer."""
-GATHER_SECONDS = 0.02
-"""The least time between two wakeups, so that many retries are sent together."""
-TIDY_SECONDS = 1.0
-"""How long a process waits before its first upkeep: the sweep finds out its shards first."""
-
-RecordResult = Callable[[BrokerUnavailableError | None], None]
 
 
 class Upkeep:
@@ -283,8 +284,3 @@ class MaintenanceLoop:
     async def _tidy(self) -> None:
         await asyncio.sleep(self._tidy_seconds)
         self._tidy_seconds = await self._maintenance.upkeep.tidy()
-
-
-LONGEST_SECONDS = 30.0
-LEAST_SECONDS = 0.1
-PAGE = 100

@@ -153,6 +153,20 @@ class QueueAdmin:
         return counts
 
 
+def letter_fields(entry_id: str) -> tuple[str, str]:
+    """Return the two fields of the hash `letters` with the frame and the error of a dead letter."""
+    return entry_id, f"{entry_id}:error"
+
+
+def parse_letter_id(letter_id: str) -> tuple[int, str] | None:
+    """Return the shard and the entry id in a dead letter's id, or None for any other text."""
+    shard, _, entry_id = letter_id.partition("-")
+    first, _, second = entry_id.partition("-")
+    if not (shard.isdecimal() and first.isdecimal() and second.isdecimal()):
+        return None
+    return int(shard), entry_id
+
+
 def _parse_backlog(role: str, now: float, length: Any, first: Any, groups: Any) -> _StreamBacklog:
     """Return the backlog from the answers about one stream; raises those that are errors."""
     oldest = now - seconds_of(first[0][0].decode()) if _good(first) else 0.0
@@ -183,17 +197,3 @@ def _status(role: str, backlogs: Sequence[_StreamBacklog], dead: int) -> RoleSta
         dead=dead,
         consumers=max(backlog.consumers for backlog in backlogs),
     )
-
-
-def letter_fields(entry_id: str) -> tuple[str, str]:
-    """Return the two fields of the hash `letters` with the frame and the error of a dead letter."""
-    return entry_id, f"{entry_id}:error"
-
-
-def parse_letter_id(letter_id: str) -> tuple[int, str] | None:
-    """Return the shard and the entry id in a dead letter's id, or None for any other text."""
-    shard, _, entry_id = letter_id.partition("-")
-    first, _, second = entry_id.partition("-")
-    if not (shard.isdecimal() and first.isdecimal() and second.isdecimal()):
-        return None
-    return int(shard), entry_id

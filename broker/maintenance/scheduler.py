@@ -137,12 +137,6 @@ class Scheduler:
         return bytes(entries[0][0]) if entries else b"0-0"
 
 
-def _seconds_left(alarm: Entry) -> float:
-    """Return the time from a wakeup until its item is due; both times are by the clock of Redis."""
-    due_ms = float(fields_of(alarm[1])[b"d"])
-    return due_ms / 1000 - seconds_of(alarm[0].decode())
-
-
 def make_superseded_reply(question: Question) -> Fields:
     """Return the reply of a message that another message replaced."""
     return {
@@ -157,3 +151,9 @@ def encode_superseded_reply(submission: Submission) -> bytes | str:
     """Return the reply for a delayed message in case another replaces it; else ""."""
     waits = submission.not_before_seconds > 0
     return to_json(make_superseded_reply(submission.question)) if waits else ""
+
+
+def _seconds_left(alarm: Entry) -> float:
+    """Return the time from a wakeup until its item is due; both times are by the clock of Redis."""
+    due_ms = float(fields_of(alarm[1])[b"d"])
+    return due_ms / 1000 - seconds_of(alarm[0].decode())

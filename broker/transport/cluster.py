@@ -281,17 +281,6 @@ class ClusterPipeline(Pipeline):
         return [_raise_if_error(answer) for answer in answers] if raise_on_error else answers
 
 
-def _ranges(rows: Iterable[Any], host: str) -> list[Range]:
-    """Return the ranges in a node's answer; a master without a name is at the node's `host`."""
-    return [
-        (first, last, (master[0].decode() or host, master[1])) for first, last, master, *_ in rows
-    ]
-
-
-def _count_slots(ranges: Sequence[Range]) -> int:
-    return sum(last - first + 1 for first, last, _ in ranges)
-
-
 def key_of(command: Sequence[Any]) -> str | bytes | None:
     """Return the first key of a command, or None for a command without a key."""
     name = command[0] if isinstance(command[0], str) else command[0].decode()
@@ -304,6 +293,17 @@ def key_of(command: Sequence[Any]) -> str | bytes | None:
         case _:
             key = None if name in KEYLESS else command[1]
     return key
+
+
+def _ranges(rows: Iterable[Any], host: str) -> list[Range]:
+    """Return the ranges in a node's answer; a master without a name is at the node's `host`."""
+    return [
+        (first, last, (master[0].decode() or host, master[1])) for first, last, master, *_ in rows
+    ]
+
+
+def _count_slots(ranges: Sequence[Range]) -> int:
+    return sum(last - first + 1 for first, last, _ in ranges)
 
 
 def _slot(key: str | bytes) -> int:

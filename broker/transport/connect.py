@@ -44,7 +44,6 @@ from broker.transport.connection import AutoPipeliningRedis, ServerLink, use_our
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-
 CONNECTIONS = 512
 POOL_SECONDS = 10.0
 """How long a call waits for a free connection of the pool."""
@@ -86,9 +85,13 @@ _OPTIONS: dict[str, Any] = {
     "protocol": 2,
 }
 
-
 CLUSTER = "+cluster"
 """The end of the scheme of a cluster's address: `redis+cluster://host:port,host:port`."""
+OLDEST = (6, 2)
+log = structlog.get_logger("broker")
+
+PAUSE_SECONDS = 5.0
+"""The least time between two warnings."""
 
 
 class ServerLinks(WeakValueDictionary[str, ServerLink]):
@@ -97,158 +100,6 @@ class ServerLinks(WeakValueDictionary[str, ServerLink]):
     def __reduce__(self) -> tuple[type["ServerLinks"], tuple[()]]:
         """Pickle as empty: another process has other connections."""
         return ServerLinks, ()
-
-
-def connect(url: str, lines: ServerLinks | None = None) -> "aioredis.Redis":
-    """Return a client of one server, or of a cluster.
-
-    Clients of one process should share `lines`: if one of them notices an outage, all know it.
-    """
-    known = ServerLinks() if lines is None else lines
-    parts = urlsplit(url)
-    if not parts.scheme.endswith(CLUSTER):
-        return _connect(url, known)
-    return ClusterClient(_seeds(parts), lambda address: _connect(_node_url(parts, address), known))
-
-
-@cache
-def _driver() -> DriverInfo:
-    """Return the name of this client for the server; redis-py reads it from a file otherwise."""
-    return DriverInfo()
-
-
-def _connect(url: str, lines: ServerLinks) -> "aioredis.Redis":
-    pool = aioredis.BlockingConnectionPool.from_url(
-        url,
-        max_connections=CONNECTIONS,
-        timeout=POOL_SECONDS,
-        retry=Retry(NoBackoff(), 0),
-        driver_info=_driver(),
-        **_options(url),
-    )
-    use_ours(pool, lines.setdefault(url, ServerLink()))
-    return AutoPipeliningRedis.from_pool(pool)
-
-
-@contextmanager
-def reachable() -> Iterator[None]:
-    """Raise `BrokerUnavailableError` for every error that means that Redis is unreachable."""
-    try:
-        yield
-    except UNREACHABLE as error:
-        raise BrokerUnavailableError(f"Redis does not answer: {error}") from error
-    except ResponseError as error:
-        if not any(word in str(error) for word in UNABLE):
-            raise
-        raise BrokerUnavailableError(f"Redis cannot write: {error}") from error
-
-
-def _seeds(parts: SplitResult) -> list[Address]:
-    """Return the nodes in an address; any of them knows all others."""
-    hosts = parts.netloc.rpartition("@")[2].split(",")
-    try:
-        named = [urlsplit(f"//{host}") for host in hosts]
-        return [(str(one.hostname), one.port or 6379) for one in named if one.hostname]
-    except ValueError as error:
-        raise UnsuitableServerError(
-            f"expected redis+cluster://host:port,host:port, found an invalid node: {error}"
-        ) from error
-
-
-def _node_url(parts: SplitResult, address: Address) -> str:
-    login = "".join(parts.netloc.rpartition("@")[:2])
-    host, port = address
-    named = f"[{host}]" if ":" in host else host
-    scheme = parts.scheme.removesuffix(CLUSTER)
-    return parts._replace(scheme=scheme, netloc=f"{login}{named}:{port}", path="").geturl()
-
-
-def _options(url: str) -> dict[str, Any]:
-    if not url.startswith("unix:"):
-        return _OPTIONS
-    return {name: value for name, value in _OPTIONS.items() if not name.startswith("socket_")}
-
-
-OLDEST = (6, 2)
-
-
-async def check_server(client: "Redis", shards: int) -> bool:
-    """Return whether the server is a cluster; raises `UnsuitableServerError` if it could lose
-    frames.
-    """
-    with reachable():
-        nodes = await client.nodes() if isinstance(client, ClusterClient) else [client]
-        infos = [await _info(node) for node in nodes]
-        for info in infos:
-            check_server_info(info)
-        clustered = any(info.get("cluster_enabled") for info in infos)
-        if clustered and not isinstance(client, ClusterClient):
-            await _check_alone(client)
-        found = await client.get(SHARDS)
-        if found is None:
-            found = await _set_shards(client, shards)
-    if found is not None and int(found) != shards:
-        raise UnsuitableServerError(
-            f"expected {shards} shards, found a Redis that was set up with {int(found)}: "
-            "the number of shards is fixed at the first start"
-        )
-    return clustered
-
-
-async def _set_shards(client: "Redis", shards: int) -> bytes | None:
-    """Store the number of shards at the first start; return the stored number."""
-    try:
-        await client.set(SHARDS, shards, nx=True)
-    except NoPermissionError as error:
-        raise UnsuitableServerError(
-            "this Redis is not set up yet, and the user of REDIS_URL has no permission to do it; "
-            "start a worker first, then this process again"
-        ) from error
-    found = await client.get(SHARDS)
-    return found.encode() if isinstance(found, str) else found
-
-
-def check_server_info(info: dict[str, Any]) -> None:
-    """Raise `UnsuitableServerError` when the server is too old or evicts keys."""
-    version = str(info.get("redis_version", ""))
-    numbers = version_numbers(version)
-    if numbers and numbers < OLDEST:
-        raise UnsuitableServerError(f"expected Redis 6.2 or newer, found {version}")
-    policy = info.get("maxmemory_policy", "noeviction")
-    if policy != "noeviction":
-        raise UnsuitableServerError(
-            "expected maxmemory-policy noeviction, because any other may delete envelopes, found "
-            f"{policy}"
-        )
-
-
-async def _check_alone(client: Any) -> None:
-    """Reject a single node of a cluster, which would redirect most conversations."""
-    rows = await client.execute_command("CLUSTER", "SLOTS")
-    masters = {tuple(row[2][:2]) for row in rows}
-    if len(masters) > 1:
-        raise UnsuitableServerError(
-            "expected redis+cluster://host:port,... as the address of a cluster, found redis:// "
-            f"and a cluster of {len(masters)} masters"
-        )
-
-
-def version_numbers(version: str) -> tuple[int, ...]:
-    """Return the first two numbers of a version, or () for a text without numbers."""
-    return tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
-
-
-async def _info(client: "Redis") -> dict[str, Any]:
-    try:
-        return await client.info()
-    except ResponseError:
-        return {}  # fakeredis has no INFO, and evicts nothing
-
-
-log = structlog.get_logger("broker")
-
-PAUSE_SECONDS = 5.0
-"""The least time between two warnings."""
 
 
 class Outage:
@@ -289,3 +140,146 @@ class Outage:
             was_logged, self._is_logged = self._is_logged, False
         if was_logged:
             log.info("broker_reconnected", failures=failures)
+
+
+def connect(url: str, lines: ServerLinks | None = None) -> "aioredis.Redis":
+    """Return a client of one server, or of a cluster.
+
+    Clients of one process should share `lines`: if one of them notices an outage, all know it.
+    """
+    known = ServerLinks() if lines is None else lines
+    parts = urlsplit(url)
+    if not parts.scheme.endswith(CLUSTER):
+        return _connect(url, known)
+    return ClusterClient(_seeds(parts), lambda address: _connect(_node_url(parts, address), known))
+
+
+@contextmanager
+def reachable() -> Iterator[None]:
+    """Raise `BrokerUnavailableError` for every error that means that Redis is unreachable."""
+    try:
+        yield
+    except UNREACHABLE as error:
+        raise BrokerUnavailableError(f"Redis does not answer: {error}") from error
+    except ResponseError as error:
+        if not any(word in str(error) for word in UNABLE):
+            raise
+        raise BrokerUnavailableError(f"Redis cannot write: {error}") from error
+
+
+async def check_server(client: "Redis", shards: int) -> bool:
+    """Return whether the server is a cluster; raises `UnsuitableServerError` if it could lose
+    frames.
+    """
+    with reachable():
+        nodes = await client.nodes() if isinstance(client, ClusterClient) else [client]
+        infos = [await _info(node) for node in nodes]
+        for info in infos:
+            check_server_info(info)
+        clustered = any(info.get("cluster_enabled") for info in infos)
+        if clustered and not isinstance(client, ClusterClient):
+            await _check_alone(client)
+        found = await client.get(SHARDS)
+        if found is None:
+            found = await _set_shards(client, shards)
+    if found is not None and int(found) != shards:
+        raise UnsuitableServerError(
+            f"expected {shards} shards, found a Redis that was set up with {int(found)}: "
+            "the number of shards is fixed at the first start"
+        )
+    return clustered
+
+
+def check_server_info(info: dict[str, Any]) -> None:
+    """Raise `UnsuitableServerError` when the server is too old or evicts keys."""
+    version = str(info.get("redis_version", ""))
+    numbers = version_numbers(version)
+    if numbers and numbers < OLDEST:
+        raise UnsuitableServerError(f"expected Redis 6.2 or newer, found {version}")
+    policy = info.get("maxmemory_policy", "noeviction")
+    if policy != "noeviction":
+        raise UnsuitableServerError(
+            "expected maxmemory-policy noeviction, because any other may delete envelopes, found "
+            f"{policy}"
+        )
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version, or () for a text without numbers."""
+    return tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
+
+
+@cache
+def _driver() -> DriverInfo:
+    """Return the name of this client for the server; redis-py reads it from a file otherwise."""
+    return DriverInfo()
+
+
+def _connect(url: str, lines: ServerLinks) -> "aioredis.Redis":
+    pool = aioredis.BlockingConnectionPool.from_url(
+        url,
+        max_connections=CONNECTIONS,
+        timeout=POOL_SECONDS,
+        retry=Retry(NoBackoff(), 0),
+        driver_info=_driver(),
+        **_options(url),
+    )
+    use_ours(pool, lines.setdefault(url, ServerLink()))
+    return AutoPipeliningRedis.from_pool(pool)
+
+
+def _seeds(parts: SplitResult) -> list[Address]:
+    """Return the nodes in an address; any of them knows all others."""
+    hosts = parts.netloc.rpartition("@")[2].split(",")
+    try:
+        named = [urlsplit(f"//{host}") for host in hosts]
+        return [(str(one.hostname), one.port or 6379) for one in named if one.hostname]
+    except ValueError as error:
+        raise UnsuitableServerError(
+            f"expected redis+cluster://host:port,host:port, found an invalid node: {error}"
+        ) from error
+
+
+def _node_url(parts: SplitResult, address: Address) -> str:
+    login = "".join(parts.netloc.rpartition("@")[:2])
+    host, port = address
+    named = f"[{host}]" if ":" in host else host
+    scheme = parts.scheme.removesuffix(CLUSTER)
+    return parts._replace(scheme=scheme, netloc=f"{login}{named}:{port}", path="").geturl()
+
+
+def _options(url: str) -> dict[str, Any]:
+    if not url.startswith("unix:"):
+        return _OPTIONS
+    return {name: value for name, value in _OPTIONS.items() if not name.startswith("socket_")}
+
+
+async def _set_shards(client: "Redis", shards: int) -> bytes | None:
+    """Store the number of shards at the first start; return the stored number."""
+    try:
+        await client.set(SHARDS, shards, nx=True)
+    except NoPermissionError as error:
+        raise UnsuitableServerError(
+            "this Redis is not set up yet, and the user of REDIS_URL has no permission to do it; "
+            "start a worker first, then this process again"
+        ) from error
+    found = await client.get(SHARDS)
+    return found.encode() if isinstance(found, str) else found
+
+
+async def _check_alone(client: Any) -> None:
+    """Reject a single node of a cluster, which would redirect most conversations."""
+    rows = await client.execute_command("CLUSTER", "SLOTS")
+    masters = {tuple(row[2][:2]) for row in rows}
+    if len(masters) > 1:
+        raise UnsuitableServerError(
+            "expected redis+cluster://host:port,... as the address of a cluster, found redis:// "
+            f"and a cluster of {len(masters)} masters"
+        )
+
+
+async def _info(client: "Redis") -> dict[str, Any]:
+    try:
+        return await client.info()
+    except ResponseError:
+        return {}  # fakeredis has no INFO, and evicts nothing

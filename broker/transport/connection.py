@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 else:
     AbstractConnection = object
 
-
 Result = TypeVar("Result")
 GREETING_SECONDS = 1.25
 """Time limit of the handshake with a server that was silent: it is repeated until it succeeds."""
@@ -236,20 +235,6 @@ _BOUNDED: dict[type, type] = {
     SSLConnection: _TlsConnection,
     UnixDomainSocketConnection: _UnixConnection,
 }
-
-
-def line_of(pool: "ConnectionPool") -> ServerLink:
-    """Return the shared state of a pool's connections."""
-    line: ServerLink = pool.connection_kwargs["line"]
-    return line
-
-
-def use_ours(pool: "ConnectionPool", line: ServerLink) -> None:
-    """Have the pool, which has no open connection yet, use the broker's connection classes."""
-    pool.connection_class = _BOUNDED[pool.connection_class]
-    pool.connection_kwargs["line"] = line
-
-
 LANES = 3
 """Shared round trips in flight at once: while Redis processes one, this process packs the next."""
 AT_ONCE = 128
@@ -356,3 +341,15 @@ class AutoPipeliningRedis(Redis):
         while self._kept:
             await self.connection_pool.release(self._kept.pop())
         await super().aclose(close_connection_pool)
+
+
+def line_of(pool: "ConnectionPool") -> ServerLink:
+    """Return the shared state of a pool's connections."""
+    line: ServerLink = pool.connection_kwargs["line"]
+    return line
+
+
+def use_ours(pool: "ConnectionPool", line: ServerLink) -> None:
+    """Have the pool, which has no open connection yet, use the broker's connection classes."""
+    pool.connection_class = _BOUNDED[pool.connection_class]
+    pool.connection_kwargs["line"] = line

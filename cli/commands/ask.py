@@ -56,31 +56,10 @@ LINE_UP = "\x1b[1A"
 STRUCK, PLAIN = "\x1b[9m", "\x1b[0m"
 MOST_ROWS = 20
 """Maximum rows of a draft on the screen: more could not be erased on a small terminal."""
-
-
-async def show_progress(desk: Desk, message: Message) -> dict[str, JsonValue]:
-    """Follow a submitted question to its end; return its reply, empty if there was none before the
-    deadline.
-    """
-    question = desk.question(message)
-    follower = DraftFollower(
-        question,
-        shows=lambda reply, language: answer_of(
-            reply, words=lambda key, _language: key, language=language
-        ),
-    )
-    display, reply = DraftDisplay(), dict[str, JsonValue]()
-    async for entry in desk.follow(question):
-        if entry.kind == "routed":
-            display.show_step(entry.fields)
-        elif entry.kind == "agent_run":
-            display.read_language(entry.fields)
-        for event in follower.read(entry):
-            display.show_event(event)
-        if entry.kind == "finished":
-            reply = entry.fields
-    display.end()
-    return reply
+COMMANDS = ("clear_history", "clear_all", "set_language", "get_stats", "help")
+LEAVING = frozenset({"/quit", "/exit"})
+GREETING = "Ask a question. /help lists the commands; /quit or Ctrl-D exits."
+CHOOSING = "Answer with a number or with text."
 
 
 class DraftDisplay:
@@ -171,38 +150,29 @@ class DraftDisplay:
         self._rows = 0
 
 
-def _select_last(lines: Sequence[str]) -> list[str]:
-    """Return the last lines that a small terminal shows: long ones take several rows."""
-    rows, first = 0, len(lines)
-    while first and rows + _count_rows(lines[first - 1]) <= MOST_ROWS:
-        first -= 1
-        rows += _count_rows(lines[first])
-    return [*lines[first:]]
-
-
-def _count_rows(line: str) -> int:
-    """Return how many rows of the terminal a line takes, such as a long one of code."""
-    return max(1, -(-columns(line) // shutil.get_terminal_size((WIDTH, MOST_ROWS)).columns))
-
-
-def _fit(line: str) -> str:
-    """Return the beginning of a line that takes one row: a longer one could not be erased."""
-    while columns(line) > WIDTH:
-        line = line[:-1]
-    return line
-
-
-def _read_completed(decision: Fields) -> dict[str, str]:
-    """Return the parts of a plan that earlier branches completed, by numbers below 0."""
-    labels = [clean_text(str(one)) for one in read_list(decision.get("completed"))]
-    return {f"-{number}": label for number, label in enumerate(labels, 1)}
-
-
-def _read_plan(decision: Fields) -> dict[str, str]:
-    """Return what each branch does that begins now, by its name."""
-    names = [str(one) for one in read_list(decision.get("branches"))]
-    labels = [clean_text(str(one)) for one in read_list(decision.get("plan"))]
-    return dict(zip_longest(names, labels[: len(names)], fillvalue=""))
+async def show_progress(desk: Desk, message: Message) -> dict[str, JsonValue]:
+    """Follow a submitted question to its end; return its reply, empty if there was none before the
+    deadline.
+    """
+    question = desk.question(message)
+    follower = DraftFollower(
+        question,
+        shows=lambda reply, language: answer_of(
+            reply, words=lambda key, _language: key, language=language
+        ),
+    )
+    display, reply = DraftDisplay(), dict[str, JsonValue]()
+    async for entry in desk.follow(question):
+        if entry.kind == "routed":
+            display.show_step(entry.fields)
+        elif entry.kind == "agent_run":
+            display.read_language(entry.fields)
+        for event in follower.read(entry):
+            display.show_event(event)
+        if entry.kind == "finished":
+            reply = entry.fields
+    display.end()
+    return reply
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -270,27 +240,6 @@ def check_strategy(name: str | None) -> str:
         raise CommandError(str(error)) from error
 
 
-def _from_standard_input() -> str:
-    if sys.stdin.isatty():
-        sys.stderr.write("Type the question, then press Ctrl-D on an empty line:\n")
-    return sys.stdin.read()
-
-
-async def _ask(message: Message, *, as_json: bool, way: str | None) -> int:
-    settings = load_settings(**({} if way is None else {"way": way}))
-    async with open_desk(settings, report_waiting=report_waiting) as desk:
-        if as_json or not sys.stdout.isatty():
-            reply = await desk.ask(message)
-        else:
-            await desk.submit(message)
-            reply = await show_progress(desk, message)
-            if not reply:
-                reply = desk.last_resort(desk.question(message), message.language)
-        # Closing waits for calls of workers that were still running when the answer was finished.
-        _show(reply, message, settings, as_json=as_json)
-    return EXIT_STATUSES.get(str(reply.get("outcome")), 1)
-
-
 def report_waiting() -> None:
     """Say why the command has not ended although its answer is complete."""
     sys.stderr.write(
@@ -308,37 +257,6 @@ def name_report_command(reply: Mapping[str, JsonValue]) -> str:
         return ""
     rules = " ".join(f"--against {shlex.quote(one)}" for one in against)
     return f"refdesk review {shlex.quote(documents[0])} {rules} --report report.md"
-
-
-def _list_ids(documents: JsonValue) -> list[str]:
-    return [str(one.get("document_id")) for one in read_objects(documents)]
-
-
-def _show(
-    reply: dict[str, JsonValue], message: Message, settings: Settings, *, as_json: bool
-) -> None:
-    if not as_json:
-        say_models_once(settings)
-    for note in list_operator_notes(reply, settings):
-        sys.stderr.write(f"{note}\n")
-    if as_json:
-        say_json(safe_reply(reply)[0])
-    else:
-        print_reply(reply)
-        if reply.get("outcome") == "failed":
-            sys.stderr.write(f"refdesk: for details run: refdesk trace {message.message_id}\n")
-        if reply.get("outcome") == "clarification" and choices(reply):
-            answer = f'refdesk ask --conversation {message.conversation_id} "..."'
-            sys.stderr.write(f"refdesk: to answer this, run: {answer}\n")
-        if command := name_report_command(reply):
-            sys.stderr.write(f"refdesk: to write the report to a file, run:\n{command}\n")
-    sys.stdout.flush()
-
-
-COMMANDS = ("clear_history", "clear_all", "set_language", "get_stats", "help")
-LEAVING = frozenset({"/quit", "/exit"})
-GREETING = "Ask a question. /help lists the commands; /quit or Ctrl-D exits."
-CHOOSING = "Answer with a number or with text."
 
 
 def add_chat_arguments(parser: argparse.ArgumentParser) -> None:
@@ -365,6 +283,86 @@ def run_chat(chosen: argparse.Namespace) -> int:
         )
         asyncio.run(_chat(first, chosen.way))
     return 0
+
+
+def _select_last(lines: Sequence[str]) -> list[str]:
+    """Return the last lines that a small terminal shows: long ones take several rows."""
+    rows, first = 0, len(lines)
+    while first and rows + _count_rows(lines[first - 1]) <= MOST_ROWS:
+        first -= 1
+        rows += _count_rows(lines[first])
+    return [*lines[first:]]
+
+
+def _count_rows(line: str) -> int:
+    """Return how many rows of the terminal a line takes, such as a long one of code."""
+    return max(1, -(-columns(line) // shutil.get_terminal_size((WIDTH, MOST_ROWS)).columns))
+
+
+def _fit(line: str) -> str:
+    """Return the beginning of a line that takes one row: a longer one could not be erased."""
+    while columns(line) > WIDTH:
+        line = line[:-1]
+    return line
+
+
+def _read_completed(decision: Fields) -> dict[str, str]:
+    """Return the parts of a plan that earlier branches completed, by numbers below 0."""
+    labels = [clean_text(str(one)) for one in read_list(decision.get("completed"))]
+    return {f"-{number}": label for number, label in enumerate(labels, 1)}
+
+
+def _read_plan(decision: Fields) -> dict[str, str]:
+    """Return what each branch does that begins now, by its name."""
+    names = [str(one) for one in read_list(decision.get("branches"))]
+    labels = [clean_text(str(one)) for one in read_list(decision.get("plan"))]
+    return dict(zip_longest(names, labels[: len(names)], fillvalue=""))
+
+
+def _from_standard_input() -> str:
+    if sys.stdin.isatty():
+        sys.stderr.write("Type the question, then press Ctrl-D on an empty line:\n")
+    return sys.stdin.read()
+
+
+async def _ask(message: Message, *, as_json: bool, way: str | None) -> int:
+    settings = load_settings(**({} if way is None else {"way": way}))
+    async with open_desk(settings, report_waiting=report_waiting) as desk:
+        if as_json or not sys.stdout.isatty():
+            reply = await desk.ask(message)
+        else:
+            await desk.submit(message)
+            reply = await show_progress(desk, message)
+            if not reply:
+                reply = desk.last_resort(desk.question(message), message.language)
+        # Closing waits for calls of workers that were still running when the answer was finished.
+        _show(reply, message, settings, as_json=as_json)
+    return EXIT_STATUSES.get(str(reply.get("outcome")), 1)
+
+
+def _list_ids(documents: JsonValue) -> list[str]:
+    return [str(one.get("document_id")) for one in read_objects(documents)]
+
+
+def _show(
+    reply: dict[str, JsonValue], message: Message, settings: Settings, *, as_json: bool
+) -> None:
+    if not as_json:
+        say_models_once(settings)
+    for note in list_operator_notes(reply, settings):
+        sys.stderr.write(f"{note}\n")
+    if as_json:
+        say_json(safe_reply(reply)[0])
+    else:
+        print_reply(reply)
+        if reply.get("outcome") == "failed":
+            sys.stderr.write(f"refdesk: for details run: refdesk trace {message.message_id}\n")
+        if reply.get("outcome") == "clarification" and choices(reply):
+            answer = f'refdesk ask --conversation {message.conversation_id} "..."'
+            sys.stderr.write(f"refdesk: to answer this, run: {answer}\n")
+        if command := name_report_command(reply):
+            sys.stderr.write(f"refdesk: to write the report to a file, run:\n{command}\n")
+    sys.stdout.flush()
 
 
 @contextmanager

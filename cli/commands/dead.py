@@ -41,6 +41,14 @@ def run(chosen: argparse.Namespace) -> int:
     return asyncio.run(_act(chosen))
 
 
+def find_branch(letter: DeadLetter) -> str:
+    """Return the path of the branch that ended as this letter, or "" if it ended the question."""
+    try:
+        return decode(letter.frame).branch
+    except DecodeError:
+        return ""
+
+
 async def _act(chosen: argparse.Namespace) -> int:
     async with connect_runtime(load_settings()) as runtime:
         broker = runtime.broker
@@ -112,14 +120,6 @@ def _fields(letter: DeadLetter) -> dict[str, object]:
         "message": question.message_id if question is not None else None,
         "branch": find_branch(letter) or None,
     }
-
-
-def find_branch(letter: DeadLetter) -> str:
-    """Return the path of the branch that ended as this letter, or "" if it ended the question."""
-    try:
-        return decode(letter.frame).branch
-    except DecodeError:
-        return ""
 
 
 def _at(letter: DeadLetter) -> str:

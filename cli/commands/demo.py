@@ -35,6 +35,9 @@ Without that variable, {own} holds your own documents:
   GEN_MODEL=gpt-5-mini@openai OPENAI_API_KEY=... {command} chat"""
 NO_MODEL = "No model was used: these are passages that the search found."
 RULE = "-" * WIDTH
+DEMO = "demo"
+"""The name of the data folder and of the assistant of the demo."""
+DOMAIN_NAME = "SMS platform documentation"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,11 +71,6 @@ def demo_settings() -> Settings:
             "domain_scope": "setting up and running an SMS messaging platform",
         }
     )
-
-
-DEMO = "demo"
-"""The name of the data folder and of the assistant of the demo."""
-DOMAIN_NAME = "SMS platform documentation"
 
 
 async def _demo(settings: Settings) -> None:

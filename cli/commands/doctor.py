@@ -38,6 +38,7 @@ GIBIBYTE = 1024**3
 NAME_WIDTH = 11
 DAY_SECONDS = 86_400
 State = Literal["ok", "note", "fault", "off"]
+_MARKS = {"ok": "ok", "note": "note", "fault": "FAULT", "off": "off"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,9 +361,6 @@ def _check_sources(settings: Settings) -> list[SetupFinding]:
         text = f"{one.spec.root}: {one.failed} documents could not be read; see refdesk status"
         found.append(SetupFinding("sources", "note", text))
     return found
-
-
-_MARKS = {"ok": "ok", "note": "note", "fault": "FAULT", "off": "off"}
 
 
 def _describe(one: SetupFinding) -> Sequence[str]:

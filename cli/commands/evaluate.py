@@ -33,6 +33,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             _add_answers_arguments(suite)
 
 
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk evaluate`."""
+    if not chosen.data.is_dir():
+        raise CommandError(f"expected a folder at --data, found none at {str(chosen.data)!r}")
+    if chosen.suite == "answers":
+        return _run_answers(chosen)
+    figures = asyncio.run(_measure_retrieval(chosen.data))
+    if chosen.json:
+        say_json(figures)
+        return 0
+    for line in _lines(figures):
+        print_line(line)
+    return 0
+
+
 def _add_answers_arguments(suite: argparse.ArgumentParser) -> None:
     suite.add_argument(
         "--questions",
@@ -57,21 +72,6 @@ def _add_answers_arguments(suite: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     suite.add_argument("--judge", metavar="NAME", help="model that judges every sentence")
     suite.add_argument("--page", type=Path, metavar="FILE", help="write a page, .html")
-
-
-def run(chosen: argparse.Namespace) -> int:
-    """Run `refdesk evaluate`."""
-    if not chosen.data.is_dir():
-        raise CommandError(f"expected a folder at --data, found none at {str(chosen.data)!r}")
-    if chosen.suite == "answers":
-        return _run_answers(chosen)
-    figures = asyncio.run(_measure_retrieval(chosen.data))
-    if chosen.json:
-        say_json(figures)
-        return 0
-    for line in _lines(figures):
-        print_line(line)
-    return 0
 
 
 def _run_answers(chosen: argparse.Namespace) -> int:

@@ -33,26 +33,8 @@ from knowledge.source_registry import (
     parse_source,
 )
 
-
-@contextmanager
-def report_on_terminal(*, quiet: bool) -> Iterator[Report]:
-    """Provide the report, which writes to standard error; results go to standard output."""
-    if quiet:
-        yield PlainReport(lambda _line: None)
-    elif sys.stderr.isatty():
-        bar = BarReport(write_progress)
-        try:
-            yield bar
-        finally:
-            bar.close()
-    else:
-        yield LineReport(lambda line: write_progress(f"{line}\n"))
-
-
-def write_progress(text: str) -> None:
-    """Write to standard error without buffering."""
-    sys.stderr.write(text)
-    sys.stderr.flush()
+BAR_WIDTH = 24
+EXIT_NOTHING_FOUND = 3
 
 
 class LineReport(PlainReport):
@@ -69,9 +51,6 @@ class LineReport(PlainReport):
 
     def record_skip(self, source: str, reason: str) -> None:
         """Print nothing: the result counts the skipped files by reason."""
-
-
-BAR_WIDTH = 24
 
 
 class BarReport:
@@ -127,6 +106,27 @@ class BarReport:
         self._write(f"{ERASE_LINE}{clean_text(line)[:room]}")
 
 
+@contextmanager
+def report_on_terminal(*, quiet: bool) -> Iterator[Report]:
+    """Provide the report, which writes to standard error; results go to standard output."""
+    if quiet:
+        yield PlainReport(lambda _line: None)
+    elif sys.stderr.isatty():
+        bar = BarReport(write_progress)
+        try:
+            yield bar
+        finally:
+            bar.close()
+    else:
+        yield LineReport(lambda line: write_progress(f"{line}\n"))
+
+
+def write_progress(text: str) -> None:
+    """Write to standard error without buffering."""
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
 def shorten(name: str) -> str:
     """Return the end of a name that is too long to be shown before a bar."""
     line = " ".join(clean_text(name).split())
@@ -149,6 +149,116 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         f"exit status: 0 all files were read, {EXIT_SOME_FAILED} some could not be read, 1 error"
     )
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk ingest`."""
+    specs = [_parse(source, chosen) for source in chosen.sources]
+    missing = [
+        source
+        for source, spec in zip(chosen.sources, specs, strict=True)
+        if spec.is_local and not spec.repository.exists()
+    ]
+    if missing:
+        raise CommandError(
+            f"expected a file or a folder of documents ({' '.join(sorted(SUFFIXES))}), "
+            f"found nothing at {', '.join(missing)}; paths start at {Path.cwd()}"
+        )
+    return _report(asyncio.run(_ingest(specs, quiet=chosen.json)), as_json=chosen.json)
+
+
+def result_lines(result: IngestionResult) -> list[str]:
+    """Return the result of an ingestion as lines for a person."""
+    lines = [f"could not read {source}: {reason}" for source, reason in result.failed]
+    counts = {
+        "added": result.added,
+        "changed": result.changed,
+        "unchanged": result.unchanged,
+        "removed": result.removed,
+        "failed": len(result.failed),
+        "skipped": len(result.skipped),
+    }
+    documents = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    if not documents:
+        settings = load_settings()
+        place = settings.qdrant_url or settings.refdesk_data.resolve()
+        return [f"no documents found; nothing was added to {place}", *_count_warnings(result)]
+    lines.append(f"documents: {documents}; {result.chunks} new chunks in {result.seconds:.1f} s")
+    lines += (f"not in the index: {part}" for part in result.sum_left_out())
+    lines += _count_warnings(result)
+    lines += result.list_costs()
+    return [*lines, result.replacement] if result.replacement else lines
+
+
+def result_fields(result: IngestionResult) -> dict[str, object]:
+    """Return the result of an ingestion as values for JSON."""
+    fields = (
+        RESULT.dump_python(result, mode="json")
+        | {
+            name: [{"source": source, "reason": reason} for source, reason in getattr(result, name)]
+            for name in ("failed", "warned", "skipped")
+        }
+        | {"left_out": [{"source": source, **asdict(part)} for source, part in result.left_out]}
+        | {"seconds": round(result.seconds, 3)}
+    )
+    # What was not used, such as a model, has no value.
+    return {name: value for name, value in fields.items() if value is not None and value != ""}
+
+
+def add_sources_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk sources`."""
+    parser.add_argument(
+        "action",
+        choices=("list", "add", "remove", "sync"),
+        help="list: show sources and their state; add: add a source, which `refdesk serve` and "
+        "`refdesk up` read on its schedule; remove: remove a source, but not its documents "
+        "(see refdesk documents remove); sync: read some or all sources now",
+    )
+    parser.add_argument(
+        "sources",
+        nargs="*",
+        metavar="SOURCE",
+        help="a source as in refdesk ingest, or as `sources list` shows it",
+    )
+    parser.add_argument(
+        "--schedule",
+        default="",
+        metavar="CRON",
+        help="when to read it, in UTC, such as '0 6 * * *' (default: only by sync and --refresh)",
+    )
+    _add_source_options(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.epilog = f"exit status: 0 success, {EXIT_NOTHING_FOUND} no such source, 1 error"
+
+
+def run_sources(chosen: argparse.Namespace) -> int:
+    """Run `refdesk sources`."""
+    settings = load_settings()
+    if chosen.action == "list":
+        return _list(settings, as_json=chosen.json)
+    if chosen.action == "sync":
+        return _sync(settings, chosen.sources, as_json=chosen.json)
+    if not chosen.sources:
+        raise CommandError(f"sources {chosen.action} needs a source; see: refdesk sources list")
+    if chosen.action == "remove":
+        return _remove(settings, chosen.sources)
+    return _add(settings, chosen)
+
+
+def describe_source(source: RegisteredSource) -> dict[str, object]:
+    """Return a source and its state as values for JSON."""
+    state = "waiting" if not source.read_at else "failed" if source.failed else "read"
+    state = "failed" if source.fault else state
+    return {
+        "source": source.spec.root,
+        "state": state,
+        "schedule": source.schedule,
+        "read_at": _write_time(source.read_at),
+        "next_at": _write_time(source.next_at()),
+        "failed": source.failed,
+        "reasons": [source.fault, *source.reasons] if source.fault else list(source.reasons),
+        "left_out": [asdict(part) for part in source.left_out],
+    }
 
 
 def _add_source_options(parser: argparse.ArgumentParser) -> None:
@@ -194,22 +304,6 @@ def _parse(text: str, chosen: argparse.Namespace) -> SourceSpec:
     return spec
 
 
-def run(chosen: argparse.Namespace) -> int:
-    """Run `refdesk ingest`."""
-    specs = [_parse(source, chosen) for source in chosen.sources]
-    missing = [
-        source
-        for source, spec in zip(chosen.sources, specs, strict=True)
-        if spec.is_local and not spec.repository.exists()
-    ]
-    if missing:
-        raise CommandError(
-            f"expected a file or a folder of documents ({' '.join(sorted(SUFFIXES))}), "
-            f"found nothing at {', '.join(missing)}; paths start at {Path.cwd()}"
-        )
-    return _report(asyncio.run(_ingest(specs, quiet=chosen.json)), as_json=chosen.json)
-
-
 def _report(result: IngestionResult, *, as_json: bool) -> int:
     if as_json:
         say_json(result_fields(result))
@@ -229,29 +323,6 @@ async def _ingest(specs: Sequence[SourceSpec], *, quiet: bool) -> IngestionResul
     return result
 
 
-def result_lines(result: IngestionResult) -> list[str]:
-    """Return the result of an ingestion as lines for a person."""
-    lines = [f"could not read {source}: {reason}" for source, reason in result.failed]
-    counts = {
-        "added": result.added,
-        "changed": result.changed,
-        "unchanged": result.unchanged,
-        "removed": result.removed,
-        "failed": len(result.failed),
-        "skipped": len(result.skipped),
-    }
-    documents = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    if not documents:
-        settings = load_settings()
-        place = settings.qdrant_url or settings.refdesk_data.resolve()
-        return [f"no documents found; nothing was added to {place}", *_count_warnings(result)]
-    lines.append(f"documents: {documents}; {result.chunks} new chunks in {result.seconds:.1f} s")
-    lines += (f"not in the index: {part}" for part in result.sum_left_out())
-    lines += _count_warnings(result)
-    lines += result.list_costs()
-    return [*lines, result.replacement] if result.replacement else lines
-
-
 def _count_warnings(result: IngestionResult) -> list[str]:
     """Return one line for each reason; `--json` lists every source."""
     sources: dict[str, list[str]] = {}
@@ -261,64 +332,6 @@ def _count_warnings(result: IngestionResult) -> list[str]:
         f"note on {named[0]}{f' and {len(named) - 1} more' if named[1:] else ''}: {reason}"
         for reason, named in sources.items()
     ]
-
-
-def result_fields(result: IngestionResult) -> dict[str, object]:
-    """Return the result of an ingestion as values for JSON."""
-    fields = (
-        RESULT.dump_python(result, mode="json")
-        | {
-            name: [{"source": source, "reason": reason} for source, reason in getattr(result, name)]
-            for name in ("failed", "warned", "skipped")
-        }
-        | {"left_out": [{"source": source, **asdict(part)} for source, part in result.left_out]}
-        | {"seconds": round(result.seconds, 3)}
-    )
-    # What was not used, such as a model, has no value.
-    return {name: value for name, value in fields.items() if value is not None and value != ""}
-
-
-EXIT_NOTHING_FOUND = 3
-
-
-def add_sources_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `refdesk sources`."""
-    parser.add_argument(
-        "action",
-        choices=("list", "add", "remove", "sync"),
-        help="list: show sources and their state; add: add a source, which `refdesk serve` and "
-        "`refdesk up` read on its schedule; remove: remove a source, but not its documents "
-        "(see refdesk documents remove); sync: read some or all sources now",
-    )
-    parser.add_argument(
-        "sources",
-        nargs="*",
-        metavar="SOURCE",
-        help="a source as in refdesk ingest, or as `sources list` shows it",
-    )
-    parser.add_argument(
-        "--schedule",
-        default="",
-        metavar="CRON",
-        help="when to read it, in UTC, such as '0 6 * * *' (default: only by sync and --refresh)",
-    )
-    _add_source_options(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.epilog = f"exit status: 0 success, {EXIT_NOTHING_FOUND} no such source, 1 error"
-
-
-def run_sources(chosen: argparse.Namespace) -> int:
-    """Run `refdesk sources`."""
-    settings = load_settings()
-    if chosen.action == "list":
-        return _list(settings, as_json=chosen.json)
-    if chosen.action == "sync":
-        return _sync(settings, chosen.sources, as_json=chosen.json)
-    if not chosen.sources:
-        raise CommandError(f"sources {chosen.action} needs a source; see: refdesk sources list")
-    if chosen.action == "remove":
-        return _remove(settings, chosen.sources)
-    return _add(settings, chosen)
 
 
 def _add(settings: Settings, chosen: argparse.Namespace) -> int:
@@ -392,22 +405,6 @@ def _list(settings: Settings, *, as_json: bool) -> int:
     for line in [line for one in known for line in _lines(one)] or ["there are no sources"]:
         print_line(line)
     return 0
-
-
-def describe_source(source: RegisteredSource) -> dict[str, object]:
-    """Return a source and its state as values for JSON."""
-    state = "waiting" if not source.read_at else "failed" if source.failed else "read"
-    state = "failed" if source.fault else state
-    return {
-        "source": source.spec.root,
-        "state": state,
-        "schedule": source.schedule,
-        "read_at": _write_time(source.read_at),
-        "next_at": _write_time(source.next_at()),
-        "failed": source.failed,
-        "reasons": [source.fault, *source.reasons] if source.fault else list(source.reasons),
-        "left_out": [asdict(part) for part in source.left_out],
-    }
 
 
 def _lines(source: RegisteredSource) -> list[str]:

@@ -23,6 +23,13 @@ DAY_SECONDS = 86_400
 PUBLIC_PER_MINUTE = 600
 """The default limit of a public key in requests per minute: everybody can read such a key."""
 SHOWN_ONCE = "It is shown only now; Redis stores only its hash."
+PORT = 8000
+
+
+@dataclass(frozen=True, slots=True)
+class _KeyAdmin:
+    keys: StoredKeys
+    runtime: Runtime
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,10 +101,20 @@ def run(chosen: argparse.Namespace) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class _KeyAdmin:
-    keys: StoredKeys
-    runtime: Runtime
+def add_console_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk console`."""
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=PORT,
+        help=f"port of `refdesk serve` on this machine, if PUBLIC_URL is unset (default {PORT})",
+    )
+
+
+def run_console(chosen: argparse.Namespace) -> int:
+    """Run `refdesk console`."""
+    asyncio.run(_print_link(load_settings(), chosen.port))
+    return 0
 
 
 @asynccontextmanager
@@ -233,25 +250,6 @@ def _line(key: Key) -> list[str]:
     words += [f"groups: {','.join(key.groups)}"] if key.groups else []
     words += [f"groups of persons: {','.join(key.person_groups)}"] if key.person_groups else []
     return [*words, *key.origins, *([key.note] if key.note else [])]
-
-
-PORT = 8000
-
-
-def add_console_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `refdesk console`."""
-    parser.add_argument(
-        "--port",
-        type=int,
-        default=PORT,
-        help=f"port of `refdesk serve` on this machine, if PUBLIC_URL is unset (default {PORT})",
-    )
-
-
-def run_console(chosen: argparse.Namespace) -> int:
-    """Run `refdesk console`."""
-    asyncio.run(_print_link(load_settings(), chosen.port))
-    return 0
 
 
 async def _print_link(settings: Settings, port: int) -> None:

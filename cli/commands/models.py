@@ -59,6 +59,25 @@ ORIGINS = {
 FIELD = 10
 MODEL_SECONDS = 60.0
 """The time limit of each of the two prompts; loading a model may take most of it."""
+_NO_MODEL = (
+    "No model is configured: Refdesk shows the passages that its search finds. Set GEN_MODEL, for "
+    "example to gpt-5-mini@openai with OPENAI_API_KEY, or to qwen3:8b@ollama for a model on this "
+    "machine; docs/local-models.md describes the latter."
+)
+_LEAVES = {
+    True: "another machine: questions and passages of documents are sent there",
+    False: "this machine",
+}
+_FORMS = {
+    "schema": "in the form of a JSON schema",
+    "object": "as JSON, without a schema: an answer may need a second attempt",
+    "text": "as text: the form is described in the prompt, and may need a second attempt",
+}
+
+_STREAMS = {
+    True: "sends its answer while it is written",
+    False: "sends its answer only when it is complete, so that no draft is shown",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +136,6 @@ def run(chosen: argparse.Namespace) -> int:
             print_line(line)
         print_line()
     return EXIT_FAULTS if any(one.is_faulty for one in checks) else 0
-
-
-_NO_MODEL = (
-    "No model is configured: Refdesk shows the passages that its search finds. Set GEN_MODEL, for "
-    "example to gpt-5-mini@openai with OPENAI_API_KEY, or to qwen3:8b@ollama for a model on this "
-    "machine; docs/local-models.md describes the latter."
-)
 
 
 async def check_models(settings: Settings) -> list[ModelCheck]:
@@ -211,23 +223,6 @@ def _describe(check: ModelCheck) -> Iterator[str]:
     yield from _field("reads", _describe_window(check))
     price = "unknown" if check.question_usd is None else f"about {check.question_usd:.4f} USD"
     yield from _field("price", f"{price} for a usual question")
-
-
-_LEAVES = {
-    True: "another machine: questions and passages of documents are sent there",
-    False: "this machine",
-}
-_FORMS = {
-    "schema": "in the form of a JSON schema",
-    "object": "as JSON, without a schema: an answer may need a second attempt",
-    "text": "as text: the form is described in the prompt, and may need a second attempt",
-}
-
-
-_STREAMS = {
-    True: "sends its answer while it is written",
-    False: "sends its answer only when it is complete, so that no draft is shown",
-}
 
 
 def _describe_tools(check: ModelCheck) -> str:

@@ -104,25 +104,6 @@ async def replay(
     return before, after
 
 
-async def _find_history(runtime: Runtime, question: Question, before: Record) -> tuple[Turn, ...]:
-    """Return the turns before the message, as far as their journals are kept."""
-    client = runtime.endpoint.client()
-    try:
-        transcripts = Transcripts(client, shards=runtime.settings.shards)
-        found = await transcripts.of(question, limit=MOST_TURNS)
-    finally:
-        await client.aclose()
-    return tuple(turn for one in found if one.first.at < before.accepted_at for turn in _turns(one))
-
-
-def _turns(message: RecentMessage) -> Iterator[Turn]:
-    yield Turn(speaker="user", text=str(message.first.fields.get("text") or ""))
-    if message.last.kind == "finished":
-        reply = message.last.fields
-        outcome = str(reply.get("outcome") or "")
-        yield Turn(speaker="assistant", text=str(reply.get("text") or ""), outcome=outcome)
-
-
 def make_fork(entries: Sequence[JournalEntry], step: str | None) -> Fork | None:
     """Return where a replay begins: at the manager, or at the last hop that the manager sent to
     `step`. Its payload has what was written until then. A replay cannot begin at a step inside a
@@ -155,6 +136,25 @@ def make_fork(entries: Sequence[JournalEntry], step: str | None) -> Fork | None:
             f"the question did not pass the step {step!r}; it passed {', '.join(steps)}"
         )
     return found
+
+
+async def _find_history(runtime: Runtime, question: Question, before: Record) -> tuple[Turn, ...]:
+    """Return the turns before the message, as far as their journals are kept."""
+    client = runtime.endpoint.client()
+    try:
+        transcripts = Transcripts(client, shards=runtime.settings.shards)
+        found = await transcripts.of(question, limit=MOST_TURNS)
+    finally:
+        await client.aclose()
+    return tuple(turn for one in found if one.first.at < before.accepted_at for turn in _turns(one))
+
+
+def _turns(message: RecentMessage) -> Iterator[Turn]:
+    yield Turn(speaker="user", text=str(message.first.fields.get("text") or ""))
+    if message.last.kind == "finished":
+        reply = message.last.fields
+        outcome = str(reply.get("outcome") or "")
+        yield Turn(speaker="assistant", text=str(reply.get("text") or ""), outcome=outcome)
 
 
 def _find_role(flow: str, step: str) -> str:

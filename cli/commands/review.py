@@ -32,14 +32,12 @@ if TYPE_CHECKING:
     from deploy.assembly.gateways.report_rendering import Report
     from gateway.desk import Desk
 
-
 _JUDGED = re.compile(r"\w{1,20}-(\d{1,6})(?: - \w{1,20}-(\d{1,6}))?")
-
-
-def write_progress(text: str) -> None:
-    """Write to standard error without buffering."""
-    sys.stderr.write(text)
-    sys.stderr.flush()
+_MARKS = {"COMPLIANT": "ok  ", "VIOLATION": "FAIL", "GAP": "GAP ", "UNDECIDED": "?   "}
+EXIT_FINDINGS = 8
+WAY = "specialists"
+ENGLISH = "en"
+_SHOWN = 5
 
 
 class ReviewProgress:
@@ -108,24 +106,10 @@ class ReviewProgress:
             self._shown = line
 
 
-def _count_requirements(label: str) -> int:
-    """Return how many requirements a part judges, by a label such as `REQ-003 - REQ-010`; 0 for
-    other labels.
-    """
-    found = _JUDGED.fullmatch(label)
-    if found is None:
-        return 0
-    first, last = int(found[1]), int(found[2] or found[1])
-    return max(0, last - first + 1)
-
-
-def _cut(line: str) -> str:
-    while columns(line) >= WIDTH:
-        line = f"{line[:-2]}…"
-    return line
-
-
-_MARKS = {"COMPLIANT": "ok  ", "VIOLATION": "FAIL", "GAP": "GAP ", "UNDECIDED": "?   "}
+def write_progress(text: str) -> None:
+    """Write to standard error without buffering."""
+    sys.stderr.write(text)
+    sys.stderr.flush()
 
 
 def list_review_lines(reply: Mapping[str, JsonValue], report: "Report | None") -> Iterator[str]:
@@ -145,18 +129,6 @@ def list_matrix_lines(report: "Report") -> Iterator[str]:
         mark = _MARKS.get(one.status, one.status)
         place = one.law.heading.rpartition(" > ")[2]
         yield _cut_line(f"{mark} {one.number:>3}  {place}: {one.requirement}")
-
-
-def _cut_line(line: str) -> str:
-    while columns(line) > WIDTH:
-        line = f"{line[:-2]}…"
-    return line
-
-
-EXIT_FINDINGS = 8
-WAY = "specialists"
-ENGLISH = "en"
-_SHOWN = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -255,6 +227,29 @@ def read_specialists(names: str) -> tuple[SpecialistName, ...]:
             f"expected specialists of {', '.join(SpecialistName)}, found {', '.join(unknown)}"
         )
     return tuple(map(SpecialistName, given))
+
+
+def _count_requirements(label: str) -> int:
+    """Return how many requirements a part judges, by a label such as `REQ-003 - REQ-010`; 0 for
+    other labels.
+    """
+    found = _JUDGED.fullmatch(label)
+    if found is None:
+        return 0
+    first, last = int(found[1]), int(found[2] or found[1])
+    return max(0, last - first + 1)
+
+
+def _cut(line: str) -> str:
+    while columns(line) >= WIDTH:
+        line = f"{line[:-2]}…"
+    return line
+
+
+def _cut_line(line: str) -> str:
+    while columns(line) > WIDTH:
+        line = f"{line[:-2]}…"
+    return line
 
 
 async def _review(chosen: argparse.Namespace, form: ReportForm | None, settings: Settings) -> int:

@@ -54,6 +54,55 @@ def run(chosen: argparse.Namespace) -> int:
     return 0
 
 
+@asynccontextmanager
+async def answering(
+    settings: Settings,
+    *,
+    alone: bool,
+    records: bool = False,
+    meter: "PrometheusMeter | None" = None,
+) -> AsyncIterator[Runtime]:
+    """Have questions answered by this process or, with `alone`, by workers on the same Redis. This
+    process also writes the records and sends webhooks if `records` is set, if Redis belongs to the
+    data folder, or if `RECORDS_URL` names a database, which all processes share. `meter` counts the
+    work of this process and the questions that end.
+    """
+    async with AsyncExitStack() as stack:
+        if alone:
+            runtime = await stack.enter_async_context(connect_runtime(settings))
+            await stack.enter_async_context(run_maintenance(runtime))
+        else:
+            runtime = await stack.enter_async_context(
+                run_desk(settings, empty=True, meter=meter, grace_seconds=GRACE_SECONDS)
+            )
+        if records or settings.redis_url is None or settings.records_url is not None:
+            await stack.enter_async_context(recording(runtime))
+            await stack.enter_async_context(sending_webhooks(runtime))
+        registry = None if meter is None else meter.registry
+        await stack.enter_async_context(observing(runtime.broker, settings, registry, runtime.jobs))
+        await stack.enter_async_context(publishing_jobs(runtime.endpoint, runtime.jobs))
+        yield runtime
+
+
+def why_keys(settings: Settings, host: str) -> str:
+    """Return why requests need a key before one is created, or "" if they need none."""
+    reasons = {
+        "REQUIRE_KEYS is set": settings.require_keys,
+        "PUBLIC_URL is set, so other machines can connect": settings.public_url is not None,
+        "TRUSTED_PROXIES is set, so other machines can connect": bool(settings.trusted_proxies),
+        "other machines can connect to this address": not is_local(host),
+    }
+    return next((reason for reason, is_true in reasons.items() if is_true), "")
+
+
+def is_local(host: str) -> bool:
+    """Return whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> None:
     from deploy.assembly.gateways.http_gateway import open_http_app
     from gateway.connections.server import listening, serving
@@ -98,36 +147,6 @@ async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> No
         sys.stdout.flush()
 
 
-@asynccontextmanager
-async def answering(
-    settings: Settings,
-    *,
-    alone: bool,
-    records: bool = False,
-    meter: "PrometheusMeter | None" = None,
-) -> AsyncIterator[Runtime]:
-    """Have questions answered by this process or, with `alone`, by workers on the same Redis. This
-    process also writes the records and sends webhooks if `records` is set, if Redis belongs to the
-    data folder, or if `RECORDS_URL` names a database, which all processes share. `meter` counts the
-    work of this process and the questions that end.
-    """
-    async with AsyncExitStack() as stack:
-        if alone:
-            runtime = await stack.enter_async_context(connect_runtime(settings))
-            await stack.enter_async_context(run_maintenance(runtime))
-        else:
-            runtime = await stack.enter_async_context(
-                run_desk(settings, empty=True, meter=meter, grace_seconds=GRACE_SECONDS)
-            )
-        if records or settings.redis_url is None or settings.records_url is not None:
-            await stack.enter_async_context(recording(runtime))
-            await stack.enter_async_context(sending_webhooks(runtime))
-        registry = None if meter is None else meter.registry
-        await stack.enter_async_context(observing(runtime.broker, settings, registry, runtime.jobs))
-        await stack.enter_async_context(publishing_jobs(runtime.endpoint, runtime.jobs))
-        yield runtime
-
-
 async def _startup_lines(runtime: Runtime, host: str, port: int, *, reason: str) -> list[str]:
     from cli.commands.status import describe_server
     from gateway.api_keys import KeyHistory, StoredKeys
@@ -157,22 +176,3 @@ async def _startup_lines(runtime: Runtime, host: str, port: int, *, reason: str)
     lines.append(await describe_server(runtime))
     lines.append(describe_models(runtime.settings))
     return lines
-
-
-def why_keys(settings: Settings, host: str) -> str:
-    """Return why requests need a key before one is created, or "" if they need none."""
-    reasons = {
-        "REQUIRE_KEYS is set": settings.require_keys,
-        "PUBLIC_URL is set, so other machines can connect": settings.public_url is not None,
-        "TRUSTED_PROXIES is set, so other machines can connect": bool(settings.trusted_proxies),
-        "other machines can connect to this address": not is_local(host),
-    }
-    return next((reason for reason, is_true in reasons.items() if is_true), "")
-
-
-def is_local(host: str) -> bool:
-    """Return whether only this machine can reach an address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

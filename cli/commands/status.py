@@ -26,6 +26,11 @@ NOBODY = "no worker is alive; start one with: refdesk up, or refdesk worker --ro
 INDENT = "    "
 OWNER_SECONDS = 3.0
 """Time limit for the process that owns the index to describe it."""
+DEFAULT_LEVEL = "default"
+DRAIN_SECONDS = 180.0
+"""Longer than a question may take, and longer than workers need to notice the pause."""
+LOOK_SECONDS = 0.5
+LEARNED = "running workers follow within 15 seconds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,15 @@ class DeskStatus:
     workers: Sequence[LivingWorker]
     notes: Sequence[str] = ()
     sources: Sequence[RegisteredSource] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Fleet:
+    """The workers of one Redis: their controls, their processes and their queues."""
+
+    controls: RedisControls
+    presence: RedisPresence
+    admin: Admin
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,6 +108,82 @@ def worker_lines(workers: Sequence[LivingWorker]) -> list[str]:
     return lines
 
 
+def describe_controls(controls: WorkerControls) -> Iterator[str]:
+    """Yield a line for each setting that operators changed in running workers."""
+    if controls.paused:
+        roles = (
+            "every role" if set(ROLES) <= controls.paused else ", ".join(sorted(controls.paused))
+        )
+        yield f"paused: {roles}; resume with: refdesk workers resume"
+    if controls.level:
+        yield f"log level {controls.level}, set by refdesk workers level"
+
+
+async def find_notes(settings: Settings, broker: Broker) -> list[str]:
+    """Return notes for the operator about the index, from the process that owns it."""
+    # Imports the search, which most commands never need.
+    from deploy.assembly.ingestion_run import find_replacement_notes
+    from deploy.assembly.knowledge import make_embedder, open_index
+    from knowledge.calibration.calibrating import find_notes as find_notes_on_index
+
+    embedder = make_embedder(settings)
+    try:
+        index = await open_index(settings, embedder)
+    except IndexOwned:
+        return await _ask_owner_for_notes(broker, settings)
+    except KnowledgeError as error:
+        return [str(error)]
+    try:
+        notes = [f"{source}: {reason}" for source, reason in await find_notes_on_index(index)]
+        serving = (await index.info()).vectors
+    finally:
+        await index.close()
+    return [*notes, *(await find_replacement_notes(settings, serving))]
+
+
+async def describe_server(runtime: Runtime) -> str:
+    """Return a line that says which Redis server is used and whether its data is persistent."""
+    if runtime.endpoint.played is not None:
+        return "Redis is simulated inside this process; its data is lost when the process ends"
+    client = runtime.endpoint.client()
+    try:
+        node = (await client.nodes())[0] if isinstance(client, ClusterClient) else client
+        info = await node.info("server")
+    finally:
+        await client.aclose()
+    is_own = runtime.settings.redis_url is None
+    owner = "of the data folder; its data is stored on disk" if is_own else "at REDIS_URL"
+    valkey = info.get("valkey_version")
+    server = f"Redis {info['redis_version']}" if valkey is None else f"Valkey {valkey}"
+    return f"{server} {owner}"
+
+
+def add_workers_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk workers`."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    pause = add_action(actions, "pause", "stop workers from taking further entries of some roles")
+    pause.add_argument("roles", nargs="+", choices=ROLES, metavar="ROLE", help=", ".join(ROLES))
+    resume = add_action(actions, "resume", "let workers take entries of some roles again")
+    resume.add_argument(
+        "roles", nargs="*", metavar="ROLE", help="paused roles (default: all of them)"
+    )
+    drain = add_action(actions, "drain", "pause every role, and wait until nothing runs")
+    drain.add_argument(
+        "--timeout", type=float, default=DRAIN_SECONDS, metavar="SECONDS", help="default 180"
+    )
+    level = add_action(actions, "level", "set the log level of running workers")
+    level.add_argument(
+        "level", choices=(*LEVELS, DEFAULT_LEVEL), help=f"`{DEFAULT_LEVEL}`: that of LOG_LEVEL"
+    )
+    add_action(actions, "reload-prompts", "make running workers read their prompts again")
+
+
+def run_workers(chosen: argparse.Namespace) -> int:
+    """Run `refdesk workers`."""
+    asyncio.run(_act(chosen))
+    return 0
+
+
 def _describe_worker(worker: LivingWorker) -> Iterator[str]:
     """Yield the lines about a worker; a long host name gets a separate line."""
     every = set(ROLES) <= set(worker.roles)
@@ -129,39 +219,6 @@ async def _status() -> DeskStatus:
         return DeskStatus(server, list(roles), workers, notes, sources)
 
 
-def describe_controls(controls: WorkerControls) -> Iterator[str]:
-    """Yield a line for each setting that operators changed in running workers."""
-    if controls.paused:
-        roles = (
-            "every role" if set(ROLES) <= controls.paused else ", ".join(sorted(controls.paused))
-        )
-        yield f"paused: {roles}; resume with: refdesk workers resume"
-    if controls.level:
-        yield f"log level {controls.level}, set by refdesk workers level"
-
-
-async def find_notes(settings: Settings, broker: Broker) -> list[str]:
-    """Return notes for the operator about the index, from the process that owns it."""
-    # Imports the search, which most commands never need.
-    from deploy.assembly.ingestion_run import find_replacement_notes
-    from deploy.assembly.knowledge import make_embedder, open_index
-    from knowledge.calibration.calibrating import find_notes as find_notes_on_index
-
-    embedder = make_embedder(settings)
-    try:
-        index = await open_index(settings, embedder)
-    except IndexOwned:
-        return await _ask_owner_for_notes(broker, settings)
-    except KnowledgeError as error:
-        return [str(error)]
-    try:
-        notes = [f"{source}: {reason}" for source, reason in await find_notes_on_index(index)]
-        serving = (await index.info()).vectors
-    finally:
-        await index.close()
-    return [*notes, *(await find_replacement_notes(settings, serving))]
-
-
 async def _ask_owner_for_notes(broker: Broker, settings: Settings) -> list[str]:
     """Return the notes of the process that owns the index, or a note that it did not answer."""
     from deploy.assembly.ingestion_run import find_replacement_notes, read_vectors
@@ -181,65 +238,6 @@ async def _ask_owner_for_notes(broker: Broker, settings: Settings) -> list[str]:
     vectors, pairs = read_vectors(reply.get("vectors")), read_list(reply.get("notes"))
     notes = [": ".join(map(str, read_list(pair))) for pair in pairs]
     return [*notes, *([] if vectors is None else await find_replacement_notes(settings, vectors))]
-
-
-async def describe_server(runtime: Runtime) -> str:
-    """Return a line that says which Redis server is used and whether its data is persistent."""
-    if runtime.endpoint.played is not None:
-        return "Redis is simulated inside this process; its data is lost when the process ends"
-    client = runtime.endpoint.client()
-    try:
-        node = (await client.nodes())[0] if isinstance(client, ClusterClient) else client
-        info = await node.info("server")
-    finally:
-        await client.aclose()
-    is_own = runtime.settings.redis_url is None
-    owner = "of the data folder; its data is stored on disk" if is_own else "at REDIS_URL"
-    valkey = info.get("valkey_version")
-    server = f"Redis {info['redis_version']}" if valkey is None else f"Valkey {valkey}"
-    return f"{server} {owner}"
-
-
-DEFAULT_LEVEL = "default"
-DRAIN_SECONDS = 180.0
-"""Longer than a question may take, and longer than workers need to notice the pause."""
-LOOK_SECONDS = 0.5
-LEARNED = "running workers follow within 15 seconds"
-
-
-def add_workers_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `refdesk workers`."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    pause = add_action(actions, "pause", "stop workers from taking further entries of some roles")
-    pause.add_argument("roles", nargs="+", choices=ROLES, metavar="ROLE", help=", ".join(ROLES))
-    resume = add_action(actions, "resume", "let workers take entries of some roles again")
-    resume.add_argument(
-        "roles", nargs="*", metavar="ROLE", help="paused roles (default: all of them)"
-    )
-    drain = add_action(actions, "drain", "pause every role, and wait until nothing runs")
-    drain.add_argument(
-        "--timeout", type=float, default=DRAIN_SECONDS, metavar="SECONDS", help="default 180"
-    )
-    level = add_action(actions, "level", "set the log level of running workers")
-    level.add_argument(
-        "level", choices=(*LEVELS, DEFAULT_LEVEL), help=f"`{DEFAULT_LEVEL}`: that of LOG_LEVEL"
-    )
-    add_action(actions, "reload-prompts", "make running workers read their prompts again")
-
-
-def run_workers(chosen: argparse.Namespace) -> int:
-    """Run `refdesk workers`."""
-    asyncio.run(_act(chosen))
-    return 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Fleet:
-    """The workers of one Redis: their controls, their processes and their queues."""
-
-    controls: RedisControls
-    presence: RedisPresence
-    admin: Admin
 
 
 async def _act(chosen: argparse.Namespace) -> None:

@@ -29,15 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_action(actions, "reset", "delete the outcomes of an assistant")
 
 
-def _add_action(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, purpose: str
-) -> argparse.ArgumentParser:
-    parser = add_action(actions, name, purpose)
-    parser.add_argument("--tenant", help="tenant (default: the setting TENANT)")
-    parser.add_argument("--assistant", help="assistant (default: the setting ASSISTANT)")
-    return parser
-
-
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk swarm`."""
     settings = load_settings()
@@ -94,6 +85,15 @@ def format_stats(name: str, history: OutcomeHistory, *, is_on: bool) -> Iterator
     yield from (f"  {reason}" for one in advice.values() for reason in one)
     if not advice:
         yield "  none yet"
+
+
+def _add_action(
+    actions: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, purpose: str
+) -> argparse.ArgumentParser:
+    parser = add_action(actions, name, purpose)
+    parser.add_argument("--tenant", help="tenant (default: the setting TENANT)")
+    parser.add_argument("--assistant", help="assistant (default: the setting ASSISTANT)")
+    return parser
 
 
 def _list_advice(history: OutcomeHistory) -> dict[str, list[str]]:

@@ -33,109 +33,8 @@ from worker.model_usage import add_model_usage
 
 _MARKS = {StepKind.THOUGHT: "?", StepKind.ACTION: ">", StepKind.OBSERVATION: "<"}
 _WIDTH = 22
-
-
-def list_trajectory_lines(entries: Sequence[JournalEntry]) -> Iterator[str]:
-    """Yield a line for each step, the metrics, and a line for each agent."""
-    found = read_trajectory(entries)
-    for step in found.steps:
-        yield _describe_step(step)
-    if not found.steps:
-        yield "no thoughts and no calls of tools"
-    yield ""
-    yield from _describe_metrics(found.compute_metrics())
-    yield ""
-    yield f"{'agent':<{_WIDTH}} {'runs':>5} {'ms':>9} {'calls':>6} {'USD':>10} {'errors':>7}"
-    for one in sum_agents(entries):
-        yield _describe_agent(one)
-
-
-def _describe_step(step: TrajectoryStep) -> str:
-    head = f"{step.at_ms:>8.0f} ms {_MARKS[step.kind]} {step.agent} {step.iteration}: "
-    match step.kind:
-        case StepKind.ACTION:
-            text = f"{step.tool_name} {json.dumps(step.tool_input, ensure_ascii=False)}"
-        case StepKind.OBSERVATION:
-            ending = "" if step.error_type is None else f" ({step.error_type})"
-            text = f"{step.tool_name}{ending}: {step.content}"
-        case _:
-            text = step.content
-    line = " ".join(f"{head}{text}".split())
-    # The times stand below each other.
-    line = f"{'':>{len(head) - len(head.lstrip())}}{line}"
-    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
-
-
-def _describe_metrics(metrics: TrajectoryMetrics) -> Iterator[str]:
-    cost = "cost unknown" if metrics.cost_usd is None else f"{metrics.cost_usd} USD"
-    yield (
-        f"{metrics.steps} steps, {metrics.tool_calls} calls of {metrics.unique_tools} tools, "
-        f"{metrics.repeated_calls} repeated"
-    )
-    yield (
-        f"{metrics.success_rate:.0%} succeeded, {metrics.hallucination_rate:.0%} named no tool; "
-        f"{metrics.duration_ms:.0f} ms"
-    )
-    yield f"{metrics.model_calls} model calls, {metrics.tokens} tokens, {cost}"
-
-
-def _describe_agent(one: AgentTotals) -> str:
-    cost = "unknown" if one.cost_usd is None else f"{float(one.cost_usd):.6f}"
-    return (
-        f"{one.agent[:_WIDTH]:<{_WIDTH}} {one.runs:>5} {one.total_time_ms:>9.1f} "
-        f"{one.model_calls:>6} {cost:>10} {one.error_count:>7}"
-    )
-
-
 LONGEST_QUESTION = 200
-
-
-def list_error_lines(entries: Sequence[JournalEntry]) -> Iterator[str]:
-    """Yield the question, shortened, and the lines of each error that the journal has."""
-    text = str(entries[0].fields.get("text") or "") if entries else ""
-    yield " ".join(text.split())[:LONGEST_QUESTION]
-    found = {str(one.get("error_id")): one for one in _list_errors(entries)}
-    if not found:
-        yield "no errors"
-    for error_id, one in found.items():
-        severity, phase = one.get("severity", "high"), one.get("phase") or "unknown phase"
-        yield f"{error_id}  {severity}  {phase}  {one.get('specialist')}"
-        yield f"    {one.get('text')}"
-
-
-def _list_errors(entries: Sequence[JournalEntry]) -> Iterator[dict[str, JsonValue]]:
-    """Yield the errors that agents wrote, and those of the reply, which has the manager's too."""
-    for entry in entries:
-        source: JsonValue = None
-        if entry.kind == "agent_run":
-            source = entry.fields.get("writes")
-        elif entry.kind == "finished":
-            source = dict(entry.fields)
-        if isinstance(source, dict):
-            yield from read_objects(source.get("errors"))
-
-
 _NAME_WIDTH = 24
-
-
-def list_agent_costs(usage: Mapping[str, JsonValue]) -> Iterator[str]:
-    """Yield a line for each agent of `model_usage`, the most expensive one first."""
-    found = usage.get("by_agent")
-    agents = found if isinstance(found, dict) else {}
-    known = [(name, one) for name, one in agents.items() if isinstance(one, dict)]
-    known.sort(key=lambda pair: (-_read_price(pair[1]), pair[0]))
-    for name, one in known:
-        price = one.get("cost_usd")
-        cost = "cost unknown" if price is None else f"{Decimal(str(price)):.6f} USD"
-        tokens = f"{one.get('input_tokens', 0)} + {one.get('output_tokens', 0)} tokens"
-        yield f"  {name[:_NAME_WIDTH]:<{_NAME_WIDTH}} {one.get('calls', 0)} calls, {tokens}, {cost}"
-
-
-def _read_price(agent: Mapping[str, JsonValue]) -> Decimal:
-    price = agent.get("cost_usd")
-    return Decimal(0) if price is None else Decimal(str(price))
-
-
 SHOWN_CHARACTERS = 56
 LEAST_CHARACTERS = 20
 HEAD = 13
@@ -147,105 +46,6 @@ _LONG = frozenset(
 _WRAPPED = "reasoning"
 """The attributes that agents write only for readers of the trace."""
 _MOST_LINES = 10
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `refdesk trace`."""
-    parser.add_argument("message_id", help="id of the message, as `ask` prints it")
-    parser.add_argument(
-        "--conversation", metavar="ID", help="the conversation, if several contain this message id"
-    )
-    parser.add_argument("--json", action="store_true", help="print the journal as JSON")
-    parser.add_argument(
-        "--errors",
-        action="store_true",
-        help="show the errors of a review with their ids, and the question",
-    )
-    parser.add_argument(
-        "--trajectory",
-        action="store_true",
-        help="show thoughts, calls and observations, and time and cost of each agent",
-    )
-
-
-def run(chosen: argparse.Namespace) -> int:
-    """Run `refdesk trace`."""
-    question, entries, outcome = asyncio.run(_journal(chosen.message_id, chosen.conversation))
-    if chosen.json:
-        say_json([asdict(entry) for entry in entries])
-        return 0
-    if not entries:
-        print_line(_line_without_journal(question, outcome))
-        return 0
-    for line in _choose_lines(chosen, question, entries):
-        print_line(line)
-    return 0
-
-
-def _choose_lines(
-    chosen: argparse.Namespace, question: Question, entries: Sequence[JournalEntry]
-) -> Iterable[str]:
-    if chosen.trajectory:
-        return list_trajectory_lines(entries)
-    return list_error_lines(entries) if chosen.errors else trace_lines(question, entries)
-
-
-async def _journal(
-    message_id: str, conversation_id: str | None
-) -> tuple[Question, Sequence[JournalEntry], Fields | None]:
-    """Return the question, its journal, and its final reply if the journal is gone."""
-    async with connect_broker(load_settings()) as broker:
-        question = choose_question(
-            message_id, conversation_id, await broker.admin.find_questions(message_id)
-        )
-        entries = await broker.replies.read_journal(question)
-        ended = None if entries else await broker.replies.await_reply(question, block_seconds=0)
-        return question, entries, ended
-
-
-def _line_without_journal(question: Question, ended: Fields | None) -> str:
-    """Return a line about a message without a journal: its ids and its outcome."""
-    named = f"{question.conversation_id} / {question.message_id}"
-    if ended is None or ended.get("termination_reason") != FORGOTTEN:
-        return f"{named}: its journal has expired"
-    return (
-        f"{named}: it ended as {ended.get('outcome')}, and its text is erased. "
-        "Its id remains for RESULT_TTL_HOURS, so that a repeated message is recognised."
-    )
-
-
-def choose_question(
-    message_id: str, conversation_id: str | None, found: Sequence[Question]
-) -> Question:
-    """Return the only question with this message id; raises `CommandError`."""
-    meant = [
-        question
-        for question in found
-        if conversation_id is None or names_conversation(conversation_id, question.conversation_id)
-    ]
-    if not meant and _ERROR_ID.fullmatch(message_id):
-        raise CommandError(
-            f"{message_id} is the id of an error; find the log event specialist_failed with this "
-            f"id, which names the message id"
-        )
-    if not meant:
-        raise CommandError(
-            f"there is no journal of a message {message_id!r}: the id is wrong, or "
-            f"the journal has expired"
-        )
-    if len(meant) > 1:
-        names = ", ".join(sorted(question.conversation_id for question in meant))
-        raise CommandError(
-            f"{len(meant)} conversations have a message {message_id!r} ({names}): "
-            "add --conversation ID"
-        )
-    return meant[0]
-
-
-def trace_lines(question: Question, entries: Sequence[JournalEntry]) -> list[str]:
-    """Return the journal of a question as a tree: below each scatter its branches, by wave."""
-    lines = [f"{question.conversation_id} / {question.message_id}", *_version_lines(entries)]
-    return [*lines, *_Tree(entries).list_lines(""), *_agent_lines(entries), _sum_line(entries)]
 
 
 class _Tree:
@@ -298,6 +98,200 @@ class _Tree:
 
     def _count_milliseconds(self, entry: JournalEntry) -> float:
         return (entry.at - self._began) * 1000
+
+
+def list_trajectory_lines(entries: Sequence[JournalEntry]) -> Iterator[str]:
+    """Yield a line for each step, the metrics, and a line for each agent."""
+    found = read_trajectory(entries)
+    for step in found.steps:
+        yield _describe_step(step)
+    if not found.steps:
+        yield "no thoughts and no calls of tools"
+    yield ""
+    yield from _describe_metrics(found.compute_metrics())
+    yield ""
+    yield f"{'agent':<{_WIDTH}} {'runs':>5} {'ms':>9} {'calls':>6} {'USD':>10} {'errors':>7}"
+    for one in sum_agents(entries):
+        yield _describe_agent(one)
+
+
+def list_error_lines(entries: Sequence[JournalEntry]) -> Iterator[str]:
+    """Yield the question, shortened, and the lines of each error that the journal has."""
+    text = str(entries[0].fields.get("text") or "") if entries else ""
+    yield " ".join(text.split())[:LONGEST_QUESTION]
+    found = {str(one.get("error_id")): one for one in _list_errors(entries)}
+    if not found:
+        yield "no errors"
+    for error_id, one in found.items():
+        severity, phase = one.get("severity", "high"), one.get("phase") or "unknown phase"
+        yield f"{error_id}  {severity}  {phase}  {one.get('specialist')}"
+        yield f"    {one.get('text')}"
+
+
+def list_agent_costs(usage: Mapping[str, JsonValue]) -> Iterator[str]:
+    """Yield a line for each agent of `model_usage`, the most expensive one first."""
+    found = usage.get("by_agent")
+    agents = found if isinstance(found, dict) else {}
+    known = [(name, one) for name, one in agents.items() if isinstance(one, dict)]
+    known.sort(key=lambda pair: (-_read_price(pair[1]), pair[0]))
+    for name, one in known:
+        price = one.get("cost_usd")
+        cost = "cost unknown" if price is None else f"{Decimal(str(price)):.6f} USD"
+        tokens = f"{one.get('input_tokens', 0)} + {one.get('output_tokens', 0)} tokens"
+        yield f"  {name[:_NAME_WIDTH]:<{_NAME_WIDTH}} {one.get('calls', 0)} calls, {tokens}, {cost}"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk trace`."""
+    parser.add_argument("message_id", help="id of the message, as `ask` prints it")
+    parser.add_argument(
+        "--conversation", metavar="ID", help="the conversation, if several contain this message id"
+    )
+    parser.add_argument("--json", action="store_true", help="print the journal as JSON")
+    parser.add_argument(
+        "--errors",
+        action="store_true",
+        help="show the errors of a review with their ids, and the question",
+    )
+    parser.add_argument(
+        "--trajectory",
+        action="store_true",
+        help="show thoughts, calls and observations, and time and cost of each agent",
+    )
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk trace`."""
+    question, entries, outcome = asyncio.run(_journal(chosen.message_id, chosen.conversation))
+    if chosen.json:
+        say_json([asdict(entry) for entry in entries])
+        return 0
+    if not entries:
+        print_line(_line_without_journal(question, outcome))
+        return 0
+    for line in _choose_lines(chosen, question, entries):
+        print_line(line)
+    return 0
+
+
+def choose_question(
+    message_id: str, conversation_id: str | None, found: Sequence[Question]
+) -> Question:
+    """Return the only question with this message id; raises `CommandError`."""
+    meant = [
+        question
+        for question in found
+        if conversation_id is None or names_conversation(conversation_id, question.conversation_id)
+    ]
+    if not meant and _ERROR_ID.fullmatch(message_id):
+        raise CommandError(
+            f"{message_id} is the id of an error; find the log event specialist_failed with this "
+            f"id, which names the message id"
+        )
+    if not meant:
+        raise CommandError(
+            f"there is no journal of a message {message_id!r}: the id is wrong, or "
+            f"the journal has expired"
+        )
+    if len(meant) > 1:
+        names = ", ".join(sorted(question.conversation_id for question in meant))
+        raise CommandError(
+            f"{len(meant)} conversations have a message {message_id!r} ({names}): "
+            "add --conversation ID"
+        )
+    return meant[0]
+
+
+def trace_lines(question: Question, entries: Sequence[JournalEntry]) -> list[str]:
+    """Return the journal of a question as a tree: below each scatter its branches, by wave."""
+    lines = [f"{question.conversation_id} / {question.message_id}", *_version_lines(entries)]
+    return [*lines, *_Tree(entries).list_lines(""), *_agent_lines(entries), _sum_line(entries)]
+
+
+def _describe_step(step: TrajectoryStep) -> str:
+    head = f"{step.at_ms:>8.0f} ms {_MARKS[step.kind]} {step.agent} {step.iteration}: "
+    match step.kind:
+        case StepKind.ACTION:
+            text = f"{step.tool_name} {json.dumps(step.tool_input, ensure_ascii=False)}"
+        case StepKind.OBSERVATION:
+            ending = "" if step.error_type is None else f" ({step.error_type})"
+            text = f"{step.tool_name}{ending}: {step.content}"
+        case _:
+            text = step.content
+    line = " ".join(f"{head}{text}".split())
+    # The times stand below each other.
+    line = f"{'':>{len(head) - len(head.lstrip())}}{line}"
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
+
+
+def _describe_metrics(metrics: TrajectoryMetrics) -> Iterator[str]:
+    cost = "cost unknown" if metrics.cost_usd is None else f"{metrics.cost_usd} USD"
+    yield (
+        f"{metrics.steps} steps, {metrics.tool_calls} calls of {metrics.unique_tools} tools, "
+        f"{metrics.repeated_calls} repeated"
+    )
+    yield (
+        f"{metrics.success_rate:.0%} succeeded, {metrics.hallucination_rate:.0%} named no tool; "
+        f"{metrics.duration_ms:.0f} ms"
+    )
+    yield f"{metrics.model_calls} model calls, {metrics.tokens} tokens, {cost}"
+
+
+def _describe_agent(one: AgentTotals) -> str:
+    cost = "unknown" if one.cost_usd is None else f"{float(one.cost_usd):.6f}"
+    return (
+        f"{one.agent[:_WIDTH]:<{_WIDTH}} {one.runs:>5} {one.total_time_ms:>9.1f} "
+        f"{one.model_calls:>6} {cost:>10} {one.error_count:>7}"
+    )
+
+
+def _list_errors(entries: Sequence[JournalEntry]) -> Iterator[dict[str, JsonValue]]:
+    """Yield the errors that agents wrote, and those of the reply, which has the manager's too."""
+    for entry in entries:
+        source: JsonValue = None
+        if entry.kind == "agent_run":
+            source = entry.fields.get("writes")
+        elif entry.kind == "finished":
+            source = dict(entry.fields)
+        if isinstance(source, dict):
+            yield from read_objects(source.get("errors"))
+
+
+def _read_price(agent: Mapping[str, JsonValue]) -> Decimal:
+    price = agent.get("cost_usd")
+    return Decimal(0) if price is None else Decimal(str(price))
+
+
+def _choose_lines(
+    chosen: argparse.Namespace, question: Question, entries: Sequence[JournalEntry]
+) -> Iterable[str]:
+    if chosen.trajectory:
+        return list_trajectory_lines(entries)
+    return list_error_lines(entries) if chosen.errors else trace_lines(question, entries)
+
+
+async def _journal(
+    message_id: str, conversation_id: str | None
+) -> tuple[Question, Sequence[JournalEntry], Fields | None]:
+    """Return the question, its journal, and its final reply if the journal is gone."""
+    async with connect_broker(load_settings()) as broker:
+        question = choose_question(
+            message_id, conversation_id, await broker.admin.find_questions(message_id)
+        )
+        entries = await broker.replies.read_journal(question)
+        ended = None if entries else await broker.replies.await_reply(question, block_seconds=0)
+        return question, entries, ended
+
+
+def _line_without_journal(question: Question, ended: Fields | None) -> str:
+    """Return a line about a message without a journal: its ids and its outcome."""
+    named = f"{question.conversation_id} / {question.message_id}"
+    if ended is None or ended.get("termination_reason") != FORGOTTEN:
+        return f"{named}: its journal has expired"
+    return (
+        f"{named}: it ended as {ended.get('outcome')}, and its text is erased. "
+        "Its id remains for RESULT_TTL_HOURS, so that a repeated message is recognised."
+    )
 
 
 def _list_begun(entry: JournalEntry) -> list[str]:

@@ -14,6 +14,9 @@ from deploy.errors import CommandError
 from worker.process import collect_rarely
 from worker.shutdown import stop_on_signals
 
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_SHORTEST_SECONDS = 60
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk worker`."""
@@ -68,16 +71,6 @@ async def serve(
         _print_now("stopping: finishing running work")
 
 
-def _print_now(text: str) -> None:
-    """Print without buffering: a script that started this in the background may wait for it."""
-    print_line(text)
-    sys.stdout.flush()
-
-
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_SHORTEST_SECONDS = 60
-
-
 def add_up_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk up`."""
     parser.add_argument(
@@ -110,3 +103,9 @@ def run_up(chosen: argparse.Namespace) -> int:
     port = settings.health_port if chosen.port is None else chosen.port
     asyncio.run(serve(settings, ROLES, port, refresh_seconds=chosen.refresh))
     return 0
+
+
+def _print_now(text: str) -> None:
+    """Print without buffering: a script that started this in the background may wait for it."""
+    print_line(text)
+    sys.stdout.flush()

@@ -40,6 +40,19 @@ from knowledge.ingestion_report import PlainReport
 
 _REFERENCES = TypeAdapter(tuple[SourceReference, ...])
 OFFLINE = "offline"
+CHANNEL = "evaluate"
+OwnSettings = Mapping[str, object]
+Progress = Callable[[str], None]
+_ONE_MODEL: OwnSettings = {
+    "guardrails_model": "",
+    "quality_model": "",
+    "translation_model": "",
+    "essence_model": "",
+    "clarification_model": "",
+}
+REMOVAL_SECONDS = 20.0
+"""How long to wait for the folder's server, which ends after the command that used it."""
+_RETRY_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,82 +68,6 @@ class CallTotals:
     output_tokens: int = 0
     cost_usd: Decimal = Decimal(0)
     unknown_costs: int = 0
-
-
-def count_calls(journal: Sequence[JournalEntry]) -> CallTotals:
-    """Return the model calls in a journal, including failed ones."""
-    calls = [
-        entry.fields
-        for entry in journal
-        if entry.kind == "model_call" and entry.fields.get("model") != OFFLINE
-    ]
-    asked = [call for call in calls if not call.get("from_store") and not call.get("from_cache")]
-    costs = [_parse_cost(call.get("cost_usd")) for call in asked]
-    return CallTotals(
-        calls=len(asked),
-        failed=sum("error" in call for call in asked),
-        input_tokens=sum(read_whole(call.get("input_tokens")) for call in asked),
-        output_tokens=sum(read_whole(call.get("output_tokens")) for call in asked),
-        cost_usd=sum((cost for cost in costs if cost is not None), Decimal(0)),
-        unknown_costs=costs.count(None),
-    )
-
-
-def collect_evidence(journal: Sequence[JournalEntry], reply: Fields) -> dict[int, str]:
-    """Return the text of each source that a reply cites, by its number in the reply.
-
-    It is the text that the author of the answer, a model or the rules, received. A source whose
-    text is not in the journal is left out.
-    """
-    texts = _collect_texts(journal)
-    evidence: dict[int, str] = {}
-    for source in read_objects(reply.get("sources")):
-        number, text = source.get("number"), texts.get(str(source.get("chunk_id")))
-        if isinstance(number, int) and text is not None:
-            evidence[number] = text
-    return evidence
-
-
-def _collect_texts(journal: Sequence[JournalEntry]) -> dict[str, str]:
-    context = ""
-    texts: dict[str, str] = {}
-    for entry in journal:
-        writes = entry.fields.get("writes")
-        if not isinstance(writes, dict):
-            continue
-        found = writes.get("search_context")
-        context = found if isinstance(found, str) and found else context
-        for reference in _parse_references(writes):
-            start, end = reference.span
-            place = " > ".join((reference.title, *reference.crumbs, *reference.heading_path))
-            texts[reference.chunk_id] = f"{place}\n{context[start:end]}"
-    return texts
-
-
-def _parse_references(writes: Mapping[str, JsonValue]) -> tuple[SourceReference, ...]:
-    try:
-        return _REFERENCES.validate_python(writes.get("source_references") or ())
-    except ValidationError:
-        return ()  # the sources are then reported as unknown, not as supporting anything
-
-
-def _parse_cost(value: JsonValue) -> Decimal | None:
-    try:
-        return None if value is None else Decimal(str(value))
-    except InvalidOperation:
-        return None
-
-
-CHANNEL = "evaluate"
-OwnSettings = Mapping[str, object]
-Progress = Callable[[str], None]
-_ONE_MODEL: OwnSettings = {
-    "guardrails_model": "",
-    "quality_model": "",
-    "translation_model": "",
-    "essence_model": "",
-    "clarification_model": "",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +110,40 @@ class VariantRun:
 
     variant: Variant
     asked: tuple[AskedCase, ...]
+
+
+def count_calls(journal: Sequence[JournalEntry]) -> CallTotals:
+    """Return the model calls in a journal, including failed ones."""
+    calls = [
+        entry.fields
+        for entry in journal
+        if entry.kind == "model_call" and entry.fields.get("model") != OFFLINE
+    ]
+    asked = [call for call in calls if not call.get("from_store") and not call.get("from_cache")]
+    costs = [_parse_cost(call.get("cost_usd")) for call in asked]
+    return CallTotals(
+        calls=len(asked),
+        failed=sum("error" in call for call in asked),
+        input_tokens=sum(read_whole(call.get("input_tokens")) for call in asked),
+        output_tokens=sum(read_whole(call.get("output_tokens")) for call in asked),
+        cost_usd=sum((cost for cost in costs if cost is not None), Decimal(0)),
+        unknown_costs=costs.count(None),
+    )
+
+
+def collect_evidence(journal: Sequence[JournalEntry], reply: Fields) -> dict[int, str]:
+    """Return the text of each source that a reply cites, by its number in the reply.
+
+    It is the text that the author of the answer, a model or the rules, received. A source whose
+    text is not in the journal is left out.
+    """
+    texts = _collect_texts(journal)
+    evidence: dict[int, str] = {}
+    for source in read_objects(reply.get("sources")):
+        number, text = source.get("number"), texts.get(str(source.get("chunk_id")))
+        if isinstance(number, int) and text is not None:
+            evidence[number] = text
+    return evidence
 
 
 @asynccontextmanager
@@ -230,6 +201,46 @@ async def run_variant(
     return VariantRun(variant, asked)
 
 
+@asynccontextmanager
+async def open_scratch_folder() -> AsyncIterator[Path]:
+    """Provide a new folder while inside; raises `OSError` if it cannot be removed in 20 seconds."""
+    folder = Path(tempfile.mkdtemp(prefix="refdesk-evaluate-"))
+    try:
+        yield folder
+    finally:
+        await _remove(folder)
+
+
+def _collect_texts(journal: Sequence[JournalEntry]) -> dict[str, str]:
+    context = ""
+    texts: dict[str, str] = {}
+    for entry in journal:
+        writes = entry.fields.get("writes")
+        if not isinstance(writes, dict):
+            continue
+        found = writes.get("search_context")
+        context = found if isinstance(found, str) and found else context
+        for reference in _parse_references(writes):
+            start, end = reference.span
+            place = " > ".join((reference.title, *reference.crumbs, *reference.heading_path))
+            texts[reference.chunk_id] = f"{place}\n{context[start:end]}"
+    return texts
+
+
+def _parse_references(writes: Mapping[str, JsonValue]) -> tuple[SourceReference, ...]:
+    try:
+        return _REFERENCES.validate_python(writes.get("source_references") or ())
+    except ValidationError:
+        return ()  # the sources are then reported as unknown, not as supporting anything
+
+
+def _parse_cost(value: JsonValue) -> Decimal | None:
+    try:
+        return None if value is None else Decimal(str(value))
+    except InvalidOperation:
+        return None
+
+
 def _isolate(settings: Settings, folder: Path, **changes: object) -> Settings:
     """Return settings that use neither the desk's Redis nor its data folder."""
     own = {"refdesk_data": folder, "redis_url": None, "assistants": (), **changes}
@@ -266,21 +277,6 @@ async def _ask_case(runtime: Runtime, asks: Desk, case: GoldenCase, number: int)
         totals=count_calls(journal),
         seconds=seconds,
     )
-
-
-REMOVAL_SECONDS = 20.0
-"""How long to wait for the folder's server, which ends after the command that used it."""
-_RETRY_SECONDS = 0.05
-
-
-@asynccontextmanager
-async def open_scratch_folder() -> AsyncIterator[Path]:
-    """Provide a new folder while inside; raises `OSError` if it cannot be removed in 20 seconds."""
-    folder = Path(tempfile.mkdtemp(prefix="refdesk-evaluate-"))
-    try:
-        yield folder
-    finally:
-        await _remove(folder)
 
 
 async def _remove(folder: Path) -> None:

@@ -29,6 +29,7 @@ ENDED: dict[str, Expectation] = {
 }
 _JUDGED_WORDS = 4
 """A judge is asked whether an answer makes a statement of at least this many words."""
+USEFUL = "useful"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +88,6 @@ class AnswerMeasure:
         return self.useful, sum(known) / len(known) if ended and known else 0.0
 
 
-USEFUL = "useful"
-
-
 async def measure_answer(asked: AskedCase, judge: Model | None = None) -> AnswerMeasure:
     """Return the measures of one answer.
 
@@ -138,6 +136,22 @@ def list_cited_places(reply: Fields) -> tuple[str, ...]:
     return tuple(dict.fromkeys(place for place in places if place))
 
 
+def cites_page(case: GoldenCase, reply: Fields) -> bool:
+    """Return whether a cited source is on one of the pages of a case."""
+    places = [
+        str(one.get(name) or "")
+        for one in read_objects(reply.get("sources"))
+        for name in ("path", "url")
+    ]
+    return any(is_page(place, page) for place in places for page in case.pages)
+
+
+def is_page(place: str, page: str) -> bool:
+    """Return whether a path or URL ends in the parts of `page`, whatever its file ending is."""
+    parts, wanted = _parts(place), _parts(page)
+    return bool(wanted) and parts[-len(wanted) :] == wanted
+
+
 def _find_verdict(
     case: GoldenCase,
     reply: Fields,
@@ -165,22 +179,6 @@ def _name_wrong_end(expected: str, ended: str) -> str:
     if expected == "answer":
         return "wrong refusal" if ended == "refuse" else "asked back"
     return "should refuse" if expected == "refuse" else "should ask"
-
-
-def cites_page(case: GoldenCase, reply: Fields) -> bool:
-    """Return whether a cited source is on one of the pages of a case."""
-    places = [
-        str(one.get(name) or "")
-        for one in read_objects(reply.get("sources"))
-        for name in ("path", "url")
-    ]
-    return any(is_page(place, page) for place in places for page in case.pages)
-
-
-def is_page(place: str, page: str) -> bool:
-    """Return whether a path or URL ends in the parts of `page`, whatever its file ending is."""
-    parts, wanted = _parts(place), _parts(page)
-    return bool(wanted) and parts[-len(wanted) :] == wanted
 
 
 def _parts(place: str) -> list[str]:

@@ -34,32 +34,22 @@ from knowledge.search.searcher import LevelSearcher
 LIMIT = 50
 
 Figures = dict[str, object]
+HITS = (1, 3, 5, 10)
+CUTOFF = 5
+"""The rank at which recall and nDCG end."""
 
 
-async def evaluate(
-    data: Path, *, embedder: Embedder | None = None, reranker: Reranker | None = None
-) -> Figures:
-    """Return the figures of a folder; raises `UnknownFormatError` when it holds something else."""
-    corpus = corpus_of(data)
-    questions = questions_of(data, limit=LIMIT)
-    model = _Remembering(local_embedder() if embedder is None else embedder)
-    reranks = make_reranker(load_settings()) if reranker is None else reranker
-    with tempfile.TemporaryDirectory(prefix="refdesk-evaluate-") as folder:
-        identity = Identity("evaluate", "retrieval", model.name, model.dimensions)
-        index = await open_embedded(Path(folder), identity)
-        try:
-            result = await ingest_corpus(corpus, index, model)
-            return {
-                "suite": "retrieval",
-                "data": data.name,
-                **await _counts(index, questions, result),
-                **await _measure(index, model, questions),
-                **(await _measure_reranked(index, model, questions, reranks) if reranks else {}),
-            }
-        finally:
-            if reranks is not None:
-                await reranks.close()
-            await index.close()
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The found pages, best first, and the correct ones, of which there is at least one."""
+
+    pages: Sequence[str]
+    gold: Collection[str]
+
+    @property
+    def ranks(self) -> list[int]:
+        """Return the ranks, from 1, of the correct pages."""
+        return [rank for rank, page in enumerate(self.pages, start=1) if page in self.gold]
 
 
 class _Remembering:
@@ -88,6 +78,45 @@ class _Remembering:
         return [self._known[text] for text in texts]
 
 
+class _Counting:
+    """A searcher that counts the failures of its reranker."""
+
+    def __init__(self, searcher: Searcher) -> None:
+        self.failed = 0
+        self._searcher = searcher
+
+    async def search(self, request: SearchRequest) -> Findings:
+        findings = await self._searcher.search(request)
+        self.failed += RERANKING in findings.fallbacks
+        return findings
+
+
+async def evaluate(
+    data: Path, *, embedder: Embedder | None = None, reranker: Reranker | None = None
+) -> Figures:
+    """Return the figures of a folder; raises `UnknownFormatError` when it holds something else."""
+    corpus = corpus_of(data)
+    questions = questions_of(data, limit=LIMIT)
+    model = _Remembering(local_embedder() if embedder is None else embedder)
+    reranks = make_reranker(load_settings()) if reranker is None else reranker
+    with tempfile.TemporaryDirectory(prefix="refdesk-evaluate-") as folder:
+        identity = Identity("evaluate", "retrieval", model.name, model.dimensions)
+        index = await open_embedded(Path(folder), identity)
+        try:
+            result = await ingest_corpus(corpus, index, model)
+            return {
+                "suite": "retrieval",
+                "data": data.name,
+                **await _counts(index, questions, result),
+                **await _measure(index, model, questions),
+                **(await _measure_reranked(index, model, questions, reranks) if reranks else {}),
+            }
+        finally:
+            if reranks is not None:
+                await reranks.close()
+            await index.close()
+
+
 async def ingest_corpus(
     corpus: Sequence[Path], index: Index, embedder: Embedder
 ) -> IngestionResult:
@@ -102,6 +131,15 @@ async def ingest_corpus(
             PlainReport(lambda _line: None),
             language_of=lambda _text: "en",
         )
+
+
+def compute_scores(rankings: Sequence[Ranking]) -> dict[str, float]:
+    """Return the means over all rankings: hit@k, recall@5, nDCG@5 and MRR of ten."""
+    figures = {f"hit@{cut}": _mean([_hit(one, cut) for one in rankings]) for cut in HITS}
+    figures[f"recall@{CUTOFF}"] = _mean([_recall(one, CUTOFF) for one in rankings])
+    figures[f"ndcg@{CUTOFF}"] = _mean([_ndcg(one, CUTOFF) for one in rankings])
+    figures["mrr"] = _mean([_reciprocal(one, HITS[-1]) for one in rankings])
+    return {"questions": len(rankings), **figures}
 
 
 async def _counts(
@@ -162,32 +200,6 @@ async def _measure_reranked(
     }
 
 
-class _Counting:
-    """A searcher that counts the failures of its reranker."""
-
-    def __init__(self, searcher: Searcher) -> None:
-        self.failed = 0
-        self._searcher = searcher
-
-    async def search(self, request: SearchRequest) -> Findings:
-        findings = await self._searcher.search(request)
-        self.failed += RERANKING in findings.fallbacks
-        return findings
-
-
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """The found pages, best first, and the correct ones, of which there is at least one."""
-
-    pages: Sequence[str]
-    gold: Collection[str]
-
-    @property
-    def ranks(self) -> list[int]:
-        """Return the ranks, from 1, of the correct pages."""
-        return [rank for rank, page in enumerate(self.pages, start=1) if page in self.gold]
-
-
 async def _rank(
     searcher: Searcher, questions: Sequence[GoldQuestion]
 ) -> tuple[list[Ranking], list[float]]:
@@ -229,20 +241,6 @@ def _spread(milliseconds: Sequence[float]) -> dict[str, float]:
         "p50": round(ordered[len(ordered) // 2], 2),
         "p95": round(ordered[min(len(ordered) * 95 // 100, len(ordered) - 1)], 2),
     }
-
-
-HITS = (1, 3, 5, 10)
-CUTOFF = 5
-"""The rank at which recall and nDCG end."""
-
-
-def compute_scores(rankings: Sequence[Ranking]) -> dict[str, float]:
-    """Return the means over all rankings: hit@k, recall@5, nDCG@5 and MRR of ten."""
-    figures = {f"hit@{cut}": _mean([_hit(one, cut) for one in rankings]) for cut in HITS}
-    figures[f"recall@{CUTOFF}"] = _mean([_recall(one, CUTOFF) for one in rankings])
-    figures[f"ndcg@{CUTOFF}"] = _mean([_ndcg(one, CUTOFF) for one in rankings])
-    figures["mrr"] = _mean([_reciprocal(one, HITS[-1]) for one in rankings])
-    return {"questions": len(rankings), **figures}
 
 
 def _hit(ranking: Ranking, cut: int) -> float:

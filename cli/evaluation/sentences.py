@@ -25,6 +25,11 @@ _FIXED_KEYS = (
 _FIXED_VALUES = ("assumption", "missing")
 _VALUE = "\0"
 _LEAST_FIXED = 4
+_MARKS = str.maketrans("", "", "*`#|\\")
+_DASHES = str.maketrans("\u2010\u2011\u2012\u2013\u2014\u2212", "------")
+_QUOTES = str.maketrans("\u2018\u2019\u201c\u201d\u00ab\u00bb\u201e", '\'\'"""""')
+_THOUSANDS = re.compile("(?<=\\d)[,\u00a0\u202f](?=\\d{3}(?!\\d))")
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,15 @@ def split_covered(answer: str, language: str) -> tuple[CoveredSentence, ...]:
         for place, unit in enumerate(units)
         if _states(unit) and not unit.text.startswith(fixed)
     )
+
+
+def says(answer: str, statement: Statement) -> bool:
+    """Return whether an answer contains any wording of a statement.
+
+    A wording is found as whole words: "50" is neither in "150" nor in "50.5".
+    """
+    text = _normalize(without_citations(answer))
+    return any(_holds(text, _normalize(wording)) for wording in statement)
 
 
 def _states(unit: Unit) -> bool:
@@ -106,22 +120,6 @@ def _find_opening(texts: FixedTexts, key: str, language: str) -> str:
     except TextsError:
         return ""  # a desk without this text says nothing of the kind
     return text.partition(_VALUE)[0].strip()
-
-
-_MARKS = str.maketrans("", "", "*`#|\\")
-_DASHES = str.maketrans("\u2010\u2011\u2012\u2013\u2014\u2212", "------")
-_QUOTES = str.maketrans("\u2018\u2019\u201c\u201d\u00ab\u00bb\u201e", '\'\'"""""')
-_THOUSANDS = re.compile("(?<=\\d)[,\u00a0\u202f](?=\\d{3}(?!\\d))")
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
-
-
-def says(answer: str, statement: Statement) -> bool:
-    """Return whether an answer contains any wording of a statement.
-
-    A wording is found as whole words: "50" is neither in "150" nor in "50.5".
-    """
-    text = _normalize(without_citations(answer))
-    return any(_holds(text, _normalize(wording)) for wording in statement)
 
 
 def _normalize(text: str) -> str:

@@ -314,6 +314,39 @@ async def make_worker_specs(
     return specs
 
 
+def make_manager(
+    settings: Settings,
+    memory: RedisMemory,
+    on_routed: OnRouted,
+    on_fault: OnFault = ignore_fault,
+    people: RedisPeople | None = None,
+) -> ManagerAgent:
+    """Return the manager of the assistant's flow; it counts decisions and faults."""
+    return ManagerAgent(
+        FLOWS,
+        memory,
+        load_texts(),
+        limits=Limits(
+            research=settings.max_research,
+            regenerate=settings.max_regenerate,
+            rounds=settings.max_clarification_rounds,
+            pause_seconds=settings.pause_seconds,
+            process_count=settings.max_process_count,
+            total_time_seconds=settings.deadline_seconds - MODEL_RESERVE_SECONDS,
+            total_time_reserve_seconds=MODEL_RESERVE_SECONDS,
+            retries=settings.swarm_retries,
+            iterations=settings.max_iterations - 1,
+            parallel_tools=settings.max_parallel_tools,
+            enough_share=settings.swarm_enough_share,
+        ),
+        quality_threshold=settings.quality_score_threshold,
+        topics={(one.tenant, one.assistant): one.topic for one in settings.of_assistants()},
+        on_routed=on_routed,
+        on_fault=on_fault,
+        people=people,
+    )
+
+
 def _make_early_embedding(
     settings: Settings, knowledge: "Knowledge | None", client: "Redis"
 ) -> "EarlyEmbedding | None":
@@ -388,39 +421,6 @@ def _memory(settings: Settings, client: "Redis") -> RedisMemory:
 
 def _find_ttl(settings: Settings) -> Callable[[Question], int]:
     return lambda question: settings.memory_seconds_of(question.tenant, question.assistant)
-
-
-def make_manager(
-    settings: Settings,
-    memory: RedisMemory,
-    on_routed: OnRouted,
-    on_fault: OnFault = ignore_fault,
-    people: RedisPeople | None = None,
-) -> ManagerAgent:
-    """Return the manager of the assistant's flow; it counts decisions and faults."""
-    return ManagerAgent(
-        FLOWS,
-        memory,
-        load_texts(),
-        limits=Limits(
-            research=settings.max_research,
-            regenerate=settings.max_regenerate,
-            rounds=settings.max_clarification_rounds,
-            pause_seconds=settings.pause_seconds,
-            process_count=settings.max_process_count,
-            total_time_seconds=settings.deadline_seconds - MODEL_RESERVE_SECONDS,
-            total_time_reserve_seconds=MODEL_RESERVE_SECONDS,
-            retries=settings.swarm_retries,
-            iterations=settings.max_iterations - 1,
-            parallel_tools=settings.max_parallel_tools,
-            enough_share=settings.swarm_enough_share,
-        ),
-        quality_threshold=settings.quality_score_threshold,
-        topics={(one.tenant, one.assistant): one.topic for one in settings.of_assistants()},
-        on_routed=on_routed,
-        on_fault=on_fault,
-        people=people,
-    )
 
 
 def _models(

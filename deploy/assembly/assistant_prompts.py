@@ -107,6 +107,13 @@ def load_overriding_prompts(folder: Path | None, specialists: Path | None = None
     return OverridingPrompts(dict.fromkeys(own, named), prompts) if own else prompts
 
 
+def check_prompts(settings: Settings) -> None:
+    """Load the prompts of every assistant's own folder; raises `PromptError` for a wrong one."""
+    folders = {(one.prompts_folder, one.specialists_folder) for one in settings.of_assistants()}
+    for own in folders - {(None, None)}:
+        load_overriding_prompts(*own)
+
+
 def _load_folder(folder: Path, variables: Mapping[str, type[BaseModel]]) -> Prompts:
     names = sorted(path.stem for path in folder.glob("*.txt")) if folder.is_dir() else []
     unknown = [name for name in names if name not in variables]
@@ -119,13 +126,6 @@ def _load_folder(folder: Path, variables: Mapping[str, type[BaseModel]]) -> Prom
     except PromptError as error:
         raise PromptError(f"{folder}: {error}") from error
     return OverridingPrompts(dict.fromkeys(names, files), load_prompts())
-
-
-def check_prompts(settings: Settings) -> None:
-    """Load the prompts of every assistant's own folder; raises `PromptError` for a wrong one."""
-    folders = {(one.prompts_folder, one.specialists_folder) for one in settings.of_assistants()}
-    for own in folders - {(None, None)}:
-        load_overriding_prompts(*own)
 
 
 def _find_variables() -> dict[str, type[BaseModel]]:

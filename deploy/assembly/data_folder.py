@@ -41,6 +41,14 @@ def check_redis_of_owner(settings: Settings) -> None:
         )
 
 
+def open_source_registry(settings: Settings) -> "SourceRegistry":
+    """Return the list of the sources of an assistant."""
+    # Imported here: most commands read no sources.
+    from knowledge.source_registry import SourceRegistry
+
+    return SourceRegistry(settings.refdesk_data, settings.tenant, settings.assistant)
+
+
 def _open_for_owner(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
@@ -61,11 +69,3 @@ def _is_running(pid: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def open_source_registry(settings: Settings) -> "SourceRegistry":
-    """Return the list of the sources of an assistant."""
-    # Imported here: most commands read no sources.
-    from knowledge.source_registry import SourceRegistry
-
-    return SourceRegistry(settings.refdesk_data, settings.tenant, settings.assistant)

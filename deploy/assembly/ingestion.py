@@ -119,24 +119,6 @@ async def ingest_here(
     )
 
 
-def _open_source(
-    settings: Settings, source: Path | FetchedSource, stack: ExitStack
-) -> "Path | SurveySource":
-    if isinstance(source, Path):
-        return source
-    if source.outcome is not None:
-        from deploy.assembly.source_opening import survey_website
-
-        return survey_website(settings, source.spec.place, source.outcome)
-    if source.copied is not None:
-        from deploy.assembly.source_opening import open_copy
-
-        return open_copy(settings, source.spec, source.copied)
-    from deploy.assembly.source_opening import open_local
-
-    return open_local(settings, source.spec, stack)
-
-
 async def fetch(
     settings: Settings, sources: Sequence[Path | SourceSpec], report: Report
 ) -> list[FetchedSource]:
@@ -234,3 +216,21 @@ def make_ingestion_handler(settings: Settings, knowledge: Knowledge) -> Ingestio
         return await ingest_here(settings, opened, sources, quiet, limits=knowledge.limits)
 
     return IngestionHandler((first.tenant, first.assistant), knowledge, ingest)
+
+
+def _open_source(
+    settings: Settings, source: Path | FetchedSource, stack: ExitStack
+) -> "Path | SurveySource":
+    if isinstance(source, Path):
+        return source
+    if source.outcome is not None:
+        from deploy.assembly.source_opening import survey_website
+
+        return survey_website(settings, source.spec.place, source.outcome)
+    if source.copied is not None:
+        from deploy.assembly.source_opening import open_copy
+
+        return open_copy(settings, source.spec, source.copied)
+    from deploy.assembly.source_opening import open_local
+
+    return open_local(settings, source.spec, stack)

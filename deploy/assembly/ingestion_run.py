@@ -75,6 +75,35 @@ async def request_documents(settings: "Settings", request: OwnerRequest) -> "Fie
             )
 
 
+def read_vectors(found: object) -> VectorIdentity | None:
+    """Return the identity of vectors in a reply of the process that owns the index."""
+    if not isinstance(found, list) or len(found) != len(VectorIdentity._fields):
+        return None
+    model, dimensions, forms = map(str, found)
+    return VectorIdentity(model, int(dimensions), forms)
+
+
+async def find_replacement_notes(settings: "Settings", serving: VectorIdentity) -> list[str]:
+    """Return notes for the operator if the settings name another embedding model than that of the
+    index.
+    """
+    wanted = identify_vectors(make_embedder(settings))
+    if serving == wanted:
+        return []
+    note = f"questions are answered from the index of {_describe(serving)}"
+    if not await _has_replacement(settings, wanted):
+        return [f"{note}; run refdesk ingest for one of {_describe(wanted)}"]
+    try:
+        async with open_replacement(settings) as knowledge:
+            info = await knowledge.index.info()
+    except IndexOwned:
+        return [f"{note}; the one of {_describe(wanted)} is being written"]
+    return [
+        f"{note}; the one of {_describe(wanted)} is not complete, with {info.documents} documents: "
+        "repeat refdesk ingest"
+    ]
+
+
 async def _ingest_replacement(
     settings: "Settings",
     given: "Sequence[FetchedSource]",
@@ -151,35 +180,6 @@ async def _list_serving(settings: "Settings") -> list[ListedDocument]:
         if not some:
             return listed
         listed += some
-
-
-def read_vectors(found: object) -> VectorIdentity | None:
-    """Return the identity of vectors in a reply of the process that owns the index."""
-    if not isinstance(found, list) or len(found) != len(VectorIdentity._fields):
-        return None
-    model, dimensions, forms = map(str, found)
-    return VectorIdentity(model, int(dimensions), forms)
-
-
-async def find_replacement_notes(settings: "Settings", serving: VectorIdentity) -> list[str]:
-    """Return notes for the operator if the settings name another embedding model than that of the
-    index.
-    """
-    wanted = identify_vectors(make_embedder(settings))
-    if serving == wanted:
-        return []
-    note = f"questions are answered from the index of {_describe(serving)}"
-    if not await _has_replacement(settings, wanted):
-        return [f"{note}; run refdesk ingest for one of {_describe(wanted)}"]
-    try:
-        async with open_replacement(settings) as knowledge:
-            info = await knowledge.index.info()
-    except IndexOwned:
-        return [f"{note}; the one of {_describe(wanted)} is being written"]
-    return [
-        f"{note}; the one of {_describe(wanted)} is not complete, with {info.documents} documents: "
-        "repeat refdesk ingest"
-    ]
 
 
 async def _has_replacement(settings: "Settings", wanted: VectorIdentity) -> bool:

@@ -32,6 +32,23 @@ async def publishing_jobs(endpoint: Endpoint, jobs: BackgroundJobs) -> AsyncIter
         await client.aclose()
 
 
+def list_reports(jobs: BackgroundJobs, process: str) -> list[JobReport]:
+    """Return the reports of the jobs that failed or have a notice."""
+    return [
+        JobReport(
+            process=process,
+            name=one.name,
+            failures=one.failures,
+            error=one.error,
+            failed_at=one.failed_at,
+            is_paused=one.is_paused,
+            notice=one.notice,
+        )
+        for one in jobs.states
+        if one.failures or one.notice
+    ]
+
+
 async def _publish(jobs: BackgroundJobs, stored: RedisJobReports) -> None:
     process = f"{gethostname()}:{os.getpid()}"
     while True:
@@ -52,20 +69,3 @@ async def _withdraw(stored: RedisJobReports) -> None:
     except (MemoryUnavailableError, TimeoutError) as error:
         # The reports expire.
         log.debug("job_reports_not_stored", error=str(error))
-
-
-def list_reports(jobs: BackgroundJobs, process: str) -> list[JobReport]:
-    """Return the reports of the jobs that failed or have a notice."""
-    return [
-        JobReport(
-            process=process,
-            name=one.name,
-            failures=one.failures,
-            error=one.error,
-            failed_at=one.failed_at,
-            is_paused=one.is_paused,
-            notice=one.notice,
-        )
-        for one in jobs.states
-        if one.failures or one.notice
-    ]

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from knowledge.index.server.server_collections import ServerCollections
     from llm.quotas import Limiter, SharedLimits
 
-
 log = structlog.get_logger("knowledge")
 
 
@@ -110,47 +109,6 @@ async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIte
         yield replace(known, others=others)
 
 
-async def _open_one(
-    settings: Settings,
-    embedder: Embedder,
-    reranker: Reranker | None,
-    limits: "SharedLimits | None",
-    stack: AsyncExitStack,
-) -> Knowledge:
-    async def open_serving() -> Knowledge:
-        index, own = await _open_serving(settings, embedder, limits)
-        if own is not embedder:
-            stack.push_async_callback(close_embedder, own)
-        stack.push_async_callback(index.close)
-        await log_uncalibrated(index)
-        searcher = make_searcher(settings, index, own, reranker)
-        return Knowledge(index, own, searcher, reranker, limits=limits)
-
-    if settings.qdrant_url is None:
-        return replace(await open_serving(), is_replaced=_watch_folder(settings))
-    from knowledge.index.server.server_following import ServerFollower
-
-    collections = await stack.enter_async_context(open_collections(settings))
-    serving = await collections.find_serving()
-    follower: ServerFollower[OpenIndex] = ServerFollower(collections, serving, open_serving)
-    return replace(await open_serving(), follow_server=follower)
-
-
-def _make_limits(settings: Settings) -> "SharedLimits | None":
-    if not settings.model_limits:
-        return None
-    from deploy.assembly.models import make_limits
-
-    return make_limits(settings)
-
-
-def _watch_folder(settings: Settings) -> Callable[[], bool]:
-    """Return a function that returns whether another embedded index answers now."""
-    folders = open_folders(settings)
-    serving = folders.serving
-    return lambda: folders.serving != serving
-
-
 @asynccontextmanager
 async def open_collections(settings: Settings) -> "AsyncIterator[ServerCollections]":
     """Open the collections of the assistant on `QDRANT_URL`."""
@@ -182,15 +140,6 @@ async def open_replacement(settings: Settings) -> AsyncIterator[Knowledge]:
     finally:
         await index.close()
         await close_embedder(embedder)
-
-
-async def _open_replacement(settings: Settings, identity: "Identity") -> Index:
-    if settings.qdrant_url is None:
-        protect_data_folder(settings.refdesk_data)
-        return await open_folders(settings).open_replacement(identity)
-    async with open_collections(settings) as collections:
-        name = collections.name_replacement(identity.vectors)
-    return await _open_on_server(settings, identity, name)
 
 
 async def close_embedder(embedder: Embedder) -> None:
@@ -261,28 +210,6 @@ async def open_index(settings: Settings, embedder: Embedder) -> Index:
     return (await _open_serving(settings, embedder))[0]
 
 
-async def _open_serving(
-    settings: Settings, embedder: Embedder, limiter: "Limiter | None" = None
-) -> tuple[Index, Embedder]:
-    """Return the index that answers, and the embedder of its vectors.
-
-    That is another embedder than the one of the settings until an index of theirs is complete.
-    """
-    try:
-        return await _open_with(settings, embedder), embedder
-    except IndexMismatch as error:
-        if error.written is None:
-            raise
-        earlier = restore_embedder(settings, error.written, limiter)
-    log.warning(
-        "index_of_another_model_serves",
-        serving=earlier.name,
-        dimensions=earlier.dimensions,
-        wanted=embedder.name,
-    )
-    return await _open_with(settings, earlier), earlier
-
-
 def restore_embedder(
     settings: Settings, vectors: VectorIdentity, limiter: "Limiter | None" = None
 ) -> Embedder:
@@ -324,6 +251,78 @@ def open_folders(settings: Settings) -> "IndexFolders":
     from knowledge.index.index_folders import IndexFolders
 
     return IndexFolders(settings.refdesk_data / "index", settings.tenant, settings.assistant)
+
+
+async def _open_one(
+    settings: Settings,
+    embedder: Embedder,
+    reranker: Reranker | None,
+    limits: "SharedLimits | None",
+    stack: AsyncExitStack,
+) -> Knowledge:
+    async def open_serving() -> Knowledge:
+        index, own = await _open_serving(settings, embedder, limits)
+        if own is not embedder:
+            stack.push_async_callback(close_embedder, own)
+        stack.push_async_callback(index.close)
+        await log_uncalibrated(index)
+        searcher = make_searcher(settings, index, own, reranker)
+        return Knowledge(index, own, searcher, reranker, limits=limits)
+
+    if settings.qdrant_url is None:
+        return replace(await open_serving(), is_replaced=_watch_folder(settings))
+    from knowledge.index.server.server_following import ServerFollower
+
+    collections = await stack.enter_async_context(open_collections(settings))
+    serving = await collections.find_serving()
+    follower: ServerFollower[OpenIndex] = ServerFollower(collections, serving, open_serving)
+    return replace(await open_serving(), follow_server=follower)
+
+
+def _make_limits(settings: Settings) -> "SharedLimits | None":
+    if not settings.model_limits:
+        return None
+    from deploy.assembly.models import make_limits
+
+    return make_limits(settings)
+
+
+def _watch_folder(settings: Settings) -> Callable[[], bool]:
+    """Return a function that returns whether another embedded index answers now."""
+    folders = open_folders(settings)
+    serving = folders.serving
+    return lambda: folders.serving != serving
+
+
+async def _open_replacement(settings: Settings, identity: "Identity") -> Index:
+    if settings.qdrant_url is None:
+        protect_data_folder(settings.refdesk_data)
+        return await open_folders(settings).open_replacement(identity)
+    async with open_collections(settings) as collections:
+        name = collections.name_replacement(identity.vectors)
+    return await _open_on_server(settings, identity, name)
+
+
+async def _open_serving(
+    settings: Settings, embedder: Embedder, limiter: "Limiter | None" = None
+) -> tuple[Index, Embedder]:
+    """Return the index that answers, and the embedder of its vectors.
+
+    That is another embedder than the one of the settings until an index of theirs is complete.
+    """
+    try:
+        return await _open_with(settings, embedder), embedder
+    except IndexMismatch as error:
+        if error.written is None:
+            raise
+        earlier = restore_embedder(settings, error.written, limiter)
+    log.warning(
+        "index_of_another_model_serves",
+        serving=earlier.name,
+        dimensions=earlier.dimensions,
+        wanted=embedder.name,
+    )
+    return await _open_with(settings, earlier), earlier
 
 
 def _identify(settings: Settings, embedder: Embedder) -> "Identity":

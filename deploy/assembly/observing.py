@@ -71,57 +71,6 @@ async def observing(
             await asyncio.to_thread(sender.close)
 
 
-@asynccontextmanager
-async def _measure_queues(
-    broker: Broker, registry: "CollectorRegistry", jobs: BackgroundJobs
-) -> AsyncIterator[None]:
-    """Show the queues of all roles, also of those that this process does not run.
-
-    If every worker of a role has died, only the other processes can report it.
-    """
-    from worker.metrics import Depths
-
-    depths = Depths(broker.admin, [*INSTANCES, Role.INGESTION.value])
-    registry.register(depths)
-    try:
-        async with jobs.running("queue_depths", depths.run):
-            yield
-    finally:
-        registry.unregister(depths)
-
-
-@asynccontextmanager
-async def _measuring(
-    broker: Broker,
-    sender: "OpenTelemetry | None",
-    registry: "CollectorRegistry | None",
-    jobs: BackgroundJobs,
-) -> AsyncIterator[None]:
-    from telemetry.observer import QuestionObserver
-
-    wanted = asyncio.Event()
-    sinks: list[QuestionSink] = []
-    if registry is not None:
-        from telemetry.question_metrics import QuestionMetrics
-
-        metrics = QuestionMetrics(wanted)
-        registry.register(metrics)
-        sinks.append(metrics)
-    if sender is not None:
-        sinks.append(sender)
-        wanted.set()
-    observer = QuestionObserver(broker.observed, broker.replies, sinks, wanted=wanted)
-    async with jobs.running("telemetry", observer.run) as running:
-        try:
-            yield
-        finally:
-            await observer.end(running)
-    with suppress(BrokerUnavailableError, TimeoutError):
-        # A command that asked one question ends before the next check.
-        async with asyncio.timeout(DRAIN_SECONDS):
-            await observer.drain()
-
-
 def connect_telemetry(
     settings: Settings, registry: "CollectorRegistry | None"
 ) -> "OpenTelemetry | None":
@@ -171,6 +120,57 @@ def add_trace_id(_logger: WrappedLogger, _method: str, event: EventDict) -> Even
         event["trace_id"] = f"{trace_id:032x}"
         event["span_id"] = f"{find_root_id(trace_id):016x}"
     return event
+
+
+@asynccontextmanager
+async def _measure_queues(
+    broker: Broker, registry: "CollectorRegistry", jobs: BackgroundJobs
+) -> AsyncIterator[None]:
+    """Show the queues of all roles, also of those that this process does not run.
+
+    If every worker of a role has died, only the other processes can report it.
+    """
+    from worker.metrics import Depths
+
+    depths = Depths(broker.admin, [*INSTANCES, Role.INGESTION.value])
+    registry.register(depths)
+    try:
+        async with jobs.running("queue_depths", depths.run):
+            yield
+    finally:
+        registry.unregister(depths)
+
+
+@asynccontextmanager
+async def _measuring(
+    broker: Broker,
+    sender: "OpenTelemetry | None",
+    registry: "CollectorRegistry | None",
+    jobs: BackgroundJobs,
+) -> AsyncIterator[None]:
+    from telemetry.observer import QuestionObserver
+
+    wanted = asyncio.Event()
+    sinks: list[QuestionSink] = []
+    if registry is not None:
+        from telemetry.question_metrics import QuestionMetrics
+
+        metrics = QuestionMetrics(wanted)
+        registry.register(metrics)
+        sinks.append(metrics)
+    if sender is not None:
+        sinks.append(sender)
+        wanted.set()
+    observer = QuestionObserver(broker.observed, broker.replies, sinks, wanted=wanted)
+    async with jobs.running("telemetry", observer.run) as running:
+        try:
+            yield
+        finally:
+            await observer.end(running)
+    with suppress(BrokerUnavailableError, TimeoutError):
+        # A command that asked one question ends before the next check.
+        async with asyncio.timeout(DRAIN_SECONDS):
+            await observer.drain()
 
 
 @contextmanager

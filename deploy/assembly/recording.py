@@ -22,8 +22,68 @@ if TYPE_CHECKING:
     from records.recorder import Recorder
     from records.store import RecordStore
 
-
 FILE = "records.sqlite3"
+
+
+class Records:
+    """The operations of channels on the records of a conversation, if records are kept."""
+
+    def __init__(self, settings: Settings, broker: Broker) -> None:
+        self._settings = settings
+        self._broker = broker
+
+    async def announce_rating(self, question: Question) -> None:
+        """Have the rating of an answer recorded."""
+        if keeps_records(self._settings):
+            await self._broker.ended.announce(question, "rated")
+
+    async def forget(self, question: Question) -> int:
+        """Delete the records of the question's conversation, also those of an earlier setting.
+
+        Returns their number.
+
+        A process on another machine that keeps a database of its own is told, and deletes them too.
+        """
+        await self._broker.ended.announce(question, "forgotten")
+        is_there = self._settings.records_url is not None
+        if is_there or (self._settings.refdesk_data / FILE).exists():
+            return await asyncio.to_thread(self._forget, question)
+        return 0
+
+    def _forget(self, question: Question) -> int:
+        store = connect_records(self._settings)
+        try:
+            store.prepare()
+            return store.forget(question)
+        finally:
+            store.close()
+
+
+class _LazyEmbedder:
+    def __init__(self, settings: Settings, given: "Embedder | None") -> None:
+        self._settings = settings
+        self._given = given
+        self._own: Embedder | None = None
+        self._making = asyncio.Lock()
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        return await (await self._find()).embed_questions(texts)
+
+    async def _find(self) -> "Embedder":
+        if self._given is not None:
+            return self._given
+        async with self._making:
+            if self._own is None:
+                from deploy.assembly.knowledge import make_embedder
+
+                self._own = await asyncio.to_thread(make_embedder, self._settings)
+            return self._own
+
+    async def close(self) -> None:
+        if self._own is not None:
+            from deploy.assembly.knowledge import close_embedder
+
+            await close_embedder(self._own)
 
 
 def keeps_records(settings: Settings) -> bool:
@@ -64,40 +124,6 @@ def make_conversations(
     )
 
 
-class Records:
-    """The operations of channels on the records of a conversation, if records are kept."""
-
-    def __init__(self, settings: Settings, broker: Broker) -> None:
-        self._settings = settings
-        self._broker = broker
-
-    async def announce_rating(self, question: Question) -> None:
-        """Have the rating of an answer recorded."""
-        if keeps_records(self._settings):
-            await self._broker.ended.announce(question, "rated")
-
-    async def forget(self, question: Question) -> int:
-        """Delete the records of the question's conversation, also those of an earlier setting.
-
-        Returns their number.
-
-        A process on another machine that keeps a database of its own is told, and deletes them too.
-        """
-        await self._broker.ended.announce(question, "forgotten")
-        is_there = self._settings.records_url is not None
-        if is_there or (self._settings.refdesk_data / FILE).exists():
-            return await asyncio.to_thread(self._forget, question)
-        return 0
-
-    def _forget(self, question: Question) -> int:
-        store = connect_records(self._settings)
-        try:
-            store.prepare()
-            return store.forget(question)
-        finally:
-            store.close()
-
-
 @asynccontextmanager
 async def recording(runtime: "Runtime") -> AsyncIterator[None]:
     """Record the messages that end, as far as the settings keep records."""
@@ -126,6 +152,27 @@ async def record_waiting(runtime: "Runtime") -> None:
 
 
 @asynccontextmanager
+async def finding_gaps(
+    settings: Settings, store: "RecordStore", embedder: "Embedder | None" = None
+) -> AsyncIterator["GapFinder"]:
+    """Provide what finds the gaps; the embedder is made when it is first used, if none is given."""
+    from knowledge.calibration.queries import find_foreign_questions
+    from knowledge.embedding import name_vectors
+    from records.gaps import GapFinder
+
+    lazy = _LazyEmbedder(settings, embedder)
+    try:
+        yield GapFinder(
+            store,
+            lazy.embed,
+            name_vectors(settings.embedding_model),
+            find_foreign_questions(settings.default_language) or find_foreign_questions("en"),
+        )
+    finally:
+        await lazy.close()
+
+
+@asynccontextmanager
 async def _open_recorder(runtime: "Runtime") -> AsyncIterator["Recorder"]:
     from records.record import redact
     from records.recorder import Recorder, RecordRules
@@ -149,51 +196,3 @@ async def _open_recorder(runtime: "Runtime") -> AsyncIterator["Recorder"]:
     finally:
         await asyncio.to_thread(store.close)
         await client.aclose()
-
-
-@asynccontextmanager
-async def finding_gaps(
-    settings: Settings, store: "RecordStore", embedder: "Embedder | None" = None
-) -> AsyncIterator["GapFinder"]:
-    """Provide what finds the gaps; the embedder is made when it is first used, if none is given."""
-    from knowledge.calibration.queries import find_foreign_questions
-    from knowledge.embedding import name_vectors
-    from records.gaps import GapFinder
-
-    lazy = _LazyEmbedder(settings, embedder)
-    try:
-        yield GapFinder(
-            store,
-            lazy.embed,
-            name_vectors(settings.embedding_model),
-            find_foreign_questions(settings.default_language) or find_foreign_questions("en"),
-        )
-    finally:
-        await lazy.close()
-
-
-class _LazyEmbedder:
-    def __init__(self, settings: Settings, given: "Embedder | None") -> None:
-        self._settings = settings
-        self._given = given
-        self._own: Embedder | None = None
-        self._making = asyncio.Lock()
-
-    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        return await (await self._find()).embed_questions(texts)
-
-    async def _find(self) -> "Embedder":
-        if self._given is not None:
-            return self._given
-        async with self._making:
-            if self._own is None:
-                from deploy.assembly.knowledge import make_embedder
-
-                self._own = await asyncio.to_thread(make_embedder, self._settings)
-            return self._own
-
-    async def close(self) -> None:
-        if self._own is not None:
-            from deploy.assembly.knowledge import close_embedder
-
-            await close_embedder(self._own)

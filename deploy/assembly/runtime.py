@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from deploy.assembly.knowledge import Knowledge
     from worker.metrics import PrometheusMeter
 
-
 log = structlog.get_logger("worker")
 
 INGESTION = Role.INGESTION.value
@@ -82,6 +81,45 @@ class Runtime:
     jobs: BackgroundJobs = field(default_factory=BackgroundJobs)
     grace_seconds: float = GRACE_SECONDS
     report_waiting: Callable[[], None] = lambda: None
+
+
+class ProcessControls:
+    """Pauses roles, sets the log level and reloads prompts, as operators requested. If prompts
+    cannot be used, this is logged, and the previous ones stay in use.
+    """
+
+    def __init__(
+        self,
+        pause: Callable[[Collection[str]], None],
+        prompts: PromptFolders,
+        settings: Settings,
+    ) -> None:
+        self._pause = pause
+        self._prompts = prompts
+        self._settings = settings
+        self._before = WorkerControls()
+        self._reloads: int | None = None
+
+    def follow(self, controls: WorkerControls) -> None:
+        """Do what the operators want; the prompts of the start need not be read again."""
+        before, self._before = self._before, controls
+        if controls.paused != before.paused:
+            self._pause(controls.paused)
+            log.info("roles_paused", roles=sorted(controls.paused))
+        if controls.level != before.level:
+            level = controls.level or self._settings.log_level
+            configure_logging(level, secrets=secrets_of(self._settings))
+        if self._reloads not in (None, controls.reloads):
+            self._reload()
+        self._reloads = controls.reloads
+
+    def _reload(self) -> None:
+        try:
+            self._prompts.reload()
+        except PromptError as error:
+            log.error("prompts_not_reloaded", error=str(error))
+        else:
+            log.info("prompts_reloaded")
 
 
 @asynccontextmanager
@@ -202,22 +240,6 @@ async def run_desk(
         yield replace(runtime, knowledge=knowledge)
 
 
-@asynccontextmanager
-async def _loading(settings: Settings) -> AsyncIterator[None]:
-    """Import the libraries of the index in the background: they take a third of the start time of a
-    command.
-    """
-
-    def load() -> None:
-        from deploy.assembly.knowledge import load_libraries
-
-        load_libraries(settings)
-
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(asyncio.to_thread(load))
-        yield
-
-
 def desks(runtime: Runtime, channel: str, *, result_list: str = "") -> dict[tuple[str, str], Desk]:
     """Return the desk of every assistant by tenant and assistant, for `channel`."""
     posts = [replace(runtime, settings=one) for one in runtime.settings.of_assistants()]
@@ -271,23 +293,6 @@ async def ready_to_take_over(
     take_over = partial(_take_over_when_owner_exits, runtime, roles, meter)
     async with run_maintenance(runtime), runtime.jobs.running("index_takeover", take_over):
         yield
-
-
-async def _take_over_when_owner_exits(
-    runtime: Runtime, roles: Sequence[str], meter: "PrometheusMeter | None"
-) -> None:
-    from deploy.assembly.knowledge import open_knowledge
-
-    while True:
-        await asyncio.sleep(OWNER_CHECK_SECONDS)
-        try:
-            async with (
-                open_knowledge(runtime.settings) as knowledge,
-                run_workers(runtime, roles, knowledge, meter=meter),
-            ):
-                await asyncio.Event().wait()
-        except IndexOwned:
-            continue
 
 
 @asynccontextmanager
@@ -357,48 +362,84 @@ async def run_workers(
         yield
 
 
-class ProcessControls:
-    """Pauses roles, sets the log level and reloads prompts, as operators requested. If prompts
-    cannot be used, this is logged, and the previous ones stay in use.
-    """
-
-    def __init__(
-        self,
-        pause: Callable[[Collection[str]], None],
-        prompts: PromptFolders,
-        settings: Settings,
-    ) -> None:
-        self._pause = pause
-        self._prompts = prompts
-        self._settings = settings
-        self._before = WorkerControls()
-        self._reloads: int | None = None
-
-    def follow(self, controls: WorkerControls) -> None:
-        """Do what the operators want; the prompts of the start need not be read again."""
-        before, self._before = self._before, controls
-        if controls.paused != before.paused:
-            self._pause(controls.paused)
-            log.info("roles_paused", roles=sorted(controls.paused))
-        if controls.level != before.level:
-            level = controls.level or self._settings.log_level
-            configure_logging(level, secrets=secrets_of(self._settings))
-        if self._reloads not in (None, controls.reloads):
-            self._reload()
-        self._reloads = controls.reloads
-
-    def _reload(self) -> None:
-        try:
-            self._prompts.reload()
-        except PromptError as error:
-            log.error("prompts_not_reloaded", error=str(error))
-        else:
-            log.info("prompts_reloaded")
-
-
 def run_maintenance(runtime: Runtime) -> AbstractAsyncContextManager[None]:
     """Run the maintenance loop, even if no worker runs."""
     return _renewal(runtime).running(lambda _lost: None)
+
+
+def make_meter() -> "PrometheusMeter":
+    """Return the meter of this process, whose registry has all its metrics."""
+    from worker.metrics import PrometheusMeter
+
+    return PrometheusMeter()
+
+
+def make_quarantine(
+    roles: Collection[str], settings: Settings, endpoint: Endpoint, knowing: Collection[str]
+) -> Quarantine:
+    """Return the quarantine of a process that runs `roles`.
+
+    Roles that need the index (`knowing`) are included only if the index is on a server: an embedded
+    index belongs to this process alone, so that its suspects run here.
+    """
+    here = () if settings.qdrant_url is not None else knowing
+    make = partial(make_handler, settings, endpoint, frozenset(knowing))
+    return Quarantine(make, set(roles) - set(here), make_poison_notice, preload=[__name__])
+
+
+@asynccontextmanager
+async def make_handler(
+    settings: Settings, endpoint: Endpoint, knowing: Collection[str], role: str
+) -> AsyncIterator[Handler]:
+    """Provide the handler of a role; runs in the child process."""
+    configure_logging(settings.log_level, secrets=secrets_of(settings))
+    async with AsyncExitStack() as stack:
+        knowledge = None
+        if role in knowing:
+            from deploy.assembly.knowledge import open_knowledge
+
+            knowledge = await stack.enter_async_context(open_knowledge(settings))
+        client = endpoint.client()
+        stack.push_async_callback(client.aclose)
+        # Drafts are written for the delivery that the parent holds; nothing else is sent from here.
+        drafts = RedisBroker(client, shards=settings.shards).drafts
+        specs = await make_worker_specs(
+            settings, (role,), client, knowledge, stack, meter=None, drafts=drafts
+        )
+        yield specs[0].handler
+
+
+@asynccontextmanager
+async def _loading(settings: Settings) -> AsyncIterator[None]:
+    """Import the libraries of the index in the background: they take a third of the start time of a
+    command.
+    """
+
+    def load() -> None:
+        from deploy.assembly.knowledge import load_libraries
+
+        load_libraries(settings)
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(asyncio.to_thread(load))
+        yield
+
+
+async def _take_over_when_owner_exits(
+    runtime: Runtime, roles: Sequence[str], meter: "PrometheusMeter | None"
+) -> None:
+    from deploy.assembly.knowledge import open_knowledge
+
+    while True:
+        await asyncio.sleep(OWNER_CHECK_SECONDS)
+        try:
+            async with (
+                open_knowledge(runtime.settings) as knowledge,
+                run_workers(runtime, roles, knowledge, meter=meter),
+            ):
+                await asyncio.Event().wait()
+        except IndexOwned:
+            continue
 
 
 def _renewal(runtime: Runtime) -> LeaseRenewal:
@@ -409,13 +450,6 @@ def _renewal(runtime: Runtime) -> LeaseRenewal:
         lease_seconds=settings.lease_seconds,
         jobs=runtime.jobs,
     )
-
-
-def make_meter() -> "PrometheusMeter":
-    """Return the meter of this process, whose registry has all its metrics."""
-    from worker.metrics import PrometheusMeter
-
-    return PrometheusMeter()
 
 
 def _show_worker_specs(
@@ -491,38 +525,3 @@ def _broker(settings: Settings, endpoint: Endpoint) -> RedisBroker:
             every_seconds=DAY_SECONDS if settings.erasure_rewrite_seconds else 0.0,
         ),
     )
-
-
-def make_quarantine(
-    roles: Collection[str], settings: Settings, endpoint: Endpoint, knowing: Collection[str]
-) -> Quarantine:
-    """Return the quarantine of a process that runs `roles`.
-
-    Roles that need the index (`knowing`) are included only if the index is on a server: an embedded
-    index belongs to this process alone, so that its suspects run here.
-    """
-    here = () if settings.qdrant_url is not None else knowing
-    make = partial(make_handler, settings, endpoint, frozenset(knowing))
-    return Quarantine(make, set(roles) - set(here), make_poison_notice, preload=[__name__])
-
-
-@asynccontextmanager
-async def make_handler(
-    settings: Settings, endpoint: Endpoint, knowing: Collection[str], role: str
-) -> AsyncIterator[Handler]:
-    """Provide the handler of a role; runs in the child process."""
-    configure_logging(settings.log_level, secrets=secrets_of(settings))
-    async with AsyncExitStack() as stack:
-        knowledge = None
-        if role in knowing:
-            from deploy.assembly.knowledge import open_knowledge
-
-            knowledge = await stack.enter_async_context(open_knowledge(settings))
-        client = endpoint.client()
-        stack.push_async_callback(client.aclose)
-        # Drafts are written for the delivery that the parent holds; nothing else is sent from here.
-        drafts = RedisBroker(client, shards=settings.shards).drafts
-        specs = await make_worker_specs(
-            settings, (role,), client, knowledge, stack, meter=None, drafts=drafts
-        )
-        yield specs[0].handler

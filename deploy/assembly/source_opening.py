@@ -38,6 +38,8 @@ from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
 from knowledge.source_registry import FetchedSource, SourceSpec, locate_copy
 
+_NAME_IN_SERVICE = re.compile(r"[A-Za-z0-9~_-]{0,255}")
+
 
 def open_local(settings: Settings, spec: SourceSpec, stack: ExitStack) -> Path | SurveySource:
     """Return the source of a path or a repository; `stack` removes its copy at the end."""
@@ -53,37 +55,6 @@ def open_local(settings: Settings, spec: SourceSpec, stack: ExitStack) -> Path |
     return partial(_survey_path, spec)
 
 
-def _survey_repository(
-    spec: SourceSpec,
-    target: Path,
-    listed: Sequence[ListedDocument],
-    read_title: ReadTitle,
-    language_of: LanguageOf,
-) -> Survey:
-    tree = target / (spec.repository.name.removesuffix(".git") or "repository")
-    tree.mkdir()
-    copied = copy_revision(spec.repository, spec.revision, spec.folder, tree)
-    return survey_copy(
-        spec.root,
-        tree,
-        spec.folder,
-        copied,
-        read_title,
-        language_of,
-        web_address=spec.web_address,
-        places=find_places(spec.repository),
-    )
-
-
-def _survey_path(
-    spec: SourceSpec,
-    listed: Sequence[ListedDocument],
-    read_title: ReadTitle,
-    language_of: LanguageOf,
-) -> Survey:
-    return survey_part(Path(spec.place), listed, read_title, language_of, spec.web_address)
-
-
 async def fetch_sources(
     settings: Settings, specs: Sequence[SourceSpec], limits: ReadingLimits, report: Report
 ) -> list[FetchedSource]:
@@ -96,32 +67,6 @@ async def fetch_sources(
     protect_data_folder(settings.refdesk_data)
     with ReaderProcess(limits) as reader:
         return [await _fetch(settings, spec, reader, report) for spec in specs]
-
-
-async def _fetch(
-    settings: Settings, spec: SourceSpec, reader: ReaderProcess, report: Report
-) -> FetchedSource:
-    if is_service(spec.place):
-        folder = store_folder(settings, spec.place)
-        async with open_connector(settings, spec.place) as connector:
-            outcome = await copy_service(connector, spec.place, folder)
-        return FetchedSource(spec=spec, copied=outcome)
-    if spec.is_store:
-        folder = store_folder(settings, spec.place)
-        copied = await asyncio.to_thread(copy_store, spec.place, folder)
-        return FetchedSource(spec=spec, copied=copied)
-    if not spec.is_website:
-        return FetchedSource(spec=spec)
-    _, crawled = await crawl(
-        spec.place,
-        mirror_folder(settings, spec.place),
-        limits_of_crawl(settings, spec),
-        user_agent=f"{AGENT}/{version('refdesk')}",
-        read_links=reader.links,
-        progress=partial(report.advance_crawl, spec.place),
-        is_public=spec.is_public,
-    )
-    return FetchedSource(spec=spec, outcome=crawled)
 
 
 def limits_of_crawl(settings: Settings, spec: SourceSpec) -> CrawlLimits:
@@ -145,10 +90,6 @@ def store_folder(settings: Settings, place: str) -> Path:
     return _folder_of(settings, "stores", place)
 
 
-def _folder_of(settings: Settings, kind: str, start: str) -> Path:
-    return locate_copy(settings.refdesk_data, settings.tenant, settings.assistant, kind, start)
-
-
 def survey_website(settings: Settings, place: str, outcome: CrawlOutcome) -> SurveySource:
     """Return the survey of a crawled website."""
 
@@ -169,9 +110,6 @@ def open_copy(settings: Settings, spec: SourceSpec, outcome: StoreOutcome) -> Su
     if is_service(spec.place):
         return partial(survey_service, spec.place, folder, outcome)
     return partial(survey_store, spec.place, folder, outcome, spec.web_address)
-
-
-_NAME_IN_SERVICE = re.compile(r"[A-Za-z0-9~_-]{0,255}")
 
 
 @asynccontextmanager
@@ -207,6 +145,67 @@ async def open_connector(settings: Settings, place: str) -> AsyncIterator[Connec
             yield Confluence(client, name, everybody)
         else:
             yield Zendesk(client, name, everybody, is_anonymous=not headers)
+
+
+def _survey_repository(
+    spec: SourceSpec,
+    target: Path,
+    listed: Sequence[ListedDocument],
+    read_title: ReadTitle,
+    language_of: LanguageOf,
+) -> Survey:
+    tree = target / (spec.repository.name.removesuffix(".git") or "repository")
+    tree.mkdir()
+    copied = copy_revision(spec.repository, spec.revision, spec.folder, tree)
+    return survey_copy(
+        spec.root,
+        tree,
+        spec.folder,
+        copied,
+        read_title,
+        language_of,
+        web_address=spec.web_address,
+        places=find_places(spec.repository),
+    )
+
+
+def _survey_path(
+    spec: SourceSpec,
+    listed: Sequence[ListedDocument],
+    read_title: ReadTitle,
+    language_of: LanguageOf,
+) -> Survey:
+    return survey_part(Path(spec.place), listed, read_title, language_of, spec.web_address)
+
+
+async def _fetch(
+    settings: Settings, spec: SourceSpec, reader: ReaderProcess, report: Report
+) -> FetchedSource:
+    if is_service(spec.place):
+        folder = store_folder(settings, spec.place)
+        async with open_connector(settings, spec.place) as connector:
+            outcome = await copy_service(connector, spec.place, folder)
+        return FetchedSource(spec=spec, copied=outcome)
+    if spec.is_store:
+        folder = store_folder(settings, spec.place)
+        copied = await asyncio.to_thread(copy_store, spec.place, folder)
+        return FetchedSource(spec=spec, copied=copied)
+    if not spec.is_website:
+        return FetchedSource(spec=spec)
+    _, crawled = await crawl(
+        spec.place,
+        mirror_folder(settings, spec.place),
+        limits_of_crawl(settings, spec),
+        user_agent=f"{AGENT}/{version('refdesk')}",
+        read_links=reader.links,
+        progress=partial(report.advance_crawl, spec.place),
+        is_public=spec.is_public,
+    )
+    return FetchedSource(spec=spec, outcome=crawled)
+
+
+def _folder_of(settings: Settings, kind: str, start: str) -> Path:
+    return locate_copy(settings.refdesk_data, settings.tenant, settings.assistant, kind, start)
 
 
 def _make_headers(settings: Settings, scheme: str) -> dict[str, str]:

@@ -24,6 +24,10 @@ from memory.errors import MemoryUnavailableError
 from memory.presence import RedisDuty
 
 log = structlog.get_logger("ingestion")
+LEASE_SECONDS = 60.0
+RENEWAL_SECONDS = 15.0
+CHECK_SECONDS = 10.0
+"""How often a process checks whether a source is due, or the process that refreshed is gone."""
 
 
 async def refresh_source(runtime: Runtime, settings: Settings, source: RegisteredSource) -> None:
@@ -48,32 +52,9 @@ async def refresh_source(runtime: Runtime, settings: Settings, source: Registere
     await announce_failed_source(replace(runtime, settings=settings), spec.root, str(failure))
 
 
-async def _record_result(runtime: Runtime, spec: SourceSpec, result: IngestionResult) -> None:
-    registry = open_source_registry(runtime.settings)
-    await asyncio.to_thread(registry.record, [spec], result)
-    if failure := find_failure(spec, result):
-        await announce_failed_source(runtime, spec.root, failure)
-    for place, reason in result.failed:
-        log.warning("document_not_refreshed", source=spec.root, document=place, reason=reason)
-    log.info(
-        "source_refreshed",
-        source=spec.root,
-        added=result.added,
-        changed=result.changed,
-        removed=result.removed,
-        failed=len(result.failed),
-    )
-
-
 def find_failure(spec: SourceSpec, result: IngestionResult) -> str:
     """Return why nothing of a source could be read; empty if some of it was."""
     return next((reason for place, reason in result.failed if place == spec.root), "")
-
-
-LEASE_SECONDS = 60.0
-RENEWAL_SECONDS = 15.0
-CHECK_SECONDS = 10.0
-"""How often a process checks whether a source is due, or the process that refreshed is gone."""
 
 
 @asynccontextmanager
@@ -91,6 +72,36 @@ async def refresh(runtime: Runtime, every_seconds: float | None) -> AsyncIterato
             yield
     finally:
         await client.aclose()
+
+
+async def refresh_due_sources(runtime: Runtime, every_seconds: float | None) -> None:
+    """Ingest the sources that are due, one after the other; log and record the failures."""
+    listed = open_source_registry(runtime.settings).read()
+    for source in sorted(listed.sources, key=lambda one: one.read_at):
+        settings = _find_settings(runtime.settings, source)
+        if source.fault:
+            log.warning("source_not_scheduled", source=source.spec.root, error=source.fault)
+            continue
+        due = source.next_at(every_seconds) if source.read_at or not source.schedule else 0.0
+        if settings is not None and due is not None and time.time() >= due:
+            await refresh_source(runtime, settings, source)
+
+
+async def _record_result(runtime: Runtime, spec: SourceSpec, result: IngestionResult) -> None:
+    registry = open_source_registry(runtime.settings)
+    await asyncio.to_thread(registry.record, [spec], result)
+    if failure := find_failure(spec, result):
+        await announce_failed_source(runtime, spec.root, failure)
+    for place, reason in result.failed:
+        log.warning("document_not_refreshed", source=spec.root, document=place, reason=reason)
+    log.info(
+        "source_refreshed",
+        source=spec.root,
+        added=result.added,
+        changed=result.changed,
+        removed=result.removed,
+        failed=len(result.failed),
+    )
 
 
 async def _refresh_repeatedly(
@@ -114,19 +125,6 @@ async def _renew(duty: RedisDuty) -> None:
     while True:
         await asyncio.sleep(RENEWAL_SECONDS)
         await duty.keep(LEASE_SECONDS)
-
-
-async def refresh_due_sources(runtime: Runtime, every_seconds: float | None) -> None:
-    """Ingest the sources that are due, one after the other; log and record the failures."""
-    listed = open_source_registry(runtime.settings).read()
-    for source in sorted(listed.sources, key=lambda one: one.read_at):
-        settings = _find_settings(runtime.settings, source)
-        if source.fault:
-            log.warning("source_not_scheduled", source=source.spec.root, error=source.fault)
-            continue
-        due = source.next_at(every_seconds) if source.read_at or not source.schedule else 0.0
-        if settings is not None and due is not None and time.time() >= due:
-            await refresh_source(runtime, settings, source)
 
 
 def _find_settings(settings: Settings, source: RegisteredSource) -> Settings | None:

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from tools.outside.outside_tool import OutsideTool
     from tools.tool import Tool
 
-
 _USES_TOOLS = frozenset(
     {*(one.value for one in (Role.REASON, Role.TOOL, Role.PLAN, Role.WORK)), *SpecialistName}
 )
@@ -51,6 +50,54 @@ class ToolAccess:
 
 
 NO_ACCESS = ToolAccess()
+
+
+@dataclass(frozen=True, slots=True)
+class IndexTools:
+    """The parts of tools over an open index; see `tools.tool.ToolParts`."""
+
+    knowledge: "OpenIndex"
+
+    @property
+    def searcher(self) -> Searcher:
+        """The search on all levels."""
+        return self.knowledge
+
+    @property
+    def library(self) -> "Library":
+        """The documents themselves."""
+        return self.knowledge.library
+
+    @property
+    def search_level(self) -> Callable[[str], Searcher]:
+        """Returns the search on one level."""
+        return self._make_level
+
+    def _make_level(self, level: str) -> Searcher:
+        return LevelSearch(self.knowledge, level)
+
+
+class LevelSearch:
+    """Searches on one level of the index that answers now."""
+
+    def __init__(self, knowledge: "OpenIndex", level: str) -> None:
+        self._knowledge = knowledge
+        self._level = level
+        self._made: tuple[Index, LevelSearcher] | None = None
+
+    async def search(self, request: SearchRequest) -> Findings:
+        """Search the index; see `knowledge.port.Searcher`."""
+        await self._knowledge.follow()
+        index = self._knowledge.index
+        if self._made is None or self._made[0] is not index:
+            # Imported here: a worker without an index loads neither it nor numpy.
+            from knowledge.search.ranking import weigh_levels_alone
+            from knowledge.search.searcher import LevelSearcher
+
+            weights = weigh_levels_alone()[self._level]
+            searcher = LevelSearcher(index, self._knowledge.embedder, weights=weights)
+            self._made = index, searcher
+        return await self._made[1].search(request)
 
 
 async def open_tool_access(
@@ -132,54 +179,6 @@ async def open_outside_tools(path: Path | None) -> "AsyncIterator[list[OutsideTo
                 ) from error
             tools += await stack.enter_async_context(open_servers(found.servers))
         yield tools
-
-
-@dataclass(frozen=True, slots=True)
-class IndexTools:
-    """The parts of tools over an open index; see `tools.tool.ToolParts`."""
-
-    knowledge: "OpenIndex"
-
-    @property
-    def searcher(self) -> Searcher:
-        """The search on all levels."""
-        return self.knowledge
-
-    @property
-    def library(self) -> "Library":
-        """The documents themselves."""
-        return self.knowledge.library
-
-    @property
-    def search_level(self) -> Callable[[str], Searcher]:
-        """Returns the search on one level."""
-        return self._make_level
-
-    def _make_level(self, level: str) -> Searcher:
-        return LevelSearch(self.knowledge, level)
-
-
-class LevelSearch:
-    """Searches on one level of the index that answers now."""
-
-    def __init__(self, knowledge: "OpenIndex", level: str) -> None:
-        self._knowledge = knowledge
-        self._level = level
-        self._made: tuple[Index, LevelSearcher] | None = None
-
-    async def search(self, request: SearchRequest) -> Findings:
-        """Search the index; see `knowledge.port.Searcher`."""
-        await self._knowledge.follow()
-        index = self._knowledge.index
-        if self._made is None or self._made[0] is not index:
-            # Imported here: a worker without an index loads neither it nor numpy.
-            from knowledge.search.ranking import weigh_levels_alone
-            from knowledge.search.searcher import LevelSearcher
-
-            weights = weigh_levels_alone()[self._level]
-            searcher = LevelSearcher(index, self._knowledge.embedder, weights=weights)
-            self._made = index, searcher
-        return await self._made[1].search(request)
 
 
 def make_tools(

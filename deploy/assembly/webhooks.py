@@ -114,32 +114,6 @@ async def sending_webhooks(runtime: "Runtime") -> AsyncIterator[None]:
         await client.aclose()
 
 
-async def _announce_gaps(runtime: "Runtime") -> None:
-    """Tell of new gaps, every hour until cancelled."""
-    from records.store import RecordRefusedError, RecordsUnavailableError
-
-    settings = runtime.settings
-    store = connect_records(settings)
-    embedder = None if runtime.knowledge is None else runtime.knowledge.embedder
-    try:
-        async with finding_gaps(settings, store, embedder) as finder:
-            while True:
-                try:
-                    await asyncio.to_thread(store.prepare)
-                    for one in settings.of_assistants():
-                        await announce_gaps(runtime, finder, (one.tenant, one.assistant))
-                except (
-                    MemoryUnavailableError,
-                    KnowledgeError,
-                    RecordRefusedError,
-                    RecordsUnavailableError,
-                ) as error:
-                    log.warning("webhooks_delayed", error=str(error), retry_seconds=GAPS_SECONDS)
-                await asyncio.sleep(GAPS_SECONDS)
-    finally:
-        await asyncio.to_thread(store.close)
-
-
 async def announce_gaps(runtime: "Runtime", finder: "GapFinder", name: tuple[str, str]) -> None:
     """Announce the open gaps of an assistant, each once, without the text of the questions."""
     from notifications.webhooks import GAP
@@ -178,3 +152,29 @@ def list_endpoints(settings: Settings) -> "list[WebhookTarget]":
         )
         for name, one in settings.webhooks.items()
     ]
+
+
+async def _announce_gaps(runtime: "Runtime") -> None:
+    """Tell of new gaps, every hour until cancelled."""
+    from records.store import RecordRefusedError, RecordsUnavailableError
+
+    settings = runtime.settings
+    store = connect_records(settings)
+    embedder = None if runtime.knowledge is None else runtime.knowledge.embedder
+    try:
+        async with finding_gaps(settings, store, embedder) as finder:
+            while True:
+                try:
+                    await asyncio.to_thread(store.prepare)
+                    for one in settings.of_assistants():
+                        await announce_gaps(runtime, finder, (one.tenant, one.assistant))
+                except (
+                    MemoryUnavailableError,
+                    KnowledgeError,
+                    RecordRefusedError,
+                    RecordsUnavailableError,
+                ) as error:
+                    log.warning("webhooks_delayed", error=str(error), retry_seconds=GAPS_SECONDS)
+                await asyncio.sleep(GAPS_SECONDS)
+    finally:
+        await asyncio.to_thread(store.close)

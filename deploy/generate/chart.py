@@ -117,6 +117,20 @@ def make_schema(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the chart into a folder."""
+    parser = argparse.ArgumentParser(
+        prog="python -m deploy.generate.chart", description=main.__doc__
+    )
+    parser.add_argument("folder", type=Path)
+    chosen = parser.parse_args(arguments)
+    for name, text in make_chart().items():
+        path = chosen.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return 0
+
+
 def _describe(name: str, value: Any) -> dict[str, Any]:
     if name == "settings":
         scalar = {"type": ["string", "number", "boolean"]}
@@ -182,20 +196,6 @@ def _add_fixed_replicas(text: str) -> str:
 def _dump(value: object) -> str:
     text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=100)
     return text
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the chart into a folder."""
-    parser = argparse.ArgumentParser(
-        prog="python -m deploy.generate.chart", description=main.__doc__
-    )
-    parser.add_argument("folder", type=Path)
-    chosen = parser.parse_args(arguments)
-    for name, text in make_chart().items():
-        path = chosen.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return 0
 
 
 if __name__ == "__main__":

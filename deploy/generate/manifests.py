@@ -95,6 +95,35 @@ GROUPS = (
     Group(PodGroup.SEARCH, 16, ("384Mi", "1Gi"), "500m", 10, also_scaled_by=(Role.INGESTION,)),
 )
 """Requests and limits of memory are above what `docs/deployment.md` says was measured."""
+_HEADER = """\
+# Written by `python -m deploy.generate.manifests`; change gateway/chat_channels.py instead.
+# {note}
+# Off until kustomization.yaml lists this file; the Secret `refdesk-{name}` holds the tokens.
+"""
+_EXAMPLE = """\
+---
+# Only where {name}.yaml is listed.
+apiVersion: v1
+kind: Secret
+metadata:
+  name: refdesk-{name}
+stringData:
+  REDIS_URL: rediss://refdesk-chat:PASSWORD@redis:6379/0?ssl_ca_certs={redis_ca}/ca.crt
+{tokens}"""
+_SERVICE = """\
+  # {note}
+  {name}:
+    <<: *refdesk
+    profiles: [{name}]
+    command: [{name}, --gateway-only]
+    environment:
+      <<: *settings
+{tokens}    volumes: ["/data"]
+
+"""
+
+_FIRST_MARK = "# generated from gateway/chat_channels.py:"
+_LAST_MARK = "# end of generated"
 
 
 def pages(shards: int = 1) -> dict[Path, str]:
@@ -188,20 +217,6 @@ def make_scaled_object(group: Group, shards: int) -> Manifest:
     }
 
 
-def _trigger(name: str, stream: str, group: Group) -> Manifest:
-    return {
-        "type": "redis-streams",
-        "name": name,
-        # No `consumerGroup`: with one, KEDA counts pending entries or lag, not the length.
-        "metadata": {"stream": stream, "streamLength": str(group.depth_each)},
-        "authenticationRef": {"name": "refdesk-redis"},
-    }
-
-
-def _name(group: Group) -> str:
-    return f"refdesk-{group.name}"
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the generated manifests, and the roles of the workers in `compose.yaml`."""
     parser = argparse.ArgumentParser(
@@ -212,38 +227,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for path, text in pages(chosen.shards).items():
         path.write_text(text, encoding="utf-8")
     return 0
-
-
-_HEADER = """\
-# Written by `python -m deploy.generate.manifests`; change gateway/chat_channels.py instead.
-# {note}
-# Off until kustomization.yaml lists this file; the Secret `refdesk-{name}` holds the tokens.
-"""
-_EXAMPLE = """\
----
-# Only where {name}.yaml is listed.
-apiVersion: v1
-kind: Secret
-metadata:
-  name: refdesk-{name}
-stringData:
-  REDIS_URL: rediss://refdesk-chat:PASSWORD@redis:6379/0?ssl_ca_certs={redis_ca}/ca.crt
-{tokens}"""
-_SERVICE = """\
-  # {note}
-  {name}:
-    <<: *refdesk
-    profiles: [{name}]
-    command: [{name}, --gateway-only]
-    environment:
-      <<: *settings
-{tokens}    volumes: ["/data"]
-
-"""
-
-
-_FIRST_MARK = "# generated from gateway/chat_channels.py:"
-_LAST_MARK = "# end of generated"
 
 
 def chat_pages(folder: Path) -> dict[Path, str]:
@@ -262,6 +245,20 @@ def chat_pages(folder: Path) -> dict[Path, str]:
 def write_chat_services(compose: str) -> str:
     """Return the Compose file with one service for each chat channel."""
     return _replace_block(compose, "".join(map(_service, CHAT_CHANNELS)))
+
+
+def _trigger(name: str, stream: str, group: Group) -> Manifest:
+    return {
+        "type": "redis-streams",
+        "name": name,
+        # No `consumerGroup`: with one, KEDA counts pending entries or lag, not the length.
+        "metadata": {"stream": stream, "streamLength": str(group.depth_each)},
+        "authenticationRef": {"name": "refdesk-redis"},
+    }
+
+
+def _name(group: Group) -> str:
+    return f"refdesk-{group.name}"
 
 
 def _pods(spec: ChatChannelSpec) -> str:

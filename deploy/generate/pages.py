@@ -68,7 +68,6 @@ _AREA = """
 |---|---|---|---|
 """
 
-
 _STEPS = """\
 // What people see at each stage of a question.
 // Written by `python -m deploy.generate.pages`; change the step of the agent instead.
@@ -83,11 +82,15 @@ _GROUP_TABLE = """\
 |---|---|---|---|---|
 """
 
-
 _TEAM_TABLE = """\
 | Agent | Tier | Role | Phase | Needs | Tools | Calls | Temperature |
 |---|---|---|---|---|---|---|---|
 """
+_GROUPS: tuple[type[BaseModel], ...] = tuple(
+    group
+    for group in Settings.__bases__
+    if issubclass(group, BaseModel) and group is not BaseSettings
+)
 
 
 def pages() -> dict[Path, str]:
@@ -211,13 +214,6 @@ def _list_roles(attribute: Attribute, side: Literal["reads", "writes"]) -> list[
 
 def _describe_merge(rule: MergeRule) -> str:
     return "" if rule is MergeRule.REPLACE else f" (a write meets it by `{rule.value}`)"
-
-
-_GROUPS: tuple[type[BaseModel], ...] = tuple(
-    group
-    for group in Settings.__bases__
-    if issubclass(group, BaseModel) and group is not BaseSettings
-)
 
 
 def _list_harmless() -> str:

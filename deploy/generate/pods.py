@@ -28,6 +28,14 @@ TOOLS_FOLDER = "/etc/refdesk/tools"
 Manifest = dict[str, Any]
 
 
+class _WholeDumper(yaml.SafeDumper):
+    """Writes each value whole, where it stands: people read these files."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Repeat what occurs twice."""
+        return True
+
+
 def make_labels(component: str) -> dict[str, str]:
     """Return the labels of a component of the desk."""
     return {"app.kubernetes.io/name": "refdesk", "app.kubernetes.io/component": component}
@@ -134,23 +142,6 @@ def add_outside_tools(container: Manifest, pod: Manifest) -> None:
     pod["volumes"].append({"name": "outside-tools", "configMap": dict(named)})
 
 
-def _probe(path: str, *, every: int, failures: int) -> Manifest:
-    return {
-        "httpGet": {"path": path, "port": "health"},
-        "periodSeconds": every,
-        "timeoutSeconds": 3,
-        "failureThreshold": failures,
-    }
-
-
-class _WholeDumper(yaml.SafeDumper):
-    """Writes each value whole, where it stands: people read these files."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        """Repeat what occurs twice."""
-        return True
-
-
 def dump_manifests(manifests: Sequence[Manifest]) -> str:
     """Return the manifests as one YAML file."""
     return yaml.dump_all(
@@ -173,3 +164,12 @@ def list_steps() -> Mapping[str, ProgressStep]:
 def find_step(stage: str) -> ProgressStep:
     """Return the step of a stage; the first one for a stage that another release has."""
     return list_steps().get(stage, next(iter(ProgressStep)))
+
+
+def _probe(path: str, *, every: int, failures: int) -> Manifest:
+    return {
+        "httpGet": {"path": path, "port": "health"},
+        "periodSeconds": every,
+        "timeoutSeconds": 3,
+        "failureThreshold": failures,
+    }

@@ -75,6 +75,22 @@ class SiteError(Exception):
     """The site could not be built, or a link of it leads nowhere."""
 
 
+class _Addresses(HTMLParser):
+    """The links of a page, and the ids to which links may lead."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.ids: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        known = dict(attrs)
+        self.ids |= {one for one in (known.get("id"), known.get("name")) if one}
+        link = known.get("href") if tag == "a" else known.get("src")
+        if link:
+            self.links.append(link)
+
+
 def list_pages(root: Path = ROOT) -> dict[str, Path]:
     """Return the pages by their path in the site."""
     docs = root / "docs"
@@ -164,22 +180,6 @@ def write_llms(folder: Path, texts: Mapping[str, str]) -> None:
     (folder / "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     whole = "\n\n".join(f"<!-- {name} -->\n{text}" for name, text in texts.items())
     (folder / "llms-full.txt").write_text(whole, encoding="utf-8")
-
-
-class _Addresses(HTMLParser):
-    """The links of a page, and the ids to which links may lead."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.links: list[str] = []
-        self.ids: set[str] = set()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        known = dict(attrs)
-        self.ids |= {one for one in (known.get("id"), known.get("name")) if one}
-        link = known.get("href") if tag == "a" else known.get("src")
-        if link:
-            self.links.append(link)
 
 
 def find_dead_links(folder: Path) -> Iterator[str]:

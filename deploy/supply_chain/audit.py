@@ -76,29 +76,6 @@ def find_vulnerable(locks: Sequence[Path], *options: str) -> AuditResult:
         return _read_audit(json.loads(output.read_text(encoding="utf-8")))
 
 
-def _read_audit(audit: dict[str, Any]) -> AuditResult:
-    result = AuditResult()
-    unknown = [one["name"] for one in audit["dependencies"] if "skip_reason" in one]
-    if unknown:
-        result.unchecked.append(
-            f"vulnerabilities: the service has no data about {len(unknown)} of "
-            f"{len(audit['dependencies'])} releases, {unknown[0]} among them"
-        )
-    for one in audit["dependencies"]:
-        for flaw in one.get("vulns", ()):
-            fixed = ", ".join(flaw["fix_versions"]) or "no release"
-            result.findings.append(
-                f"{one['name']} {one['version']} has {flaw['id']}, fixed in {fixed}"
-            )
-    return result
-
-
-def _run(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(  # noqa: S603 - our own arguments
-        command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
-    )
-
-
 def report(results: Sequence[AuditResult], audited: int) -> int:
     """Print the findings and the checks that were not made; return the exit status."""
     findings = [line for result in results for line in result.findings]
@@ -120,6 +97,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     locks = [REQUIREMENTS / f"{name}.txt" for name in AUDITED]
     results = [find_conflicts(), find_yanked(REPORT), find_vulnerable(locks)]
     return report(results, sum(len(read_lock(lock)) for lock in locks))
+
+
+def _read_audit(audit: dict[str, Any]) -> AuditResult:
+    result = AuditResult()
+    unknown = [one["name"] for one in audit["dependencies"] if "skip_reason" in one]
+    if unknown:
+        result.unchecked.append(
+            f"vulnerabilities: the service has no data about {len(unknown)} of "
+            f"{len(audit['dependencies'])} releases, {unknown[0]} among them"
+        )
+    for one in audit["dependencies"]:
+        for flaw in one.get("vulns", ()):
+            fixed = ", ".join(flaw["fix_versions"]) or "no release"
+            result.findings.append(
+                f"{one['name']} {one['version']} has {flaw['id']}, fixed in {fixed}"
+            )
+    return result
+
+
+def _run(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(  # noqa: S603 - our own arguments
+        command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
+    )
 
 
 if __name__ == "__main__":

@@ -26,10 +26,6 @@ HEADER = """\
 _LOCKED = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^ ;\\]+)(?: ; (?P<marker>[^\\]+))?")
 
 
-class LockError(Exception):
-    """The lock cannot be written or read."""
-
-
 @dataclass(frozen=True, slots=True)
 class LockFile:
     """One lock: the extras and groups of pyproject.toml that it holds."""
@@ -63,6 +59,10 @@ LOCKS = (
     LockFile("lock", "What `make lock` resolves with.", product=False, groups=("lock",)),
 )
 """The first holds the versions that the others must agree with."""
+
+
+class LockError(Exception):
+    """The lock cannot be written or read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,28 +127,6 @@ class Bursts:
         return asking is None or asking == question.message_id
 
 
-def first_version(incoming: Incoming) -> Question:
-    """Return the question of a message's first version."""
-    if incoming.edits is None:
-        return incoming.question
-    return incoming.question.model_copy(update={"message_id": incoming.edits})
-
-
-def _record(question: Question, burst: str) -> Question:
-    """Return the question under which a burst's record is stored."""
-    return question.model_copy(update={"message_id": record_name(burst)})
-
-
-def record_name(burst: str) -> str:
-    """Return the message id of a burst's record; no message has it."""
-    return f"{burst}{VERSION}{BURST}"
-
-
-def digest(text: str) -> str:
-    """Return a digest by which a changed text is recognised."""
-    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
-
-
 class PostEraser:
     """Completes an erasure in the state of the channel."""
 
@@ -179,6 +157,23 @@ class PostEraser:
         return [question.model_copy(update={"message_id": id_}) for id_ in ids]
 
 
+def first_version(incoming: Incoming) -> Question:
+    """Return the question of a message's first version."""
+    if incoming.edits is None:
+        return incoming.question
+    return incoming.question.model_copy(update={"message_id": incoming.edits})
+
+
+def record_name(burst: str) -> str:
+    """Return the message id of a burst's record; no message has it."""
+    return f"{burst}{VERSION}{BURST}"
+
+
+def digest(text: str) -> str:
+    """Return a digest by which a changed text is recognised."""
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
+
+
 def forgotten(question: Question) -> Result:
     """Return the end of a question of which only the outcome is kept."""
     reply: Fields = {
@@ -188,3 +183,8 @@ def forgotten(question: Question) -> Result:
         "message_id": question.message_id,
     }
     return Result("0-0", 0, question, Outcome.SUPERSEDED.value, reply, 1)
+
+
+def _record(question: Question, burst: str) -> Question:
+    """Return the question under which a burst's record is stored."""
+    return question.model_copy(update={"message_id": record_name(burst)})

@@ -57,6 +57,18 @@ from memory.chat_state import RedisPushMemory
 
 TOKEN_BYTES = 15
 RATINGS = ("up", "down")
+log = structlog.get_logger("gateway")
+
+SLOTS = 32
+"""Outcomes that are shown concurrently, for each shard."""
+BLOCK_SECONDS = 1.0
+AWAY_SECONDS = 0.5
+MOST_DELIVERIES = 20
+"""After this many failed deliveries an outcome is given up, unless the platform asked to wait."""
+DRAFT_LOOK_SECONDS = 0.05
+"""How often it is checked whether the edit of a draft has ended."""
+ELLIPSIS = "…"
+"""The text of the further posts of a long answer before they get their part."""
 
 
 class Choice(BaseModel, frozen=True, extra="forbid"):
@@ -127,59 +139,6 @@ class Buttons:
         """Return the meaning of a token, or None when it is no longer stored."""
         found = await self._memory.token(token)
         return None if found is None else Choice.model_validate_json(found)
-
-
-class _Counts(Collector):
-    def __init__(self, channel: str, tally: Tally, *, name: str, what: str, label: str) -> None:
-        self._channel = channel
-        self._tally = tally
-        self._name = name
-        self._what = what
-        self._label = label
-
-    def collect(self) -> Iterator[CounterMetricFamily]:
-        family = CounterMetricFamily(
-            self._name,
-            self._what,
-            labels=["channel", self._label],
-        )
-        for result, count in sorted(self._tally.counts.items()):
-            family.add_metric([self._channel, result], count)
-        yield family
-
-
-def push_metrics(
-    channel: str,
-    tally: Tally,
-    refusals: Tally,
-    ratings: Tally,
-    *,
-    registry: CollectorRegistry | None = None,
-) -> CollectorRegistry:
-    """Return a registry, by default a new one, that reads the counts of a channel at a scrape."""
-    registry = CollectorRegistry() if registry is None else registry
-    what = "Deliveries of replies, by result."
-    name = "refdesk_chat_deliveries"
-    registry.register(_Counts(channel, tally, name=name, what=what, label="result"))
-    what, name = "Messages that were not accepted.", "refdesk_chat_declined"
-    registry.register(_Counts(channel, refusals, name=name, what=what, label="reason"))
-    what, name = "Ratings of answers.", "refdesk_chat_feedback"
-    registry.register(_Counts(channel, ratings, name=name, what=what, label="rating"))
-    return registry
-
-
-log = structlog.get_logger("gateway")
-
-SLOTS = 32
-"""Outcomes that are shown concurrently, for each shard."""
-BLOCK_SECONDS = 1.0
-AWAY_SECONDS = 0.5
-MOST_DELIVERIES = 20
-"""After this many failed deliveries an outcome is given up, unless the platform asked to wait."""
-DRAFT_LOOK_SECONDS = 0.05
-"""How often it is checked whether the edit of a draft has ended."""
-ELLIPSIS = "…"
-"""The text of the further posts of a long answer before they get their part."""
 
 
 class ReplyDelivery:
@@ -423,6 +382,45 @@ class ReplyDelivery:
     async def _remove(self, known: Mapping[str, str], post: Mapping[str, str]) -> None:
         for id_ in [value for name, value in known.items() if name.isdecimal()]:
             await retry(partial(self._channel.delete, post, id_), call_name="delete_post")
+
+
+class _Counts(Collector):
+    def __init__(self, channel: str, tally: Tally, *, name: str, what: str, label: str) -> None:
+        self._channel = channel
+        self._tally = tally
+        self._name = name
+        self._what = what
+        self._label = label
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        family = CounterMetricFamily(
+            self._name,
+            self._what,
+            labels=["channel", self._label],
+        )
+        for result, count in sorted(self._tally.counts.items()):
+            family.add_metric([self._channel, result], count)
+        yield family
+
+
+def push_metrics(
+    channel: str,
+    tally: Tally,
+    refusals: Tally,
+    ratings: Tally,
+    *,
+    registry: CollectorRegistry | None = None,
+) -> CollectorRegistry:
+    """Return a registry, by default a new one, that reads the counts of a channel at a scrape."""
+    registry = CollectorRegistry() if registry is None else registry
+    what = "Deliveries of replies, by result."
+    name = "refdesk_chat_deliveries"
+    registry.register(_Counts(channel, tally, name=name, what=what, label="result"))
+    what, name = "Messages that were not accepted.", "refdesk_chat_declined"
+    registry.register(_Counts(channel, refusals, name=name, what=what, label="reason"))
+    what, name = "Ratings of answers.", "refdesk_chat_feedback"
+    registry.register(_Counts(channel, ratings, name=name, what=what, label="rating"))
+    return registry
 
 
 def _has_own_language(answer: Answer) -> bool:

@@ -47,6 +47,16 @@ from memory.chat_state import RedisPushMemory
 Spawn = Callable[[Coroutine[None, None, None]], None]
 
 Show = Callable[[Result], Awaitable[None]]
+PERSON = "person"
+"""The command that asks for a person, and the kind of the post that answers it."""
+Reason = Literal["limited_minute", "limited_day", "not_allowed"]
+log = structlog.get_logger("gateway")
+NOTICES: Mapping[Reason, tuple[str, int]] = {
+    "limited_minute": ("push_limited_minute", 60),
+    "limited_day": ("push_limited_day", 86_400),
+    "not_allowed": ("push_not_allowed", 86_400),
+}
+"""The text of each reason, and the time (s) before the same person gets it again."""
 
 
 class Losses:
@@ -204,18 +214,6 @@ class MessageSubmitter:
             )
         except PermanentError as never:
             self._signs.log_refusal("post_notice", never, notice=key)
-
-
-def _name_refusal(error: GatewayError) -> str:
-    """Return the key of the text with the true reason."""
-    if isinstance(error, MembershipError):
-        return "apology"
-    return "push_busy" if isinstance(error, BusyError) else "push_too_long"
-
-
-PERSON = "person"
-"""The command that asks for a person, and the kind of the post that answers it."""
-Reason = Literal["limited_minute", "limited_day", "not_allowed"]
 
 
 class Declining:
@@ -453,18 +451,16 @@ class Intake:
         }
 
 
+def _name_refusal(error: GatewayError) -> str:
+    """Return the key of the text with the true reason."""
+    if isinstance(error, MembershipError):
+        return "apology"
+    return "push_busy" if isinstance(error, BusyError) else "push_too_long"
+
+
 def _find_merged_into(accepted: Accepted | Duplicate) -> str | None:
     """Return the message that this one joined, now or at an earlier delivery."""
     if isinstance(accepted, Accepted):
         return accepted.merged_into
     joined = (accepted.reply or {}).get("merged_into")
     return joined if isinstance(joined, str) else None
-
-
-log = structlog.get_logger("gateway")
-NOTICES: Mapping[Reason, tuple[str, int]] = {
-    "limited_minute": ("push_limited_minute", 60),
-    "limited_day": ("push_limited_day", 86_400),
-    "not_allowed": ("push_not_allowed", 86_400),
-}
-"""The text of each reason, and the time (s) before the same person gets it again."""

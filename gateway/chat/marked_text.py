@@ -22,7 +22,6 @@ BETWEEN_CELLS = " · "
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
 _INLINE = {"strong": "bold", "em": "italic", "s": "strike"}
 
-
 _TICKS = re.compile("`+")
 
 
@@ -72,41 +71,21 @@ class Marked:
         return first
 
 
-def parse_marked(markdown: str) -> Marked:
-    """Return a Markdown text as plain text with marks; text that is not empty stays so."""
-    writer = _Writer()
-    for token in _MARKDOWN.parse(markdown):
-        writer.write(token)
-    text = writer.text()
-    if not text.strip():
-        return Marked(markdown.strip())
-    writer.marks.reverse()  # of two marks of the same text, the outer one ended last
-    return Marked(text.rstrip("\n"), tuple(sorted(writer.marks, key=_outer_first)))
-
-
-def keep_source_links(text: Marked, sources: Sequence[Source]) -> Marked:
-    """Return a text with links only to pages of the answer's sources."""
-    pages = {page_of(place) for source in sources for place in (source.link, source.url) if place}
-    kept = (mark for mark in text.marks if mark.kind != "link" or page_of(mark.detail) in pages)
-    return Marked(text.text, tuple(kept))
-
-
-def with_addresses_as_code(text: Marked) -> Marked:
-    """Return a text in which every address is code or a link.
-
-    Platforms turn any text that looks like an address into a link, except in code.
-    """
-    settled = [mark for mark in text.marks if mark.kind in {"link", "code", "pre"}]
-    found = (
-        Mark(one.start, one.end, "code")
-        for one in find_addresses(text.text, any_name=True)
-        if not any(mark.start < one.end and one.start < mark.end for mark in settled)
-    )
-    return Marked(text.text, tuple(sorted((*text.marks, *found), key=_outer_first)))
-
-
-def _outer_first(mark: Mark) -> tuple[int, int]:
-    return mark.start, -mark.end
+Measure = Callable[[Marked], int]
+_BORDERS = (
+    re.compile(r"\n\n+"),
+    re.compile(r"\n"),
+    re.compile(r"(?<=[.!?…])\s|(?<=[。！？।؟])"),
+    re.compile(r"\s"),
+)
+LEAST_SHARE = 0.3
+"""A boundary before this share of the possible length would leave too short a piece."""
+UNCUT = frozenset({"pre", "code", "link"})
+"""Marks that are split only if no other boundary exists."""
+ZERO_WIDTH_JOINER = "\u200d"
+_FLAG_LETTERS = "".join(map(chr, range(0x1F1E6, 0x1F200)))
+VIRAMA = 9
+"""The combining class of the character that joins two letters of an Indic script."""
 
 
 @dataclass(slots=True)
@@ -267,6 +246,39 @@ class _Writer:
         self._end()
 
 
+def parse_marked(markdown: str) -> Marked:
+    """Return a Markdown text as plain text with marks; text that is not empty stays so."""
+    writer = _Writer()
+    for token in _MARKDOWN.parse(markdown):
+        writer.write(token)
+    text = writer.text()
+    if not text.strip():
+        return Marked(markdown.strip())
+    writer.marks.reverse()  # of two marks of the same text, the outer one ended last
+    return Marked(text.rstrip("\n"), tuple(sorted(writer.marks, key=_outer_first)))
+
+
+def keep_source_links(text: Marked, sources: Sequence[Source]) -> Marked:
+    """Return a text with links only to pages of the answer's sources."""
+    pages = {page_of(place) for source in sources for place in (source.link, source.url) if place}
+    kept = (mark for mark in text.marks if mark.kind != "link" or page_of(mark.detail) in pages)
+    return Marked(text.text, tuple(kept))
+
+
+def with_addresses_as_code(text: Marked) -> Marked:
+    """Return a text in which every address is code or a link.
+
+    Platforms turn any text that looks like an address into a link, except in code.
+    """
+    settled = [mark for mark in text.marks if mark.kind in {"link", "code", "pre"}]
+    found = (
+        Mark(one.start, one.end, "code")
+        for one in find_addresses(text.text, any_name=True)
+        if not any(mark.start < one.end and one.start < mark.end for mark in settled)
+    )
+    return Marked(text.text, tuple(sorted((*text.marks, *found), key=_outer_first)))
+
+
 def plain_title(text: str) -> str:
     """Return a title for a place without formatting: without the backticks around code."""
     parts = _TICKS.split(text)
@@ -274,23 +286,6 @@ def plain_title(text: str) -> str:
         # An unclosed mark is plain text.
         parts[-2:] = [f"{parts[-2]}`{parts[-1]}"]
     return "".join(parts)
-
-
-Measure = Callable[[Marked], int]
-_BORDERS = (
-    re.compile(r"\n\n+"),
-    re.compile(r"\n"),
-    re.compile(r"(?<=[.!?…])\s|(?<=[。！？।؟])"),
-    re.compile(r"\s"),
-)
-LEAST_SHARE = 0.3
-"""A boundary before this share of the possible length would leave too short a piece."""
-UNCUT = frozenset({"pre", "code", "link"})
-"""Marks that are split only if no other boundary exists."""
-ZERO_WIDTH_JOINER = "\u200d"
-_FLAG_LETTERS = "".join(map(chr, range(0x1F1E6, 0x1F200)))
-VIRAMA = 9
-"""The combining class of the character that joins two letters of an Indic script."""
 
 
 def utf16_units(text: str) -> int:
@@ -310,6 +305,10 @@ def split(whole: Marked, *, longest: int, measure: Measure) -> list[Marked]:
             pieces.append(piece)
         start = end
     return pieces or [whole]
+
+
+def _outer_first(mark: Mark) -> tuple[int, int]:
+    return mark.start, -mark.end
 
 
 def _near(whole: Marked, start: int, end: int) -> Marked:

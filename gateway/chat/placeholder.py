@@ -44,6 +44,10 @@ UNSIGNED = "unsigned"
 """No sign was set at this question's message."""
 LEFT = "sign"
 """A sign was set there for another question, and left to this one."""
+EDIT_SECONDS = 4.0
+"""The time limit of an edit that shows a draft."""
+UNKNOWN_SECONDS = 8.0
+"""An edit with an unknown result counts as ended this long after its start."""
 
 
 class TypingIndicator:
@@ -153,12 +157,6 @@ class TypingIndicator:
         except PushError as error:
             self.log_refusal(call_name, error)
             return None
-
-
-EDIT_SECONDS = 4.0
-"""The time limit of an edit that shows a draft."""
-UNKNOWN_SECONDS = 8.0
-"""An edit with an unknown result counts as ended this long after its start."""
 
 
 class DraftPosts:

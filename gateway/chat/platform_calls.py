@@ -17,45 +17,6 @@ T = TypeVar("T")
 TRIES = 6
 LONGEST_SECONDS = 60.0
 BACKOFF = 2.0
-
-
-async def retry(call: Callable[[], Awaitable[T]], *, call_name: str) -> T | None:
-    """Return the result of `call`; None when the platform reports that nothing had to change.
-
-    `call_name` is the slug of the call in the log. Raises `PermanentError` at once, and
-    `RetryableError` after `TRIES` or when the wait would be too long.
-    """
-    for tried in range(1, TRIES + 1):
-        raise_if_cancelled()
-        try:
-            return await call()
-        except NoOpError:
-            return None
-        except RetryableError as error:
-            seconds = error.seconds if error.by_platform else error.seconds * BACKOFF**tried
-            if tried == TRIES or seconds > LONGEST_SECONDS:
-                raise
-            log.info(
-                "platform_call_retried",
-                call=call_name,
-                seconds=seconds,
-                requested_by_platform=error.by_platform,
-            )
-            await asyncio.sleep(seconds)
-    raise AssertionError("a loop that always returns or raises")
-
-
-def raise_if_cancelled() -> None:
-    """Raise a cancellation that a client swallowed: a task group cancels a task only once.
-
-    For long loops within a task group. An expired time limit does not count, because
-    `asyncio.timeout` withdraws its own cancellation.
-    """
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError
-
-
 SOON_SECONDS = 3.0
 """An optional call is skipped if its turn would come later."""
 LATE_SECONDS = 600.0
@@ -143,3 +104,40 @@ class Pacer:
             raise RetryableError(f"{name} is called too often", LATE_SECONDS, by_platform=True)
         await asyncio.sleep(seconds)
         return time.monotonic() - asked - seconds < rate.every_seconds * rate.at_once
+
+
+async def retry(call: Callable[[], Awaitable[T]], *, call_name: str) -> T | None:
+    """Return the result of `call`; None when the platform reports that nothing had to change.
+
+    `call_name` is the slug of the call in the log. Raises `PermanentError` at once, and
+    `RetryableError` after `TRIES` or when the wait would be too long.
+    """
+    for tried in range(1, TRIES + 1):
+        raise_if_cancelled()
+        try:
+            return await call()
+        except NoOpError:
+            return None
+        except RetryableError as error:
+            seconds = error.seconds if error.by_platform else error.seconds * BACKOFF**tried
+            if tried == TRIES or seconds > LONGEST_SECONDS:
+                raise
+            log.info(
+                "platform_call_retried",
+                call=call_name,
+                seconds=seconds,
+                requested_by_platform=error.by_platform,
+            )
+            await asyncio.sleep(seconds)
+    raise AssertionError("a loop that always returns or raises")
+
+
+def raise_if_cancelled() -> None:
+    """Raise a cancellation that a client swallowed: a task group cancels a task only once.
+
+    For long loops within a task group. An expired time limit does not count, because
+    `asyncio.timeout` withdraws its own cancellation.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError

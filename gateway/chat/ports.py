@@ -26,6 +26,12 @@ from envelope.question import Question
 from gateway.answer import Answer
 from gateway.errors import GatewayError, MessageError
 
+_OF_FORM = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MessageError)
+log = structlog.get_logger("gateway")
+
+_DIRECT_PREFIX = "D"
+"""The ids of direct messages in Slack begin with it."""
+
 
 class UnreadableError(GatewayError):
     """An event does not have the expected form; a repetition will not either."""
@@ -58,27 +64,6 @@ class CallSkippedError(PushError):
 
 class NoOpError(PushError):
     """Nothing had to change."""
-
-
-_OF_FORM = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MessageError)
-
-
-@contextmanager
-def reads_foreign_form(what: str) -> Iterator[None]:
-    """Raise `UnreadableError` for any error that a value of another form causes inside.
-
-    The message does not repeat the value.
-    """
-    try:
-        yield
-    except _OF_FORM as error:
-        raise UnreadableError(f"expected {what}, found another form") from error
-
-
-log = structlog.get_logger("gateway")
-
-_DIRECT_PREFIX = "D"
-"""The ids of direct messages in Slack begin with it."""
 
 
 class MembershipError(GatewayError):
@@ -252,3 +237,15 @@ class Tally:
     def add(self, name: str) -> None:
         """Increment a counter."""
         self.counts[name] = self.counts.get(name, 0) + 1
+
+
+@contextmanager
+def reads_foreign_form(what: str) -> Iterator[None]:
+    """Raise `UnreadableError` for any error that a value of another form causes inside.
+
+    The message does not repeat the value.
+    """
+    try:
+        yield
+    except _OF_FORM as error:
+        raise UnreadableError(f"expected {what}, found another form") from error

@@ -42,34 +42,6 @@ class WebhookRefusedError(GatewayError):
         self.reason = reason
 
 
-def webhook(
-    path: str,
-    handle: HandleEvent,
-    *,
-    check: Check,
-    unavailable: tuple[type[Exception], ...],
-) -> Starlette:
-    """Return an application; an event that `handle` cannot accept now is answered by status 503.
-
-    The platform repeats such an event. `check` checks the headers before the body is read. Both
-    raise `WebhookRefusedError`, and `UnreadableError` for an event without the expected form.
-    """
-    answering = _WebhookEndpoint(path, handle, check, unavailable, BufferBudget())
-
-    async def alive(_request: Request) -> Response:
-        return PlainTextResponse("ok")
-
-    app = Starlette(
-        routes=[
-            Route(path, answering.receive, methods=["POST"]),
-            Route("/healthz", alive, methods=["GET"]),
-        ]
-    )
-    # A redirect would lead to any host that the request names.
-    app.router.redirect_slashes = False
-    return app
-
-
 class _WebhookEndpoint:
     def __init__(
         self,
@@ -120,6 +92,34 @@ class _WebhookEndpoint:
     def _refuse(self, status: int, reason: str, message: str) -> Response:
         log.info("webhook_rejected", path=self._path, status=status, reason=reason)
         return PlainTextResponse(message, status)
+
+
+def webhook(
+    path: str,
+    handle: HandleEvent,
+    *,
+    check: Check,
+    unavailable: tuple[type[Exception], ...],
+) -> Starlette:
+    """Return an application; an event that `handle` cannot accept now is answered by status 503.
+
+    The platform repeats such an event. `check` checks the headers before the body is read. Both
+    raise `WebhookRefusedError`, and `UnreadableError` for an event without the expected form.
+    """
+    answering = _WebhookEndpoint(path, handle, check, unavailable, BufferBudget())
+
+    async def alive(_request: Request) -> Response:
+        return PlainTextResponse("ok")
+
+    app = Starlette(
+        routes=[
+            Route(path, answering.receive, methods=["POST"]),
+            Route("/healthz", alive, methods=["GET"]),
+        ]
+    )
+    # A redirect would lead to any host that the request names.
+    app.router.redirect_slashes = False
+    return app
 
 
 def _later() -> Response:

@@ -19,6 +19,13 @@ from gateway.connections.limits import BODY_SECONDS
 from gateway.connections.registry import group_address
 from gateway.errors import GatewayError
 
+BUFFERED_BYTES = 16 * 1024 * 1024
+BUFFERED_BYTES_PER_ADDRESS = 4 * 1024 * 1024
+SMALL_BYTES = 16 * 1024
+LARGE_SHARE = 0.75
+"""The part of the budget for bodies beyond their first 16 kB; the rest is for usual ones."""
+RETRY_SECONDS = 2
+
 
 class BodyError(GatewayError):
     """The body of a request cannot be read."""
@@ -38,14 +45,6 @@ class BuffersFullError(BodyError):
 
 class CallerGoneError(BodyError):
     """The connection broke before the body was complete."""
-
-
-BUFFERED_BYTES = 16 * 1024 * 1024
-BUFFERED_BYTES_PER_ADDRESS = 4 * 1024 * 1024
-SMALL_BYTES = 16 * 1024
-LARGE_SHARE = 0.75
-"""The part of the budget for bodies beyond their first 16 kB; the rest is for usual ones."""
-RETRY_SECONDS = 2
 
 
 class Lease:

@@ -32,27 +32,6 @@ PROBE_CONNECTIONS = 16
 """Connections beyond the limit that are open to health probes alone."""
 RESERVED_DESCRIPTORS = 256
 """File descriptors that connections leave to Redis, the index, files and child processes."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionLimits:
-    """The limits that operators set; times are seconds."""
-
-    connections: int = 4096
-    connections_per_address: int = 256
-    head_seconds: float = 10.0
-    """From accepting a connection, or the first byte of a later request, to complete headers."""
-    idle_seconds: float = 75.0
-    """Between two requests of a connection."""
-    write_seconds: float = 30.0
-    """How long a reader may take to make room for more of its answer."""
-
-    def within(self, descriptors: int) -> "ConnectionLimits":
-        """Return the limits that this many file descriptors allow."""
-        room = max(1, descriptors - RESERVED_DESCRIPTORS - PROBE_CONNECTIONS)
-        return replace(self, connections=min(self.connections, room))
-
-
 log = structlog.get_logger("gateway")
 
 
@@ -113,3 +92,22 @@ HEAD_TOO_LARGE = Refusal(
     f"expected at most {HEAD_BYTES:,} bytes of headers, and at most {HEADER_COUNT} of them",
 )
 BUSY = Refusal(503, "busy", "too many connections are open: try again")
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """The limits that operators set; times are seconds."""
+
+    connections: int = 4096
+    connections_per_address: int = 256
+    head_seconds: float = 10.0
+    """From accepting a connection, or the first byte of a later request, to complete headers."""
+    idle_seconds: float = 75.0
+    """Between two requests of a connection."""
+    write_seconds: float = 30.0
+    """How long a reader may take to make room for more of its answer."""
+
+    def within(self, descriptors: int) -> "ConnectionLimits":
+        """Return the limits that this many file descriptors allow."""
+        room = max(1, descriptors - RESERVED_DESCRIPTORS - PROBE_CONNECTIONS)
+        return replace(self, connections=min(self.connections, room))

@@ -37,6 +37,15 @@ from gateway.connections.limits import (
 from gateway.connections.registry import Admission, ConnectionRegistry
 from gateway.connections.transport import LingeringTransport
 
+CONNECTION = "connection"
+"""The key of a request's state under which the application finds the connection."""
+BODY_GRACE_SECONDS = 5.0
+"""The application rejects a slow body; this much later the connection is closed."""
+HEADER_LINE_BYTES = 4
+"""The bytes around a header: a colon, a space and the line end."""
+
+Header = tuple[bytes, bytes]
+
 
 class RefusedError(Exception):
     """A request exceeds a limit."""
@@ -117,17 +126,6 @@ class Framing:
         """Record that the request is complete."""
         self.in_head = True
         self.read_bytes = 0
-
-
-CONNECTION = "connection"
-"""The key of a request's state under which the application finds the connection."""
-BODY_GRACE_SECONDS = 5.0
-"""The application rejects a slow body; this much later the connection is closed."""
-HEADER_LINE_BYTES = 4
-"""The bytes around a header: a colon, a space and the line end."""
-
-
-Header = tuple[bytes, bytes]
 
 
 class _Missing(Enum):

@@ -24,54 +24,16 @@ from gateway.errors import GatewayError
 
 MOST_DESCRIPTORS = 65_536
 """The bound that is used in place of an unlimited one, and the most that is asked for."""
-
-
-def raise_descriptor_limit() -> int:
-    """Raise the soft limit to the hard one, at most to `MOST_DESCRIPTORS`; return the limit.
-
-    A soft limit that is higher already stays; an unlimited one is returned as the bound.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return MOST_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    return wanted
-
-
 MESSAGE = "socket.accept() out of system resource"
 """The message for asyncio's exception handler; asyncio tries again after a second."""
-
-
-@contextmanager
-def accept_errors_logged_rarely() -> Iterator[None]:
-    """Handle asyncio's errors of failed accepts inside the context; pass on all others."""
-    loop = asyncio.get_running_loop()
-    previous = loop.get_exception_handler()
-    rare = RareLog("accept_failed")
-
-    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        if context.get("message") == MESSAGE:
-            error = context.get("exception")
-            reason = error.strerror if isinstance(error, OSError) else None
-            rare.count("unknown" if reason is None else reason)
-        elif previous is None:
-            loop.default_exception_handler(context)
-        else:
-            previous(loop, context)
-
-    loop.set_exception_handler(handle)
-    try:
-        yield
-    finally:
-        loop.set_exception_handler(previous)
-
-
 log = structlog.get_logger("gateway")
 
 PIECE_BYTES = 32 * 1024
 """A slow reader holds this much of a large answer in the buffer of its connection, not all."""
 PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
+GRACE_SECONDS = 5
+"""How long running requests may take to end when the process stops."""
+BACKLOG = 1024
 
 
 class BoundedResponses:
@@ -94,6 +56,10 @@ class BoundedResponses:
                 await self._app(scope, exchange.receive, exchange.send)
         finally:
             exchange.end()
+
+
+class PortTakenError(GatewayError):
+    """The address cannot be used for listening."""
 
 
 class _Exchange:
@@ -144,46 +110,49 @@ class _Exchange:
             self._connection.end_answer()
 
 
-def _is_worth_ending(headers: Mapping[str, str]) -> bool:
-    """Whether the connection must end where the body is not read: a short one is read on."""
-    length = headers.get("content-length", "0")
-    is_short = length.isdecimal() and int(length[:20]) <= READ_BYTES
-    return "transfer-encoding" in headers or "expect" in headers or not is_short
-
-
-async def _refuse(send: Send) -> None:
-    request_id = uuid4().hex
-    log.info("request_refused", status=BUSY.status, code=BUSY.code, request_id=request_id)
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"retry-after", b"2"),
-        (b"x-request-id", request_id.encode()),
-        (b"connection", b"close"),
-    ]
-    start = {
-        "type": "http.response.start",
-        "status": HTTPStatus.SERVICE_UNAVAILABLE,
-        "headers": headers,
-    }
-    await send(start)
-    await send({"type": "http.response.body", "body": BUSY.body(request_id)})
-
-
-GRACE_SECONDS = 5
-"""How long running requests may take to end when the process stops."""
-BACKLOG = 1024
-
-
-class PortTakenError(GatewayError):
-    """The address cannot be used for listening."""
-
-
 class _UvicornServer(uvicorn.Server):
     """Leaves signals to the process."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+def raise_descriptor_limit() -> int:
+    """Raise the soft limit to the hard one, at most to `MOST_DESCRIPTORS`; return the limit.
+
+    A soft limit that is higher already stays; an unlimited one is returned as the bound.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return MOST_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return wanted
+
+
+@contextmanager
+def accept_errors_logged_rarely() -> Iterator[None]:
+    """Handle asyncio's errors of failed accepts inside the context; pass on all others."""
+    loop = asyncio.get_running_loop()
+    previous = loop.get_exception_handler()
+    rare = RareLog("accept_failed")
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if context.get("message") == MESSAGE:
+            error = context.get("exception")
+            reason = error.strerror if isinstance(error, OSError) else None
+            rare.count("unknown" if reason is None else reason)
+        elif previous is None:
+            loop.default_exception_handler(context)
+        else:
+            previous(loop, context)
+
+    loop.set_exception_handler(handle)
+    try:
+        yield
+    finally:
+        loop.set_exception_handler(previous)
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -245,3 +214,28 @@ async def serving(
             finally:
                 stopping.set()
                 server.should_exit = True
+
+
+def _is_worth_ending(headers: Mapping[str, str]) -> bool:
+    """Whether the connection must end where the body is not read: a short one is read on."""
+    length = headers.get("content-length", "0")
+    is_short = length.isdecimal() and int(length[:20]) <= READ_BYTES
+    return "transfer-encoding" in headers or "expect" in headers or not is_short
+
+
+async def _refuse(send: Send) -> None:
+    request_id = uuid4().hex
+    log.info("request_refused", status=BUSY.status, code=BUSY.code, request_id=request_id)
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"retry-after", b"2"),
+        (b"x-request-id", request_id.encode()),
+        (b"connection", b"close"),
+    ]
+    start = {
+        "type": "http.response.start",
+        "status": HTTPStatus.SERVICE_UNAVAILABLE,
+        "headers": headers,
+    }
+    await send(start)
+    await send({"type": "http.response.body", "body": BUSY.body(request_id)})

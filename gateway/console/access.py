@@ -33,17 +33,6 @@ Assistant = tuple[str, str]
 """A tenant and the name of one of its assistants."""
 
 
-class ConsoleRole(IntEnum):
-    """What a person may do with an assistant; each role may do what the ones before it may."""
-
-    VIEWER = 1
-    """Read what happened."""
-    EDITOR = 2
-    """Change the content of answers: documents, gaps, verified answers."""
-    OWNER = 3
-    """Everything: people, keys, dead letters, settings, erasure."""
-
-
 class SignedInIdentity(BaseModel, frozen=True):
     """A person who signed in, as a session stores it.
 
@@ -58,6 +47,18 @@ class SignedInIdentity(BaseModel, frozen=True):
 
 
 OPERATOR = SignedInIdentity(subject="operator", shown="operator of this machine", is_operator=True)
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+
+class ConsoleRole(IntEnum):
+    """What a person may do with an assistant; each role may do what the ones before it may."""
+
+    VIEWER = 1
+    """Read what happened."""
+    EDITOR = 2
+    """Change the content of answers: documents, gaps, verified answers."""
+    OWNER = 3
+    """Everything: people, keys, dead letters, settings, erasure."""
 
 
 class ConsoleSessions(Protocol):
@@ -131,64 +132,6 @@ class RoleDemand:
 
     role: ConsoleRole | None
     everywhere: bool = False
-
-
-Handler = TypeVar("Handler", bound=Callable[..., Any])
-
-
-def require(role: ConsoleRole, *, everywhere: bool = False) -> Callable[[Handler], Handler]:
-    """Demand a role for a route of the console.
-
-    A request that names `tenant` and `assistant`, in its query or form, needs the role for this
-    assistant; any other request needs it for one assistant at least, and the handler must restrict
-    what it shows to `user_of(request).list_assistants(role)`. `everywhere`: for all assistants.
-    Requests that change something also need the forgery token of their session.
-    """
-    return _state(RoleDemand(role, everywhere))
-
-
-def admit_visitors(handler: Handler) -> Handler:
-    """Let everybody use a route of the console, such as the sign-in."""
-    return _state(RoleDemand(None))(handler)
-
-
-def _state(demand: RoleDemand) -> Callable[[Handler], Handler]:
-    def mark(handler: Handler) -> Handler:
-        handler.console_demand = demand  # type: ignore[attr-defined] # read by the route
-        return handler
-
-    return mark
-
-
-def demand_of(handler: Callable[..., Any]) -> RoleDemand:
-    """Return what a handler demands; raises `TypeError` if it does not say."""
-    demand = getattr(handler, "console_demand", None)
-    if not isinstance(demand, RoleDemand):
-        raise TypeError(f"expected `require` or `admit_visitors` on {handler!r}")
-    return demand
-
-
-def user_of(request: Request) -> ConsoleUser:
-    """Return who makes a request to a route that demands a role."""
-    user = request.state.console_user
-    if not isinstance(user, ConsoleUser):
-        raise TypeError("expected a route that demands a role")
-    return user
-
-
-async def read_form(request: Request) -> dict[str, str]:
-    """Return the fields of a form, each of which occurs once; raises `ConsoleRefusedError`."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
-        return {}
-    body = (await request.body()).decode(errors="replace")
-    try:
-        pairs = parse_qsl(body, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
-    except ValueError:
-        raise _unclear_request() from None
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        raise _unclear_request()
-    return fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,31 +228,51 @@ class Gate:
             )
 
 
-def _check_forgery_token(request: Request, user: ConsoleUser, form: Mapping[str, str]) -> None:
-    # A form that uploads a file is not read here: its address has the token.
-    given = (
-        request.headers.get(FORGERY_HEADER)
-        or form.get(FORGERY_FIELD)
-        or request.query_params.get(FORGERY_FIELD, "")
-    )
-    if not hmac.compare_digest(given.encode(), user.forgery_token.encode()):
-        raise ConsoleRefusedError(
-            403,
-            "Not changed",
-            "Nothing was changed, because the session of this form has ended. Open the page again "
-            "and repeat the change.",
-        )
+def require(role: ConsoleRole, *, everywhere: bool = False) -> Callable[[Handler], Handler]:
+    """Demand a role for a route of the console.
+
+    A request that names `tenant` and `assistant`, in its query or form, needs the role for this
+    assistant; any other request needs it for one assistant at least, and the handler must restrict
+    what it shows to `user_of(request).list_assistants(role)`. `everywhere`: for all assistants.
+    Requests that change something also need the forgery token of their session.
+    """
+    return _state(RoleDemand(role, everywhere))
 
 
-def _find_assistant(fields: "Sequence[tuple[str, str]] | Any") -> Assistant | None:
-    """Return the assistant that a request names; raises `ConsoleRefusedError` for several."""
-    named = [(name, value) for name, value in fields if name in ("tenant", "assistant")]
-    found = dict(named)
-    if len(found) != len(named):
+def admit_visitors(handler: Handler) -> Handler:
+    """Let everybody use a route of the console, such as the sign-in."""
+    return _state(RoleDemand(None))(handler)
+
+
+def demand_of(handler: Callable[..., Any]) -> RoleDemand:
+    """Return what a handler demands; raises `TypeError` if it does not say."""
+    demand = getattr(handler, "console_demand", None)
+    if not isinstance(demand, RoleDemand):
+        raise TypeError(f"expected `require` or `admit_visitors` on {handler!r}")
+    return demand
+
+
+def user_of(request: Request) -> ConsoleUser:
+    """Return who makes a request to a route that demands a role."""
+    user = request.state.console_user
+    if not isinstance(user, ConsoleUser):
+        raise TypeError("expected a route that demands a role")
+    return user
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """Return the fields of a form, each of which occurs once; raises `ConsoleRefusedError`."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
+        return {}
+    body = (await request.body()).decode(errors="replace")
+    try:
+        pairs = parse_qsl(body, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise _unclear_request() from None
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise _unclear_request()
-    if not found:
-        return None
-    return found.get("tenant", ""), found.get("assistant", "")
+    return fields
 
 
 def make_route_class(
@@ -352,6 +315,41 @@ def make_route_class(
             return admit_and_handle
 
     return ConsoleRoute
+
+
+def _state(demand: RoleDemand) -> Callable[[Handler], Handler]:
+    def mark(handler: Handler) -> Handler:
+        handler.console_demand = demand  # type: ignore[attr-defined] # read by the route
+        return handler
+
+    return mark
+
+
+def _check_forgery_token(request: Request, user: ConsoleUser, form: Mapping[str, str]) -> None:
+    # A form that uploads a file is not read here: its address has the token.
+    given = (
+        request.headers.get(FORGERY_HEADER)
+        or form.get(FORGERY_FIELD)
+        or request.query_params.get(FORGERY_FIELD, "")
+    )
+    if not hmac.compare_digest(given.encode(), user.forgery_token.encode()):
+        raise ConsoleRefusedError(
+            403,
+            "Not changed",
+            "Nothing was changed, because the session of this form has ended. Open the page again "
+            "and repeat the change.",
+        )
+
+
+def _find_assistant(fields: "Sequence[tuple[str, str]] | Any") -> Assistant | None:
+    """Return the assistant that a request names; raises `ConsoleRefusedError` for several."""
+    named = [(name, value) for name, value in fields if name in ("tenant", "assistant")]
+    found = dict(named)
+    if len(found) != len(named):
+        raise _unclear_request()
+    if not found:
+        return None
+    return found.get("tenant", ""), found.get("assistant", "")
 
 
 def _note_outage(error: Exception, title: str, text: str) -> ConsoleRefusedError:

@@ -29,6 +29,17 @@ class Concern:
 
 
 FindConcerns = Callable[[ConsoleUser], Awaitable[Sequence[Concern]]]
+ListJobReports = Callable[[], Awaitable[Sequence[JobReport]]]
+"""Returns the reports of the live processes on their background jobs."""
+
+
+class RequestMeter(Protocol):
+    """Counts the requests that were turned away, since `began_at` (Unix seconds)."""
+
+    @property
+    def began_at(self) -> float: ...
+
+    def count_turned_away(self) -> int: ...
 
 
 def find_in_gaps(pages: GapPages) -> FindConcerns:
@@ -72,19 +83,6 @@ def find_in_operations(pages: OperationPages, operations: Operations) -> FindCon
         return found
 
     return find
-
-
-ListJobReports = Callable[[], Awaitable[Sequence[JobReport]]]
-"""Returns the reports of the live processes on their background jobs."""
-
-
-class RequestMeter(Protocol):
-    """Counts the requests that were turned away, since `began_at` (Unix seconds)."""
-
-    @property
-    def began_at(self) -> float: ...
-
-    def count_turned_away(self) -> int: ...
 
 
 def find_turned_away(meter: RequestMeter) -> FindConcerns:

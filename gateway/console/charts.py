@@ -17,6 +17,18 @@ _LEAST_WIDTH = 2.0
 _MOST_LANES = 60
 
 
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One line of a trace: what ran, in which branch, and when (seconds since acceptance)."""
+
+    label: str
+    detail: str
+    kind: str
+    start: float
+    seconds: float
+    depth: int
+
+
 def draw_days(days: Sequence[DayFigures]) -> Markup:
     """Return a bar for each day, divided by outcome; the numbers are in its title."""
     most = max((day.total for day in days), default=0) or 1
@@ -65,30 +77,6 @@ def draw_amounts(days: Sequence[tuple[str, Decimal]], label: str) -> Markup:
             parts.append(text)
     parts.append(Markup('<text x="0" y="12">${}</text></svg>').format(f"{most:.2f}"))
     return Markup("").join(parts)
-
-
-def _choose_step(days: int) -> int:
-    """Return the width of a day: the text of a chart keeps its size, however many there are."""
-    return min(_MOST_STEP, _CHART_WIDTH // max(1, days)) or 1
-
-
-def _open_chart(width: int, label: str) -> Markup:
-    wide, high = max(1, width), _HEIGHT + _FOOT
-    return Markup(
-        '<svg class="chart" role="img" width="{}" height="{}" viewBox="0 0 {} {}" aria-label="{}">'
-    ).format(wide, high, wide, high, label)
-
-
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """One line of a trace: what ran, in which branch, and when (seconds since acceptance)."""
-
-    label: str
-    detail: str
-    kind: str
-    start: float
-    seconds: float
-    depth: int
 
 
 def list_lanes(steps: Sequence[Mapping[str, Any]]) -> list[Lane]:
@@ -146,6 +134,18 @@ def draw_lanes(lanes: Sequence[Lane], seconds: float) -> Markup:
         )
     parts.append(Markup("</svg>"))
     return Markup("").join(parts)
+
+
+def _choose_step(days: int) -> int:
+    """Return the width of a day: the text of a chart keeps its size, however many there are."""
+    return min(_MOST_STEP, _CHART_WIDTH // max(1, days)) or 1
+
+
+def _open_chart(width: int, label: str) -> Markup:
+    wide, high = max(1, width), _HEIGHT + _FOOT
+    return Markup(
+        '<svg class="chart" role="img" width="{}" height="{}" viewBox="0 0 {} {}" aria-label="{}">'
+    ).format(wide, high, wide, high, label)
 
 
 def _shorten(text: str, most: int) -> Markup:

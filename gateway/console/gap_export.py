@@ -9,6 +9,8 @@ from pydantic import BaseModel, Field
 from records.gaps import Gap
 
 MOST_EXAMPLES = 10
+_END_CELLS = ";,\t\r\n"
+_BEGIN_FORMULAS = frozenset("=+-@＝＋－＠")
 
 
 class GapReport(BaseModel):
@@ -55,10 +57,6 @@ def report_gap(gap: Gap) -> GapReport:
 def write_json(gaps: Iterable[Gap]) -> bytes:
     """Return gaps with examples of their questions as JSON."""
     return GapList(gaps=[report_gap(gap) for gap in gaps]).model_dump_json(indent=1).encode()
-
-
-_END_CELLS = ";,\t\r\n"
-_BEGIN_FORMULAS = frozenset("=+-@＝＋－＠")
 
 
 def write_csv(gaps: Iterable[Gap]) -> bytes:

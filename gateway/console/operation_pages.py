@@ -41,6 +41,8 @@ MOST_FIELDS = 20
 """Fields of the form of an upload besides the file."""
 Text = Annotated[str, Query(max_length=500)]
 Days = Annotated[int, Query(ge=1, le=3660)]
+RetryLetter = Callable[[DeadLetter], Awaitable[str]]
+"""Asks the question of a dead letter again; returns the new message, raises `ValueError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +89,6 @@ class OwnerCatalog(DocumentCatalog, Protocol):
         from its next reading on. Return whether there is such a document.
         """
         ...
-
-
-RetryLetter = Callable[[DeadLetter], Awaitable[str]]
-"""Asks the question of a dead letter again; returns the new message, raises `ValueError`."""
 
 
 class OperationPages:

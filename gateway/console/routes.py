@@ -62,21 +62,6 @@ class Console:
     clock: Callable[[], float] = time.time
 
 
-def console_router(console: Console) -> APIRouter:
-    """Return the routes of the console."""
-    sign_in, pages = SignIn(console.gate, console.provider), _Pages(console)
-    routes = make_route_class(console.gate, sign_in.refuse, console.unavailable)
-    router = APIRouter(include_in_schema=False, route_class=routes)
-    sign_in.add_to(router)
-    for part in console.parts:
-        part.add_to(router)
-    router.add_api_route(f"{PATH}/console.css", pages.style, methods=["GET"])
-    router.add_api_route(PATH, pages.today, methods=["GET"])
-    router.add_api_route(f"{PATH}/questions", pages.questions, methods=["GET"])
-    router.add_api_route(f"{PATH}/question", pages.question, methods=["GET"])
-    return router
-
-
 class _Pages:
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -226,6 +211,21 @@ class _Pages:
             all_outcomes=OUTCOMES,
             records_days=self._console.records_days,
         )
+
+
+def console_router(console: Console) -> APIRouter:
+    """Return the routes of the console."""
+    sign_in, pages = SignIn(console.gate, console.provider), _Pages(console)
+    routes = make_route_class(console.gate, sign_in.refuse, console.unavailable)
+    router = APIRouter(include_in_schema=False, route_class=routes)
+    sign_in.add_to(router)
+    for part in console.parts:
+        part.add_to(router)
+    router.add_api_route(f"{PATH}/console.css", pages.style, methods=["GET"])
+    router.add_api_route(PATH, pages.today, methods=["GET"])
+    router.add_api_route(f"{PATH}/questions", pages.questions, methods=["GET"])
+    router.add_api_route(f"{PATH}/question", pages.question, methods=["GET"])
+    return router
 
 
 def _list_conversation(store: RecordStore, record: Record) -> Sequence[Record]:

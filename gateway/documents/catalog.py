@@ -33,6 +33,10 @@ FindOpen = Callable[[Name], OpenIndex | None]
 """Returns the index of an assistant that this process has opened, or None."""
 WAIT_SECONDS = 20.0
 """How long a request waits for the process that owns the index."""
+WRITE_SECONDS = 120.0
+"""How long a request waits for a file to be read."""
+
+_ENTRIES = TypeAdapter(list[CatalogEntry])
 
 
 class OwnedLibrary:
@@ -71,13 +75,6 @@ class OwnedLibrary:
         if own is not None:
             return await act_on_library(own, request)
         return await self._ask(name, request.encode(), WAIT_SECONDS)
-
-
-WRITE_SECONDS = 120.0
-"""How long a request waits for a file to be read."""
-
-
-_ENTRIES = TypeAdapter(list[CatalogEntry])
 
 
 class OwnedCatalog:

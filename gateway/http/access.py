@@ -54,8 +54,9 @@ WHOSE = {
     "site": "this visitor's network has used up the",
 }
 
-
 NOBODY = Visitor("")
+BELOW = "*."
+"""The beginning of a name that stands for all its subdomains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,38 +105,6 @@ class Principal:
                 f"this key lacks the scope {scope.value}; it has {', '.join(sorted(self.scopes))}",
                 code="missing_scope",
             )
-
-
-def list_people(caller: Principal, user_id: str | None, param: str) -> tuple[str, ...]:
-    """Return the digest of the person who asks: of their token, else of `user_id`; empty: unknown.
-
-    Raises `InvalidRequestError` if the two differ, or if everybody could state any `user_id`.
-    """
-    stated = caller.person_id
-    if user_id is not None and caller.public:
-        raise InvalidRequestError(
-            f"expected a secret key with {param}: with a public key, a signed token in the header "
-            "X-Person-Token names the person",
-            code="secret_key_required",
-            param=param,
-        )
-    if user_id is not None and stated not in ("", user_id):
-        raise InvalidRequestError(
-            f"expected the person of the header X-Person-Token as {param}, found another",
-            code="conflicting_persons",
-            param=param,
-        )
-    person = name_person(caller, user_id)
-    if not person:
-        return ()
-    if caller.digests is None:
-        raise LookupError("expected a caller whose people have pseudonyms, found none")
-    return (caller.digests.of(caller.tenant, person, caller.person_issuer),)
-
-
-def name_person(caller: Principal, user_id: str | None) -> str:
-    """Return who asks as the caller names them; empty: unknown."""
-    return caller.person_id or user_id or ""
 
 
 class AllowedHosts:
@@ -384,6 +353,45 @@ class Guard:
             log.warning("proxy_not_trusted", address=_address(request))
 
 
+def list_people(caller: Principal, user_id: str | None, param: str) -> tuple[str, ...]:
+    """Return the digest of the person who asks: of their token, else of `user_id`; empty: unknown.
+
+    Raises `InvalidRequestError` if the two differ, or if everybody could state any `user_id`.
+    """
+    stated = caller.person_id
+    if user_id is not None and caller.public:
+        raise InvalidRequestError(
+            f"expected a secret key with {param}: with a public key, a signed token in the header "
+            "X-Person-Token names the person",
+            code="secret_key_required",
+            param=param,
+        )
+    if user_id is not None and stated not in ("", user_id):
+        raise InvalidRequestError(
+            f"expected the person of the header X-Person-Token as {param}, found another",
+            code="conflicting_persons",
+            param=param,
+        )
+    person = name_person(caller, user_id)
+    if not person:
+        return ()
+    if caller.digests is None:
+        raise LookupError("expected a caller whose people have pseudonyms, found none")
+    return (caller.digests.of(caller.tenant, person, caller.person_issuer),)
+
+
+def name_person(caller: Principal, user_id: str | None) -> str:
+    """Return who asks as the caller names them; empty: unknown."""
+    return caller.person_id or user_id or ""
+
+
+def choose_language(request: Request, named: str | None = None) -> str:
+    """Return the language of texts that was `named`, else the first that the browser names."""
+    if named is None:
+        named = request.headers.get("accept-language", "").split(",")[0].split(";")[0].strip()
+    return read_tag(named) or "en"
+
+
 def _token(request: Request) -> str:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token:
@@ -462,18 +470,7 @@ def _address(request: Request) -> str:
     return request.client.host if request.client is not None else ""
 
 
-BELOW = "*."
-"""The beginning of a name that stands for all its subdomains."""
-
-
 def _name(host: str) -> str:
     """Return a host's name without its port, in lower case."""
     name, colon, port = host.lower().rpartition(":")
     return name if colon and port.isdecimal() else host.lower()
-
-
-def choose_language(request: Request, named: str | None = None) -> str:
-    """Return the language of texts that was `named`, else the first that the browser names."""
-    if named is None:
-        named = request.headers.get("accept-language", "").split(",")[0].split(";")[0].strip()
-    return read_tag(named) or "en"

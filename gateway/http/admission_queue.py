@@ -47,6 +47,8 @@ class Party:
 
 
 ANYBODY = Party()
+STREAMS_WAIT_LONGER = 3.0
+"""Clients that see that their message is waiting are given a longer wait."""
 
 
 class WaitingLine:
@@ -257,15 +259,6 @@ class AdmissionQueue:
             raise StoppingError("this process is stopping: send the message again with the same id")
 
 
-def _step(until: float) -> float:
-    """Return the seconds until the next look."""
-    return max(0.0, min(LONGEST_STEP_SECONDS, until - time.monotonic()))
-
-
-STREAMS_WAIT_LONGER = 3.0
-"""Clients that see that their message is waiting are given a longer wait."""
-
-
 class QuestionSender:
     """Counts a message against its limits, submits it in turn, and returns its reply.
 
@@ -362,3 +355,8 @@ def party_of(caller: Principal) -> Party:
     if caller.key is None:
         return Party()
     return Party(caller.key.id, caller.visitor.owner if caller.public else "")
+
+
+def _step(until: float) -> float:
+    """Return the seconds until the next look."""
+    return max(0.0, min(LONGEST_STEP_SECONDS, until - time.monotonic()))

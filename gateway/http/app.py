@@ -47,6 +47,25 @@ from gateway.port import SearchableLibrary
 
 PROBE_SECONDS = 2.0
 NOBODY = Question(tenant="probe", assistant="probe", conversation_id="-", message_id="-")
+BODY_BYTES = 512 * 1024
+DESCRIPTION = """\
+Ask questions, and receive answers that say only what the documents say and cite the source of every
+claim. docs/http.md describes events, keys and limits.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class MountedEndpoint:
+    """An application at one address, which answers POST requests while `running`."""
+
+    path: str
+    app: ASGIApp
+    running: Callable[[], AbstractAsyncContextManager[None]]
+
+
+MakeEndpoint = Callable[[QuestionSender], MountedEndpoint]
+REFUSALS = ("400", "401", "403", "404", "408", "409", "410", "413", "414", "415", "429", "503")
+"""Error statuses of every route."""
 
 
 class Health(BaseModel):
@@ -62,6 +81,15 @@ class Readiness(Health):
         description="false: requests are answered, but Redis stores no new question"
     )
     reason: str = Field(default="", description="why no question can be taken")
+
+
+@dataclass(frozen=True, slots=True)
+class HttpApplication:
+    """The application and its routes; it answers while `running`."""
+
+    app: ASGIApp
+    routes: Sequence[BaseRoute]
+    running: Callable[[], AbstractAsyncContextManager[None]] = field(default=nullcontext)
 
 
 def health_router(
@@ -99,47 +127,6 @@ def health_router(
         return Response(page, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     return router
-
-
-async def _readiness(channel: HttpChannel, stopping: asyncio.Event) -> Readiness:
-    if stopping.is_set():
-        return Readiness(status="shutting_down", accepting=False)
-    try:
-        async with asyncio.timeout(PROBE_SECONDS):
-            await channel.replies.read_reply(NOBODY)
-            fault = await channel.find_write_fault()
-    except (BrokerUnavailableError, TimeoutError):
-        return Readiness(status="redis_unavailable", accepting=False)
-    reason = f"Redis refuses writes: {fault}" if fault else ""
-    return Readiness(status="ready", accepting=not fault, reason=reason)
-
-
-BODY_BYTES = 512 * 1024
-DESCRIPTION = """\
-Ask questions, and receive answers that say only what the documents say and cite the source of every
-claim. docs/http.md describes events, keys and limits.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class HttpApplication:
-    """The application and its routes; it answers while `running`."""
-
-    app: ASGIApp
-    routes: Sequence[BaseRoute]
-    running: Callable[[], AbstractAsyncContextManager[None]] = field(default=nullcontext)
-
-
-@dataclass(frozen=True, slots=True)
-class MountedEndpoint:
-    """An application at one address, which answers POST requests while `running`."""
-
-    path: str
-    app: ASGIApp
-    running: Callable[[], AbstractAsyncContextManager[None]]
-
-
-MakeEndpoint = Callable[[QuestionSender], MountedEndpoint]
 
 
 def make_app(
@@ -216,6 +203,37 @@ def make_app(
     )
 
 
+def describe_api(app: FastAPI) -> dict[str, Any]:
+    """Return the description, with all errors in their one form.
+
+    The framework's description of an invalid request, 422 in another form, is removed.
+    """
+    schema: dict[str, Any] = FastAPI.openapi(app)
+    for path in schema["paths"].values():
+        for operation in path.values():
+            responses = operation["responses"]
+            responses.pop("422", None)
+            general = responses.pop("default", None)
+            for status in REFUSALS if general else ():
+                responses.setdefault(status, general)
+    for name in ("HTTPValidationError", "ValidationError"):
+        schema["components"]["schemas"].pop(name, None)
+    return schema
+
+
+async def _readiness(channel: HttpChannel, stopping: asyncio.Event) -> Readiness:
+    if stopping.is_set():
+        return Readiness(status="shutting_down", accepting=False)
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            await channel.replies.read_reply(NOBODY)
+            fault = await channel.find_write_fault()
+    except (BrokerUnavailableError, TimeoutError):
+        return Readiness(status="redis_unavailable", accepting=False)
+    reason = f"Redis refuses writes: {fault}" if fault else ""
+    return Readiness(status="ready", accepting=not fault, reason=reason)
+
+
 def _make_review_routers(
     channel: HttpChannel,
     stopping: asyncio.Event,
@@ -236,25 +254,3 @@ def _make_library_routers(
     if library is None:
         return ()
     return (SearchRoutes(channel, CallersLibrary(channel, library)).router(),)
-
-
-REFUSALS = ("400", "401", "403", "404", "408", "409", "410", "413", "414", "415", "429", "503")
-"""Error statuses of every route."""
-
-
-def describe_api(app: FastAPI) -> dict[str, Any]:
-    """Return the description, with all errors in their one form.
-
-    The framework's description of an invalid request, 422 in another form, is removed.
-    """
-    schema: dict[str, Any] = FastAPI.openapi(app)
-    for path in schema["paths"].values():
-        for operation in path.values():
-            responses = operation["responses"]
-            responses.pop("422", None)
-            general = responses.pop("default", None)
-            for status in REFUSALS if general else ():
-                responses.setdefault(status, general)
-    for name in ("HTTPValidationError", "ValidationError"):
-        schema["components"]["schemas"].pop(name, None)
-    return schema

@@ -39,14 +39,60 @@ _EARLIER_CHAT = re.compile(
 HEARTBEAT_SECONDS = 10.0
 """The longest silence of a stream, because proxies close silent connections."""
 
-
 BUCKETS = (0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
-
 
 QUESTION_ROUTES = (
     "/v1/conversations/{conversation_id}/messages", "/v1/chat/completions", "/v1/responses", "",
 )  # fmt: skip
 """The routes of questions; the empty one is that of requests whose key could not be read."""
+ASKS_FOR_PERSON = "asks_for_person"
+"""The attribute of a reply to somebody who asked for a person, as the model understood it."""
+_UNHELPED = frozenset({Outcome.REFUSED, Outcome.FAILED})
+"""Outcomes after which a person is offered."""
+AssistantName = Annotated[
+    str | None,
+    Query(
+        alias="assistant",
+        max_length=64,
+        description="one of the key's assistants; the default is the first",
+    ),
+]
+Release = Literal["checked", "approved"]
+CHECKED: Final = "checked"
+"""Each sentence is shown as soon as it passed the checks without a model."""
+APPROVED: Final = "approved"
+"""Nothing is shown before the judge has approved the answer."""
+ConversationId = Annotated[str, Path(pattern=ID, examples=["c-7f3a"])]
+MessageId = Annotated[str, Path(pattern=ID, examples=["m-1"])]
+VisitToken = Annotated[
+    str | None,
+    Header(
+        alias="X-Conversation-Token",
+        max_length=100,
+        description="token of a conversation that was opened with a public key",
+    ),
+]
+bearer = HTTPBearer(auto_error=False, description="a key from `refdesk keys create`")
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationAccess:
+    """The access of a caller to one of their conversations."""
+
+    caller: Principal
+    desk: Desk
+    conversation_id: str
+    shows: Shows
+    session: VisitorSession | None = None
+    """The session of a visitor with a valid token."""
+
+    def question(self, message_id: str = "-") -> Question:
+        """Return the question that identifies a message of the conversation."""
+        return self.desk.name_question(self.conversation_id, message_id)
+
+
+RequireCaller = Callable[..., Awaitable[Principal]]
+RequireConversation = Callable[..., Awaitable[ConversationAccess]]
 
 
 class HttpMeter:
@@ -102,36 +148,6 @@ class HttpMeter:
     def count_feedback(self, rating: str) -> None:
         """Count feedback."""
         self._feedback.labels(rating).inc()
-
-
-ASKS_FOR_PERSON = "asks_for_person"
-"""The attribute of a reply to somebody who asked for a person, as the model understood it."""
-_UNHELPED = frozenset({Outcome.REFUSED, Outcome.FAILED})
-"""Outcomes after which a person is offered."""
-AssistantName = Annotated[
-    str | None,
-    Query(
-        alias="assistant",
-        max_length=64,
-        description="one of the key's assistants; the default is the first",
-    ),
-]
-Release = Literal["checked", "approved"]
-CHECKED: Final = "checked"
-"""Each sentence is shown as soon as it passed the checks without a model."""
-APPROVED: Final = "approved"
-"""Nothing is shown before the judge has approved the answer."""
-ConversationId = Annotated[str, Path(pattern=ID, examples=["c-7f3a"])]
-MessageId = Annotated[str, Path(pattern=ID, examples=["m-1"])]
-VisitToken = Annotated[
-    str | None,
-    Header(
-        alias="X-Conversation-Token",
-        max_length=100,
-        description="token of a conversation that was opened with a public key",
-    ),
-]
-bearer = HTTPBearer(auto_error=False, description="a key from `refdesk keys create`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,22 +225,6 @@ class HttpChannel:
         return ConversationAccess(caller, desk, conversation_id, shows)
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationAccess:
-    """The access of a caller to one of their conversations."""
-
-    caller: Principal
-    desk: Desk
-    conversation_id: str
-    shows: Shows
-    session: VisitorSession | None = None
-    """The session of a visitor with a valid token."""
-
-    def question(self, message_id: str = "-") -> Question:
-        """Return the question that identifies a message of the conversation."""
-        return self.desk.name_question(self.conversation_id, message_id)
-
-
 def may_follow(caller: Principal, accepted: JournalEntry) -> bool:
     """Return whether a caller may follow a message, by its first journal entry.
 
@@ -244,10 +244,6 @@ def may_see(caller: Principal, accepted: JournalEntry) -> bool:
     recorded = accepted.fields.get("groups")
     needed = [str(group) for group in recorded] if isinstance(recorded, list) else []
     return has_all(needed, caller.groups)
-
-
-RequireCaller = Callable[..., Awaitable[Principal]]
-RequireConversation = Callable[..., Awaitable[ConversationAccess]]
 
 
 def identify_caller(channel: HttpChannel, scope: Scope) -> RequireCaller:

@@ -25,6 +25,14 @@ from broker.errors import BrokerUnavailableError
 from gateway.errors import BusyError, GatewayError, MessageError, StoppingError
 from gateway.review_ports import DocumentRefusedError, DocumentUnknownError
 
+E = TypeVar("E", bound=Exception)
+AWAY_SECONDS = 2.0
+_STATUS_OF_REFUSALS = {
+    "document_too_large": 413, "unsupported_document": 415, "too_many_documents": 409
+}  # fmt: skip
+_OBJECT_EXPECTED = ("model_attributes_type", "model_type", "dict_type")
+_KINDS = {str: "a string", bytes: "text", list: "a list", bool: "a Boolean", type(None): "null"}
+
 
 class HttpError(GatewayError):
     """An error with an HTTP status."""
@@ -87,18 +95,6 @@ class UnavailableError(HttpError):
     status = 503
 
 
-def unknown(what: str) -> InvalidRequestError:
-    """Return the error for a missing object, or one of another caller: both look alike."""
-    return InvalidRequestError(f"there is no such {what}", code="not_found", status=404)
-
-
-E = TypeVar("E", bound=Exception)
-AWAY_SECONDS = 2.0
-_STATUS_OF_REFUSALS = {
-    "document_too_large": 413, "unsupported_document": 415, "too_many_documents": 409
-}  # fmt: skip
-
-
 class Problem(BaseModel):
     """The description of an error."""
 
@@ -113,6 +109,11 @@ class Failure(BaseModel):
     """The body of every error."""
 
     error: Problem
+
+
+def unknown(what: str) -> InvalidRequestError:
+    """Return the error for a missing object, or one of another caller: both look alike."""
+    return InvalidRequestError(f"there is no such {what}", code="not_found", status=404)
 
 
 def failure(error: HttpError, request_id: str) -> Response:
@@ -197,10 +198,6 @@ def _invalid(error: RequestValidationError) -> HttpError:
         problem = f"expected a JSON object; found {_name_kind(first['input'])}"
     param = (param or where[0])[:100]
     return InvalidRequestError(f"{param}: {problem}", code="invalid_request", param=param)
-
-
-_OBJECT_EXPECTED = ("model_attributes_type", "model_type", "dict_type")
-_KINDS = {str: "a string", bytes: "text", list: "a list", bool: "a Boolean", type(None): "null"}
 
 
 def _name_kind(value: object) -> str:

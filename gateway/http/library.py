@@ -84,20 +84,6 @@ class CallersLibrary:
         return question.tenant, question.assistant
 
 
-def refuse_public(caller: Principal) -> None:
-    """Raise `ForbiddenError` for a public key."""
-    if caller.public:
-        raise ForbiddenError(
-            "expected a secret key: a public key can only be used for conversations on its "
-            "websites",
-            code="secret_key_required",
-        )
-
-
-def _as_source(chunk_id: str, url: str | None, path: str, anchor: str | None) -> Fields:
-    return {"chunk_id": chunk_id, "url": url, "path": path, "anchor": anchor}
-
-
 class SearchQuery(BaseModel, frozen=True, extra="forbid"):
     """A search of the documents that the key may read."""
 
@@ -159,3 +145,17 @@ class SearchRoutes:
             )
 
         return router
+
+
+def refuse_public(caller: Principal) -> None:
+    """Raise `ForbiddenError` for a public key."""
+    if caller.public:
+        raise ForbiddenError(
+            "expected a secret key: a public key can only be used for conversations on its "
+            "websites",
+            code="secret_key_required",
+        )
+
+
+def _as_source(chunk_id: str, url: str | None, path: str, anchor: str | None) -> Fields:
+    return {"chunk_id": chunk_id, "url": url, "path": path, "anchor": anchor}

@@ -46,6 +46,35 @@ CONSOLE_FORMS = "/console/"
 CONSOLE_UPLOAD = "/console/documents/upload"
 INDEX_UPLOAD = "/v1/documents"
 HasSession = Callable[[Request], Awaitable[bool]]
+UPLOADS = re.compile(r"/v1/(?:reviews|conversations/[^/]{1,200}/documents)")
+"""The paths of uploads, which may be larger than messages; not open to public keys."""
+METHODS = "GET, POST, DELETE"
+SENT = (
+    "Authorization, Content-Type, Accept, Accept-Language, Idempotency-Key, Last-Event-ID, "
+    "X-Conversation-Token, X-Person-Token, X-Request-Id"
+)
+SHOWN = "Location, Retry-After, X-Message-Id, X-Request-Id"
+MAX_AGE_SECONDS = "600"
+BEFOREHAND = Response(
+    status_code=204,
+    headers={
+        "Access-Control-Allow-Origin": "*",
+        "Access-Control-Allow-Methods": METHODS,
+        "Access-Control-Allow-Headers": SENT,
+        "Access-Control-Max-Age": MAX_AGE_SECONDS,
+    },
+)
+log = structlog.get_logger("gateway")
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+CLIENT_CLOSED = 499
+"""The status in the log of a request that ended before an answer began, as nginx has it."""
+UNLOGGED_ROUTES = frozenset({"/healthz", "/readyz", "/metrics"})
+SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
 
 
 class Authentication:
@@ -102,10 +131,6 @@ class Authentication:
         return None
 
 
-UPLOADS = re.compile(r"/v1/(?:reviews|conversations/[^/]{1,200}/documents)")
-"""The paths of uploads, which may be larger than messages; not open to public keys."""
-
-
 class BodyLimit:
     """Rejects bodies that are too large, too slow, too many at a time, or invalid JSON.
 
@@ -142,90 +167,6 @@ class BodyLimit:
                 await self._app(scope, _replay(body, receive), send)
 
 
-def _is_upload(method: str, path: str) -> bool:
-    is_form = path == CONSOLE_UPLOAD or UPLOADS.fullmatch(path) is not None
-    return is_form or (method, path) == ("POST", INDEX_UPLOAD)
-
-
-def visitors_refused() -> ForbiddenError:
-    """Return the error for a public key that gives a document or starts a review."""
-    return ForbiddenError(
-        "expected a secret key: with a public key, documents and reviews are not available",
-        code="secret_key_required",
-    )
-
-
-def _translate_error(error: BodyError) -> HttpError:
-    if isinstance(error, BodyTooLargeError):
-        return InvalidRequestError(str(error), code="body_too_large", status=413)
-    if isinstance(error, BodyTooSlowError):
-        return InvalidRequestError(str(error), code="timeout", status=408)
-    return UnavailableError(str(error), code="busy", retry_after_seconds=RETRY_SECONDS)
-
-
-async def _refuse(error: HttpError, scope: Scope, receive: Receive, send: Send) -> None:
-    await failure(error, str(scope["state"]["request_id"]))(scope, receive, send)
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    is_delivered = False
-
-    async def replay() -> Message:
-        nonlocal is_delivered
-        if is_delivered:
-            return await receive()
-        is_delivered = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return replay
-
-
-def check_json(scope: Scope, body: bytes) -> None:
-    """Raise `InvalidRequestError` for an invalid body of the type JSON; other types pass."""
-    kind = Headers(scope=scope).get("content-type", "").partition(";")[0].strip().lower()
-    if not body or not (kind == "application/json" or kind.endswith("+json")):
-        return
-    try:
-        # Decoded here: Python's parser would accept lone surrogates, and guess the encoding.
-        json.loads(body.decode(), object_pairs_hook=_check_names, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        # The message does not repeat the body, and neither does Python's chained error.
-        raise InvalidRequestError(
-            "expected a JSON body: in UTF-8, with numbers of a usual size, little nesting and "
-            "unique names",
-            code="invalid_json",
-        ) from error
-
-
-def _check_names(pairs: Sequence[tuple[str, object]]) -> None:
-    """Raise for repeated names; returns nothing, because the parsed value is not used."""
-    names = [name for name, _ in pairs]
-    if len(set(names)) != len(names):
-        raise ValueError("a duplicate name")
-
-
-def _refuse_constant(_name: str) -> NoReturn:
-    raise ValueError("a number that is not valid in JSON")
-
-
-METHODS = "GET, POST, DELETE"
-SENT = (
-    "Authorization, Content-Type, Accept, Accept-Language, Idempotency-Key, Last-Event-ID, "
-    "X-Conversation-Token, X-Person-Token, X-Request-Id"
-)
-SHOWN = "Location, Retry-After, X-Message-Id, X-Request-Id"
-MAX_AGE_SECONDS = "600"
-BEFOREHAND = Response(
-    status_code=204,
-    headers={
-        "Access-Control-Allow-Origin": "*",
-        "Access-Control-Allow-Methods": METHODS,
-        "Access-Control-Allow-Headers": SENT,
-        "Access-Control-Max-Age": MAX_AGE_SECONDS,
-    },
-)
-
-
 class Origins:
     """Answers preflight requests, and marks the answers that a website may read.
 
@@ -246,33 +187,6 @@ class Origins:
             await BEFOREHAND(scope, receive, send)
         else:
             await self._app(scope, receive, _marking(scope, send))
-
-
-def _marking(scope: Scope, send: Send) -> Send:
-    async def answer(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            headers.add_vary_header("Origin")
-            allowed = scope["state"].get("allowed_origin")
-            if allowed is not None:
-                headers["Access-Control-Allow-Origin"] = allowed
-                headers["Access-Control-Expose-Headers"] = SHOWN
-        await send(message)
-
-    return answer
-
-
-log = structlog.get_logger("gateway")
-
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
-CLIENT_CLOSED = 499
-"""The status in the log of a request that ended before an answer began, as nginx has it."""
-UNLOGGED_ROUTES = frozenset({"/healthz", "/readyz", "/metrics"})
-SECURITY_HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
 
 
 class RequestLog:
@@ -320,6 +234,86 @@ class RequestLog:
                 status=status,
                 milliseconds=round(seconds * 1000, 1),
             )
+
+
+def visitors_refused() -> ForbiddenError:
+    """Return the error for a public key that gives a document or starts a review."""
+    return ForbiddenError(
+        "expected a secret key: with a public key, documents and reviews are not available",
+        code="secret_key_required",
+    )
+
+
+def check_json(scope: Scope, body: bytes) -> None:
+    """Raise `InvalidRequestError` for an invalid body of the type JSON; other types pass."""
+    kind = Headers(scope=scope).get("content-type", "").partition(";")[0].strip().lower()
+    if not body or not (kind == "application/json" or kind.endswith("+json")):
+        return
+    try:
+        # Decoded here: Python's parser would accept lone surrogates, and guess the encoding.
+        json.loads(body.decode(), object_pairs_hook=_check_names, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        # The message does not repeat the body, and neither does Python's chained error.
+        raise InvalidRequestError(
+            "expected a JSON body: in UTF-8, with numbers of a usual size, little nesting and "
+            "unique names",
+            code="invalid_json",
+        ) from error
+
+
+def _is_upload(method: str, path: str) -> bool:
+    is_form = path == CONSOLE_UPLOAD or UPLOADS.fullmatch(path) is not None
+    return is_form or (method, path) == ("POST", INDEX_UPLOAD)
+
+
+def _translate_error(error: BodyError) -> HttpError:
+    if isinstance(error, BodyTooLargeError):
+        return InvalidRequestError(str(error), code="body_too_large", status=413)
+    if isinstance(error, BodyTooSlowError):
+        return InvalidRequestError(str(error), code="timeout", status=408)
+    return UnavailableError(str(error), code="busy", retry_after_seconds=RETRY_SECONDS)
+
+
+async def _refuse(error: HttpError, scope: Scope, receive: Receive, send: Send) -> None:
+    await failure(error, str(scope["state"]["request_id"]))(scope, receive, send)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    is_delivered = False
+
+    async def replay() -> Message:
+        nonlocal is_delivered
+        if is_delivered:
+            return await receive()
+        is_delivered = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
+
+
+def _check_names(pairs: Sequence[tuple[str, object]]) -> None:
+    """Raise for repeated names; returns nothing, because the parsed value is not used."""
+    names = [name for name, _ in pairs]
+    if len(set(names)) != len(names):
+        raise ValueError("a duplicate name")
+
+
+def _refuse_constant(_name: str) -> NoReturn:
+    raise ValueError("a number that is not valid in JSON")
+
+
+def _marking(scope: Scope, send: Send) -> Send:
+    async def answer(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            headers.add_vary_header("Origin")
+            allowed = scope["state"].get("allowed_origin")
+            if allowed is not None:
+                headers["Access-Control-Allow-Origin"] = allowed
+                headers["Access-Control-Expose-Headers"] = SHOWN
+        await send(message)
+
+    return answer
 
 
 def _request_id(headers: Headers) -> str:

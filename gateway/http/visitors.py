@@ -32,6 +32,8 @@ DIGEST_BYTES = 12
 KEY_BYTES = 64
 PERSON = b"refdesk-visitor"
 """Distinguishes these hashes from others with the same secret."""
+MOST_REMEMBERED = 4_096
+"""The number of blocked visitors, and of valid credentials, that one process remembers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,42 +115,6 @@ class Visitors:
         return made.hexdigest()
 
 
-def networks_of(address: str) -> tuple[str, str]:
-    """Return the network of a visitor, and the site that it is part of, if any."""
-    try:
-        found = ipaddress.ip_address(address)
-    except ValueError:
-        return UNKNOWN, ""
-    if isinstance(found, ipaddress.IPv6Address):
-        mapped = found.ipv4_mapped
-        if mapped is None:
-            return _network(found, VISITOR_BITS), _network(found, SITE_BITS)
-        found = mapped
-    return str(found), ""
-
-
-def _network(address: ipaddress.IPv6Address, bits: int) -> str:
-    return str(ipaddress.IPv6Network((int(address), bits), strict=False))
-
-
-def _demands(
-    what: str,
-    visitor: Visitor,
-    most: tuple[int | None, int | None],
-    site: tuple[int | None, int | None],
-) -> list[Demand]:
-    """Return the demands on the limits of a visitor and its site, per minute and per day."""
-    owners: Sequence[tuple[Literal["visitor", "site"], str, tuple[int | None, int | None]]]
-    owners = [("visitor", visitor.id, most), ("site", visitor.site, site)]
-    return [
-        Demand(f"{what}/{name}", minute, day, of=of) for of, name, (minute, day) in owners if name
-    ]
-
-
-MOST_REMEMBERED = 4_096
-"""The number of blocked visitors, and of valid credentials, that one process remembers."""
-
-
 class FailureLimiter:
     """Counts failures by visitor, and by the site: the larger IPv6 network of the visitor."""
 
@@ -190,3 +156,35 @@ class FailureLimiter:
         self._valid.move_to_end(credential)
         if len(self._valid) > self._kept:
             self._valid.popitem(last=False)
+
+
+def networks_of(address: str) -> tuple[str, str]:
+    """Return the network of a visitor, and the site that it is part of, if any."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return UNKNOWN, ""
+    if isinstance(found, ipaddress.IPv6Address):
+        mapped = found.ipv4_mapped
+        if mapped is None:
+            return _network(found, VISITOR_BITS), _network(found, SITE_BITS)
+        found = mapped
+    return str(found), ""
+
+
+def _network(address: ipaddress.IPv6Address, bits: int) -> str:
+    return str(ipaddress.IPv6Network((int(address), bits), strict=False))
+
+
+def _demands(
+    what: str,
+    visitor: Visitor,
+    most: tuple[int | None, int | None],
+    site: tuple[int | None, int | None],
+) -> list[Demand]:
+    """Return the demands on the limits of a visitor and its site, per minute and per day."""
+    owners: Sequence[tuple[Literal["visitor", "site"], str, tuple[int | None, int | None]]]
+    owners = [("visitor", visitor.id, most), ("site", visitor.site, site)]
+    return [
+        Demand(f"{what}/{name}", minute, day, of=of) for of, name, (minute, day) in owners if name
+    ]

@@ -35,47 +35,6 @@ from gateway.port import SearchableLibrary
 PATH = "/mcp"
 
 
-async def serve_lines(tools: DeskTools, version: str) -> None:
-    """Answer until the input ends."""
-    server = tools.make_server(version)
-    async with stdio_server() as (received, sent):
-        await server.run(received, sent, server.create_initialization_options())
-
-
-def find_local_caller(
-    guard: Guard, *, key: str, tenant: str, assistant: str | None, groups: Sequence[str]
-) -> FindCaller:
-    """Return what names the caller of every request; without a `key`, a person of `groups`."""
-    person = Principal(tenant, frozenset(Scope), person_groups=tuple(groups))
-
-    async def find(_context: Context) -> McpCaller:
-        if not key:
-            return McpCaller(person, assistant)
-        caller = await guard.caller(_make_request(key))
-        if caller.public:
-            raise ForbiddenError("expected a secret key", code="secret_key_required")
-        await guard.admit(caller)
-        return McpCaller(caller, assistant)
-
-    return find
-
-
-def _make_request(key: str) -> Request:
-    """Return a request as the guard reads one: of this machine, with the key."""
-    return Request(
-        {
-            "type": "http",
-            "method": "POST",
-            "scheme": "http",
-            "path": "/mcp",
-            "query_string": b"",
-            "headers": [(b"host", b"localhost"), (b"authorization", f"Bearer {key}".encode())],
-            "client": ("127.0.0.1", 0),
-            "server": ("localhost", 80),
-        }
-    )
-
-
 class McpEndpoint:
     """The application of the route; it works while `running`."""
 
@@ -116,6 +75,31 @@ class McpEndpoint:
         await self._manager.handle_request(scope, receive, send)
 
 
+async def serve_lines(tools: DeskTools, version: str) -> None:
+    """Answer until the input ends."""
+    server = tools.make_server(version)
+    async with stdio_server() as (received, sent):
+        await server.run(received, sent, server.create_initialization_options())
+
+
+def find_local_caller(
+    guard: Guard, *, key: str, tenant: str, assistant: str | None, groups: Sequence[str]
+) -> FindCaller:
+    """Return what names the caller of every request; without a `key`, a person of `groups`."""
+    person = Principal(tenant, frozenset(Scope), person_groups=tuple(groups))
+
+    async def find(_context: Context) -> McpCaller:
+        if not key:
+            return McpCaller(person, assistant)
+        caller = await guard.caller(_make_request(key))
+        if caller.public:
+            raise ForbiddenError("expected a secret key", code="secret_key_required")
+        await guard.admit(caller)
+        return McpCaller(caller, assistant)
+
+    return find
+
+
 def make_endpoint(
     channel: HttpChannel,
     library: SearchableLibrary,
@@ -139,6 +123,22 @@ async def find_http_caller(context: Context) -> McpCaller:
         request.query_params.get("assistant"),
         choose_language(request),
         str(request.state.request_id),
+    )
+
+
+def _make_request(key: str) -> Request:
+    """Return a request as the guard reads one: of this machine, with the key."""
+    return Request(
+        {
+            "type": "http",
+            "method": "POST",
+            "scheme": "http",
+            "path": "/mcp",
+            "query_string": b"",
+            "headers": [(b"host", b"localhost"), (b"authorization", f"Bearer {key}".encode())],
+            "client": ("127.0.0.1", 0),
+            "server": ("localhost", 80),
+        }
     )
 
 

@@ -165,6 +165,57 @@ class FetchedDocument(BaseModel):
     metadata: dict[str, str] = {}
 
 
+def _tool(
+    name: str,
+    title: str,
+    description: str,
+    arguments: type[BaseModel],
+    result: type[BaseModel],
+    *,
+    read_only: bool,
+) -> Tool:
+    return Tool(
+        name=name,
+        title=title,
+        description=description,
+        input_schema=arguments.model_json_schema(),
+        output_schema=result.model_json_schema(mode="serialization"),
+        annotations=ToolAnnotations(
+            read_only_hint=read_only, destructive_hint=False, open_world_hint=False
+        ),
+    )
+
+
+TOOLS = [
+    _tool(
+        "ask",
+        "Ask the desk",
+        "Answer a question from the organisation's documents. The answer says only what the "
+        "documents say and cites a source for every claim. It may ask for clarification, or "
+        "refuse a question that the documents do not cover.",
+        AskArguments,
+        AskResult,
+        read_only=False,
+    ),
+    _tool(
+        "search",
+        "Search the documents",
+        "Find documents about a query. Returns ids for `fetch`, with the best passage of each.",
+        SearchArguments,
+        SearchResults,
+        read_only=True,
+    ),
+    _tool(
+        "fetch",
+        "Read a document",
+        "Return the whole text of a document that `search` found.",
+        FetchArguments,
+        FetchedDocument,
+        read_only=True,
+    ),
+]
+
+
 class DeskTools:
     """The handlers of the server; `find_caller` names the caller of each request.
 
@@ -447,54 +498,3 @@ def _as_resource(document: LibraryDocument) -> Resource:
     return Resource(
         name=document.id, title=document.title, uri=_uri_of(document.id), mime_type=MARKDOWN
     )
-
-
-def _tool(
-    name: str,
-    title: str,
-    description: str,
-    arguments: type[BaseModel],
-    result: type[BaseModel],
-    *,
-    read_only: bool,
-) -> Tool:
-    return Tool(
-        name=name,
-        title=title,
-        description=description,
-        input_schema=arguments.model_json_schema(),
-        output_schema=result.model_json_schema(mode="serialization"),
-        annotations=ToolAnnotations(
-            read_only_hint=read_only, destructive_hint=False, open_world_hint=False
-        ),
-    )
-
-
-TOOLS = [
-    _tool(
-        "ask",
-        "Ask the desk",
-        "Answer a question from the organisation's documents. The answer says only what the "
-        "documents say and cites a source for every claim. It may ask for clarification, or "
-        "refuse a question that the documents do not cover.",
-        AskArguments,
-        AskResult,
-        read_only=False,
-    ),
-    _tool(
-        "search",
-        "Search the documents",
-        "Find documents about a query. Returns ids for `fetch`, with the best passage of each.",
-        SearchArguments,
-        SearchResults,
-        read_only=True,
-    ),
-    _tool(
-        "fetch",
-        "Read a document",
-        "Return the whole text of a document that `search` found.",
-        FetchArguments,
-        FetchedDocument,
-        read_only=True,
-    ),
-]

@@ -45,6 +45,7 @@ SENT = "white_check_mark"
 _TICKET = re.compile(r"/v1/handover/([A-Za-z0-9_=.-]{1,2000})", re.ASCII)
 NO_EVENT = "expected an event of Slack, found another form"
 NOT_SUBSCRIBED = "expected an event to which the app is subscribed"
+NAME = "Refdesk"
 
 
 class SlackTokenError(GatewayError):
@@ -269,31 +270,6 @@ def make_app(client: AsyncWebClient, events: SlackEvents, *, signing_secret: str
     return app
 
 
-def _answer_to(error: Exception, unavailable: tuple[type[Exception], ...]) -> BoltResponse:
-    """Log why an event is not acknowledged, in one line and without its content."""
-    if isinstance(error, (UnreadableError, MessageError)):
-        log.info("webhook_rejected", channel="slack", status=400, reason="unreadable_event")
-        return BoltResponse(status=400, body=NO_EVENT)
-    if isinstance(error, BoltUnhandledRequestError):
-        log.info("webhook_rejected", channel="slack", status=404, reason="event_not_subscribed")
-        return BoltResponse(status=404, body=NOT_SUBSCRIBED)
-    if isinstance(error, unavailable):
-        log.warning("webhook_deferred", channel="slack", error=str(error))
-        return BoltResponse(status=503, body="try again", headers={"Retry-After": "1"})
-    log.error("webhook_failed", channel="slack", exc_info=error)
-    return BoltResponse(status=500, body="something went wrong on our side")
-
-
-def _listener(events: SlackEvents) -> Callable[..., Awaitable[None]]:
-    async def handle_message(event: dict[str, Any], body: dict[str, Any]) -> None:
-        await events.message(event, body)
-
-    return handle_message
-
-
-NAME = "Refdesk"
-
-
 def manifest(url: str | None) -> Fields:
     """Return the manifest; `url` is the public address for events, None selects Socket Mode."""
     address: Fields = {} if url is None else {"request_url": f"{url.rstrip('/')}{PATH}"}
@@ -316,3 +292,25 @@ def manifest(url: str | None) -> Fields:
             "token_rotation_enabled": False,
         },
     }
+
+
+def _answer_to(error: Exception, unavailable: tuple[type[Exception], ...]) -> BoltResponse:
+    """Log why an event is not acknowledged, in one line and without its content."""
+    if isinstance(error, (UnreadableError, MessageError)):
+        log.info("webhook_rejected", channel="slack", status=400, reason="unreadable_event")
+        return BoltResponse(status=400, body=NO_EVENT)
+    if isinstance(error, BoltUnhandledRequestError):
+        log.info("webhook_rejected", channel="slack", status=404, reason="event_not_subscribed")
+        return BoltResponse(status=404, body=NOT_SUBSCRIBED)
+    if isinstance(error, unavailable):
+        log.warning("webhook_deferred", channel="slack", error=str(error))
+        return BoltResponse(status=503, body="try again", headers={"Retry-After": "1"})
+    log.error("webhook_failed", channel="slack", exc_info=error)
+    return BoltResponse(status=500, body="something went wrong on our side")
+
+
+def _listener(events: SlackEvents) -> Callable[..., Awaitable[None]]:
+    async def handle_message(event: dict[str, Any], body: dict[str, Any]) -> None:
+        await events.message(event, body)
+
+    return handle_message

@@ -15,6 +15,13 @@ DIRECT_MESSAGES = "direct"
 """The entry of the channel list that allows all direct messages."""
 ALL_TEAMS = "*"
 """The entry of the list of teams that allows the members of all organisations."""
+log = structlog.get_logger("gateway")
+
+LIFETIME_SECONDS = 600.0
+"""How long members are believed; from half of it on, they are read again at the next question."""
+READ_SECONDS = 1.0
+"""How long a question waits for Slack, which waits three seconds for an acknowledgement."""
+MOST_MEMBERS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,30 +55,6 @@ class SlackAudience:
         if not teams:
             return not body.get("is_ext_shared_channel")
         return teams <= {own, *self.teams}
-
-
-def _teams(message: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the teams that a message names for its author, or an action for its user."""
-    profile = message.get("user_profile")
-    found = [message.get(name) for name in ("user_team", "source_team", "team", "team_id")]
-    found.append(profile.get("team") if isinstance(profile, Mapping) else None)
-    yield from (one for one in found if isinstance(one, str) and one)
-
-
-log = structlog.get_logger("gateway")
-
-LIFETIME_SECONDS = 600.0
-"""How long members are believed; from half of it on, they are read again at the next question."""
-READ_SECONDS = 1.0
-"""How long a question waits for Slack, which waits three seconds for an acknowledgement."""
-MOST_MEMBERS = 100_000
-
-
-@dataclass(slots=True)
-class _ReadGroup:
-    members: frozenset[str] = frozenset()
-    read_at: float | None = None
-    reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class SlackUserGroups:
@@ -132,3 +115,18 @@ class SlackUserGroups:
                 log.error("user_group_too_large", channel="slack", group=id_, members=len(members))
                 return
             group.members, group.read_at = frozenset(members), self._clock()
+
+
+@dataclass(slots=True)
+class _ReadGroup:
+    members: frozenset[str] = frozenset()
+    read_at: float | None = None
+    reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+def _teams(message: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the teams that a message names for its author, or an action for its user."""
+    profile = message.get("user_profile")
+    found = [message.get(name) for name in ("user_team", "source_team", "team", "team_id")]
+    found.append(profile.get("team") if isinstance(profile, Mapping) else None)
+    yield from (one for one in found if isinstance(one, str) and one)

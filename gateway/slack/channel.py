@@ -55,6 +55,61 @@ CHOOSE = "choose:"
 _Part = tuple[Marked, bool]
 """A piece of a text, and whether Slack must show it whole."""
 OPEN = "open:"
+_SIGNS = {"bold": "*", "italic": "_", "strike": "~", "code": "`", "pre": "```"}
+_REFERENCE = re.compile(r"<([^<>|]*)(?:\|([^<>]*))?>")
+_MENTION = re.compile(r"<@([A-Z0-9]+)(?:\|[^<>]*)?>")
+_SPACES = re.compile(r"[ \t]{2,}")
+_DEEPEST = 12
+"""The maximum nesting of marks; deeper marks are not rendered."""
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+log = structlog.get_logger("gateway")
+
+
+class SlackChannel:
+    """Implements `gateway.chat.ports.Channel` for Slack."""
+
+    name = "slack"
+    activity_seconds: float | None = None
+
+    def __init__(self, calls: SlackCalls, texts: Texts) -> None:
+        self._calls = calls
+        self._texts = texts
+
+    async def show_activity(self, question: Question, post: Mapping[str, str]) -> None:
+        if "ts" in post:
+            await self._calls.sign(post["channel"], post["ts"])
+
+    async def hide_activity(self, question: Question, post: Mapping[str, str]) -> None:
+        if "ts" in post:
+            await self._calls.unsign(post["channel"], post["ts"])
+
+    def render(self, shown: Shown) -> Sequence[Fields]:
+        text, more = split_off_passages(shown.answer)
+        if shown.fixed == "start":
+            text, more = self._texts.text("push_start", shown.language), ""
+        title = self._texts.text("push_sources", shown.language)
+        return messages(text, shown.answer.sources, shown.buttons, title=title, more=more)
+
+    async def post_placeholder(
+        self, post: Mapping[str, str], text: str, *, soon: bool = False
+    ) -> str:
+        return await self._calls.post(post["channel"], post.get("thread"), text, soon=soon)
+
+    async def edit(
+        self, post: Mapping[str, str], id_: str, part: Fields, *, is_draft: bool = False
+    ) -> None:
+        blocks: Any = part["blocks"]
+        channel, text = post["channel"], str(part["text"])
+        try:
+            await self._calls.update(channel, id_, text, blocks, is_draft=is_draft)
+        except BlocksError as error:
+            log.warning("blocks_rejected", channel=self.name, error=str(error))
+            # A message that has only sources and buttons has its title as text.
+            plain = _plain(blocks) or text
+            await self._calls.update(channel, id_, plain, [], is_draft=is_draft)
+
+    async def delete(self, post: Mapping[str, str], id_: str) -> None:
+        await self._calls.delete(post["channel"], id_)
 
 
 def messages(
@@ -86,6 +141,50 @@ def messages(
     ]
 
 
+def without_actions(blocks: Sequence[Fields], chosen: str) -> list[Fields]:
+    """Return the blocks with the chosen option in place of the buttons."""
+    kept = [block for block in blocks if block.get("type") != "actions"]
+    return [*kept, _context([f"➜ {escape(chosen)[:SOURCE_CHARACTERS]}"])]
+
+
+def mrkdwn(piece: Marked) -> str:
+    """Return a marked text as mrkdwn."""
+    marks = list(_shallow([mark for mark in piece.marks if _is_shown(mark)]))
+    written, _ = _write_stretch(piece, (0, len(piece.text)), marks, 0)
+    return written
+
+
+def escape(text: str) -> str:
+    """Return a text escaped so that Slack shows it unchanged."""
+    return text.translate(_ESCAPES)
+
+
+def mentions(text: str, user_id: str) -> bool:
+    """Return whether a message mentions this user."""
+    return user_id in _MENTION.findall(text)
+
+
+def speaks_to_another(text: str, user_id: str) -> bool:
+    """Return whether a message begins with a mention of another user and lacks one of this user."""
+    return bool(_MENTION.match(text.lstrip())) and not mentions(text, user_id)
+
+
+def parse_text(text: str, *, without: str) -> str:
+    """Return a message as plain text, without mentions of the user `without`."""
+    own = re.compile(rf"<@{re.escape(without)}(?:\|[^<>]*)?>[,:]?")
+    plain = _REFERENCE.sub(_name_target, own.sub("", text))
+    unescaped = plain.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    return _SPACES.sub(" ", unescaped).strip()
+
+
+async def show_choice(
+    calls: SlackCalls, channel: str, message: Mapping[str, Any], chosen: str
+) -> None:
+    """Replace the options of a message by the chosen one."""
+    blocks = without_actions(message.get("blocks") or [], chosen)
+    await calls.update(channel, str(message["ts"]), str(message.get("text") or ""), blocks)
+
+
 def _fits(group: Sequence[_Part]) -> bool:
     """Return whether these parts fit one message, as blocks and as text."""
     blocks = list(map(_section, group))
@@ -103,12 +202,6 @@ def _split(markdown: str, sources: Sequence[Source]) -> list[Marked]:
 def _measure_section(text: str) -> int:
     """Return the length in characters; more if the bytes are closer to their limit."""
     return max(len(text), math.ceil(len(text.encode()) * SECTION_CHARACTERS / TEXT_BYTES))
-
-
-def without_actions(blocks: Sequence[Fields], chosen: str) -> list[Fields]:
-    """Return the blocks with the chosen option in place of the buttons."""
-    kept = [block for block in blocks if block.get("type") != "actions"]
-    return [*kept, _context([f"➜ {escape(chosen)[:SOURCE_CHARACTERS]}"])]
 
 
 def _message(group: Sequence[_Part], below: Sequence[Fields], title: str) -> Fields:
@@ -209,45 +302,6 @@ def _button(number: int, button: Button) -> Fields:
     return made
 
 
-_SIGNS = {"bold": "*", "italic": "_", "strike": "~", "code": "`", "pre": "```"}
-_REFERENCE = re.compile(r"<([^<>|]*)(?:\|([^<>]*))?>")
-_MENTION = re.compile(r"<@([A-Z0-9]+)(?:\|[^<>]*)?>")
-_SPACES = re.compile(r"[ \t]{2,}")
-_DEEPEST = 12
-"""The maximum nesting of marks; deeper marks are not rendered."""
-_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
-
-
-def mrkdwn(piece: Marked) -> str:
-    """Return a marked text as mrkdwn."""
-    marks = list(_shallow([mark for mark in piece.marks if _is_shown(mark)]))
-    written, _ = _write_stretch(piece, (0, len(piece.text)), marks, 0)
-    return written
-
-
-def escape(text: str) -> str:
-    """Return a text escaped so that Slack shows it unchanged."""
-    return text.translate(_ESCAPES)
-
-
-def mentions(text: str, user_id: str) -> bool:
-    """Return whether a message mentions this user."""
-    return user_id in _MENTION.findall(text)
-
-
-def speaks_to_another(text: str, user_id: str) -> bool:
-    """Return whether a message begins with a mention of another user and lacks one of this user."""
-    return bool(_MENTION.match(text.lstrip())) and not mentions(text, user_id)
-
-
-def parse_text(text: str, *, without: str) -> str:
-    """Return a message as plain text, without mentions of the user `without`."""
-    own = re.compile(rf"<@{re.escape(without)}(?:\|[^<>]*)?>[,:]?")
-    plain = _REFERENCE.sub(_name_target, own.sub("", text))
-    unescaped = plain.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
-    return _SPACES.sub(" ", unescaped).strip()
-
-
 def _shallow(marks: Sequence[Mark]) -> Iterator[Mark]:
     ends: list[int] = []
     for mark in marks:
@@ -315,64 +369,6 @@ def _name_target(found: re.Match[str]) -> str:
     if label:
         return f"#{label}" if target.startswith("#") else label
     return target.removeprefix("mailto:")
-
-
-log = structlog.get_logger("gateway")
-
-
-class SlackChannel:
-    """Implements `gateway.chat.ports.Channel` for Slack."""
-
-    name = "slack"
-    activity_seconds: float | None = None
-
-    def __init__(self, calls: SlackCalls, texts: Texts) -> None:
-        self._calls = calls
-        self._texts = texts
-
-    async def show_activity(self, question: Question, post: Mapping[str, str]) -> None:
-        if "ts" in post:
-            await self._calls.sign(post["channel"], post["ts"])
-
-    async def hide_activity(self, question: Question, post: Mapping[str, str]) -> None:
-        if "ts" in post:
-            await self._calls.unsign(post["channel"], post["ts"])
-
-    def render(self, shown: Shown) -> Sequence[Fields]:
-        text, more = split_off_passages(shown.answer)
-        if shown.fixed == "start":
-            text, more = self._texts.text("push_start", shown.language), ""
-        title = self._texts.text("push_sources", shown.language)
-        return messages(text, shown.answer.sources, shown.buttons, title=title, more=more)
-
-    async def post_placeholder(
-        self, post: Mapping[str, str], text: str, *, soon: bool = False
-    ) -> str:
-        return await self._calls.post(post["channel"], post.get("thread"), text, soon=soon)
-
-    async def edit(
-        self, post: Mapping[str, str], id_: str, part: Fields, *, is_draft: bool = False
-    ) -> None:
-        blocks: Any = part["blocks"]
-        channel, text = post["channel"], str(part["text"])
-        try:
-            await self._calls.update(channel, id_, text, blocks, is_draft=is_draft)
-        except BlocksError as error:
-            log.warning("blocks_rejected", channel=self.name, error=str(error))
-            # A message that has only sources and buttons has its title as text.
-            plain = _plain(blocks) or text
-            await self._calls.update(channel, id_, plain, [], is_draft=is_draft)
-
-    async def delete(self, post: Mapping[str, str], id_: str) -> None:
-        await self._calls.delete(post["channel"], id_)
-
-
-async def show_choice(
-    calls: SlackCalls, channel: str, message: Mapping[str, Any], chosen: str
-) -> None:
-    """Replace the options of a message by the chosen one."""
-    blocks = without_actions(message.get("blocks") or [], chosen)
-    await calls.update(channel, str(message["ts"]), str(message.get("text") or ""), blocks)
 
 
 def _plain(blocks: Sequence[Mapping[str, Any]]) -> str:

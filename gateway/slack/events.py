@@ -88,6 +88,11 @@ def read(
     return _parse_message(event, event, me, named)
 
 
+def conversation_of(me: SlackIdentity, channel: str, thread: str) -> str:
+    """Return the conversation id of a thread."""
+    return VERSION.join((me.team, channel, thread))
+
+
 def _parse_change(
     event: Mapping[str, Any], me: SlackIdentity, named: Named
 ) -> InboundMessage | Deleted | None:
@@ -151,11 +156,6 @@ def _command(text: str) -> tuple[str | None, tuple[str, ...]]:
     """Return the command in a text; Slack itself handles texts that begin with a slash."""
     name, arguments = parse_command(text, ())
     return (COMMANDS[name], arguments) if name in COMMANDS else (None, ())
-
-
-def conversation_of(me: SlackIdentity, channel: str, thread: str) -> str:
-    """Return the conversation id of a thread."""
-    return VERSION.join((me.team, channel, thread))
 
 
 def _parse_deletion(

@@ -23,6 +23,72 @@ from gateway.chat.ports import reads_foreign_form
 from gateway.chat.webhook import WebhookRefusedError, webhook
 
 PATH = "/slack/events"
+TIME_HEADER = "X-Slack-Request-Timestamp"
+SIGNATURE_HEADER = "X-Slack-Signature"
+FRESH_SECONDS = 300
+"""Slack's limit against replayed requests: an older timestamp is refused."""
+_TIME = re.compile(r"[0-9]{1,12}", re.ASCII)
+_SIGNATURE = re.compile(r"v0=[0-9a-f]{64}", re.ASCII)
+Object = dict[str, Any]
+Place = Object | StrictStr | None
+
+
+class SlackSignature:
+    """Verifies requests with the signing secret; each check raises `WebhookRefusedError`."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret.encode()
+
+    def check_headers(self, headers: Mapping[str, str]) -> None:
+        """Refuse a request without a signature, or with an old one, before reading the body."""
+        at, signature = headers.get(TIME_HEADER, ""), headers.get(SIGNATURE_HEADER, "")
+        if not _TIME.fullmatch(at) or not _SIGNATURE.fullmatch(signature):
+            raise WebhookRefusedError(
+                401, "signature_invalid", "expected a request that Slack signed"
+            )
+        if abs(time.time() - int(at)) > FRESH_SECONDS:
+            raise WebhookRefusedError(
+                401, "signature_expired", "expected a request with a recent signature of Slack"
+            )
+
+    def check_body(self, headers: Mapping[str, str], body: bytes) -> None:
+        """Refuse a body that does not match the signature."""
+        signed = f"v0:{headers[TIME_HEADER]}:".encode() + body
+        digest = hmac.new(self._secret, signed, hashlib.sha256).hexdigest()
+        if not hmac.compare_digest(f"v0={digest}", headers[SIGNATURE_HEADER]):
+            raise WebhookRefusedError(
+                401, "signature_invalid", "expected a request that Slack signed"
+            )
+
+
+class _PressedAction(BaseModel, extra="ignore"):
+    """A pressed button."""
+
+    action_id: StrictStr
+    block_id: StrictStr | None = None
+    type: StrictStr | None = None
+
+
+class _Form(BaseModel, extra="ignore"):
+    """The common part of events and actions."""
+
+    type: StrictStr | None = None
+    token: StrictStr | None = None
+    team_id: StrictStr | None = None
+    enterprise_id: StrictStr | None = None
+    enterprise: Place = None
+    team: Place = None
+    user: Place = None
+    channel: Place = None
+    user_id: StrictStr | None = None
+    channel_id: StrictStr | None = None
+    is_enterprise_install: StrictBool | StrictStr | None = None
+    authorizations: list[Object] = []
+    event: Object = {}
+    actions: Annotated[list[_PressedAction], Field(min_length=1)] = []
+    message: Object | None = None
+    view: Object | None = None
+    container: Object | None = None
 
 
 def make_client(token: str, *, url: str | None = None) -> AsyncWebClient:
@@ -60,76 +126,6 @@ async def socket_mode(app: AsyncApp, app_token: str) -> AsyncIterator[None]:
         yield
     finally:
         await handler.close_async()  # type: ignore[no-untyped-call] # of the library
-
-
-TIME_HEADER = "X-Slack-Request-Timestamp"
-SIGNATURE_HEADER = "X-Slack-Signature"
-FRESH_SECONDS = 300
-"""Slack's limit against replayed requests: an older timestamp is refused."""
-_TIME = re.compile(r"[0-9]{1,12}", re.ASCII)
-_SIGNATURE = re.compile(r"v0=[0-9a-f]{64}", re.ASCII)
-
-
-class SlackSignature:
-    """Verifies requests with the signing secret; each check raises `WebhookRefusedError`."""
-
-    def __init__(self, secret: str) -> None:
-        self._secret = secret.encode()
-
-    def check_headers(self, headers: Mapping[str, str]) -> None:
-        """Refuse a request without a signature, or with an old one, before reading the body."""
-        at, signature = headers.get(TIME_HEADER, ""), headers.get(SIGNATURE_HEADER, "")
-        if not _TIME.fullmatch(at) or not _SIGNATURE.fullmatch(signature):
-            raise WebhookRefusedError(
-                401, "signature_invalid", "expected a request that Slack signed"
-            )
-        if abs(time.time() - int(at)) > FRESH_SECONDS:
-            raise WebhookRefusedError(
-                401, "signature_expired", "expected a request with a recent signature of Slack"
-            )
-
-    def check_body(self, headers: Mapping[str, str], body: bytes) -> None:
-        """Refuse a body that does not match the signature."""
-        signed = f"v0:{headers[TIME_HEADER]}:".encode() + body
-        digest = hmac.new(self._secret, signed, hashlib.sha256).hexdigest()
-        if not hmac.compare_digest(f"v0={digest}", headers[SIGNATURE_HEADER]):
-            raise WebhookRefusedError(
-                401, "signature_invalid", "expected a request that Slack signed"
-            )
-
-
-Object = dict[str, Any]
-Place = Object | StrictStr | None
-
-
-class _PressedAction(BaseModel, extra="ignore"):
-    """A pressed button."""
-
-    action_id: StrictStr
-    block_id: StrictStr | None = None
-    type: StrictStr | None = None
-
-
-class _Form(BaseModel, extra="ignore"):
-    """The common part of events and actions."""
-
-    type: StrictStr | None = None
-    token: StrictStr | None = None
-    team_id: StrictStr | None = None
-    enterprise_id: StrictStr | None = None
-    enterprise: Place = None
-    team: Place = None
-    user: Place = None
-    channel: Place = None
-    user_id: StrictStr | None = None
-    channel_id: StrictStr | None = None
-    is_enterprise_install: StrictBool | StrictStr | None = None
-    authorizations: list[Object] = []
-    event: Object = {}
-    actions: Annotated[list[_PressedAction], Field(min_length=1)] = []
-    message: Object | None = None
-    view: Object | None = None
-    container: Object | None = None
 
 
 def check_form(body: bytes, kind: str) -> None:

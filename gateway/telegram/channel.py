@@ -53,133 +53,6 @@ SPLIT = frozenset({"bold", "italic", "strike"})
 WEB = ("https://", "http://")
 RANK = ("more", "pre", "code", "link", "quote", "bold", "italic", "strike")
 """The order in which entities are kept if there are too many."""
-
-
-def messages(
-    markdown: str, sources: Sequence[Source], *, title: str, more: str = ""
-) -> list[Fields]:
-    """Return the messages for an answer, each with `text` and `entities`.
-
-    `more` is a text that a reader unfolds.
-    """
-    text = parse_marked(markdown)
-    if more:
-        text = _add_folded(text, parse_marked(more))
-    whole = with_sources(keep_source_links(text, sources), sources, title=title)
-    whole = with_addresses_as_code(whole)
-    pieces = split(whole, longest=LONGEST_UNITS, measure=lambda piece: utf16_units(piece.text))
-    return [_message(piece) for piece in pieces]
-
-
-def _add_folded(text: Marked, more: Marked) -> Marked:
-    """Return a text followed by one that is folded; it contains no quotations of its own."""
-    start = len(text.text) + 2
-    marks = (
-        replace(mark, start=start + mark.start, end=start + mark.end)
-        for mark in more.marks
-        if mark.kind != "quote"
-    )
-    folded = Mark(start, start + len(more.text), "more")
-    return Marked(f"{text.text}\n\n{more.text}", (*text.marks, folded, *marks))
-
-
-def _message(piece: Marked) -> Fields:
-    entities: list[JsonValue] = [*_entities(piece)]
-    return {"text": piece.text, "entities": entities}
-
-
-def with_sources(answer: Marked, sources: Sequence[Source], *, title: str) -> Marked:
-    """Return an answer followed by its numbered sources; sources with an address are links."""
-    if not sources:
-        return answer
-    text, marks = f"{answer.text}\n\n{title}", list(answer.marks)
-    for source in sources:
-        name = plain_title(" › ".join(dict.fromkeys((source.title, *source.heading_path))))
-        text += f"\n[{source.number}] "
-        place = source.place
-        if place.startswith(WEB):
-            marks.append(Mark(len(text), len(text) + len(name), "link", place))
-        linked = source.link or source.url
-        text += name if linked is not None or not place else f"{name} ({place})"
-    return Marked(text, tuple(marks))
-
-
-def keyboard(buttons: Sequence[Button]) -> list[list[Fields]]:
-    """Return rows of buttons: one option per row, both feedback buttons in one row."""
-    rows: list[list[Fields]] = []
-    ratings: list[Fields] = []
-    for button in buttons[:MOST_BUTTONS]:
-        if button.kind in RATING_LABELS:
-            ratings.append({"text": RATING_LABELS[button.kind], "callback_data": button.token})
-            continue
-        label = _shorten(button.label)
-        if button.url is None:
-            rows.append([{"text": label, "callback_data": button.token}])
-        elif button.url.startswith(WEB):
-            rows.append([{"text": label, "url": button.url}])
-    return [*rows, ratings] if ratings else rows
-
-
-def _entities(piece: Marked) -> list[Fields]:
-    marks = sorted(_order_marks(piece.marks), key=lambda mark: (mark.start, -mark.end))
-    if len(marks) > MOST_ENTITIES:
-        best = set(sorted(marks, key=lambda mark: RANK.index(mark.kind))[:MOST_ENTITIES])
-        marks = [mark for mark in marks if mark in best]
-    return [_entity(mark, piece.text) for mark in marks]
-
-
-def _order_marks(marks: Sequence[Mark]) -> Iterator[Mark]:
-    """Yield marks in a form that Telegram accepts, outer ones first.
-
-    Code is not nested: a style around it is split into a part before and a part after it. A link
-    that is code becomes a link. No mark contains a mark of its kind.
-    """
-    kept: list[Mark] = []
-    around: list[Mark] = []
-    for mark in marks:
-        if mark.kind == "link" and not mark.detail.startswith(WEB):
-            continue
-        around = [outer for outer in around if mark.end <= outer.end]
-        kinds = {outer.kind for outer in around}
-        if mark.kind not in kinds and not (mark.kind == "code" and "link" in kinds):
-            kept.append(mark)
-            around.append(mark)
-    code = [mark for mark in kept if mark.kind in ALONE]
-    for mark in kept:
-        yield from _split_around_code(mark, code) if mark.kind in SPLIT else (mark,)
-
-
-def _split_around_code(mark: Mark, code: Sequence[Mark]) -> Iterator[Mark]:
-    start = mark.start
-    first = bisect_right(code, mark.start, key=lambda other: other.end)
-    for other in islice(code, first, None):
-        if other.start >= mark.end:
-            break
-        if mark.start < other.end:
-            if start < other.start:
-                yield replace(mark, start=start, end=other.start)
-            start = max(start, other.end)
-    if start < mark.end:
-        yield replace(mark, start=start)
-
-
-def _entity(mark: Mark, text: str) -> Fields:
-    entity: Fields = {
-        "type": KINDS[mark.kind],
-        "offset": utf16_units(text[: mark.start]),
-        "length": utf16_units(text[mark.start : mark.end]),
-    }
-    if mark.kind == "link":
-        entity["url"] = mark.detail
-    if mark.kind == "pre" and mark.detail:
-        entity["language"] = mark.detail
-    return entity
-
-
-def _shorten(label: str) -> str:
-    return label if len(label) <= LABEL_CHARACTERS else f"{label[: LABEL_CHARACTERS - 1]}…"
-
-
 log = structlog.get_logger("gateway")
 
 TYPING_SECONDS = 4.0
@@ -252,6 +125,131 @@ class TelegramChannel:
                 return text("push_language")
             case _:
                 return ""
+
+
+def messages(
+    markdown: str, sources: Sequence[Source], *, title: str, more: str = ""
+) -> list[Fields]:
+    """Return the messages for an answer, each with `text` and `entities`.
+
+    `more` is a text that a reader unfolds.
+    """
+    text = parse_marked(markdown)
+    if more:
+        text = _add_folded(text, parse_marked(more))
+    whole = with_sources(keep_source_links(text, sources), sources, title=title)
+    whole = with_addresses_as_code(whole)
+    pieces = split(whole, longest=LONGEST_UNITS, measure=lambda piece: utf16_units(piece.text))
+    return [_message(piece) for piece in pieces]
+
+
+def with_sources(answer: Marked, sources: Sequence[Source], *, title: str) -> Marked:
+    """Return an answer followed by its numbered sources; sources with an address are links."""
+    if not sources:
+        return answer
+    text, marks = f"{answer.text}\n\n{title}", list(answer.marks)
+    for source in sources:
+        name = plain_title(" › ".join(dict.fromkeys((source.title, *source.heading_path))))
+        text += f"\n[{source.number}] "
+        place = source.place
+        if place.startswith(WEB):
+            marks.append(Mark(len(text), len(text) + len(name), "link", place))
+        linked = source.link or source.url
+        text += name if linked is not None or not place else f"{name} ({place})"
+    return Marked(text, tuple(marks))
+
+
+def keyboard(buttons: Sequence[Button]) -> list[list[Fields]]:
+    """Return rows of buttons: one option per row, both feedback buttons in one row."""
+    rows: list[list[Fields]] = []
+    ratings: list[Fields] = []
+    for button in buttons[:MOST_BUTTONS]:
+        if button.kind in RATING_LABELS:
+            ratings.append({"text": RATING_LABELS[button.kind], "callback_data": button.token})
+            continue
+        label = _shorten(button.label)
+        if button.url is None:
+            rows.append([{"text": label, "callback_data": button.token}])
+        elif button.url.startswith(WEB):
+            rows.append([{"text": label, "url": button.url}])
+    return [*rows, ratings] if ratings else rows
+
+
+def _add_folded(text: Marked, more: Marked) -> Marked:
+    """Return a text followed by one that is folded; it contains no quotations of its own."""
+    start = len(text.text) + 2
+    marks = (
+        replace(mark, start=start + mark.start, end=start + mark.end)
+        for mark in more.marks
+        if mark.kind != "quote"
+    )
+    folded = Mark(start, start + len(more.text), "more")
+    return Marked(f"{text.text}\n\n{more.text}", (*text.marks, folded, *marks))
+
+
+def _message(piece: Marked) -> Fields:
+    entities: list[JsonValue] = [*_entities(piece)]
+    return {"text": piece.text, "entities": entities}
+
+
+def _entities(piece: Marked) -> list[Fields]:
+    marks = sorted(_order_marks(piece.marks), key=lambda mark: (mark.start, -mark.end))
+    if len(marks) > MOST_ENTITIES:
+        best = set(sorted(marks, key=lambda mark: RANK.index(mark.kind))[:MOST_ENTITIES])
+        marks = [mark for mark in marks if mark in best]
+    return [_entity(mark, piece.text) for mark in marks]
+
+
+def _order_marks(marks: Sequence[Mark]) -> Iterator[Mark]:
+    """Yield marks in a form that Telegram accepts, outer ones first.
+
+    Code is not nested: a style around it is split into a part before and a part after it. A link
+    that is code becomes a link. No mark contains a mark of its kind.
+    """
+    kept: list[Mark] = []
+    around: list[Mark] = []
+    for mark in marks:
+        if mark.kind == "link" and not mark.detail.startswith(WEB):
+            continue
+        around = [outer for outer in around if mark.end <= outer.end]
+        kinds = {outer.kind for outer in around}
+        if mark.kind not in kinds and not (mark.kind == "code" and "link" in kinds):
+            kept.append(mark)
+            around.append(mark)
+    code = [mark for mark in kept if mark.kind in ALONE]
+    for mark in kept:
+        yield from _split_around_code(mark, code) if mark.kind in SPLIT else (mark,)
+
+
+def _split_around_code(mark: Mark, code: Sequence[Mark]) -> Iterator[Mark]:
+    start = mark.start
+    first = bisect_right(code, mark.start, key=lambda other: other.end)
+    for other in islice(code, first, None):
+        if other.start >= mark.end:
+            break
+        if mark.start < other.end:
+            if start < other.start:
+                yield replace(mark, start=start, end=other.start)
+            start = max(start, other.end)
+    if start < mark.end:
+        yield replace(mark, start=start)
+
+
+def _entity(mark: Mark, text: str) -> Fields:
+    entity: Fields = {
+        "type": KINDS[mark.kind],
+        "offset": utf16_units(text[: mark.start]),
+        "length": utf16_units(text[mark.start : mark.end]),
+    }
+    if mark.kind == "link":
+        entity["url"] = mark.detail
+    if mark.kind == "pre" and mark.detail:
+        entity["language"] = mark.detail
+    return entity
+
+
+def _shorten(label: str) -> str:
+    return label if len(label) <= LABEL_CHARACTERS else f"{label[: LABEL_CHARACTERS - 1]}…"
 
 
 def _without_links(rows: Rows) -> Rows:

@@ -31,6 +31,19 @@ from gateway.telegram.updates import ALLOWED, BotIdentity, Pressed, TelegramAudi
 from memory.presence import RedisDuty
 
 log = structlog.get_logger("gateway")
+POLL_SECONDS = 25
+AWAY_SECONDS = 1.0
+CONFLICT_SECONDS = 3.0
+"""The time to wait before the next poll if another process polls."""
+QUIET_SECONDS = 60.0
+"""The minimum interval of log lines about failed polls."""
+TRIES = 3
+DUTY_SECONDS = 6.0
+"""The lease of the polling process; another takes over this long after its death."""
+KEEP_SECONDS = 2.0
+CONNECTIONS = 64
+PATH = "/telegram"
+HEADER = "X-Telegram-Bot-Api-Secret-Token"
 
 
 class Updates:
@@ -118,18 +131,6 @@ class Updates:
         """Remove the options after one was chosen."""
         chat, id_ = pressed.post["chat"], pressed.message_id
         await retry(lambda: self._calls.without_buttons(chat, id_), call_name="remove_buttons")
-
-
-POLL_SECONDS = 25
-AWAY_SECONDS = 1.0
-CONFLICT_SECONDS = 3.0
-"""The time to wait before the next poll if another process polls."""
-QUIET_SECONDS = 60.0
-"""The minimum interval of log lines about failed polls."""
-TRIES = 3
-DUTY_SECONDS = 6.0
-"""The lease of the polling process; another takes over this long after its death."""
-KEEP_SECONDS = 2.0
 
 
 class Polling:
@@ -229,13 +230,6 @@ class Polling:
         return True
 
 
-def _pause(error: TelegramError) -> float:
-    return seconds_of(error) if isinstance(error, RetryAfter) else AWAY_SECONDS
-
-
-CONNECTIONS = 64
-
-
 class BotError(GatewayError):
     """Telegram rejects the token of this bot."""
 
@@ -294,31 +288,6 @@ async def receive_updates(
         yield None
 
 
-async def _register_updates(bot: Bot, hook: Webhook | None) -> None:
-    async with translate_errors():
-        if hook is None:
-            await bot.delete_webhook()
-        else:
-            await bot.set_webhook(
-                hook.url, secret_token=hook.secret, allowed_updates=ALLOWED, max_connections=40
-            )
-
-
-async def _register_commands(bot: Bot, texts: Texts) -> None:
-    """Register the commands in every language; Telegram shows English for other languages.
-
-    It names languages without their script.
-    """
-    for language in (None, *(one for one in texts.languages if "-" not in one)):
-        commands = [BotCommand(name, texts.text(key, language or "en")) for name, key in HELP]
-        async with translate_errors():
-            await bot.set_my_commands(commands, language_code=language)
-
-
-PATH = "/telegram"
-HEADER = "X-Telegram-Bot-Api-Secret-Token"
-
-
 def telegram_webhook(
     updates: Updates,
     *,
@@ -339,6 +308,31 @@ def telegram_webhook(
         return PlainTextResponse("")
 
     return webhook(PATH, handle_update, check=check, unavailable=unavailable)
+
+
+def _pause(error: TelegramError) -> float:
+    return seconds_of(error) if isinstance(error, RetryAfter) else AWAY_SECONDS
+
+
+async def _register_updates(bot: Bot, hook: Webhook | None) -> None:
+    async with translate_errors():
+        if hook is None:
+            await bot.delete_webhook()
+        else:
+            await bot.set_webhook(
+                hook.url, secret_token=hook.secret, allowed_updates=ALLOWED, max_connections=40
+            )
+
+
+async def _register_commands(bot: Bot, texts: Texts) -> None:
+    """Register the commands in every language; Telegram shows English for other languages.
+
+    It names languages without their script.
+    """
+    for language in (None, *(one for one in texts.languages if "-" not in one)):
+        commands = [BotCommand(name, texts.text(key, language or "en")) for name, key in HELP]
+        async with translate_errors():
+            await bot.set_my_commands(commands, language_code=language)
 
 
 def _update(body: bytes) -> dict[str, Any]:

@@ -46,6 +46,21 @@ class Pressed:
     person: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class TelegramAudience:
+    """The allowed chats and users; an empty list allows all.
+
+    The id of a private chat is the id of its person.
+    """
+
+    chats: frozenset[int] = frozenset()
+    users: frozenset[int] = frozenset()
+
+    def admits(self, *, chat: int, user: int) -> bool:
+        """Return whether Refdesk answers this person in this chat."""
+        return (not self.chats or chat in self.chats) and (not self.users or user in self.users)
+
+
 def read(update: Update, me: BotIdentity, named: Named) -> Incoming | Pressed | None:
     """Return the message or button press of an update, or None if it is not for the bot."""
     if update.callback_query is not None:
@@ -185,18 +200,3 @@ def _parse_press(query: CallbackQuery, update_id: int) -> Pressed | None:
 
 def _language(user: User) -> str | None:
     return read_tag(str(user.language_code or "")) or None
-
-
-@dataclass(frozen=True, slots=True)
-class TelegramAudience:
-    """The allowed chats and users; an empty list allows all.
-
-    The id of a private chat is the id of its person.
-    """
-
-    chats: frozenset[int] = frozenset()
-    users: frozenset[int] = frozenset()
-
-    def admits(self, *, chat: int, user: int) -> bool:
-        """Return whether Refdesk answers this person in this chat."""
-        return (not self.chats or chat in self.chats) and (not self.users or user in self.users)

@@ -43,13 +43,6 @@ FILES = {
 }
 
 
-class Embedding(BaseModel):
-    """The address and integrity hash of one version of the script."""
-
-    src: str = Field(description="path of the script on this server")
-    integrity: str = Field(description="value of the script tag's attribute `integrity`")
-
-
 @dataclass(frozen=True, slots=True)
 class PageContents:
     """What the page shows: the `name` of the assistant, a notice by `state`, and example questions.
@@ -64,6 +57,61 @@ class PageContents:
 
 
 FindContents = Callable[[Request], Awaitable[PageContents]]
+_PLACEHOLDER = re.compile(r"\{\{([a-z]{1,20})\}\}")
+
+ENTRY = "widget.js"
+_IMPORT = re.compile(r'^import \{[^{}]*\} from "\./([a-z_]+\.js)";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=class |const |function |async )", re.MULTILINE)
+
+_COMMENT = re.compile(r"^[ ]*(?://[^\n]*|/\*\*.*?\*/)\n", re.MULTILINE | re.DOTALL)
+_TRAILING_COMMENT = re.compile(r"(?<=[;,{]) // [^\n\"'`]*$", re.MULTILINE)
+"""A comment behind code; one with a quotation mark stays, because it may be part of a text."""
+_INDENT = re.compile(r"^[ ]+|^\n", re.MULTILINE)
+
+
+class Embedding(BaseModel):
+    """The address and integrity hash of one version of the script."""
+
+    src: str = Field(description="path of the script on this server")
+    integrity: str = Field(description="value of the script tag's attribute `integrity`")
+
+
+@dataclass(frozen=True, slots=True)
+class WidgetScript:
+    """The joined script; `digest` is its SHA-256."""
+
+    text: bytes
+    digest: bytes
+
+    @property
+    def version(self) -> str:
+        """The part of an address that identifies this version."""
+        return self.digest.hex()[:16]
+
+    @property
+    def path(self) -> str:
+        """The address path of this version."""
+        return f"/widget/refdesk.{self.version}.js"
+
+    @property
+    def integrity(self) -> str:
+        """The `integrity` attribute of a script tag for this version."""
+        return f"sha256-{base64.b64encode(self.digest).decode()}"
+
+
+@cache
+def widget_script() -> WidgetScript:
+    """Return the joined script of the widget."""
+    parts: dict[str, str] = {}
+    _read(ENTRY, parts)
+    body = "\n".join(parts.values())
+    text = f'(() => {{\n"use strict";\n\n{body}}})();\n'.encode()
+    return WidgetScript(text, hashlib.sha256(text).digest())
+
+
+def part(name: str) -> str:
+    """Return the text of a file of this package."""
+    return files(__package__).joinpath(name).read_text()
 
 
 async def _default_contents(_request: Request) -> PageContents:
@@ -155,56 +203,6 @@ def _make_page(contents: PageContents) -> bytes:
     # One pass, so that braces within a value are not replaced.
     page = _PLACEHOLDER.sub(lambda found: html.escape(values[found[1]]), part("demo.html"))
     return page.encode()
-
-
-_PLACEHOLDER = re.compile(r"\{\{([a-z]{1,20})\}\}")
-
-ENTRY = "widget.js"
-_IMPORT = re.compile(r'^import \{[^{}]*\} from "\./([a-z_]+\.js)";\n', re.MULTILINE)
-_EXPORT = re.compile(r"^export (?=class |const |function |async )", re.MULTILINE)
-
-_COMMENT = re.compile(r"^[ ]*(?://[^\n]*|/\*\*.*?\*/)\n", re.MULTILINE | re.DOTALL)
-_TRAILING_COMMENT = re.compile(r"(?<=[;,{]) // [^\n\"'`]*$", re.MULTILINE)
-"""A comment behind code; one with a quotation mark stays, because it may be part of a text."""
-_INDENT = re.compile(r"^[ ]+|^\n", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True)
-class WidgetScript:
-    """The joined script; `digest` is its SHA-256."""
-
-    text: bytes
-    digest: bytes
-
-    @property
-    def version(self) -> str:
-        """The part of an address that identifies this version."""
-        return self.digest.hex()[:16]
-
-    @property
-    def path(self) -> str:
-        """The address path of this version."""
-        return f"/widget/refdesk.{self.version}.js"
-
-    @property
-    def integrity(self) -> str:
-        """The `integrity` attribute of a script tag for this version."""
-        return f"sha256-{base64.b64encode(self.digest).decode()}"
-
-
-@cache
-def widget_script() -> WidgetScript:
-    """Return the joined script of the widget."""
-    parts: dict[str, str] = {}
-    _read(ENTRY, parts)
-    body = "\n".join(parts.values())
-    text = f'(() => {{\n"use strict";\n\n{body}}})();\n'.encode()
-    return WidgetScript(text, hashlib.sha256(text).digest())
-
-
-def part(name: str) -> str:
-    """Return the text of a file of this package."""
-    return files(__package__).joinpath(name).read_text()
 
 
 def _read(name: str, parts: dict[str, str]) -> None:

@@ -95,6 +95,18 @@ async def learn_calibrations(
     return learned
 
 
+def fit_line(medians: Sequence[float]) -> tuple[float, float]:
+    """Return slope and offset of the line from these medians to `REFERENCES`."""
+    found, wanted, weights = (np.asarray(values) for values in (medians, REFERENCES, WEIGHTS))
+    middle = float(np.average(found, weights=weights))
+    centre = float(np.average(wanted, weights=weights))
+    spread = float((weights * (found - middle) ** 2).sum())
+    if spread < 1e-9:
+        return 0.0, centre
+    slope = float((weights * (found - middle) * (wanted - centre)).sum()) / spread
+    return slope, centre - slope * middle
+
+
 def _still_fits(present: Calibration, chunks: int) -> bool:
     is_alike = 1 / GROWTH <= chunks / present.chunks <= GROWTH
     has_line = present.chunks >= LEAST_CHUNKS
@@ -164,15 +176,3 @@ async def _learn(
     slope, offset = fit_line([float(np.median(part)) for part in (foreign, shuffled, own)])
     separation = float((own[:, None] > foreign[None, :]).mean())
     return Calibration(slope, offset, separation, chunks)
-
-
-def fit_line(medians: Sequence[float]) -> tuple[float, float]:
-    """Return slope and offset of the line from these medians to `REFERENCES`."""
-    found, wanted, weights = (np.asarray(values) for values in (medians, REFERENCES, WEIGHTS))
-    middle = float(np.average(found, weights=weights))
-    centre = float(np.average(wanted, weights=weights))
-    spread = float((weights * (found - middle) ** 2).sum())
-    if spread < 1e-9:
-        return 0.0, centre
-    slope = float((weights * (found - middle) * (wanted - centre)).sum()) / spread
-    return slope, centre - slope * middle

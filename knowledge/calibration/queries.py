@@ -51,12 +51,6 @@ def generate_queries(
     )
 
 
-@lru_cache(maxsize=1)
-def _read_foreign_questions() -> dict[str, tuple[str, ...]]:
-    table = tomllib.loads(_FOREIGN.read_text("utf-8"))
-    return {language: tuple(texts) for language, texts in table.items()}
-
-
 def list_question_languages() -> tuple[str, ...]:
     """Return the languages in which there are the same foreign questions, in the same order."""
     return tuple(_read_foreign_questions())
@@ -66,6 +60,17 @@ def find_foreign_questions(language: str) -> tuple[str, ...]:
     """Return foreign questions in a language, or in English if there are none."""
     known = _read_foreign_questions()
     return known.get(language, known[_FALLBACK])
+
+
+def hash_text(text: str) -> bytes:
+    """Return a hash that has nothing to do with the meaning of a text."""
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
+
+
+@lru_cache(maxsize=1)
+def _read_foreign_questions() -> dict[str, tuple[str, ...]]:
+    table = tomllib.loads(_FOREIGN.read_text("utf-8"))
+    return {language: tuple(texts) for language, texts in table.items()}
 
 
 def _shuffle(passages: Sequence[str]) -> Iterable[str]:
@@ -81,8 +86,3 @@ def _shuffle(passages: Sequence[str]) -> Iterable[str]:
 def _choose(texts: Iterable[str]) -> list[str]:
     """Return different texts in the order of their hashes."""
     return sorted(dict.fromkeys(texts), key=hash_text)[:MOST_QUERIES]
-
-
-def hash_text(text: str) -> bytes:
-    """Return a hash that has nothing to do with the meaning of a text."""
-    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()

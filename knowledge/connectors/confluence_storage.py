@@ -31,38 +31,6 @@ FindAddress = Callable[[str, str], str]
 """Returns the address of a page by its title and the key of its space, which may be empty."""
 
 
-def write_html(storage: str, title: str, address: str, find_address: FindAddress) -> bytes:
-    """Return a page as HTML; raise `WrongFormatError` for a body that is not well formed.
-
-    Links without a host get that of `address`.
-    """
-    spaces = 'xmlns:ac="ac" xmlns:ri="ri" xmlns:at="at"'
-    page = f"<page {spaces}>{_replace_entities(storage)}</page>"
-    root = parse_xml(page.encode("utf-8", "replace"), "a page of Confluence")
-    writer = _Writer(address, find_address)
-    body = "".join(writer.write_inside(root, 0))
-    head = f"<!doctype html><html><head><title>{escape(title)}</title></head>"
-    # The title is a heading of its own, so that one in the text does not replace it.
-    return f"{head}<body><h1>{escape(title)}</h1>{body}</body></html>".encode("utf-8", "replace")
-
-
-def _replace_entities(storage: str) -> str:
-    """Write the named characters of HTML, which XML does not know, except in quoted text."""
-    parts, place = [], 0
-    while (begin := storage.find(_BEGIN, place)) >= 0:
-        end = storage.find(_END, begin)
-        end = len(storage) if end < 0 else end + len(_END)
-        parts += [_ENTITY.sub(_name_character, storage[place:begin]), storage[begin:end]]
-        place = end
-    return "".join((*parts, _ENTITY.sub(_name_character, storage[place:])))
-
-
-def _name_character(match: re.Match[str]) -> str:
-    if match[1] in _KEPT:
-        return match[0]
-    return html5.get(f"{match[1]};", f"&amp;{match[1]};")
-
-
 class _Writer:
     """Writes elements as HTML."""
 
@@ -173,3 +141,35 @@ class _Writer:
 
     def _emoticon(self, element: "Element", depth: int) -> Iterator[str]:
         yield escape(element.get(f"{_OWN}emoji-fallback") or "")
+
+
+def write_html(storage: str, title: str, address: str, find_address: FindAddress) -> bytes:
+    """Return a page as HTML; raise `WrongFormatError` for a body that is not well formed.
+
+    Links without a host get that of `address`.
+    """
+    spaces = 'xmlns:ac="ac" xmlns:ri="ri" xmlns:at="at"'
+    page = f"<page {spaces}>{_replace_entities(storage)}</page>"
+    root = parse_xml(page.encode("utf-8", "replace"), "a page of Confluence")
+    writer = _Writer(address, find_address)
+    body = "".join(writer.write_inside(root, 0))
+    head = f"<!doctype html><html><head><title>{escape(title)}</title></head>"
+    # The title is a heading of its own, so that one in the text does not replace it.
+    return f"{head}<body><h1>{escape(title)}</h1>{body}</body></html>".encode("utf-8", "replace")
+
+
+def _replace_entities(storage: str) -> str:
+    """Write the named characters of HTML, which XML does not know, except in quoted text."""
+    parts, place = [], 0
+    while (begin := storage.find(_BEGIN, place)) >= 0:
+        end = storage.find(_END, begin)
+        end = len(storage) if end < 0 else end + len(_END)
+        parts += [_ENTITY.sub(_name_character, storage[place:begin]), storage[begin:end]]
+        place = end
+    return "".join((*parts, _ENTITY.sub(_name_character, storage[place:])))
+
+
+def _name_character(match: re.Match[str]) -> str:
+    if match[1] in _KEPT:
+        return match[0]
+    return html5.get(f"{match[1]};", f"&amp;{match[1]};")

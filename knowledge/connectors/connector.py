@@ -44,6 +44,10 @@ _REFUSED, _FORBIDDEN, _BUSY = 401, 403, frozenset({429, 503})
 _GONE = frozenset({404, 410})
 _FOUND = 200
 _LONGEST_NAME = 150
+Answer = TypeVar("Answer", bound=BaseModel)
+_ENTRIES = TypeAdapter(list[Any])
+Follow = Callable[[Mapping[str, Any]], Mapping[str, str]]
+"""Returns what asks for the next page of a list, from a page; nothing: it is the last one."""
 
 
 class ItemError(ConnectorError):
@@ -106,18 +110,6 @@ class Connector(Protocol):
     async def fetch(self, item: Listed) -> Fetched:
         """Return the text of an item; raise `ItemError`."""
         ...
-
-
-Answer = TypeVar("Answer", bound=BaseModel)
-
-
-class _AnyAnswer(BaseModel, extra="allow"):
-    """An answer of which all is kept."""
-
-
-_ENTRIES = TypeAdapter(list[Any])
-Follow = Callable[[Mapping[str, Any]], Mapping[str, str]]
-"""Returns what asks for the next page of a list, from a page; nothing: it is the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,44 +219,8 @@ class ServiceClient:
         raise ItemError(place, f"its server answered {status}")
 
 
-def _describe_answer(url: str, path: str, error: Exception) -> ItemError:
-    reason = " ".join(str(error).split())[:200]
-    return ItemError(url, f"its answer to {path} is not what was expected: {reason}")
-
-
-def _origin(url: str) -> tuple[str, str]:
-    parts = urlsplit(url)
-    return parts.scheme, parts.netloc
-
-
-@asynccontextmanager
-async def open_client(
-    service: Service, user_agent: str, resolve: Resolve = resolve_by_system
-) -> AsyncIterator[ServiceClient]:
-    """Provide a client; raises `ConnectorError` if the host is not known.
-
-    Only a service at a private address leads to private addresses, and to no other host there.
-    """
-    limits = FetchLimits(
-        bytes_per_page=MAX_BYTES,
-        bytes_in_all=MOST_BYTES,
-        delay=0.0,
-        longest_wait=_LONGEST_WAIT,
-        attempts=_ATTEMPTS,
-    )
-    parts = urlsplit(service.url)
-    resolver = GuardedResolver(resolve)
-    try:
-        default = 443 if parts.scheme == "https" else 80
-        await resolver.start_at(parts.hostname or "", parts.port or default)
-    except OutboundError as error:
-        raise ConnectorError(service.host, f"{service.host} cannot be reached: {error}") from error
-    sent = {"Accept": "application/json", **service.headers}
-    async with (
-        Fetcher(limits, resolver, user_agent, sent) as own,
-        Fetcher(limits, resolver, user_agent, {"Accept": "*/*"}) as other,
-    ):
-        yield ServiceClient(service, own, other)
+class _AnyAnswer(BaseModel, extra="allow"):
+    """An answer of which all is kept."""
 
 
 class _Kept(BaseModel, frozen=True, extra="forbid"):
@@ -285,33 +241,6 @@ class _State(BaseModel, extra="forbid"):
     """The items of the copy by their ids."""
 
     items: dict[str, _Kept] = {}
-
-
-async def copy_service(connector: Connector, place: str, folder: Path) -> StoreOutcome:
-    """Bring the copy of a service up to date; raise `ConnectorError` if it is away.
-
-    What was copied until then stays, and nothing is removed.
-    """
-    copy = _Copy(connector, place, folder)
-    try:
-        listed = await connector.list_items()
-    except ItemError as error:
-        reason = f"{place} cannot be read: {error}; the documents of its last time stay"
-        raise ConnectorError(place, reason) from error
-    if not listed and copy.state.items:
-        raise ConnectorError(
-            place,
-            f"{place} shows nothing, where it had {len(copy.state.items)} documents before: check "
-            f"what the account may read; to remove them: refdesk documents remove {place}",
-        )
-    try:
-        await copy.take_all(listed)
-        copy.remove_gone(listed)
-    finally:
-        await asyncio.to_thread(copy.save)
-    return StoreOutcome(
-        fetched=copy.fetched, failures=tuple(copy.failures), skipped=tuple(copy.skipped)
-    )
 
 
 @dataclass
@@ -444,6 +373,98 @@ class _Copy:
         _replace(self.folder / _STATE, self.state.model_dump_json().encode())
 
 
+@asynccontextmanager
+async def open_client(
+    service: Service, user_agent: str, resolve: Resolve = resolve_by_system
+) -> AsyncIterator[ServiceClient]:
+    """Provide a client; raises `ConnectorError` if the host is not known.
+
+    Only a service at a private address leads to private addresses, and to no other host there.
+    """
+    limits = FetchLimits(
+        bytes_per_page=MAX_BYTES,
+        bytes_in_all=MOST_BYTES,
+        delay=0.0,
+        longest_wait=_LONGEST_WAIT,
+        attempts=_ATTEMPTS,
+    )
+    parts = urlsplit(service.url)
+    resolver = GuardedResolver(resolve)
+    try:
+        default = 443 if parts.scheme == "https" else 80
+        await resolver.start_at(parts.hostname or "", parts.port or default)
+    except OutboundError as error:
+        raise ConnectorError(service.host, f"{service.host} cannot be reached: {error}") from error
+    sent = {"Accept": "application/json", **service.headers}
+    async with (
+        Fetcher(limits, resolver, user_agent, sent) as own,
+        Fetcher(limits, resolver, user_agent, {"Accept": "*/*"}) as other,
+    ):
+        yield ServiceClient(service, own, other)
+
+
+async def copy_service(connector: Connector, place: str, folder: Path) -> StoreOutcome:
+    """Bring the copy of a service up to date; raise `ConnectorError` if it is away.
+
+    What was copied until then stays, and nothing is removed.
+    """
+    copy = _Copy(connector, place, folder)
+    try:
+        listed = await connector.list_items()
+    except ItemError as error:
+        reason = f"{place} cannot be read: {error}; the documents of its last time stay"
+        raise ConnectorError(place, reason) from error
+    if not listed and copy.state.items:
+        raise ConnectorError(
+            place,
+            f"{place} shows nothing, where it had {len(copy.state.items)} documents before: check "
+            f"what the account may read; to remove them: refdesk documents remove {place}",
+        )
+    try:
+        await copy.take_all(listed)
+        copy.remove_gone(listed)
+    finally:
+        await asyncio.to_thread(copy.save)
+    return StoreOutcome(
+        fetched=copy.fetched, failures=tuple(copy.failures), skipped=tuple(copy.skipped)
+    )
+
+
+def survey_service(place: str, folder: Path, outcome: StoreOutcome, *_: Any) -> Survey:
+    """Return the items of a copy; each one is named by its address, to which citations lead."""
+    state = _read_state(folder)
+    kept = {one: item for one, item in state.items.items() if (folder / _name_file(one)).exists()}
+    files, places = [], {}
+    for path, identity in _name_items(kept):
+        item = kept[identity]
+        files.append(FoundFile(path, folder / _name_file(identity)))
+        places[path] = Location(
+            name=item.address,
+            folders=item.folders,
+            file_title=item.title,
+            is_index=False,
+            language=item.language,
+            groups=item.groups,
+            url=item.address,
+            is_foreign=True,
+        )
+    files.sort(key=lambda file: file.path)
+    listing = FolderListing(
+        files, skipped=list(outcome.skipped), unreachable=list(outcome.failures)
+    )
+    return Survey(place, listing, places)
+
+
+def _describe_answer(url: str, path: str, error: Exception) -> ItemError:
+    reason = " ".join(str(error).split())[:200]
+    return ItemError(url, f"its answer to {path} is not what was expected: {reason}")
+
+
+def _origin(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc
+
+
 def _keep(item: Listed, groups: tuple[str, ...]) -> _Kept:
     return _Kept(
         version=item.version,
@@ -472,31 +493,6 @@ def _read_state(folder: Path) -> _State:
     except (OSError, ValidationError):
         # Everything is fetched again: that costs time and loses nothing.
         return _State()
-
-
-def survey_service(place: str, folder: Path, outcome: StoreOutcome, *_: Any) -> Survey:
-    """Return the items of a copy; each one is named by its address, to which citations lead."""
-    state = _read_state(folder)
-    kept = {one: item for one, item in state.items.items() if (folder / _name_file(one)).exists()}
-    files, places = [], {}
-    for path, identity in _name_items(kept):
-        item = kept[identity]
-        files.append(FoundFile(path, folder / _name_file(identity)))
-        places[path] = Location(
-            name=item.address,
-            folders=item.folders,
-            file_title=item.title,
-            is_index=False,
-            language=item.language,
-            groups=item.groups,
-            url=item.address,
-            is_foreign=True,
-        )
-    files.sort(key=lambda file: file.path)
-    listing = FolderListing(
-        files, skipped=list(outcome.skipped), unreachable=list(outcome.failures)
-    )
-    return Survey(place, listing, places)
 
 
 def _name_items(kept: Mapping[str, _Kept]) -> Iterator[tuple[PurePosixPath, str]]:

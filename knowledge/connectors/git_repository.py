@@ -98,6 +98,38 @@ def find_places(repository: Path) -> list[Path]:
     return list(dict.fromkeys((*places, *named)))
 
 
+def survey_copy(
+    root: str,
+    tree: Path,
+    folder: str,
+    copied: RevisionCopy,
+    read_title: ReadTitle,
+    language_of: LanguageOf,
+    *,
+    web_address: str = "",
+    places: Sequence[Path] = (),
+) -> Survey:
+    """Return the files of a revision that was copied into `tree`; `root` names the source.
+
+    Files have the addresses that `web_address` makes of their paths in the repository. Pages may
+    refer to files outside `folder`, but not outside the repository. `places` are the folders at
+    which the repository is on this machine, see `find_places`.
+    """
+    bases = _list_bases(Path(os.path.realpath(tree)), folder, places)
+    found = survey(tree / folder, read_title, language_of, bases=bases)
+    located = dict(found.locations)
+    for file in found.walk.files:
+        place = located[file.path]
+        name = f"{tree.name}/{place.name}" if folder else place.name
+        path = PurePosixPath(folder) / file.path
+        url = make_address(web_address, path, copied.revision) if web_address else place.url
+        located[file.path] = replace(place, name=name, url=url or place.url)
+    top = Path(os.path.realpath(tree))
+    found.walk.files[:] = [replace(file, top=file.top and top) for file in found.walk.files]
+    found.walk.skipped += copied.skipped
+    return replace(found, root=root, locations=located)
+
+
 def _find_commit(repository: Path, revision: str) -> str:
     asked = f"{revision or 'HEAD'}^{{commit}}"
     found = _run(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", asked)
@@ -207,38 +239,6 @@ def _environment() -> dict[str, str]:
         "GIT_TERMINAL_PROMPT": "0",
         "LC_ALL": "C",
     }
-
-
-def survey_copy(
-    root: str,
-    tree: Path,
-    folder: str,
-    copied: RevisionCopy,
-    read_title: ReadTitle,
-    language_of: LanguageOf,
-    *,
-    web_address: str = "",
-    places: Sequence[Path] = (),
-) -> Survey:
-    """Return the files of a revision that was copied into `tree`; `root` names the source.
-
-    Files have the addresses that `web_address` makes of their paths in the repository. Pages may
-    refer to files outside `folder`, but not outside the repository. `places` are the folders at
-    which the repository is on this machine, see `find_places`.
-    """
-    bases = _list_bases(Path(os.path.realpath(tree)), folder, places)
-    found = survey(tree / folder, read_title, language_of, bases=bases)
-    located = dict(found.locations)
-    for file in found.walk.files:
-        place = located[file.path]
-        name = f"{tree.name}/{place.name}" if folder else place.name
-        path = PurePosixPath(folder) / file.path
-        url = make_address(web_address, path, copied.revision) if web_address else place.url
-        located[file.path] = replace(place, name=name, url=url or place.url)
-    top = Path(os.path.realpath(tree))
-    found.walk.files[:] = [replace(file, top=file.top and top) for file in found.walk.files]
-    found.walk.skipped += copied.skipped
-    return replace(found, root=root, locations=located)
 
 
 def _list_bases(tree: Path, folder: str, places: Sequence[Path]) -> list[RuleBase]:

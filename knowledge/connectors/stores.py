@@ -35,42 +35,6 @@ class _State(BaseModel, extra="forbid"):
     files: dict[str, str] = {}
 
 
-def copy_store(place: str, folder: Path) -> StoreOutcome:
-    """Bring the copy of a store in `folder` up to date; raise `ConnectorError`."""
-    files, top = _open(place)
-    try:
-        found = list(_list_files(files, top))
-    except Exception as error:
-        raise ConnectorError(place, _explain(error, place)) from error
-    tree = locate_copy(place, folder)
-    tree.mkdir(parents=True, exist_ok=True, mode=0o700)
-    state = _read_state(folder)
-    copied = _Copy(files, tree, state)
-    # Files whose names stay as they are come first, so that no other file takes their place.
-    found.sort(key=lambda listed: not _keeps_name(listed[0], listed[1]))
-    for path, name, entry in found[:MOST_FILES]:
-        copied.take(path, name, entry)
-    is_partial = len(found) > MOST_FILES or copied.is_full
-    if not is_partial:
-        copied.remove_gone()
-    (folder / _STATE).write_text(state.model_dump_json(), "utf-8")
-    return StoreOutcome(
-        fetched=copied.fetched,
-        failures=tuple(copied.failures),
-        skipped=(
-            *copied.skipped,
-            *((str(path), reason) for path, reason in list_skipped(copied.unknown)),
-        ),
-        is_partial=is_partial,
-    )
-
-
-def locate_copy(place: str, folder: Path) -> Path:
-    """Return the folder of the files; its name begins the names of the documents."""
-    name = PurePosixPath(place.partition("://")[2]).name
-    return folder / "files" / (display_name(name).strip(".") or "store")
-
-
 class _Copy:
     """Copies files one after the other, within the limits of a store."""
 
@@ -144,6 +108,61 @@ class _Copy:
             del self._state.files[gone]
 
 
+def copy_store(place: str, folder: Path) -> StoreOutcome:
+    """Bring the copy of a store in `folder` up to date; raise `ConnectorError`."""
+    files, top = _open(place)
+    try:
+        found = list(_list_files(files, top))
+    except Exception as error:
+        raise ConnectorError(place, _explain(error, place)) from error
+    tree = locate_copy(place, folder)
+    tree.mkdir(parents=True, exist_ok=True, mode=0o700)
+    state = _read_state(folder)
+    copied = _Copy(files, tree, state)
+    # Files whose names stay as they are come first, so that no other file takes their place.
+    found.sort(key=lambda listed: not _keeps_name(listed[0], listed[1]))
+    for path, name, entry in found[:MOST_FILES]:
+        copied.take(path, name, entry)
+    is_partial = len(found) > MOST_FILES or copied.is_full
+    if not is_partial:
+        copied.remove_gone()
+    (folder / _STATE).write_text(state.model_dump_json(), "utf-8")
+    return StoreOutcome(
+        fetched=copied.fetched,
+        failures=tuple(copied.failures),
+        skipped=(
+            *copied.skipped,
+            *((str(path), reason) for path, reason in list_skipped(copied.unknown)),
+        ),
+        is_partial=is_partial,
+    )
+
+
+def locate_copy(place: str, folder: Path) -> Path:
+    """Return the folder of the files; its name begins the names of the documents."""
+    name = PurePosixPath(place.partition("://")[2]).name
+    return folder / "files" / (display_name(name).strip(".") or "store")
+
+
+def survey_store(
+    place: str,
+    folder: Path,
+    outcome: StoreOutcome,
+    web_address: str,
+    listed: Sequence[ListedDocument],
+    read_title: ReadTitle,
+    language_of: LanguageOf,
+) -> Survey:
+    """Return the files of the copy of a store; rules of access are those in the store."""
+    tree = Path(os.path.realpath(locate_copy(place, folder)))
+    bases = [RuleBase(tree, within=tree)]
+    found = survey(tree, read_title, language_of, web_address, bases=bases)
+    found.walk.failures += [(PurePosixPath(path), reason) for path, reason in outcome.failures]
+    found.walk.skipped += outcome.skipped
+    found.walk.is_partial = outcome.is_partial
+    return replace(found, root=place)
+
+
 def _open(place: str) -> tuple[Any, str]:  # as above
     """Return the file system of an address, and the path in it; raise `ConnectorError`."""
     scheme, _, rest = place.partition("://")
@@ -215,22 +234,3 @@ def _explain(error: Exception, place: str) -> str:
         f"{place} could not be read ({reason}). Check the address, the network and the "
         f"credentials in the environment; its documents stay in the index as they are"
     )
-
-
-def survey_store(
-    place: str,
-    folder: Path,
-    outcome: StoreOutcome,
-    web_address: str,
-    listed: Sequence[ListedDocument],
-    read_title: ReadTitle,
-    language_of: LanguageOf,
-) -> Survey:
-    """Return the files of the copy of a store; rules of access are those in the store."""
-    tree = Path(os.path.realpath(locate_copy(place, folder)))
-    bases = [RuleBase(tree, within=tree)]
-    found = survey(tree, read_title, language_of, web_address, bases=bases)
-    found.walk.failures += [(PurePosixPath(path), reason) for path, reason in outcome.failures]
-    found.walk.skipped += outcome.skipped
-    found.walk.is_partial = outcome.is_partial
-    return replace(found, root=place)

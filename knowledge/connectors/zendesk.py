@@ -41,46 +41,6 @@ _FILES = "/hc/"
 _ATTACHED = "att"
 
 
-class _Category(BaseModel):
-    id: int
-    name: str = ""
-
-
-class _Section(BaseModel):
-    id: int
-    name: str = ""
-    category_id: int | None = None
-    parent_section_id: int | None = None
-
-
-class _Article(BaseModel):
-    id: int = Field(ge=0)
-    title: str = ""
-    body: str | None = None
-    draft: bool = False
-    locale: str = Field(pattern=r"^[A-Za-z0-9-]{1,30}$")
-    updated_at: str = ""
-    edited_at: str = ""
-    section_id: int | None = None
-    user_segment_id: int | None = None
-    user_segment_ids: list[int] | None = None
-
-
-class _Attachment(BaseModel):
-    id: int = Field(ge=0)
-    file_name: str = ""
-    content_url: str = ""
-    size: int = 0
-    updated_at: str = ""
-
-
-class _Segment(BaseModel):
-    id: int
-    name: str = ""
-    user_type: str = ""
-    built_in: bool = False
-
-
 class Zendesk:
     """A `Connector` of the help center in one language.
 
@@ -191,6 +151,46 @@ class Zendesk:
 
     async def _list_all(self, kind: type[Answer], path: str, name: str) -> list[Answer]:
         return await self._client.list_all(kind, path, name, _follow, **{"page[size]": _PER_PAGE})
+
+
+class _Category(BaseModel):
+    id: int
+    name: str = ""
+
+
+class _Section(BaseModel):
+    id: int
+    name: str = ""
+    category_id: int | None = None
+    parent_section_id: int | None = None
+
+
+class _Article(BaseModel):
+    id: int = Field(ge=0)
+    title: str = ""
+    body: str | None = None
+    draft: bool = False
+    locale: str = Field(pattern=r"^[A-Za-z0-9-]{1,30}$")
+    updated_at: str = ""
+    edited_at: str = ""
+    section_id: int | None = None
+    user_segment_id: int | None = None
+    user_segment_ids: list[int] | None = None
+
+
+class _Attachment(BaseModel):
+    id: int = Field(ge=0)
+    file_name: str = ""
+    content_url: str = ""
+    size: int = 0
+    updated_at: str = ""
+
+
+class _Segment(BaseModel):
+    id: int
+    name: str = ""
+    user_type: str = ""
+    built_in: bool = False
 
 
 def _list_folders(

@@ -41,16 +41,6 @@ class CrawlError(KnowledgeError):
     """The mirror of a website cannot be read, or is in use."""
 
 
-def check_start(address: str) -> str:
-    """Return the address of a start in its normal form; raise `AddressRefusedError`."""
-    start = normalise(address)
-    if start is None:
-        raise AddressRefusedError(
-            f"expected a web address such as https://docs.example.com/, found {address!r}"
-        )
-    return start
-
-
 @dataclass(frozen=True, slots=True)
 class CrawlScope:
     """The pages of a crawl: those on the host of its start, at or below its path."""
@@ -99,6 +89,16 @@ class CrawlScope:
         if parts.query:
             names[-1] = f"{names[-1]}?{_clean_name(unquote(parts.query))}"
         return PurePosixPath(*(name for name in names if name))
+
+
+def check_start(address: str) -> str:
+    """Return the address of a start in its normal form; raise `AddressRefusedError`."""
+    start = normalise(address)
+    if start is None:
+        raise AddressRefusedError(
+            f"expected a web address such as https://docs.example.com/, found {address!r}"
+        )
+    return start
 
 
 def _clean_name(name: str) -> str:

@@ -39,6 +39,30 @@ ReadLinks = Callable[[bytes, str], PageLinks]
 """Returns where a page of HTML at an address leads; raises a `ReadingError`."""
 Progress = Callable[[int, int], None]
 """Receives the number of visited and of waiting addresses after each visit."""
+_KNOWN_PER_PAGE = 10
+"""Addresses that are remembered for each page that may be visited: a trap makes endless ones."""
+HTML = ".html"
+_BY_TYPE: Mapping[str, str] = {
+    "text/html": HTML,
+    "application/xhtml+xml": HTML,
+    "text/markdown": ".md",
+    "text/x-markdown": ".md",
+    "text/x-rst": ".rst",
+    "text/asciidoc": ".adoc",
+    "text/csv": ".csv",
+    "text/tab-separated-values": ".tsv",
+    "application/pdf": ".pdf",
+    "application/epub+zip": ".epub",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation": ".pptx",
+}
+_VAGUE = frozenset({"", "text/plain", "application/octet-stream", "binary/octet-stream"})
+"""Types that servers send for what they do not know: there the address decides."""
+FOREIGN_SUFFIXES = SUFFIXES - {".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".mbox", ".eml"}
+"""Formats of others that are read: none that holds several documents, which may state their ids."""
+AGENT = "refdesk"
+"""The name by which robots.txt addresses this crawler."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -284,14 +308,6 @@ class Crawler:
         return canonical
 
 
-def _split_words(header: str) -> list[str]:
-    return [word.strip() for word in header.lower().split(",")]
-
-
-_KNOWN_PER_PAGE = 10
-"""Addresses that are remembered for each page that may be visited: a trap makes endless ones."""
-
-
 class Frontier:
     """The addresses of one crawl, those visited and those waiting."""
 
@@ -338,28 +354,6 @@ class Frontier:
         await self._waiting.join()
 
 
-HTML = ".html"
-_BY_TYPE: Mapping[str, str] = {
-    "text/html": HTML,
-    "application/xhtml+xml": HTML,
-    "text/markdown": ".md",
-    "text/x-markdown": ".md",
-    "text/x-rst": ".rst",
-    "text/asciidoc": ".adoc",
-    "text/csv": ".csv",
-    "text/tab-separated-values": ".tsv",
-    "application/pdf": ".pdf",
-    "application/epub+zip": ".epub",
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
-    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
-    "application/vnd.openxmlformats-officedocument.presentationml.presentation": ".pptx",
-}
-_VAGUE = frozenset({"", "text/plain", "application/octet-stream", "binary/octet-stream"})
-"""Types that servers send for what they do not know: there the address decides."""
-FOREIGN_SUFFIXES = SUFFIXES - {".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".mbox", ".eml"}
-"""Formats of others that are read: none that holds several documents, which may state their ids."""
-
-
 def find_suffix(media_type: str, url: str) -> str | None:
     """Return the suffix of the reader of some content, or None if there is no reader."""
     if media_type in _BY_TYPE:
@@ -373,10 +367,6 @@ def find_suffix(media_type: str, url: str) -> str | None:
 def may_be_page(url: str) -> bool:
     """Return whether an address may lead to text; pictures, recordings and archives do not."""
     return not is_media(PurePosixPath(urlsplit(url).path).suffix)
-
-
-AGENT = "refdesk"
-"""The name by which robots.txt addresses this crawler."""
 
 
 async def crawl(
@@ -410,3 +400,7 @@ async def crawl(
         except (CrawlError, OutboundError) as error:
             is_first = not mirror.pages
             return mirror, CrawlOutcome(failures=[(start, str(error))], is_partial=is_first)
+
+
+def _split_words(header: str) -> list[str]:
+    return [word.strip() for word in header.lower().split(",")]

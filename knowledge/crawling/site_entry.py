@@ -23,6 +23,11 @@ _MOST_SITEMAPS = 100
 _MISSING = range(400, 500)
 _BUSY = 429
 _FOUND = 200
+MOST_SITEMAPS = 200
+"""Sitemaps of one website that are read; one that lists itself is read once."""
+MOST_ADDRESSES = 50_000
+"""Addresses of one sitemap that are read: what the standard allows."""
+_GZIP = b"\x1f\x8b"
 
 
 class RobotsRules:
@@ -59,6 +64,14 @@ class SiteEntry:
     warnings: list[tuple[str, str]] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class Sitemap:
+    """The addresses of one sitemap as stated: of pages, and of further sitemaps."""
+
+    pages: list[str] = field(default_factory=list)
+    sitemaps: list[str] = field(default_factory=list)
+
+
 async def read_entry(
     fetcher: Fetcher, scope: CrawlScope, limits: CrawlLimits, agent: str
 ) -> SiteEntry:
@@ -73,6 +86,31 @@ async def read_entry(
     stated = list(robots.list_sitemaps())
     await _read_sitemaps(fetcher, scope, limits, entry, stated)
     return entry
+
+
+def read_sitemap(data: bytes, *, most_bytes: int) -> Sitemap:
+    """Return the addresses of a sitemap in XML, its gzip form or plain text.
+
+    Raises `FetchError` for anything else, and for more than `most_bytes` unpacked.
+    """
+    if data.startswith(_GZIP):
+        data = _unpack(data, most_bytes)
+    if not data.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"<"):
+        return Sitemap(pages=_read_lines(data))
+    try:
+        root = parse_xml(data, "a sitemap")
+    except WrongFormatError as error:
+        raise FetchError(str(error)) from error
+    found = Sitemap()
+    kind = root.tag.rpartition("}")[2]
+    wanted = {"urlset": found.pages, "sitemapindex": found.sitemaps}.get(kind)
+    if wanted is None:
+        raise FetchError(f"expected a sitemap, found {kind[:40]!r}")
+    for entry in root[:MOST_ADDRESSES]:
+        for part in entry:
+            if part.tag.rpartition("}")[2] == "loc" and part.text:
+                wanted.append(part.text.strip())
+    return found
 
 
 async def _read_robots(fetcher: Fetcher, scope: CrawlScope) -> str:
@@ -127,46 +165,6 @@ async def _read_sitemaps(
             if place is not None and scope.contains(place):
                 pages[place] = None
     entry.pages = list(pages)
-
-
-MOST_SITEMAPS = 200
-"""Sitemaps of one website that are read; one that lists itself is read once."""
-MOST_ADDRESSES = 50_000
-"""Addresses of one sitemap that are read: what the standard allows."""
-_GZIP = b"\x1f\x8b"
-
-
-@dataclass(slots=True)
-class Sitemap:
-    """The addresses of one sitemap as stated: of pages, and of further sitemaps."""
-
-    pages: list[str] = field(default_factory=list)
-    sitemaps: list[str] = field(default_factory=list)
-
-
-def read_sitemap(data: bytes, *, most_bytes: int) -> Sitemap:
-    """Return the addresses of a sitemap in XML, its gzip form or plain text.
-
-    Raises `FetchError` for anything else, and for more than `most_bytes` unpacked.
-    """
-    if data.startswith(_GZIP):
-        data = _unpack(data, most_bytes)
-    if not data.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"<"):
-        return Sitemap(pages=_read_lines(data))
-    try:
-        root = parse_xml(data, "a sitemap")
-    except WrongFormatError as error:
-        raise FetchError(str(error)) from error
-    found = Sitemap()
-    kind = root.tag.rpartition("}")[2]
-    wanted = {"urlset": found.pages, "sitemapindex": found.sitemaps}.get(kind)
-    if wanted is None:
-        raise FetchError(f"expected a sitemap, found {kind[:40]!r}")
-    for entry in root[:MOST_ADDRESSES]:
-        for part in entry:
-            if part.tag.rpartition("}")[2] == "loc" and part.text:
-                wanted.append(part.text.strip())
-    return found
 
 
 def _read_lines(data: bytes) -> list[str]:

@@ -160,12 +160,6 @@ class WebsiteMirror:
         _replace(self._path, state.model_dump_json(indent=1).encode())
 
 
-def _replace(path: Path, data: bytes) -> None:
-    waiting = path.with_name(f"{path.name}.new")
-    waiting.write_bytes(data)
-    os.replace(waiting, path)
-
-
 def survey_mirror(
     mirror: WebsiteMirror,
     outcome: CrawlOutcome,
@@ -194,6 +188,12 @@ def survey_mirror(
         is_partial=outcome.is_partial,
     )
     return Survey(mirror.start, listing, placed)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    waiting = path.with_name(f"{path.name}.new")
+    waiting.write_bytes(data)
+    os.replace(waiting, path)
 
 
 def _name_files(scope: CrawlScope, pages: dict[str, MirroredPage]) -> dict[str, PurePosixPath]:

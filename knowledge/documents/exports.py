@@ -34,98 +34,11 @@ from knowledge.documents.slack_export import restore_conversations
 _ID = re.compile(r"(?:\A|[_ -])(\d{3,20})\Z")
 
 Addresses = dict[PurePosixPath, str]
-
-
-def restore_exports(found: FolderListing, web_address: str = "") -> Addresses:
-    """Open the archives of a listing and restore the pages of exports in it.
-
-    Returns the web addresses of pages by path: those that exports state, and those that
-    `web_address` makes, see `make_address`.
-    """
-    expand_archives(found)
-    conversations = restore_conversations(found, web_address)
-    restored, stated = restore_names(found)
-    found.files[:] = [
-        replace(file, path=restored[file.path], origins=(*file.origins, file.path))
-        if file.path in restored
-        else file
-        for file in found.files
-    ]
-    found.files.sort(key=lambda file: file.path)
-    if not web_address:
-        return stated
-    made = {
-        file.path: make_address(web_address, file.path)
-        for file in found.files
-        if file.path not in conversations
-    }
-    return {**stated, **{path: url for path, url in made.items() if url}, **conversations}
-
-
-def make_address(pattern: str, path: PurePosixPath, revision: str = "") -> str:
-    """Return the web address of a file, or an empty text.
-
-    `pattern` contains `{path}`, `{page}` (the path without its ending), `{id}` (the number at the
-    end of the file's name, as Confluence writes it) or `{revision}`; without any of them it is
-    the address below which files have their paths.
-    """
-    if "{" not in pattern:
-        return f"{pattern.rstrip('/')}/{quote(str(path))}"
-    identity = _ID.search(path.stem)
-    if "{id}" in pattern and identity is None:
-        return ""
-    values = {
-        "{path}": quote(str(path)),
-        "{page}": quote(str(path.with_suffix(""))),
-        "{id}": identity[1] if identity is not None else "",
-        "{revision}": quote(revision),
-    }
-    for name, value in values.items():
-        pattern = pattern.replace(name, value)
-    return pattern
-
-
 _NOTION_ID = re.compile(r"\A(.{0,300}) ([0-9a-f]{32})(_all)?\Z", re.DOTALL)
 _OUTER = re.compile(
     r"\AExport(?:Block)?-[0-9a-f]{8}(?:-[0-9a-f]{4,12}){4}(?:-Part-\d{1,3})?(?:\.zip)?\Z"
 )
 _ADDRESS = "https://www.notion.so/{}"
-
-
-def restore_names(
-    found: FolderListing,
-) -> tuple[dict[PurePosixPath, PurePosixPath], dict[PurePosixPath, str]]:
-    """Return the restored paths of exported pages, by path, and their addresses, by restored path.
-
-    A page whose name is taken keeps the first digits of its id. A table that is exported twice,
-    filtered and whole, is read once.
-    """
-    paths = {file.path for file in found.files}
-    restored: dict[PurePosixPath, PurePosixPath] = {}
-    addresses: dict[PurePosixPath, str] = {}
-    taken = set(paths)
-    for path in sorted(paths):
-        match = _NOTION_ID.match(path.stem)
-        folders = [_clean(part) for part in path.parts[:-1] if not _OUTER.match(part)]
-        if match is None:
-            has_id = any(_NOTION_ID.match(part) for part in path.parts)
-            if folders != list(path.parts[:-1]) and has_id:
-                restored[path] = PurePosixPath(*folders, path.name)
-            continue
-        new = PurePosixPath(*folders, f"{match[1]}{path.suffix}")
-        if new in taken:
-            new = new.with_name(f"{match[1]} {match[2][:6]}{path.suffix}")
-        taken.add(new)
-        restored[path] = new
-        addresses[new] = _ADDRESS.format(match[2])
-    return restored, addresses
-
-
-def _clean(part: str) -> str:
-    match = _NOTION_ID.match(part)
-    return match[1] if match is not None else part
-
-
 MOST_MEMBERS = 100_000
 MOST_UNPACKED_BYTES = 2_000_000_000
 HIGHEST_RATIO = 200
@@ -186,6 +99,84 @@ class ArchivedFile(FoundFile):
         return self.archive.read(self.member)
 
 
+def restore_exports(found: FolderListing, web_address: str = "") -> Addresses:
+    """Open the archives of a listing and restore the pages of exports in it.
+
+    Returns the web addresses of pages by path: those that exports state, and those that
+    `web_address` makes, see `make_address`.
+    """
+    expand_archives(found)
+    conversations = restore_conversations(found, web_address)
+    restored, stated = restore_names(found)
+    found.files[:] = [
+        replace(file, path=restored[file.path], origins=(*file.origins, file.path))
+        if file.path in restored
+        else file
+        for file in found.files
+    ]
+    found.files.sort(key=lambda file: file.path)
+    if not web_address:
+        return stated
+    made = {
+        file.path: make_address(web_address, file.path)
+        for file in found.files
+        if file.path not in conversations
+    }
+    return {**stated, **{path: url for path, url in made.items() if url}, **conversations}
+
+
+def make_address(pattern: str, path: PurePosixPath, revision: str = "") -> str:
+    """Return the web address of a file, or an empty text.
+
+    `pattern` contains `{path}`, `{page}` (the path without its ending), `{id}` (the number at the
+    end of the file's name, as Confluence writes it) or `{revision}`; without any of them it is
+    the address below which files have their paths.
+    """
+    if "{" not in pattern:
+        return f"{pattern.rstrip('/')}/{quote(str(path))}"
+    identity = _ID.search(path.stem)
+    if "{id}" in pattern and identity is None:
+        return ""
+    values = {
+        "{path}": quote(str(path)),
+        "{page}": quote(str(path.with_suffix(""))),
+        "{id}": identity[1] if identity is not None else "",
+        "{revision}": quote(revision),
+    }
+    for name, value in values.items():
+        pattern = pattern.replace(name, value)
+    return pattern
+
+
+def restore_names(
+    found: FolderListing,
+) -> tuple[dict[PurePosixPath, PurePosixPath], dict[PurePosixPath, str]]:
+    """Return the restored paths of exported pages, by path, and their addresses, by restored path.
+
+    A page whose name is taken keeps the first digits of its id. A table that is exported twice,
+    filtered and whole, is read once.
+    """
+    paths = {file.path for file in found.files}
+    restored: dict[PurePosixPath, PurePosixPath] = {}
+    addresses: dict[PurePosixPath, str] = {}
+    taken = set(paths)
+    for path in sorted(paths):
+        match = _NOTION_ID.match(path.stem)
+        folders = [_clean(part) for part in path.parts[:-1] if not _OUTER.match(part)]
+        if match is None:
+            has_id = any(_NOTION_ID.match(part) for part in path.parts)
+            if folders != list(path.parts[:-1]) and has_id:
+                restored[path] = PurePosixPath(*folders, path.name)
+            continue
+        new = PurePosixPath(*folders, f"{match[1]}{path.suffix}")
+        if new in taken:
+            new = new.with_name(f"{match[1]} {match[2][:6]}{path.suffix}")
+        taken.add(new)
+        restored[path] = new
+        addresses[new] = _ADDRESS.format(match[2])
+    return restored, addresses
+
+
 def expand_archives(found: FolderListing) -> None:
     """Add the files in the archives of a listing, each below the path of its archive.
 
@@ -199,6 +190,11 @@ def expand_archives(found: FolderListing) -> None:
             continue
         _expand(archive, file, found)
     found.files.sort(key=lambda file: file.path)
+
+
+def _clean(part: str) -> str:
+    match = _NOTION_ID.match(part)
+    return match[1] if match is not None else part
 
 
 def _expand(

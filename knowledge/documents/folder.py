@@ -33,6 +33,8 @@ _SPECIAL = (
 )
 _PRIVATE = frozenset({".git", ".hg", ".svn", ".ssh"})
 _SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "CVS", "bower_components", "__MACOSX"})
+Stated = dict[PurePosixPath, StatedByFolder]
+_MOST_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,23 @@ class FolderListing:
     archives: list[FoundFile] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class RuleBase:
+    """A folder in which the files of a source are, or would be: its rules hold for them.
+
+    The rules of the folders above it hold, too: of those in `within`, if it is set, and of none in
+    `outside`. All paths are absolute.
+    """
+
+    folder: Path
+    within: Path | None = None
+    outside: Path | None = None
+
+    def find(self, rules: FolderRules, name: PurePosixPath) -> StatedByFolder:
+        """Return what folders state about a file of this name; raises as `FolderRules.find`."""
+        return rules.find(self.folder / name, within=self.within, outside=self.outside)
+
+
 def walk(root: Path) -> FolderListing:
     """Return the readable files below a folder, or the one file that `root` is."""
     if not root.is_dir():
@@ -126,16 +145,6 @@ def walk(root: Path) -> FolderListing:
     return found
 
 
-def _sort_file(file: FoundFile, found: FolderListing, unknown: list[PurePosixPath]) -> None:
-    suffix = file.path.suffix.lower()
-    if suffix in SUFFIXES:
-        found.files.append(file)
-    elif suffix == ARCHIVE:
-        found.archives.append(file)
-    else:
-        unknown.append(file.path)
-
-
 def display_name(name: str) -> str:
     """Return a file's name as text: without bytes that are not UTF-8, on one line."""
     text = os.fsencode(name).decode("utf-8", "replace")
@@ -145,6 +154,42 @@ def display_name(name: str) -> str:
 def is_left_out(name: str) -> bool:
     """Return whether a file or folder is left out by its name: hidden, or an installed package."""
     return name.startswith(".") or name in _SKIPPED
+
+
+def is_private(target: Path) -> bool:
+    """Return whether a file is left out by its name; folders such as `..data` are usual."""
+    return target.name.startswith(".") or not _PRIVATE.isdisjoint(target.parts)
+
+
+def state_access(found: FolderListing, bases: Sequence[RuleBase]) -> tuple[Stated, FolderRules]:
+    """Return what folders state about each file, and the rules that were used.
+
+    Files whose rules contradict each other are taken out of the listing, with the reason. Raises
+    `OSError` or a `ReadingError` if rules cannot be read.
+    """
+    rules = FolderRules()
+    stated: Stated = {}
+    for file in found.files:
+        each = [(name, base.find(rules, name)) for name in _list_names(file) for base in bases]
+        restricting = [(name, one.groups) for name, one in each if one.groups]
+        groups = _intersect([groups for _, groups in restricting])
+        if restricting and not groups:
+            found.skipped.append((file.path, _describe_conflict(restricting)))
+            continue
+        version = next((one.version for _, one in each if one.version), "")
+        stated[file.path] = StatedByFolder(groups, version)
+    found.files[:] = [file for file in found.files if file.path in stated]
+    return stated, rules
+
+
+def _sort_file(file: FoundFile, found: FolderListing, unknown: list[PurePosixPath]) -> None:
+    suffix = file.path.suffix.lower()
+    if suffix in SUFFIXES:
+        found.files.append(file)
+    elif suffix == ARCHIVE:
+        found.archives.append(file)
+    else:
+        unknown.append(file.path)
 
 
 def _refuse_special(status: os.stat_result) -> None:
@@ -172,53 +217,6 @@ def _note_link(link: FoundFile, top: Path, linked: list[FoundFile], found: Folde
     elif link.path.suffix.lower() in SUFFIXES:
         origin = PurePosixPath(target.relative_to(top))
         linked.append(replace(link, origins=(*link.origins, origin)))
-
-
-def is_private(target: Path) -> bool:
-    """Return whether a file is left out by its name; folders such as `..data` are usual."""
-    return target.name.startswith(".") or not _PRIVATE.isdisjoint(target.parts)
-
-
-Stated = dict[PurePosixPath, StatedByFolder]
-_MOST_SHOWN = 4
-
-
-@dataclass(frozen=True, slots=True)
-class RuleBase:
-    """A folder in which the files of a source are, or would be: its rules hold for them.
-
-    The rules of the folders above it hold, too: of those in `within`, if it is set, and of none in
-    `outside`. All paths are absolute.
-    """
-
-    folder: Path
-    within: Path | None = None
-    outside: Path | None = None
-
-    def find(self, rules: FolderRules, name: PurePosixPath) -> StatedByFolder:
-        """Return what folders state about a file of this name; raises as `FolderRules.find`."""
-        return rules.find(self.folder / name, within=self.within, outside=self.outside)
-
-
-def state_access(found: FolderListing, bases: Sequence[RuleBase]) -> tuple[Stated, FolderRules]:
-    """Return what folders state about each file, and the rules that were used.
-
-    Files whose rules contradict each other are taken out of the listing, with the reason. Raises
-    `OSError` or a `ReadingError` if rules cannot be read.
-    """
-    rules = FolderRules()
-    stated: Stated = {}
-    for file in found.files:
-        each = [(name, base.find(rules, name)) for name in _list_names(file) for base in bases]
-        restricting = [(name, one.groups) for name, one in each if one.groups]
-        groups = _intersect([groups for _, groups in restricting])
-        if restricting and not groups:
-            found.skipped.append((file.path, _describe_conflict(restricting)))
-            continue
-        version = next((one.version for _, one in each if one.version), "")
-        stated[file.path] = StatedByFolder(groups, version)
-    found.files[:] = [file for file in found.files if file.path in stated]
-    return stated, rules
 
 
 def _list_names(file: FoundFile) -> list[PurePosixPath]:

@@ -33,6 +33,45 @@ SUFFIXES = frozenset(READERS) | _JSON_LINES | _STRUCTURED
 
 _MARKS_OF_INTERFACES = (b"openapi", b"swagger")
 _PAGE: TypeAdapter[Page] = TypeAdapter(Page)
+LONGEST_LABEL = 300
+"""Characters of a title, a crumb, a keyword or an anchor."""
+LONGEST_HEADING = 500
+"""Characters of a heading; a longer one is text: each passage below repeats its headings."""
+
+_LONGEST_DESCRIPTION = 4000
+_LONGEST_ADDRESS = 4000
+_MOST_CRUMBS = 32
+_MOST_KEYWORDS = 1000
+_MOST_WARNINGS = 10
+_MOST_LINKS = 2_000
+"""Links of a page, because each is searched for in every passage of it."""
+MOST_NAMED = 5
+"""Files of one suffix that are named; the others are counted."""
+
+_REASONS: Mapping[str, str] = {
+    "a picture; it is shown with the pages that refer to it":
+        "png jpg jpeg gif svg webp ico bmp tif tiff heic avif drawio",
+    "this format of text documents is not read; open it and save it as .docx or .pdf":
+        "doc dot rtf pages wpd wps one pub",
+    "this format of workbooks is not read; open it and save it as .xlsx": "xlsb numbers",
+    "this format of slides is not read; open it and save it as .pptx or .pdf":
+        "ppt pps pot key",
+    "this format of drawings is not read; open it and save it as .pdf": "vsd vsdx",
+    "an archive; unpack it first": "tar gz tgz bz2 xz 7z rar zst",
+    "archives are opened at most one in another; unpack the outer one first": "zip",
+    "a recording; speech is not read":
+        "mp3 wav ogg flac m4a aac mp4 m4v mov avi mkv webm",
+    "part of a website, without text": "css scss less js mjs cjs map woff woff2 ttf otf eot",
+    "source code, configuration or data":
+        "py pyi ts tsx jsx java kt go rs c h cc cpp hpp cs rb php sh bash bat ps1 sql toml "
+        "ini cfg conf env lock xml xsd proto graphql parquet sqlite db log tf vue svelte swift",
+}  # fmt: skip
+_BY_SUFFIX = {
+    f".{suffix}": reason for reason, suffixes in _REASONS.items() for suffix in suffixes.split()
+}
+_MEDIA = ("a picture", "an archive", "a recording", "part of a website")
+_UNKNOWN = "this format is not supported"
+_NO_SUFFIX = "it has no suffix, so its format is unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +163,59 @@ def read(item: Item, path: PurePosixPath, location: Location) -> Page:
     )
 
 
+def clean_page(page: Page) -> Page:
+    """Return the page without hidden characters, its labels cut to what labels may have."""
+    return replace(
+        page,
+        source=clean_label(page.source, _LONGEST_ADDRESS),
+        title=clean_label(page.title),
+        blocks=tuple(_block(block) for block in page.blocks if block.text),
+        name=clean_text(page.name),
+        id=None if page.id is None else clean_text(page.id),
+        crumbs=tuple(_labels(page.crumbs[:_MOST_CRUMBS])),
+        description=clean_text(page.description)[:_LONGEST_DESCRIPTION],
+        keywords=tuple(_labels(page.keywords[:_MOST_KEYWORDS])),
+        language=None if page.language is None else clean_label(page.language),
+        url=None if page.url is None else clean_text(page.url)[:_LONGEST_ADDRESS],
+        prepared=None if page.prepared is None else _clean_prepared(page.prepared),
+        warnings=_warnings((*page.warnings, *_describe_left_links(page))),
+        version=clean_label(page.version),
+        links=tuple(_select_links(page.links)),
+    )
+
+
+def clean_label(text: str, longest: int = LONGEST_LABEL) -> str:
+    """Return a text as a label: clean, on one line, and not longer than a label may be."""
+    line = " ".join(clean_text(text[: 4 * longest]).split())
+    return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}\u2026"
+
+
+def explain_skip(path: PurePosixPath) -> str:
+    """Return why a file with a suffix that no reader knows is not read."""
+    suffix = path.suffix.lower()
+    return _BY_SUFFIX.get(suffix, _UNKNOWN if suffix else _NO_SUFFIX)
+
+
+def is_media(suffix: str) -> bool:
+    """Return whether a suffix is one of pictures, recordings, archives or parts of a website."""
+    return _BY_SUFFIX.get(suffix.lower(), "").startswith(_MEDIA)
+
+
+def list_skipped(paths: Iterable[PurePosixPath]) -> list[tuple[PurePosixPath, str]]:
+    """Return files with the reasons why they are not read; many of one suffix become one line."""
+    by_suffix: dict[str, list[PurePosixPath]] = {}
+    for path in sorted(paths):
+        by_suffix.setdefault(path.suffix.lower(), []).append(path)
+    listed: list[tuple[PurePosixPath, str]] = []
+    for suffix, found in sorted(by_suffix.items()):
+        listed += ((path, explain_skip(path)) for path in found[:MOST_NAMED])
+        left = len(found) - MOST_NAMED
+        if left > 0:
+            named = f"{left} more files {suffix or 'without a suffix'}"
+            listed.append((PurePosixPath(named), explain_skip(found[0])))
+    return listed
+
+
 def _read(item: Item, suffix: str, location: Location) -> Page:
     if location.is_reply:
         from knowledge.documents.interchange import mail
@@ -167,41 +259,6 @@ def _set_place(page: Page, item: Item, path: PurePosixPath, location: Location) 
     )
 
 
-LONGEST_LABEL = 300
-"""Characters of a title, a crumb, a keyword or an anchor."""
-LONGEST_HEADING = 500
-"""Characters of a heading; a longer one is text: each passage below repeats its headings."""
-
-_LONGEST_DESCRIPTION = 4000
-_LONGEST_ADDRESS = 4000
-_MOST_CRUMBS = 32
-_MOST_KEYWORDS = 1000
-_MOST_WARNINGS = 10
-_MOST_LINKS = 2_000
-"""Links of a page, because each is searched for in every passage of it."""
-
-
-def clean_page(page: Page) -> Page:
-    """Return the page without hidden characters, its labels cut to what labels may have."""
-    return replace(
-        page,
-        source=clean_label(page.source, _LONGEST_ADDRESS),
-        title=clean_label(page.title),
-        blocks=tuple(_block(block) for block in page.blocks if block.text),
-        name=clean_text(page.name),
-        id=None if page.id is None else clean_text(page.id),
-        crumbs=tuple(_labels(page.crumbs[:_MOST_CRUMBS])),
-        description=clean_text(page.description)[:_LONGEST_DESCRIPTION],
-        keywords=tuple(_labels(page.keywords[:_MOST_KEYWORDS])),
-        language=None if page.language is None else clean_label(page.language),
-        url=None if page.url is None else clean_text(page.url)[:_LONGEST_ADDRESS],
-        prepared=None if page.prepared is None else _clean_prepared(page.prepared),
-        warnings=_warnings((*page.warnings, *_describe_left_links(page))),
-        version=clean_label(page.version),
-        links=tuple(_select_links(page.links)),
-    )
-
-
 def _select_links(links: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Yield the links that passages can keep; a longer label stands in no passage."""
     for label, address in links[:_MOST_LINKS]:
@@ -213,12 +270,6 @@ def _describe_left_links(page: Page) -> Sequence[str]:
     if len(page.links) <= _MOST_LINKS:
         return ()
     return (f"only the first {_MOST_LINKS} of {len(page.links)} links are kept",)
-
-
-def clean_label(text: str, longest: int = LONGEST_LABEL) -> str:
-    """Return a text as a label: clean, on one line, and not longer than a label may be."""
-    line = " ".join(clean_text(text[: 4 * longest]).split())
-    return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}\u2026"
 
 
 def _block(block: Block) -> Block:
@@ -248,58 +299,3 @@ def _warnings(warnings: tuple[str, ...]) -> tuple[str, ...]:
     kept = tuple(clean_label(warning) for warning in warnings[:_MOST_WARNINGS])
     left = len(warnings) - len(kept)
     return (*kept, f"{left} more notes of this kind") if left else kept
-
-
-MOST_NAMED = 5
-"""Files of one suffix that are named; the others are counted."""
-
-_REASONS: Mapping[str, str] = {
-    "a picture; it is shown with the pages that refer to it":
-        "png jpg jpeg gif svg webp ico bmp tif tiff heic avif drawio",
-    "this format of text documents is not read; open it and save it as .docx or .pdf":
-        "doc dot rtf pages wpd wps one pub",
-    "this format of workbooks is not read; open it and save it as .xlsx": "xlsb numbers",
-    "this format of slides is not read; open it and save it as .pptx or .pdf":
-        "ppt pps pot key",
-    "this format of drawings is not read; open it and save it as .pdf": "vsd vsdx",
-    "an archive; unpack it first": "tar gz tgz bz2 xz 7z rar zst",
-    "archives are opened at most one in another; unpack the outer one first": "zip",
-    "a recording; speech is not read":
-        "mp3 wav ogg flac m4a aac mp4 m4v mov avi mkv webm",
-    "part of a website, without text": "css scss less js mjs cjs map woff woff2 ttf otf eot",
-    "source code, configuration or data":
-        "py pyi ts tsx jsx java kt go rs c h cc cpp hpp cs rb php sh bash bat ps1 sql toml "
-        "ini cfg conf env lock xml xsd proto graphql parquet sqlite db log tf vue svelte swift",
-}  # fmt: skip
-_BY_SUFFIX = {
-    f".{suffix}": reason for reason, suffixes in _REASONS.items() for suffix in suffixes.split()
-}
-_MEDIA = ("a picture", "an archive", "a recording", "part of a website")
-_UNKNOWN = "this format is not supported"
-_NO_SUFFIX = "it has no suffix, so its format is unknown"
-
-
-def explain_skip(path: PurePosixPath) -> str:
-    """Return why a file with a suffix that no reader knows is not read."""
-    suffix = path.suffix.lower()
-    return _BY_SUFFIX.get(suffix, _UNKNOWN if suffix else _NO_SUFFIX)
-
-
-def is_media(suffix: str) -> bool:
-    """Return whether a suffix is one of pictures, recordings, archives or parts of a website."""
-    return _BY_SUFFIX.get(suffix.lower(), "").startswith(_MEDIA)
-
-
-def list_skipped(paths: Iterable[PurePosixPath]) -> list[tuple[PurePosixPath, str]]:
-    """Return files with the reasons why they are not read; many of one suffix become one line."""
-    by_suffix: dict[str, list[PurePosixPath]] = {}
-    for path in sorted(paths):
-        by_suffix.setdefault(path.suffix.lower(), []).append(path)
-    listed: list[tuple[PurePosixPath, str]] = []
-    for suffix, found in sorted(by_suffix.items()):
-        listed += ((path, explain_skip(path)) for path in found[:MOST_NAMED])
-        left = len(found) - MOST_NAMED
-        if left > 0:
-            named = f"{left} more files {suffix or 'without a suffix'}"
-            listed.append((PurePosixPath(named), explain_skip(found[0])))
-    return listed

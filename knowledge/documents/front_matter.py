@@ -14,8 +14,14 @@ MAX_CHARACTERS = 16_384
 _FENCED = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _MOST_KEYWORDS = 64
 
-
 _MAY_STATE_GROUPS = re.compile(r"^[\"']?groups[\"']?[ \t]*:", re.IGNORECASE | re.MULTILINE)
+_USED = frozenset(
+    {"title", "description", "keywords", "tags", "lang", "language", "url", "canonical_url"}
+    | {"groups", "version"}
+)
+_SETTING = "a single word or number is a setting of the website rather than a statement"
+_DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{4}")
+_SAMPLE_CHARACTERS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +88,31 @@ def take(text: str) -> tuple[FrontMatter, str]:
     )
 
 
-_USED = frozenset(
-    {"title", "description", "keywords", "tags", "lang", "language", "url", "canonical_url"}
-    | {"groups", "version"}
-)
-_SETTING = "a single word or number is a setting of the website rather than a statement"
-_DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{4}")
+def parse_stated_groups(value: object) -> tuple[str, ...]:
+    """Return the groups that a document states, as a list or a text; raises `ValueError`."""
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, list) or not names:
+        raise ValueError(
+            f"expected the names of its groups, found {value!r:.80}; a public document has none"
+        )
+    return parse_groups(names)
+
+
+def find_stated_language(page: Page) -> str | None:
+    """Return the language code that a page states (`pt` for `pt-BR`), or None."""
+    stated = (page.language or "").replace("_", "-").partition("-")[0].strip().lower()
+    return stated if len(stated) in (2, 3) and stated.isascii() and stated.isalpha() else None
+
+
+def make_sample(page: Page) -> str:
+    """Return the title and the first characters of a page, without code."""
+    parts: list[str] = [page.title]
+    room = _SAMPLE_CHARACTERS
+    for block in page.blocks:
+        if block.kind is not BlockKind.CODE and room > 0:
+            parts.append(block.text[:room])
+            room -= len(block.text)
+    return "\n".join(parts)
 
 
 def _list_written(stated: str) -> list[tuple[str, str]]:
@@ -121,16 +146,6 @@ def _ignore(stated: str, warning: str) -> FrontMatter:
     return FrontMatter(warnings=(warning,), unclear_groups=warning if is_unclear else "")
 
 
-def parse_stated_groups(value: object) -> tuple[str, ...]:
-    """Return the groups that a document states, as a list or a text; raises `ValueError`."""
-    names = value.split(",") if isinstance(value, str) else value
-    if not isinstance(names, list) or not names:
-        raise ValueError(
-            f"expected the names of its groups, found {value!r:.80}; a public document has none"
-        )
-    return parse_groups(names)
-
-
 def _from_mapping(stated: dict[object, object]) -> FrontMatter:
     named = [value for key, value in stated.items() if _text(key).casefold() == "groups"]
     groups: tuple[str, ...] = ()
@@ -160,23 +175,3 @@ def _texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
         return ()
     return tuple(text for item in value[:_MOST_KEYWORDS] if (text := _text(item)))
-
-
-_SAMPLE_CHARACTERS = 2000
-
-
-def find_stated_language(page: Page) -> str | None:
-    """Return the language code that a page states (`pt` for `pt-BR`), or None."""
-    stated = (page.language or "").replace("_", "-").partition("-")[0].strip().lower()
-    return stated if len(stated) in (2, 3) and stated.isascii() and stated.isalpha() else None
-
-
-def make_sample(page: Page) -> str:
-    """Return the title and the first characters of a page, without code."""
-    parts: list[str] = [page.title]
-    room = _SAMPLE_CHARACTERS
-    for block in page.blocks:
-        if block.kind is not BlockKind.CODE and room > 0:
-            parts.append(block.text[:room])
-            room -= len(block.text)
-    return "\n".join(parts)

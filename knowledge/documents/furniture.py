@@ -49,6 +49,21 @@ def remove_repeated(page: Page, repeated: Collection[str], *, at_end: bool = Fal
     return replace(page, blocks=blocks) if blocks else page
 
 
+def name_folder(page: Page, name: str) -> str:
+    """Return the title that an index page gives its folder; nothing if it only lists others.
+
+    The title of such a list ("Contents") stays only where it has a word of the folder's name.
+    """
+    listed = all(
+        block.kind is BlockKind.HEADING
+        or (block.kind is BlockKind.ITEM and len(block.text.split()) <= _LONGEST_ENTRY)
+        for block in page.blocks
+    )
+    folder = PurePosixPath(name).parent.name.lower()
+    words = page.title.lower().split()
+    return page.title if not listed or any(word in folder for word in words) else ""
+
+
 def _cut_end(blocks: Sequence[Block], repeated: frozenset[str]) -> Sequence[Block]:
     end = len(blocks)
     while end:
@@ -89,18 +104,3 @@ def _divide(blocks: Sequence[Block]) -> Iterator[list[Block]]:
 
 def _mark(block: Block) -> str:
     return f"{block.level} {block.text.strip()}"
-
-
-def name_folder(page: Page, name: str) -> str:
-    """Return the title that an index page gives its folder; nothing if it only lists others.
-
-    The title of such a list ("Contents") stays only where it has a word of the folder's name.
-    """
-    listed = all(
-        block.kind is BlockKind.HEADING
-        or (block.kind is BlockKind.ITEM and len(block.text.split()) <= _LONGEST_ENTRY)
-        for block in page.blocks
-    )
-    folder = PurePosixPath(name).parent.name.lower()
-    words = page.title.lower().split()
-    return page.title if not listed or any(word in folder for word in words) else ""

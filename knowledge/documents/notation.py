@@ -10,65 +10,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby
 
-
-class Script(StrEnum):
-    """The position of text on its line; a note is the mark of a footnote."""
-
-    LINE = "line"
-    RAISED = "raised"
-    LOWERED = "lowered"
-    NOTE = "note"
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Text of one appearance."""
-
-    text: str
-    script: Script = Script.LINE
-    is_struck: bool = False
-
-
 _SLASHES = ("/", "\u2044", "\u2215")
 _PLAIN_SCRIPT = re.compile(r"[+\-\u2212]?(?:\d{1,20}(?:[.,]\d{1,20})?|[^\W\d_]|\u221e)\Z")
-
-
-def join_spans(spans: Iterable[Span]) -> str:
-    """Return the text of spans with marks for what is raised, lowered or struck out."""
-    merged = _merge(spans)
-    written = ""
-    for at, span in enumerate(merged):
-        following = merged[at + 1] if at + 1 < len(merged) else Span("")
-        before = merged[at - 1] if at else Span("")
-        text = _write_span(span, written, before, following)
-        written += _strike(text) if span.is_struck else text
-    return written
-
-
-def _merge(spans: Iterable[Span]) -> list[Span]:
-    filled = (
-        replace(span, script=Script.LINE) if not span.text.strip() else span
-        for span in spans
-        if span.text
-    )
-    groups = groupby(filled, key=lambda span: (span.script, span.is_struck))
-    return [Span("".join(span.text for span in group), *key) for key, group in groups]
-
-
-def _write_span(span: Span, written: str, before: Span, following: Span) -> str:
-    bare = span.text.strip()
-    if span.script is Script.RAISED:
-        if following.text.lstrip().startswith(_SLASHES) and len(following.text.strip()) == 1:
-            # The upper part of a fraction, whose lower part follows the slash.
-            return f" {bare}" if written[-1:].isalnum() else bare
-        raised = f"^({bare})" if following.text[:1].isdigit() else _write_raised(bare)
-        return span.text.replace(bare, raised, 1)
-    if span.script is Script.LOWERED:
-        is_part = before.text.strip() in _SLASHES or not written[-1:].isdigit()
-        return span.text if is_part or not bare[:1].isdigit() else f"_{bare}"
-    if span.script is Script.NOTE:
-        return span.text if bare.startswith(("[", "(")) else span.text.replace(bare, f"[{bare}]", 1)
-    return span.text
 
 
 def _write_raised(text: str) -> str:
@@ -79,47 +22,8 @@ def _write_raised(text: str) -> str:
     return f"^{text}" if _PLAIN_SCRIPT.match(text) else f"^({text})"
 
 
-def _strike(text: str) -> str:
-    bare = text.strip()
-    return text.replace(bare, f"~~{bare}~~", 1) if bare else text
-
-
-@dataclass(frozen=True, slots=True)
-class Formula:
-    """An element of a formula, by its name in MathML; `text` is that of a leaf."""
-
-    name: str
-    text: str = ""
-    parts: tuple["Formula", ...] = ()
-
-
 _ATOM = re.compile(r"[+\-\u2212]?(?:[\w.,]{1,200}(?:\^-?\w{1,20})?|\([^()]{0,200}\))\Z")
 _DEEPEST_FORMULA = 60
-
-
-def write_formula(formula: Formula, depth: int = 0) -> str:
-    """Return a formula on one line: `(a+b)/2`, `10^-3`, `x_i`, `√(2)`."""
-    if depth > _DEEPEST_FORMULA:
-        return ""
-    parts = [write_formula(part, depth + 1) for part in formula.parts]
-    if formula.name == "mspace":
-        return " "
-    if not formula.parts:
-        return " ".join(formula.text.split())
-    write = _WRITERS.get(formula.name)
-    if write is None or len(parts) < 2:
-        joined = _join_row(formula.parts, parts)
-        return f"\u221a{_group(joined)}" if formula.name == "msqrt" else joined
-    return write(parts)
-
-
-def _join_row(formulas: Sequence[Formula], written: Sequence[str]) -> str:
-    """Return parts after each other; a space ends an exponent or an index before a letter."""
-    joined = ""
-    for at, text in enumerate(written):
-        is_behind = at > 0 and formulas[at - 1].name in ("msub", "msup", "msubsup")
-        joined += f" {text}" if is_behind and text[:1].isalnum() else text
-    return joined
 
 
 def _group(text: str) -> str:
@@ -165,3 +69,98 @@ _WRITERS: dict[str, Callable[[Sequence[str]], str]] = {
     "binomial": lambda parts: f"binom({', '.join(parts)})",
     "function": lambda parts: f"{parts[0]}{parts[1] if parts[1][:1] == '(' else f'({parts[1]})'}",
 }
+
+
+class Script(StrEnum):
+    """The position of text on its line; a note is the mark of a footnote."""
+
+    LINE = "line"
+    RAISED = "raised"
+    LOWERED = "lowered"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Text of one appearance."""
+
+    text: str
+    script: Script = Script.LINE
+    is_struck: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """An element of a formula, by its name in MathML; `text` is that of a leaf."""
+
+    name: str
+    text: str = ""
+    parts: tuple["Formula", ...] = ()
+
+
+def join_spans(spans: Iterable[Span]) -> str:
+    """Return the text of spans with marks for what is raised, lowered or struck out."""
+    merged = _merge(spans)
+    written = ""
+    for at, span in enumerate(merged):
+        following = merged[at + 1] if at + 1 < len(merged) else Span("")
+        before = merged[at - 1] if at else Span("")
+        text = _write_span(span, written, before, following)
+        written += _strike(text) if span.is_struck else text
+    return written
+
+
+def write_formula(formula: Formula, depth: int = 0) -> str:
+    """Return a formula on one line: `(a+b)/2`, `10^-3`, `x_i`, `√(2)`."""
+    if depth > _DEEPEST_FORMULA:
+        return ""
+    parts = [write_formula(part, depth + 1) for part in formula.parts]
+    if formula.name == "mspace":
+        return " "
+    if not formula.parts:
+        return " ".join(formula.text.split())
+    write = _WRITERS.get(formula.name)
+    if write is None or len(parts) < 2:
+        joined = _join_row(formula.parts, parts)
+        return f"\u221a{_group(joined)}" if formula.name == "msqrt" else joined
+    return write(parts)
+
+
+def _merge(spans: Iterable[Span]) -> list[Span]:
+    filled = (
+        replace(span, script=Script.LINE) if not span.text.strip() else span
+        for span in spans
+        if span.text
+    )
+    groups = groupby(filled, key=lambda span: (span.script, span.is_struck))
+    return [Span("".join(span.text for span in group), *key) for key, group in groups]
+
+
+def _write_span(span: Span, written: str, before: Span, following: Span) -> str:
+    bare = span.text.strip()
+    if span.script is Script.RAISED:
+        if following.text.lstrip().startswith(_SLASHES) and len(following.text.strip()) == 1:
+            # The upper part of a fraction, whose lower part follows the slash.
+            return f" {bare}" if written[-1:].isalnum() else bare
+        raised = f"^({bare})" if following.text[:1].isdigit() else _write_raised(bare)
+        return span.text.replace(bare, raised, 1)
+    if span.script is Script.LOWERED:
+        is_part = before.text.strip() in _SLASHES or not written[-1:].isdigit()
+        return span.text if is_part or not bare[:1].isdigit() else f"_{bare}"
+    if span.script is Script.NOTE:
+        return span.text if bare.startswith(("[", "(")) else span.text.replace(bare, f"[{bare}]", 1)
+    return span.text
+
+
+def _strike(text: str) -> str:
+    bare = text.strip()
+    return text.replace(bare, f"~~{bare}~~", 1) if bare else text
+
+
+def _join_row(formulas: Sequence[Formula], written: Sequence[str]) -> str:
+    """Return parts after each other; a space ends an exponent or an index before a letter."""
+    joined = ""
+    for at, text in enumerate(written):
+        is_behind = at > 0 and formulas[at - 1].name in ("msub", "msup", "msubsup")
+        joined += f" {text}" if is_behind and text[:1].isalnum() else text
+    return joined

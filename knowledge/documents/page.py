@@ -7,6 +7,9 @@ from enum import StrEnum
 
 DEEPEST_INDENT = 12
 """Lists in lists by which an item is indented; deeper ones stand below each other."""
+_MOST_NAMES = 5
+_TICKS = re.compile(r"`{3,}")
+_DROPPED = re.compile(r"[^\w\- ]+")
 
 
 class BlockKind(StrEnum):
@@ -66,9 +69,6 @@ class Prepared:
     summary: str = ""
     keypoints: tuple[str, ...] = ()
     chunks: tuple[str, ...] = ()
-
-
-_MOST_NAMES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +160,26 @@ class Page:
         )
 
 
+class Anchors:
+    """Hands out one anchor per heading; a name taken before gets a number."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._counts: dict[str, int] = {}
+
+    def take(self, text: str, stated: str | None = None) -> str:
+        """Return the stated anchor, or the slug of the text as the large code hosts make it."""
+        wanted = slug(text) if stated is None else stated
+        count = self._counts.get(wanted, 0)
+        anchor = wanted if count == 0 else f"{wanted}-{count}"
+        while anchor in self._taken:
+            count += 1
+            anchor = f"{wanted}-{count}"
+        self._counts[wanted] = count + 1
+        self._taken.add(anchor)
+        return anchor
+
+
 def make_code(text: str, info: str = "", anchor: str | None = None) -> Block:
     """Return code between fences that are longer than each run of backticks in it."""
     longest = max(map(len, _TICKS.findall(text)), default=0)
@@ -181,30 +201,6 @@ def first_heading(blocks: Sequence[Block]) -> str:
         return blocks[0].text
     headings = [block for block in blocks if block.kind is BlockKind.HEADING]
     return min(headings, key=lambda heading: heading.level).text if headings else ""
-
-
-_TICKS = re.compile(r"`{3,}")
-_DROPPED = re.compile(r"[^\w\- ]+")
-
-
-class Anchors:
-    """Hands out one anchor per heading; a name taken before gets a number."""
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-        self._counts: dict[str, int] = {}
-
-    def take(self, text: str, stated: str | None = None) -> str:
-        """Return the stated anchor, or the slug of the text as the large code hosts make it."""
-        wanted = slug(text) if stated is None else stated
-        count = self._counts.get(wanted, 0)
-        anchor = wanted if count == 0 else f"{wanted}-{count}"
-        while anchor in self._taken:
-            count += 1
-            anchor = f"{wanted}-{count}"
-        self._counts[wanted] = count + 1
-        self._taken.add(anchor)
-        return anchor
 
 
 def slug(text: str) -> str:

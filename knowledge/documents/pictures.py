@@ -38,19 +38,6 @@ _LEAST_SIDE, _LARGEST_AREA = 48, 40_000_000
 _ID_CHARACTERS = 32
 
 
-def encode(data: bytes) -> str:
-    """Return bytes as blocks carry them."""
-    return base64.b64encode(data).decode()
-
-
-def _decode(data: str) -> bytes | None:
-    """Return the bytes of a picture; None for what is no base64."""
-    try:
-        return base64.b64decode(data)
-    except ValueError:
-        return None
-
-
 @dataclass(slots=True)
 class _Collection:
     """The pictures of a page so far; `left_out` counts those beyond the limits."""
@@ -77,6 +64,11 @@ class _Collection:
         caption = " ".join(clean_text(picture.caption[: 4 * LONGEST_CAPTION]).split())
         is_name = _NAME_OF_A_FILE.fullmatch(caption) is not None
         return Picture(caption="" if is_name else caption[:LONGEST_CAPTION], id=name)
+
+
+def encode(data: bytes) -> str:
+    """Return bytes as blocks carry them."""
+    return base64.b64encode(data).decode()
 
 
 def collect_pictures(page: Page, beside: Mapping[str, bytes]) -> Page:
@@ -128,16 +120,6 @@ def write_png(pixels: "NDArray[np.uint8]") -> bytes:
     )
 
 
-def _stand_alone(pictures: tuple[Picture, ...]) -> Iterator[Block]:
-    """Yield a block for the pictures of a section without text; nothing else would lead to them.
-
-    One without captions has no text, and is for those who look into its pictures.
-    """
-    captions = " ".join(f"![{picture.caption}]" for picture in pictures if picture.caption)
-    if pictures:
-        yield Block(BlockKind.TEXT, captions, pictures=pictures)
-
-
 def recognise_type(data: bytes) -> str | None:
     """Return the media type of a picture by its first bytes; None for all that is not shown."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
@@ -151,11 +133,6 @@ def recognise_type(data: bytes) -> str | None:
     return None
 
 
-def _is_figure(data: bytes, media_type: str) -> bool:
-    width, height = measure(data, media_type)
-    return min(width, height) >= _LEAST_SIDE and width * height <= _LARGEST_AREA
-
-
 def measure(data: bytes, media_type: str) -> tuple[int, int]:
     """Return the width and height in pixels; zeros for a damaged picture."""
     if media_type == "image/png":
@@ -165,6 +142,29 @@ def measure(data: bytes, media_type: str) -> tuple[int, int]:
     if media_type == "image/webp":
         return _measure_webp(data)
     return _measure_jpeg(data)
+
+
+def _decode(data: str) -> bytes | None:
+    """Return the bytes of a picture; None for what is no base64."""
+    try:
+        return base64.b64decode(data)
+    except ValueError:
+        return None
+
+
+def _stand_alone(pictures: tuple[Picture, ...]) -> Iterator[Block]:
+    """Yield a block for the pictures of a section without text; nothing else would lead to them.
+
+    One without captions has no text, and is for those who look into its pictures.
+    """
+    captions = " ".join(f"![{picture.caption}]" for picture in pictures if picture.caption)
+    if pictures:
+        yield Block(BlockKind.TEXT, captions, pictures=pictures)
+
+
+def _is_figure(data: bytes, media_type: str) -> bool:
+    width, height = measure(data, media_type)
+    return min(width, height) >= _LEAST_SIDE and width * height <= _LARGEST_AREA
 
 
 def _number(data: bytes) -> int:

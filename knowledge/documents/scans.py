@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 MOST_PAGES = 200
 _FORMATS = ("PNG", "JPEG", "TIFF")
 _LARGEST_AREA = 60_000_000
+_NO_TIME = "there was no time left to recognise their text: INGESTION_FILE_SECONDS"
 
 
 def read(data: bytes, source: str, recognise: Recognise | None = None) -> Page:
@@ -43,9 +44,6 @@ def read(data: bytes, source: str, recognise: Recognise | None = None) -> Page:
     if unread:
         notes.append(f"{unread} of its pictures are without text; {reason}")
     return Page(source, "", tuple(blocks), warnings=tuple(notes))
-
-
-_NO_TIME = "there was no time left to recognise their text: INGESTION_FILE_SECONDS"
 
 
 def _open(data: bytes) -> "Iterator[Image]":

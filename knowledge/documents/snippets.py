@@ -50,28 +50,28 @@ _MOST_SNIPPETS = 100
 _LARGEST_SNIPPET = 256 * 1024
 
 Warn = Callable[[str], None]
+_FENCED = re.compile(
+    r"([ \t]{0,80})(`{3,20}|~{3,20}|:{3,20})\{literalinclude\}[ \t]{1,20}(\S{1,500})[ \t]{0,80}\Z"
+)
+_DIRECTIVE = re.compile(
+    r"([ \t]{0,80})\.\.[ \t]{1,20}literalinclude::[ \t]{1,20}(\S{1,500})[ \t]{0,80}\Z"
+)
+_OPTION = re.compile(r"[ \t]{0,80}:([a-z-]{1,30}):[ \t]{0,20}([^\n]{0,300})\Z")
+_RANGE = re.compile(r"(\d{0,7})(-?)(\d{0,7})\Z")
+_MOST_RANGES = 50
 
-
-def read_with_snippets(file: FoundFile, warn: Warn, note_missing: Callable[[str], None]) -> bytes:
-    """Return the bytes of a file, with the files that it refers to in their places.
-
-    Raises `OSError` or a `ReadingError` for the file itself; `note_missing` receives the names of
-    the files that were not found.
-    """
-    data = file.read()
-    is_page = file.path.suffix.lower() in _SUFFIXES | _SPHINX_SUFFIXES
-    if not is_page or not any(mark in data for mark in _MARKS):
-        return data
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        return data
-    snippets = _Snippets(file, warn, note_missing)
-    lines = text.split("\n")
-    if file.path.suffix.lower() in _SUFFIXES:
-        lines = list(snippets.resolve(lines))
-    included = replace_literal_includes(lines, snippets.find_text)
-    return "\n".join(included).encode()
+Read = Callable[[str], str | None]
+"""Returns the text of a file, or None and warns."""
+_BESIDE = frozenset(
+    {".md", ".markdown", ".mdx", ".html", ".htm", ".xhtml", ".rst", ".adoc", ".asciidoc"}
+)
+_OF_PICTURES = r"\.(?:png|jpe?g|gif|webp)"
+_ADDRESS = re.compile(
+    rb"(?<=[\"'(<:])[ \t]{0,3}([^\"'()<>:\s][^\"'()<>:\n]{0,300}" + _OF_PICTURES.encode() + rb")",
+    re.IGNORECASE,
+)
+_PUBLIC_FOLDERS = ("", "static", "public", "docs")
+"""Where an address that begins with a slash may stand, below a folder above the page."""
 
 
 class _Snippets:
@@ -174,9 +174,77 @@ class _Snippets:
         return not is_hidden and not self._rules.find(target).groups
 
 
+def read_with_snippets(file: FoundFile, warn: Warn, note_missing: Callable[[str], None]) -> bytes:
+    """Return the bytes of a file, with the files that it refers to in their places.
+
+    Raises `OSError` or a `ReadingError` for the file itself; `note_missing` receives the names of
+    the files that were not found.
+    """
+    data = file.read()
+    is_page = file.path.suffix.lower() in _SUFFIXES | _SPHINX_SUFFIXES
+    if not is_page or not any(mark in data for mark in _MARKS):
+        return data
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data
+    snippets = _Snippets(file, warn, note_missing)
+    lines = text.split("\n")
+    if file.path.suffix.lower() in _SUFFIXES:
+        lines = list(snippets.resolve(lines))
+    included = replace_literal_includes(lines, snippets.find_text)
+    return "\n".join(included).encode()
+
+
 def find_repository(folder: Path) -> Path | None:
     """Return the top of the working copy of a repository in which a folder is, or None."""
     return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
+
+
+def replace_literal_includes(lines: Sequence[str], read: Read) -> Iterator[str]:
+    """Yield the lines of a page in Markdown or reStructuredText; code replaces the directives."""
+    at = 0
+    while at < len(lines):
+        bare = lines[at].rstrip("\r")
+        fenced, directive = _FENCED.match(bare), _DIRECTIVE.match(bare)
+        if fenced is None and directive is None:
+            yield lines[at]
+            at += 1
+            continue
+        options, at = _read_options(lines, at + 1)
+        if fenced is not None:
+            at = _skip_fence(lines, at, fenced[2])
+            options.setdefault("language", PurePosixPath(fenced[3]).suffix[1:])
+            yield from _write_fence(fenced[1], _find(fenced[3], options, read), options)
+        elif directive is not None:
+            options.setdefault("language", PurePosixPath(directive[2]).suffix[1:])
+            yield from _write_directive(directive[1], _find(directive[2], options, read), options)
+
+
+def load_pictures(file: FoundFile, data: bytes, groups: Sequence[str]) -> dict[str, bytes]:
+    """Return the pictures beside a page, by the addresses that it has for them.
+
+    Those that were fetched with it, else only files of the folder, or of the repository around it,
+    that are neither hidden nor for groups other than those that may read the page.
+    """
+    if file.pictures:
+        kept = ((one, FoundFile(file.path, path)) for one, path in file.pictures.items())
+        return {address: picture.read() for address, picture in kept if picture.location.exists()}
+    if file.top is None or file.path.suffix.lower() not in _BESIDE:
+        return {}
+    limit = find_repository(file.top) or file.top
+    rules = FolderRules()
+    found: dict[str, bytes] = {}
+    left = MOST_BYTES
+    for match in _ADDRESS.finditer(data):
+        address = match[1].decode("utf-8", "replace")
+        if address in found or len(found) >= MOST_PICTURES:
+            continue
+        picture = _read_beside(file, address, limit, rules, groups)
+        if picture is not None and len(picture) <= left:
+            found[address] = picture
+            left -= len(picture)
+    return found
 
 
 def _follow_fence(fence: str | None, line: str) -> str | None:
@@ -207,40 +275,6 @@ def _take_section(lines: list[str], name: str) -> Iterator[str]:
             is_inside = found[1] == "start"
         elif is_inside:
             yield line
-
-
-_FENCED = re.compile(
-    r"([ \t]{0,80})(`{3,20}|~{3,20}|:{3,20})\{literalinclude\}[ \t]{1,20}(\S{1,500})[ \t]{0,80}\Z"
-)
-_DIRECTIVE = re.compile(
-    r"([ \t]{0,80})\.\.[ \t]{1,20}literalinclude::[ \t]{1,20}(\S{1,500})[ \t]{0,80}\Z"
-)
-_OPTION = re.compile(r"[ \t]{0,80}:([a-z-]{1,30}):[ \t]{0,20}([^\n]{0,300})\Z")
-_RANGE = re.compile(r"(\d{0,7})(-?)(\d{0,7})\Z")
-_MOST_RANGES = 50
-
-Read = Callable[[str], str | None]
-"""Returns the text of a file, or None and warns."""
-
-
-def replace_literal_includes(lines: Sequence[str], read: Read) -> Iterator[str]:
-    """Yield the lines of a page in Markdown or reStructuredText; code replaces the directives."""
-    at = 0
-    while at < len(lines):
-        bare = lines[at].rstrip("\r")
-        fenced, directive = _FENCED.match(bare), _DIRECTIVE.match(bare)
-        if fenced is None and directive is None:
-            yield lines[at]
-            at += 1
-            continue
-        options, at = _read_options(lines, at + 1)
-        if fenced is not None:
-            at = _skip_fence(lines, at, fenced[2])
-            options.setdefault("language", PurePosixPath(fenced[3]).suffix[1:])
-            yield from _write_fence(fenced[1], _find(fenced[3], options, read), options)
-        elif directive is not None:
-            options.setdefault("language", PurePosixPath(directive[2]).suffix[1:])
-            yield from _write_directive(directive[1], _find(directive[2], options, read), options)
 
 
 def _read_options(lines: Sequence[str], at: int) -> tuple[dict[str, str], int]:
@@ -321,44 +355,6 @@ def _write_directive(indent: str, code: list[str] | None, options: dict[str, str
     yield ""
     yield from (f"{indent}   {line}" for line in code)
     yield ""
-
-
-_BESIDE = frozenset(
-    {".md", ".markdown", ".mdx", ".html", ".htm", ".xhtml", ".rst", ".adoc", ".asciidoc"}
-)
-_OF_PICTURES = r"\.(?:png|jpe?g|gif|webp)"
-_ADDRESS = re.compile(
-    rb"(?<=[\"'(<:])[ \t]{0,3}([^\"'()<>:\s][^\"'()<>:\n]{0,300}" + _OF_PICTURES.encode() + rb")",
-    re.IGNORECASE,
-)
-_PUBLIC_FOLDERS = ("", "static", "public", "docs")
-"""Where an address that begins with a slash may stand, below a folder above the page."""
-
-
-def load_pictures(file: FoundFile, data: bytes, groups: Sequence[str]) -> dict[str, bytes]:
-    """Return the pictures beside a page, by the addresses that it has for them.
-
-    Those that were fetched with it, else only files of the folder, or of the repository around it,
-    that are neither hidden nor for groups other than those that may read the page.
-    """
-    if file.pictures:
-        kept = ((one, FoundFile(file.path, path)) for one, path in file.pictures.items())
-        return {address: picture.read() for address, picture in kept if picture.location.exists()}
-    if file.top is None or file.path.suffix.lower() not in _BESIDE:
-        return {}
-    limit = find_repository(file.top) or file.top
-    rules = FolderRules()
-    found: dict[str, bytes] = {}
-    left = MOST_BYTES
-    for match in _ADDRESS.finditer(data):
-        address = match[1].decode("utf-8", "replace")
-        if address in found or len(found) >= MOST_PICTURES:
-            continue
-        picture = _read_beside(file, address, limit, rules, groups)
-        if picture is not None and len(picture) <= left:
-            found[address] = picture
-            left -= len(picture)
-    return found
 
 
 def _read_beside(

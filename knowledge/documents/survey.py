@@ -98,36 +98,6 @@ def survey(
     return Survey(os.path.realpath(path), found, places)
 
 
-def _read_messages(files: Iterable[FoundFile]) -> Iterable[tuple[PurePosixPath, bytes]]:
-    for file in files:
-        if file.path.suffix.lower() != mail.SUFFIX:
-            continue
-        try:
-            yield file.path, file.read()
-        except (OSError, ReadingError):
-            # The file is reported when it is read as a document.
-            continue
-
-
-def _find_stated(path: Path, found: FolderListing, bases: Sequence[RuleBase]) -> Stated:
-    """Return what the folders of each file state; a rule without an effect is a warning."""
-    top = Path(os.path.realpath(path))
-    if not bases:
-        # A folder may be reached by a link: the rules above both of its places hold.
-        places = dict.fromkeys((top, Path(os.path.abspath(path))))
-        bases = [RuleBase(place if path.is_dir() else place.parent) for place in places]
-    stated, rules = state_access(found, bases)
-    if path.is_dir():
-        found.warnings += [
-            (
-                PurePosixPath(place.relative_to(top)),
-                f"its rule for {pattern!r:.100} matches no document",
-            )
-            for place, pattern in rules.find_unused(top)
-        ]
-    return stated
-
-
 def place_files(
     files: Sequence[FoundFile],
     titling: Sequence[FoundFile],
@@ -156,6 +126,36 @@ def place_files(
     )
     titles |= {folder: title for folder, title in found.items() if counts[title] == 1}
     return {file.path: location.locate(file.path, folders, titles) for file in files}
+
+
+def _read_messages(files: Iterable[FoundFile]) -> Iterable[tuple[PurePosixPath, bytes]]:
+    for file in files:
+        if file.path.suffix.lower() != mail.SUFFIX:
+            continue
+        try:
+            yield file.path, file.read()
+        except (OSError, ReadingError):
+            # The file is reported when it is read as a document.
+            continue
+
+
+def _find_stated(path: Path, found: FolderListing, bases: Sequence[RuleBase]) -> Stated:
+    """Return what the folders of each file state; a rule without an effect is a warning."""
+    top = Path(os.path.realpath(path))
+    if not bases:
+        # A folder may be reached by a link: the rules above both of its places hold.
+        places = dict.fromkeys((top, Path(os.path.abspath(path))))
+        bases = [RuleBase(place if path.is_dir() else place.parent) for place in places]
+    stated, rules = state_access(found, bases)
+    if path.is_dir():
+        found.warnings += [
+            (
+                PurePosixPath(place.relative_to(top)),
+                f"its rule for {pattern!r:.100} matches no document",
+            )
+            for place, pattern in rules.find_unused(top)
+        ]
+    return stated
 
 
 def _titles(

@@ -22,6 +22,13 @@ MOST_COLUMNS = 500
 
 _MOST_HEADER_ROWS = 3
 _MOST_INNER_ROWS = 200
+Grid = list[list[str]]
+ROWS_PER_GROUP = 10
+"""Rows that share a place: a citation names the group that a fact is in."""
+
+_MOST_SHOWN_COLUMNS = 200
+_MOST_SIDES = 8
+"""Empty columns at which a sheet is divided; one with more is a form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +41,16 @@ class Cell:
     is_header: bool = False
 
 
-Grid = list[list[str]]
+@dataclass(frozen=True, slots=True)
+class SheetRow:
+    """A row by its number, from 1, and its cells that are not empty by their columns, from 0.
+
+    `hidden` counts the rows above it that are left out because they are hidden.
+    """
+
+    number: int
+    cells: dict[int, str]
+    hidden: int = 0
 
 
 def write_table(rows: Sequence[Sequence[Cell]], anchor: str | None = None) -> Iterator[Block]:
@@ -82,25 +98,6 @@ def unfold_tables(
         yield [*row[:largest], own, *row[largest + 1 :]]
 
 
-def _write_inner(rows: Sequence[Sequence[Cell]]) -> Iterator[str]:
-    """Yield the rows of an inner table as texts, each value after the head of its column."""
-    filled = [row for row in rows if any(cell.text for cell in row)]
-    head: Sequence[Cell] = ()
-    if len(filled) > 1 and all(cell.is_header for cell in filled[0]):
-        head, filled = filled[0], filled[1:]
-    for row in filled[:_MOST_INNER_ROWS]:
-        named = (
-            f"{head[at].text}: {cell.text}" if at < len(head) and head[at].text else cell.text
-            for at, cell in enumerate(row)
-            if cell.text
-        )
-        yield ", ".join(named)
-
-
-def _join(outside: str, inside: str) -> str:
-    return f"{outside} {inside}".strip()
-
-
 def write_rows(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a header and rows of equally many cells as a table in Markdown."""
     rule = "|---" * len(header) + "|"
@@ -110,10 +107,6 @@ def write_rows(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def write_cell(text: str) -> str:
     """Return the text of a cell on one line, its bars escaped."""
     return " ".join(text.split()).replace("|", "\\|")
-
-
-def _write_row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(write_cell(cell) for cell in cells)} |"
 
 
 def expand_cells(rows: Sequence[Sequence[Cell]]) -> Grid:
@@ -142,21 +135,6 @@ def expand_cells(rows: Sequence[Sequence[Cell]]) -> Grid:
     return [row + [""] * (width - len(row)) for row in grid]
 
 
-def _take_pending(
-    row: list[str], pending: dict[int, tuple[str, int]], following: dict[int, tuple[str, int]]
-) -> None:
-    while (found := pending.pop(len(row), None)) is not None:
-        text, left = found
-        if left > 1:
-            following[len(row)] = (text, left - 1)
-        row.append(text)
-
-
-def _without_empty_columns(grid: Grid) -> Grid:
-    filled = [index for index, column in enumerate(zip(*grid, strict=True)) if any(column)]
-    return [[row[index] for index in filled] for row in grid]
-
-
 def count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
     """Return how many rows are the header: those marked as one, or two below a merged cell."""
     marked = 0
@@ -167,30 +145,6 @@ def count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
     if marked:
         return marked
     return 2 if len(rows) > 2 and any(cell.columns > 1 for cell in rows[0]) else 1
-
-
-def _join_distinct(texts: Iterable[str]) -> str:
-    return " ".join(dict.fromkeys(text for text in texts if text))
-
-
-ROWS_PER_GROUP = 10
-"""Rows that share a place: a citation names the group that a fact is in."""
-
-_MOST_SHOWN_COLUMNS = 200
-_MOST_SIDES = 8
-"""Empty columns at which a sheet is divided; one with more is a form."""
-
-
-@dataclass(frozen=True, slots=True)
-class SheetRow:
-    """A row by its number, from 1, and its cells that are not empty by their columns, from 0.
-
-    `hidden` counts the rows above it that are left out because they are hidden.
-    """
-
-    number: int
-    cells: dict[int, str]
-    hidden: int = 0
 
 
 def write_sheet(rows: Sequence[SheetRow], anchor: str = "") -> Iterator[Block]:
@@ -214,6 +168,53 @@ def write_sheet(rows: Sequence[SheetRow], anchor: str = "") -> Iterator[Block]:
             header, table = _take_header(table, columns)
         last = table[-1].cells.get(columns[0], "") if table else ""
         yield from _write_groups(header, table, columns, anchor)
+
+
+def is_value(text: str) -> bool:
+    """Return whether a cell has a number, an amount, a range, or a sign for no value."""
+    return _VALUE.match(text) is not None or text.lower() in _EMPTY_VALUES
+
+
+def _write_inner(rows: Sequence[Sequence[Cell]]) -> Iterator[str]:
+    """Yield the rows of an inner table as texts, each value after the head of its column."""
+    filled = [row for row in rows if any(cell.text for cell in row)]
+    head: Sequence[Cell] = ()
+    if len(filled) > 1 and all(cell.is_header for cell in filled[0]):
+        head, filled = filled[0], filled[1:]
+    for row in filled[:_MOST_INNER_ROWS]:
+        named = (
+            f"{head[at].text}: {cell.text}" if at < len(head) and head[at].text else cell.text
+            for at, cell in enumerate(row)
+            if cell.text
+        )
+        yield ", ".join(named)
+
+
+def _join(outside: str, inside: str) -> str:
+    return f"{outside} {inside}".strip()
+
+
+def _write_row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(write_cell(cell) for cell in cells)} |"
+
+
+def _take_pending(
+    row: list[str], pending: dict[int, tuple[str, int]], following: dict[int, tuple[str, int]]
+) -> None:
+    while (found := pending.pop(len(row), None)) is not None:
+        text, left = found
+        if left > 1:
+            following[len(row)] = (text, left - 1)
+        row.append(text)
+
+
+def _without_empty_columns(grid: Grid) -> Grid:
+    filled = [index for index, column in enumerate(zip(*grid, strict=True)) if any(column)]
+    return [[row[index] for index in filled] for row in grid]
+
+
+def _join_distinct(texts: Iterable[str]) -> str:
+    return " ".join(dict.fromkeys(text for text in texts if text))
 
 
 def _list_tables(rows: Sequence[SheetRow]) -> Iterator[list[SheetRow]]:
@@ -299,8 +300,3 @@ def _is_numbered_header(texts: Sequence[str]) -> bool:
     is_even = len(numbers) > 1 and len(steps) == 1 and 0 not in steps
     is_labelled = not _YEAR_OR_COUNT.match(texts[0]) and not any(map(is_value, words))
     return is_even and is_labelled and len(words) <= len(numbers)
-
-
-def is_value(text: str) -> bool:
-    """Return whether a cell has a number, an amount, a range, or a sign for no value."""
-    return _VALUE.match(text) is not None or text.lower() in _EMPTY_VALUES

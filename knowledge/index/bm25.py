@@ -47,14 +47,6 @@ class Bm25:
         return int(found[0]) if found else 0
 
 
-def merge(one: SparseText, other: SparseText) -> SparseText:
-    """Return the terms of both texts, each with the higher of its weights."""
-    numbers, at = np.unique(np.concatenate((one.terms, other.terms)), return_inverse=True)
-    weights = np.zeros(len(numbers), dtype=np.float32)
-    np.maximum.at(weights, at, np.concatenate((one.weights, other.weights)))
-    return SparseText(numbers, weights)
-
-
 class TermNumbers:
     """Maps terms to their numbers in the sparse vectors, with a cache."""
 
@@ -76,3 +68,11 @@ class TermNumbers:
     def of_all(self, found: Iterable[str]) -> Terms:
         """Return the numbers of different terms, each once, in the order of the terms."""
         return np.array([self.of(term) for term in dict.fromkeys(found)], dtype=np.uint32)
+
+
+def merge(one: SparseText, other: SparseText) -> SparseText:
+    """Return the terms of both texts, each with the higher of its weights."""
+    numbers, at = np.unique(np.concatenate((one.terms, other.terms)), return_inverse=True)
+    weights = np.zeros(len(numbers), dtype=np.float32)
+    np.maximum.at(weights, at, np.concatenate((one.weights, other.weights)))
+    return SparseText(numbers, weights)

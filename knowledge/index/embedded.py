@@ -52,27 +52,6 @@ _FEW = 50
 _MOST_VALUES = 10_000
 
 
-async def open_embedded(
-    folder: Path, identity: Identity, *, name: str | None = None
-) -> QdrantIndex:
-    """Open the index in a folder, making it when there is none.
-
-    `name` is the name of its folder; by default, it is made of tenant and assistant.
-
-    Raises `IndexOwned` when another process has it open, `IndexUnavailable` when it cannot be
-    read, `IndexMismatch` when another embedding model wrote it.
-    """
-    own = folder / (name or layout.namespace(identity.tenant, identity.assistant))
-    engine = await asyncio.to_thread(EdgeEngine, own, identity.dimensions)
-    index = QdrantIndex(engine, identity)
-    try:
-        await index.open()
-    except BaseException:
-        await index.close()
-        raise
-    return index
-
-
 class EdgeEngine:
     """See `knowledge.index.engine.Engine`."""
 
@@ -324,6 +303,27 @@ class EdgeEngine:
             return call()
         except Exception as error:  # the engine raises nothing narrower
             raise IndexUnavailable(f"the index at {self.location} failed: {error}") from error
+
+
+async def open_embedded(
+    folder: Path, identity: Identity, *, name: str | None = None
+) -> QdrantIndex:
+    """Open the index in a folder, making it when there is none.
+
+    `name` is the name of its folder; by default, it is made of tenant and assistant.
+
+    Raises `IndexOwned` when another process has it open, `IndexUnavailable` when it cannot be
+    read, `IndexMismatch` when another embedding model wrote it.
+    """
+    own = folder / (name or layout.namespace(identity.tenant, identity.assistant))
+    engine = await asyncio.to_thread(EdgeEngine, own, identity.dimensions)
+    index = QdrantIndex(engine, identity)
+    try:
+        await index.open()
+    except BaseException:
+        await index.close()
+        raise
+    return index
 
 
 def lock_folder(folder: Path) -> IO[str]:

@@ -23,6 +23,26 @@ class SparseText:
 
 
 @dataclass(frozen=True, slots=True)
+class QueryResult:
+    """The points that a query found, best first; `payloads` and `texts` are empty if not asked."""
+
+    ids: Sequence[PointId]
+    scores: Floats
+    payloads: Sequence[Mapping[str, Any]] = ()
+    texts: Sequence[SparseText] = ()
+
+    def by_id(self) -> dict[PointId, float]:
+        """Return the scores by the ids of the points."""
+        return dict(zip(self.ids, self.scores.tolist(), strict=True))
+
+
+NOTHING_FOUND = QueryResult((), np.zeros(0, dtype=np.float32))
+_TERM_DIGITS = 3
+HNSW_EF = 160
+"""The candidates that an engine looks at in its graph, more than any search asks for."""
+
+
+@dataclass(frozen=True, slots=True)
 class VectorQuery:
     """Asks for the points whose vector `using` is nearest to `vector`, best first.
 
@@ -36,20 +56,6 @@ class VectorQuery:
     points: Collection[PointId] | None = None
     fields: Sequence[str] = ()
     returns_text: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class QueryResult:
-    """The points that a query found, best first; `payloads` and `texts` are empty if not asked."""
-
-    ids: Sequence[PointId]
-    scores: Floats
-    payloads: Sequence[Mapping[str, Any]] = ()
-    texts: Sequence[SparseText] = ()
-
-    def by_id(self) -> dict[PointId, float]:
-        """Return the scores by the ids of the points."""
-        return dict(zip(self.ids, self.scores.tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +80,6 @@ class ScoredPoint(Protocol):
 
     @property
     def vector(self) -> Any: ...
-
-
-NOTHING_FOUND = QueryResult((), np.zeros(0, dtype=np.float32))
-_TERM_DIGITS = 3
-HNSW_EF = 160
-"""The candidates that an engine looks at in its graph, more than any search asks for."""
 
 
 def read_result(query: VectorQuery, found: Sequence[ScoredPoint]) -> QueryResult:

@@ -28,7 +28,6 @@ seconds of the processor that it took."""
 REQUEST_HEADER = Struct("!Qd")
 """Of a request: how many bytes follow, and the seconds that it may take."""
 
-
 _PREPARATION: TypeAdapter[Preparation] = TypeAdapter(Preparation)
 _LINKS: TypeAdapter[PageLinks] = TypeAdapter(PageLinks)
 _ITEMS: TypeAdapter[list[tuple[str, str, str, bool]]] = TypeAdapter(
@@ -40,6 +39,8 @@ _ERRORS: dict[str, type[ReadingError]] = {
     for found in vars(errors).values()
     if isinstance(found, type) and issubclass(found, ReadingError)
 }
+CLOCK_FACTOR = 3.0
+"""How much longer than its processor time a document may take on a machine that is busy."""
 
 
 class Kind(bytes, Enum):
@@ -82,6 +83,22 @@ class ReadRequest:
         }
         parts = (json.dumps(fields).encode(), b"\n", *self.item.pictures.values(), self.item.data)
         return b"".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingLimits:
+    """The limits of reading one document; a file of many documents may take more in total.
+
+    `seconds` are those of the processor; by the clock it may take `CLOCK_FACTOR` times as long.
+    `memory_mb` is what the process that reads may take beyond what it needs to be ready.
+    """
+
+    seconds: float = 20.0
+    memory_mb: int = 512
+
+    def seconds_for(self, size: int) -> float:
+        """Return the seconds that all documents of a file of `size` bytes may take together."""
+        return self.seconds * (1 + size // 1_000_000)
 
 
 def decode_request(frame: bytes) -> ReadRequest:
@@ -159,23 +176,3 @@ def decode_error(body: bytes) -> ReadingError:
     if known is None:
         return errors.UnforeseenError(f"its reader failed with {name}: {message[:200]}")
     return known(message)
-
-
-CLOCK_FACTOR = 3.0
-"""How much longer than its processor time a document may take on a machine that is busy."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadingLimits:
-    """The limits of reading one document; a file of many documents may take more in total.
-
-    `seconds` are those of the processor; by the clock it may take `CLOCK_FACTOR` times as long.
-    `memory_mb` is what the process that reads may take beyond what it needs to be ready.
-    """
-
-    seconds: float = 20.0
-    memory_mb: int = 512
-
-    def seconds_for(self, size: int) -> float:
-        """Return the seconds that all documents of a file of `size` bytes may take together."""
-        return self.seconds * (1 + size // 1_000_000)

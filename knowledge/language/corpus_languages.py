@@ -32,15 +32,6 @@ where it is unknown.
 """
 
 
-def choose_foreign(counts: Mapping[str, float], language: str) -> tuple[str, ...]:
-    """Return the languages of documents, other than that of the question, that are searched in
-    translation. `counts` has the number of documents in each language.
-    """
-    least = LEAST_SHARE * sum(counts.values())
-    found = [one for one in counts if one != language and counts[one] >= least]
-    return tuple(sorted(found, key=lambda one: (-counts[one], one))[:MOST_TRANSLATIONS])
-
-
 class CorpusLanguages:
     """Counts the documents of an assistant by language, at most once a minute.
 
@@ -99,3 +90,12 @@ class CorpusLanguages:
                 self._counts.clear()
             self._counts[groups] = await self._index.visible_to(groups).languages()
         return self._counts.get(groups, {})
+
+
+def choose_foreign(counts: Mapping[str, float], language: str) -> tuple[str, ...]:
+    """Return the languages of documents, other than that of the question, that are searched in
+    translation. `counts` has the number of documents in each language.
+    """
+    least = LEAST_SHARE * sum(counts.values())
+    found = [one for one in counts if one != language and counts[one] >= least]
+    return tuple(sorted(found, key=lambda one: (-counts[one], one))[:MOST_TRANSLATIONS])

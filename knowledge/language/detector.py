@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from numpy import dtype
     from numpy.typing import NDArray
 
-
 _USUAL = {
     "en": 1.4, "ru": 1.2, "ar": 0.7, "hi": 0.7, "de": 0.5, "es": 0.5, "fr": 0.5,
     "pt": 0.5, "uk": 0.5,
@@ -66,6 +65,12 @@ class NGrams(Protocol):
 
 _LOADED: dict[tuple[str, ...], NGrams] = {}
 """The models of this process by their languages; they are mapped from files, and never change."""
+_FORMAT = 1
+_ROWS_AT_ONCE = 4_096
+_BYTES_AT_ONCE = 1 << 18
+_AS_THEY_ARE = ("nextmove", "nextmove_row", "out_feat")
+_MAPPED = ("ptc", *_AS_THEY_ARE)
+_CALLS_PER_RELEASE = 4
 
 
 class ScriptAndNgramDetector:
@@ -131,31 +136,26 @@ class ScriptAndNgramDetector:
         return _LOADED[languages]
 
 
-def _log_prior(
-    possible: Sequence[str], prior: Mapping[str, float], prior_share: float
-) -> dict[str, float]:
-    usual = {
-        name: math.exp(_USUAL.get(name, _RARE_WEIGHT if name in _RARE else 0.0))
-        for name in possible
-    }
-    total = sum(usual.values())
-    known = sum(prior.get(name, 0.0) for name in possible)
-    share = prior_share if known > 0 else 0.0
-    return {
-        name: math.log(
-            (1 - share) * usual[name] / total
-            + share * (prior.get(name, 0.0) / known if known > 0 else 0.0)
-        )
-        for name in possible
-    }
+class _Lean:
+    """A model that regularly releases the memory pages that it has read.
 
+    Each text reads a few different pages; over time nearly all would be resident. The pages remain
+    in the system's cache, so that reading them again takes microseconds.
+    """
 
-_FORMAT = 1
-_ROWS_AT_ONCE = 4_096
-_BYTES_AT_ONCE = 1 << 18
-_AS_THEY_ARE = ("nextmove", "nextmove_row", "out_feat")
-_MAPPED = ("ptc", *_AS_THEY_ARE)
-_CALLS_PER_RELEASE = 4
+    def __init__(self, model: NGrams, maps: Sequence[mmap.mmap]) -> None:
+        self._model = model
+        self._maps = maps
+        self._calls = 0
+
+    def rank(self, text: str) -> list[tuple[str, float]]:
+        """Return every language of the model with its score, best first."""
+        ranked = self._model.rank(text)
+        self._calls += 1
+        if self._calls % _CALLS_PER_RELEASE == 0 and hasattr(mmap, "MADV_DONTNEED"):
+            for pages in self._maps:
+                pages.madvise(mmap.MADV_DONTNEED)
+        return ranked
 
 
 def load(languages: Sequence[str], kept_in: Path | None = None) -> NGrams:
@@ -173,6 +173,25 @@ def load(languages: Sequence[str], kept_in: Path | None = None) -> NGrams:
     except (OSError, ValueError, EOFError):
         _keep(languages, folder)
         return _open(folder)
+
+
+def _log_prior(
+    possible: Sequence[str], prior: Mapping[str, float], prior_share: float
+) -> dict[str, float]:
+    usual = {
+        name: math.exp(_USUAL.get(name, _RARE_WEIGHT if name in _RARE else 0.0))
+        for name in possible
+    }
+    total = sum(usual.values())
+    known = sum(prior.get(name, 0.0) for name in possible)
+    share = prior_share if known > 0 else 0.0
+    return {
+        name: math.log(
+            (1 - share) * usual[name] / total
+            + share * (prior.get(name, 0.0) / known if known > 0 else 0.0)
+        )
+        for name in possible
+    }
 
 
 def _name(languages: Sequence[str]) -> str:
@@ -218,28 +237,6 @@ def _map_file(file: Path) -> "tuple[mmap.mmap, NDArray[Any]]":
         start = opened.tell()
         pages = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
     return pages, np.frombuffer(pages, kind, offset=start).reshape(shape)
-
-
-class _Lean:
-    """A model that regularly releases the memory pages that it has read.
-
-    Each text reads a few different pages; over time nearly all would be resident. The pages remain
-    in the system's cache, so that reading them again takes microseconds.
-    """
-
-    def __init__(self, model: NGrams, maps: Sequence[mmap.mmap]) -> None:
-        self._model = model
-        self._maps = maps
-        self._calls = 0
-
-    def rank(self, text: str) -> list[tuple[str, float]]:
-        """Return every language of the model with its score, best first."""
-        ranked = self._model.rank(text)
-        self._calls += 1
-        if self._calls % _CALLS_PER_RELEASE == 0 and hasattr(mmap, "MADV_DONTNEED"):
-            for pages in self._maps:
-                pages.madvise(mmap.MADV_DONTNEED)
-        return ranked
 
 
 def _unpack(languages: Sequence[str], folder: Path) -> None:

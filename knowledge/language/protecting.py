@@ -8,6 +8,44 @@ _OPEN, _CLOSE = "⟦", "⟧"
 _MARKS = re.compile(r"[⟦⟧]|[\[【]\s*\d+\s*[\]】]")
 _PLACEHOLDER = re.compile(r"[⟦【\[]{1,2}\s*(\d+)\s*[⟧】\]]{1,2}")
 _EXACT_PLACEHOLDER = re.compile(r"⟦(\d+)⟧")
+LONGEST = 2_000
+"""The number of characters for detecting a language; more would not change the result."""
+
+_SPANS = re.compile(
+    r"""
+      ```.*?(?:```|\Z) | ~~~.*?(?:~~~|\Z)   # a fence
+    | `[^`\n]{1,300}`                       # inline code
+    | \]\([^)\s]{1,300}\)                   # where a link goes
+    | \{\{?[^{}\n]{0,100}\}?\} | <[^<>\s][^<>\n]{0,200}>   # a placeholder, a tag
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
+)
+"""Scripts without spaces between words: a Latin word among them stands for itself."""
+_WORD = re.compile(rf"[^\s{_UNSPACED}]+|[{_UNSPACED}]+")
+_BEFORE = "\"'“”„«»‘’([{<,;:!?¿¡*…"
+_AFTER = "\"'“”„«»‘’)]}>,;:!?*….।؟،"
+_CODE = re.compile(
+    r"""
+      [a-z][a-z0-9+.-]*://.+              # a URL
+    | www\..+
+    | [^@\s]+@[^@\s]+\.[a-z]+             # an e-mail address
+    | (?:[A-Za-z]:)?[.~]{0,2}[\\/].+      # a path from a root, or relative
+    | [\w.@-]+(?:[\\/][\w.@-]+)+[\\/]?    # a path without one
+    | --?[A-Za-z][\w-]*(?:=.*)?          # an option
+    | [^\W_]*+_\w*                       # snake_case
+    | (?!(?:\w\.)+\w?\Z)\w+(?:\.\w+)+(?:\(.*\))?   # a.dotted.name or file.ext, not an e.g.
+    | \w+\(.*\)                          # a call
+    | [A-Za-z]+[0-9]\w* | [0-9]+[A-Za-z]\w*   # utf8, 3xx
+    | (?:[A-Z]*[a-z]+[A-Z]|[A-Z]{2,}[a-z])\w*   # CamelCase
+    | \.\w\S* | [$%@\#]\w\S*              # .env, $VARIABLE
+    """,
+    re.VERBOSE,
+)
+_SHORTHAND = re.compile(r"[A-Z][A-Z0-9+./-]+|[Oo]k|[Oo]kay")
+"""Words that are common to all languages."""
 
 
 class PlaceholderLost(ValueError):  # noqa: N818 - names a state
@@ -60,69 +98,6 @@ def protect(text: str, names: Sequence[str] = ()) -> Protected:
     return Protected("".join(kept) + text[end:], tuple(parts))
 
 
-def _find_names(text: str, names: Sequence[str]) -> list[tuple[int, int]]:
-    wanted = sorted((name for name in names if name.strip()), key=len, reverse=True)
-    if not wanted:
-        return []
-    either = "|".join(re.escape(name) for name in wanted)
-    whole = rf"(?<!\w)(?:{either})(?!\w)"
-    return [match.span() for match in re.finditer(whole, text, re.IGNORECASE)]
-
-
-def _own_marks(text: str) -> list[tuple[int, int]]:
-    return [match.span() for match in _MARKS.finditer(text)]
-
-
-def _merge(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
-    for first, last in sorted(spans):
-        if merged and first < merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
-        elif first < last:
-            merged.append((first, last))
-    return merged
-
-
-LONGEST = 2_000
-"""The number of characters for detecting a language; more would not change the result."""
-
-_SPANS = re.compile(
-    r"""
-      ```.*?(?:```|\Z) | ~~~.*?(?:~~~|\Z)   # a fence
-    | `[^`\n]{1,300}`                       # inline code
-    | \]\([^)\s]{1,300}\)                   # where a link goes
-    | \{\{?[^{}\n]{0,100}\}?\} | <[^<>\s][^<>\n]{0,200}>   # a placeholder, a tag
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
-)
-"""Scripts without spaces between words: a Latin word among them stands for itself."""
-_WORD = re.compile(rf"[^\s{_UNSPACED}]+|[{_UNSPACED}]+")
-_BEFORE = "\"'“”„«»‘’([{<,;:!?¿¡*…"
-_AFTER = "\"'“”„«»‘’)]}>,;:!?*….।؟،"
-_CODE = re.compile(
-    r"""
-      [a-z][a-z0-9+.-]*://.+              # a URL
-    | www\..+
-    | [^@\s]+@[^@\s]+\.[a-z]+             # an e-mail address
-    | (?:[A-Za-z]:)?[.~]{0,2}[\\/].+      # a path from a root, or relative
-    | [\w.@-]+(?:[\\/][\w.@-]+)+[\\/]?    # a path without one
-    | --?[A-Za-z][\w-]*(?:=.*)?          # an option
-    | [^\W_]*+_\w*                       # snake_case
-    | (?!(?:\w\.)+\w?\Z)\w+(?:\.\w+)+(?:\(.*\))?   # a.dotted.name or file.ext, not an e.g.
-    | \w+\(.*\)                          # a call
-    | [A-Za-z]+[0-9]\w* | [0-9]+[A-Za-z]\w*   # utf8, 3xx
-    | (?:[A-Z]*[a-z]+[A-Z]|[A-Z]{2,}[a-z])\w*   # CamelCase
-    | \.\w\S* | [$%@\#]\w\S*              # .env, $VARIABLE
-    """,
-    re.VERBOSE,
-)
-_SHORTHAND = re.compile(r"[A-Z][A-Z0-9+./-]+|[Oo]k|[Oo]kay")
-"""Words that are common to all languages."""
-
-
 def natural(text: str) -> str:
     """Return the words of the beginning of `text` that belong to a language, in their order."""
     text = text[:LONGEST]
@@ -144,6 +119,29 @@ def code_spans(text: str) -> Iterator[tuple[int, int]]:
         yield span.span()
         end = span.end()
     yield from _code_words(text, end, len(text))
+
+
+def _find_names(text: str, names: Sequence[str]) -> list[tuple[int, int]]:
+    wanted = sorted((name for name in names if name.strip()), key=len, reverse=True)
+    if not wanted:
+        return []
+    either = "|".join(re.escape(name) for name in wanted)
+    whole = rf"(?<!\w)(?:{either})(?!\w)"
+    return [match.span() for match in re.finditer(whole, text, re.IGNORECASE)]
+
+
+def _own_marks(text: str) -> list[tuple[int, int]]:
+    return [match.span() for match in _MARKS.finditer(text)]
+
+
+def _merge(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(spans):
+        if merged and first < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
+        elif first < last:
+            merged.append((first, last))
+    return merged
 
 
 def _code_words(text: str, first: int, last: int) -> Iterator[tuple[int, int]]:

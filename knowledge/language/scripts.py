@@ -146,13 +146,15 @@ _SPECIAL_LETTERS = frozenset("".join(_SPECIAL.values()))
 _NOT_VI = _SPECIAL_LETTERS.difference("àáâãèéêìíòóôõùúýăđ")
 
 
-@lru_cache(maxsize=4_096)
-def _script(letter: str) -> str | None:
-    code = ord(letter)
-    for first, last, script in _RANGES:
-        if first <= code <= last:
-            return script
-    return None
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """A text in a script that several languages use."""
+
+    words: str
+    """The text without code, addresses and markup."""
+    script: str
+    possible: tuple[str, ...]
+    """At least two languages, ISO 639-1."""
 
 
 def script_of(text: str) -> str | None:
@@ -220,32 +222,12 @@ def is_traditional(text: str) -> bool | None:
     return None if traditional == simplified else traditional > simplified
 
 
-@lru_cache(maxsize=8_192)
-def _has(character_set: str, letter: str) -> bool:
-    try:
-        letter.encode(character_set)
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def most_expected(prior: Mapping[str, float] | None, allowed: Sequence[str]) -> str:
     """Return the likeliest language for a text without evidence."""
     expected = {name: weight for name, weight in (prior or {}).items() if name in allowed}
     if expected:
         return max(expected, key=expected.__getitem__)
     return "en" if "en" in allowed else allowed[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Undecided:
-    """A text in a script that several languages use."""
-
-    words: str
-    """The text without code, addresses and markup."""
-    script: str
-    possible: tuple[str, ...]
-    """At least two languages, ISO 639-1."""
 
 
 def decide_by_script(
@@ -263,3 +245,21 @@ def decide_by_script(
     if len(possible) == 1:
         return Detection(possible[0], 1.0)
     return Undecided(words, script, possible)
+
+
+@lru_cache(maxsize=4_096)
+def _script(letter: str) -> str | None:
+    code = ord(letter)
+    for first, last, script in _RANGES:
+        if first <= code <= last:
+            return script
+    return None
+
+
+@lru_cache(maxsize=8_192)
+def _has(character_set: str, letter: str) -> bool:
+    try:
+        letter.encode(character_set)
+    except UnicodeEncodeError:
+        return False
+    return True

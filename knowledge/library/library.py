@@ -83,13 +83,6 @@ class _Outline:
     titles: DocumentNames
 
 
-def _write_headings(above: Sequence[str], path: Sequence[str]) -> Iterator[str]:
-    """Yield the headings of a section that the section before it does not have."""
-    same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(above, path, strict=False))))
-    for level in range(max(0, min(same, len(path) - 1)), len(path)):
-        yield f"{'#' * min(level + 1, 6)} {path[level]}"
-
-
 class Library:
     """The documents of one assistant; every method raises `IndexUnavailable`."""
 
@@ -238,3 +231,10 @@ class Library:
 
     def _visible(self, groups: Sequence[str]) -> ReadableIndex:
         return self._index.visible_to(frozenset(groups))
+
+
+def _write_headings(above: Sequence[str], path: Sequence[str]) -> Iterator[str]:
+    """Yield the headings of a section that the section before it does not have."""
+    same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(above, path, strict=False))))
+    for level in range(max(0, min(same, len(path) - 1)), len(path)):
+        yield f"{'#' * min(level + 1, 6)} {path[level]}"

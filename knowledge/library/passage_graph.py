@@ -27,6 +27,7 @@ _CHUNK_FIELDS = (
     "chunk_id", "ordinal", "text", "heading_path", "anchor", "version", MENTIONED, LINKS,
     REFERENCES, PARENT,
 )  # fmt: skip
+_LONGEST_TEXT = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,9 +237,6 @@ def _read_links(
     if links.get("version") == document.version:
         return tuple(links[LINKS].get(str(fields["ordinal"]), ()))
     return tuple(fields.get(LINKS, ()))
-
-
-_LONGEST_TEXT = 200_000
 
 
 def _choose_version(documents: list[ListedDocument], version: str) -> list[str]:

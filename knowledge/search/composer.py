@@ -130,56 +130,6 @@ class _Section:
         return range(self.first, self.last + 1)
 
 
-async def compose(
-    pages: Sequence[RankedPage],
-    hits: Sequence[Hit],
-    read: ReadPassages,
-    asked: AskedContext,
-) -> tuple[ContextSection, ...]:
-    """Return the context of at most `asked.tokens` tokens, each section counted with its place.
-
-    `pages` are the pages of a search, best first, `hits` their first chunks with their texts.
-    Chunks that are deleted from the index meanwhile are left out.
-    """
-    documents = _Documents(pages, asked)
-    chosen = [
-        documents.number(one) for one in _choose_candidates(pages, asked.tokens // PASSAGE_TOKENS)
-    ]
-    near = {chunk for one in chosen for chunk in _list_near(one, _READ_OF_SECTION)}
-    wanted = {one for one in near if not documents.is_excluded(one)}
-    points = {one: documents.find_point(one) for one in sorted(wanted)}
-    texts = await read(list(points.values()))
-    passages = {chunk: texts[point] for chunk, point in points.items() if point in texts}
-    sections = list(_split_sections(passages))
-    ends = {end for one in chosen for end in _list_ends(one)} - wanted
-    unread = {one for one in ends if not documents.is_excluded(one)}
-    for section in sections:
-        section.goes_on = not unread.isdisjoint((section.first - 1, section.last + 1))
-    composer = _Composer(passages, sections, asked, documents.later)
-    composer.select(chosen)
-    return tuple(composer.write(hits))
-
-
-def _choose_candidates(pages: Sequence[RankedPage], most: int) -> list[RankedChunk]:
-    """Return the best chunks, and the best one of each of many pages."""
-    best = list_candidates(pages, most, loss=LOSS)
-    heads = list_candidates([replace(one, chunks=one.chunks[:1]) for one in pages], MOST_PAGES)
-    present = {one.chunk.point for one in best}
-    return best + [one for one in heads if one.chunk.point not in present]
-
-
-def _list_near(one: _Candidate, reach: int) -> range:
-    """Return a chunk with those around it in its section."""
-    return range(max(one.first, one.chunk - reach), min(one.last, one.chunk + reach) + 1)
-
-
-def _list_ends(one: _Candidate) -> Iterator[int]:
-    """Yield the chunks of a section next to those that are read, one on either side."""
-    near = _list_near(one, _READ_OF_SECTION)
-    more = _list_near(one, _READ_OF_SECTION + 1)
-    yield from (end for end in (more[0], more[-1]) if end not in near)
-
-
 class _Composer:
     """Chooses chunks among those that were read, and writes their sections."""
 
@@ -377,6 +327,79 @@ class _Composer:
         return " > ".join(dict.fromkeys((*passage.crumbs, *passage.chunk.heading_path)))
 
 
+async def compose(
+    pages: Sequence[RankedPage],
+    hits: Sequence[Hit],
+    read: ReadPassages,
+    asked: AskedContext,
+) -> tuple[ContextSection, ...]:
+    """Return the context of at most `asked.tokens` tokens, each section counted with its place.
+
+    `pages` are the pages of a search, best first, `hits` their first chunks with their texts.
+    Chunks that are deleted from the index meanwhile are left out.
+    """
+    documents = _Documents(pages, asked)
+    chosen = [
+        documents.number(one) for one in _choose_candidates(pages, asked.tokens // PASSAGE_TOKENS)
+    ]
+    near = {chunk for one in chosen for chunk in _list_near(one, _READ_OF_SECTION)}
+    wanted = {one for one in near if not documents.is_excluded(one)}
+    points = {one: documents.find_point(one) for one in sorted(wanted)}
+    texts = await read(list(points.values()))
+    passages = {chunk: texts[point] for chunk, point in points.items() if point in texts}
+    sections = list(_split_sections(passages))
+    ends = {end for one in chosen for end in _list_ends(one)} - wanted
+    unread = {one for one in ends if not documents.is_excluded(one)}
+    for section in sections:
+        section.goes_on = not unread.isdisjoint((section.first - 1, section.last + 1))
+    composer = _Composer(passages, sections, asked, documents.later)
+    composer.select(chosen)
+    return tuple(composer.write(hits))
+
+
+def make_hit(passage: IndexedPassage, score: float, levels: tuple[str, ...]) -> Hit:
+    """Return a passage as a hit."""
+    return Hit(
+        chunk_id=passage.chunk.chunk_id,
+        document_id=passage.document_id,
+        page=passage.page,
+        place=Place(
+            title=passage.title,
+            crumbs=passage.crumbs,
+            heading_path=passage.chunk.heading_path,
+            anchor=passage.chunk.anchor,
+            url=passage.url,
+            path=passage.source,
+            language=passage.language,
+            version=passage.stated_version or None,
+        ),
+        text=passage.chunk.text,
+        score=round(score, 6),
+        levels=levels,
+        pictures=passage.chunk.pictures,
+    )
+
+
+def _choose_candidates(pages: Sequence[RankedPage], most: int) -> list[RankedChunk]:
+    """Return the best chunks, and the best one of each of many pages."""
+    best = list_candidates(pages, most, loss=LOSS)
+    heads = list_candidates([replace(one, chunks=one.chunks[:1]) for one in pages], MOST_PAGES)
+    present = {one.chunk.point for one in best}
+    return best + [one for one in heads if one.chunk.point not in present]
+
+
+def _list_near(one: _Candidate, reach: int) -> range:
+    """Return a chunk with those around it in its section."""
+    return range(max(one.first, one.chunk - reach), min(one.last, one.chunk + reach) + 1)
+
+
+def _list_ends(one: _Candidate) -> Iterator[int]:
+    """Yield the chunks of a section next to those that are read, one on either side."""
+    near = _list_near(one, _READ_OF_SECTION)
+    more = _list_near(one, _READ_OF_SECTION + 1)
+    yield from (end for end in (more[0], more[-1]) if end not in near)
+
+
 def _follows(sections: Sequence[_Section], position: int) -> bool:
     """Return whether a section begins where the one before it in the list ends."""
     return sections[position - 1].last + 1 == sections[position].first
@@ -402,26 +425,3 @@ def _split_sections(passages: Mapping[int, IndexedPassage]) -> Iterator[_Section
 def _count_chunk(chunk: Chunk) -> int:
     """Return the tokens of a chunk with the addresses of its links."""
     return count_tokens(chunk.text) + sum(count_tokens(link[1]) + 1 for link in chunk.links)
-
-
-def make_hit(passage: IndexedPassage, score: float, levels: tuple[str, ...]) -> Hit:
-    """Return a passage as a hit."""
-    return Hit(
-        chunk_id=passage.chunk.chunk_id,
-        document_id=passage.document_id,
-        page=passage.page,
-        place=Place(
-            title=passage.title,
-            crumbs=passage.crumbs,
-            heading_path=passage.chunk.heading_path,
-            anchor=passage.chunk.anchor,
-            url=passage.url,
-            path=passage.source,
-            language=passage.language,
-            version=passage.stated_version or None,
-        ),
-        text=passage.chunk.text,
-        score=round(score, 6),
-        levels=levels,
-        pictures=passage.chunk.pictures,
-    )

@@ -22,15 +22,15 @@ OnLookup = Callable[[Run, bool], None]
 """Receives for each search its run, and whether its findings were kept."""
 
 
-def ignore_lookups(_run: Run, _is_hit: bool) -> None:
-    """Count nothing."""
-
-
 @dataclass(frozen=True, slots=True)
 class _StoredFindings:
     findings: Findings
     size: int
     expires: float
+
+
+def ignore_lookups(_run: Run, _is_hit: bool) -> None:
+    """Count nothing."""
 
 
 class FindingsCache:

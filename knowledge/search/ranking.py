@@ -95,18 +95,6 @@ class Weights:
     listing_pages: float = 0.8
 
 
-def weigh_levels_alone() -> dict[str, Weights]:
-    """Return weights that leave one level each."""
-    usual = Weights()
-    nothing = Weights(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    return {
-        KEYWORDS: replace(nothing, keywords=usual.keywords, stated=usual.stated),
-        SEMANTIC: replace(nothing, semantic=usual.semantic, several=usual.several),
-        HIERARCHICAL: replace(nothing, named=usual.named),
-        SUMMARY: replace(nothing, summary=usual.summary),
-    }
-
-
 class FoundChunk(NamedTuple):
     """A chunk of a list, with its score there; `first` and `last` are the ends of its section."""
 
@@ -209,15 +197,6 @@ class Found:
             if one.chunk.page in pages:
                 levels.append(SUMMARY)
             yield tuple(levels) or ((SEMANTIC,) if lists.semantic else (KEYWORDS,))
-
-
-def fuse(lists: Iterable[tuple[float, Iterable[Name]]]) -> dict[Name, float]:
-    """Return the sum of weight / (offset + rank) of each name, over the lists that have it."""
-    total: dict[Name, float] = defaultdict(float)
-    for weight, names in lists:
-        for rank, name in enumerate(dict.fromkeys(names), start=1):
-            total[name] += weight / (RANK_OFFSET + rank)
-    return total
 
 
 class Ranker:
@@ -446,6 +425,27 @@ class Ranker:
             if one.chunk_id not in self._exclude:
                 own[one.document_id].append(RankedChunk(one, scores[key]))
         return {name: tuple(_order(ranked)[:_KEPT]) for name, ranked in own.items()}
+
+
+def weigh_levels_alone() -> dict[str, Weights]:
+    """Return weights that leave one level each."""
+    usual = Weights()
+    nothing = Weights(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    return {
+        KEYWORDS: replace(nothing, keywords=usual.keywords, stated=usual.stated),
+        SEMANTIC: replace(nothing, semantic=usual.semantic, several=usual.several),
+        HIERARCHICAL: replace(nothing, named=usual.named),
+        SUMMARY: replace(nothing, summary=usual.summary),
+    }
+
+
+def fuse(lists: Iterable[tuple[float, Iterable[Name]]]) -> dict[Name, float]:
+    """Return the sum of weight / (offset + rank) of each name, over the lists that have it."""
+    total: dict[Name, float] = defaultdict(float)
+    for weight, names in lists:
+        for rank, name in enumerate(dict.fromkeys(names), start=1):
+            total[name] += weight / (RANK_OFFSET + rank)
+    return total
 
 
 def list_hits(

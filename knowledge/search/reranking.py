@@ -61,71 +61,6 @@ class Reranker(Protocol):
         ...
 
 
-async def rerank(
-    pages: list[RankedPage],
-    question: str,
-    reranker: Reranker,
-    read: ReadPassages,
-    run: Run = OUTSIDE,
-) -> tuple[list[RankedPage], tuple[str, ...]]:
-    """Return the pages in the order of the reranker, and no fallback.
-
-    If it fails, the pages are unchanged and the fallback is `RERANKING`.
-    """
-    best = [one for one in list_candidates(pages, MOST_RERANKED) if one.score > 0]
-    if len(best) < 2:
-        return pages, ()
-    texts = await read([one.chunk.point for one in best])
-    known = [one for one in best if one.chunk.point in texts]
-    passages = [format_passage(texts[one.chunk.point]) for one in known]
-    try:
-        scores = await reranker.score(question, passages, run)
-    except RerankingFailed as error:
-        log.warning("reranking_failed", reranker=reranker.name, error=str(error))
-        return pages, (RERANKING,)
-    return reorder(pages, known, scores), ()
-
-
-def reorder(
-    pages: Sequence[RankedPage], best: Sequence[RankedChunk], scores: Sequence[float]
-) -> list[RankedPage]:
-    """Return the pages ordered by new scores of their best chunks; others follow as they were.
-
-    `best` are the chunks as `list_candidates` returns them, `scores` has one for
-    each. Equal ones keep their order.
-    """
-    order = sorted(range(len(best)), key=lambda at: -scores[at])
-    places = _separate([one.score for one in best])
-    moved = {best[at].chunk.point: score for at, score in zip(order, places, strict=True)}
-    most = places[-1] * _LESS
-    return sorted((_move(page, moved, most) for page in pages), key=lambda page: -page.score)
-
-
-def format_passage(passage: IndexedPassage) -> str:
-    """Return the text that a reranker reads: the place of a passage, and its text."""
-    place = dict.fromkeys((passage.title, *passage.chunk.heading_path))
-    return f"{' > '.join(filter(None, place))}\n{passage.chunk.text}"[:LONGEST_PASSAGE]
-
-
-def _separate(scores: Sequence[float]) -> list[float]:
-    """Return falling scores with equal ones made to differ, so that their order is kept."""
-    falling: list[float] = []
-    for score in scores:
-        falling.append(min(score, falling[-1] * _LESS) if falling else score)
-    return falling
-
-
-def _move(page: RankedPage, moved: Mapping[PointId, float], most: float) -> RankedPage:
-    """Return a page with the new scores of its chunks, others of at most `most`."""
-    share = page.score / page.chunks[0].score if page.chunks[0].score > 0 else 1.0
-    chunks = [
-        RankedChunk(one.chunk, moved.get(one.chunk.point, min(one.score * share, most)))
-        for one in page.chunks
-    ]
-    chunks.sort(key=lambda one: -one.score)
-    return RankedPage(page.document, chunks[0].score, tuple(chunks))
-
-
 class CrossEncoder:
     """See `Reranker`: a model of `fastembed`, downloaded to this machine when first used.
 
@@ -202,6 +137,52 @@ class CrossEncoder:
         return self._score
 
 
+async def rerank(
+    pages: list[RankedPage],
+    question: str,
+    reranker: Reranker,
+    read: ReadPassages,
+    run: Run = OUTSIDE,
+) -> tuple[list[RankedPage], tuple[str, ...]]:
+    """Return the pages in the order of the reranker, and no fallback.
+
+    If it fails, the pages are unchanged and the fallback is `RERANKING`.
+    """
+    best = [one for one in list_candidates(pages, MOST_RERANKED) if one.score > 0]
+    if len(best) < 2:
+        return pages, ()
+    texts = await read([one.chunk.point for one in best])
+    known = [one for one in best if one.chunk.point in texts]
+    passages = [format_passage(texts[one.chunk.point]) for one in known]
+    try:
+        scores = await reranker.score(question, passages, run)
+    except RerankingFailed as error:
+        log.warning("reranking_failed", reranker=reranker.name, error=str(error))
+        return pages, (RERANKING,)
+    return reorder(pages, known, scores), ()
+
+
+def reorder(
+    pages: Sequence[RankedPage], best: Sequence[RankedChunk], scores: Sequence[float]
+) -> list[RankedPage]:
+    """Return the pages ordered by new scores of their best chunks; others follow as they were.
+
+    `best` are the chunks as `list_candidates` returns them, `scores` has one for
+    each. Equal ones keep their order.
+    """
+    order = sorted(range(len(best)), key=lambda at: -scores[at])
+    places = _separate([one.score for one in best])
+    moved = {best[at].chunk.point: score for at, score in zip(order, places, strict=True)}
+    most = places[-1] * _LESS
+    return sorted((_move(page, moved, most) for page in pages), key=lambda page: -page.score)
+
+
+def format_passage(passage: IndexedPassage) -> str:
+    """Return the text that a reranker reads: the place of a passage, and its text."""
+    place = dict.fromkeys((passage.title, *passage.chunk.heading_path))
+    return f"{' > '.join(filter(None, place))}\n{passage.chunk.text}"[:LONGEST_PASSAGE]
+
+
 def make_cross_encoder(name: str, seconds: float) -> CrossEncoder:
     """Return the cross-encoder `MODEL@fastembed`; a name that nobody knows fails when loaded."""
     model = name.removesuffix(FASTEMBED_SUFFIX)
@@ -220,3 +201,22 @@ def make_cross_encoder(name: str, seconds: float) -> CrossEncoder:
         return lambda question, passages: list(encoder.rerank(question, passages, BATCH))
 
     return CrossEncoder(name, load, seconds)
+
+
+def _separate(scores: Sequence[float]) -> list[float]:
+    """Return falling scores with equal ones made to differ, so that their order is kept."""
+    falling: list[float] = []
+    for score in scores:
+        falling.append(min(score, falling[-1] * _LESS) if falling else score)
+    return falling
+
+
+def _move(page: RankedPage, moved: Mapping[PointId, float], most: float) -> RankedPage:
+    """Return a page with the new scores of its chunks, others of at most `most`."""
+    share = page.score / page.chunks[0].score if page.chunks[0].score > 0 else 1.0
+    chunks = [
+        RankedChunk(one.chunk, moved.get(one.chunk.point, min(one.score * share, most)))
+        for one in page.chunks
+    ]
+    chunks.sort(key=lambda one: -one.score)
+    return RankedPage(page.document, chunks[0].score, tuple(chunks))

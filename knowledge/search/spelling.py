@@ -58,29 +58,6 @@ async def find_respellings(
     return found
 
 
-def _list_alike(letters: Collection[str]) -> Mapping[str, Sequence[tuple[str, str]]]:
-    """Return the ways to write what is typed, by its first letter: "s": ("ß" for "ss")."""
-    alike: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
-    for letter in sorted(letters):
-        base = unicodedata.normalize("NFD", letter)[0]
-        for typed in sorted({base, _TYPED_AS.get(letter, base)} - {letter}):
-            alike[typed[0]].append((typed, letter))
-            if len(typed) == 1:
-                alike[letter].append((letter, typed))
-    return alike
-
-
-def _respell(word: str, alike: Mapping[str, Sequence[tuple[str, str]]]) -> Iterator[str]:
-    """Yield the spellings of a word with other accents, first itself."""
-    if not word:
-        yield ""
-        return
-    for typed, letter in ((word[0], word[0]), *alike.get(word[0], ())):
-        if word.startswith(typed):
-            for rest in _respell(word[len(typed) :], alike):
-                yield letter + rest
-
-
 async def find_corrections(
     doubtful: Collection[str], count: CountDocuments, letters: str
 ) -> Mapping[str, str]:
@@ -106,6 +83,29 @@ def replace_words(text: str, corrections: Mapping[str, str]) -> str:
     """Return the text with words replaced, whatever their case."""
     words = text.split(" ")
     return " ".join(_replace(word, corrections) for word in words)
+
+
+def _list_alike(letters: Collection[str]) -> Mapping[str, Sequence[tuple[str, str]]]:
+    """Return the ways to write what is typed, by its first letter: "s": ("ß" for "ss")."""
+    alike: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    for letter in sorted(letters):
+        base = unicodedata.normalize("NFD", letter)[0]
+        for typed in sorted({base, _TYPED_AS.get(letter, base)} - {letter}):
+            alike[typed[0]].append((typed, letter))
+            if len(typed) == 1:
+                alike[letter].append((letter, typed))
+    return alike
+
+
+def _respell(word: str, alike: Mapping[str, Sequence[tuple[str, str]]]) -> Iterator[str]:
+    """Yield the spellings of a word with other accents, first itself."""
+    if not word:
+        yield ""
+        return
+    for typed, letter in ((word[0], word[0]), *alike.get(word[0], ())):
+        if word.startswith(typed):
+            for rest in _respell(word[len(typed) :], alike):
+                yield letter + rest
 
 
 def _replace(word: str, corrections: Mapping[str, str]) -> str:

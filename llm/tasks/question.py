@@ -48,7 +48,6 @@ TRANSLATE = Task(
 )
 """Asks for a text in clean English."""
 
-
 ContextType = Literal["new_topic", "follow_up", "clarification"]
 ClarificationResult = Literal["search_again", "exit"]
 Act = Literal[
@@ -65,12 +64,6 @@ Act = Literal[
     "exit",
 ]
 """What a turn can do besides asking something new; `exit` gives the desk's open question up."""
-
-
-def list_earlier(history: tuple[Turn, ...]) -> tuple[str, ...]:
-    """Return what the user asked in earlier turns, newest first, each as a complete question."""
-    turns = (turn for turn in reversed(history) if turn.speaker == "user")
-    return tuple(turn.text if turn.meant is None else turn.meant for turn in turns)
 
 
 class EssenceInputs(BaseModel, frozen=True):
@@ -119,7 +112,6 @@ ESSENCE = Task(
     time_share=PREPARING_SHARE,
 )
 """Makes the last turn understandable without its conversation."""
-
 
 Strictness = Literal["low", "medium", "high"]
 Verdict = Literal["within", "outside", "unclear"]
@@ -246,7 +238,6 @@ UNDERSTAND = Task(
 )
 """Asks in one call what the user's last turn means, and whether it is the desk's business."""
 
-
 LONGEST_ANSWER = 2_000
 """Characters of an answer that are shown."""
 
@@ -313,3 +304,9 @@ CLARIFY = Task(
     time_share=PREPARING_SHARE,
 )
 """Asks for the wording of a question back, or of a polite refusal."""
+
+
+def list_earlier(history: tuple[Turn, ...]) -> tuple[str, ...]:
+    """Return what the user asked in earlier turns, newest first, each as a complete question."""
+    turns = (turn for turn in reversed(history) if turn.speaker == "user")
+    return tuple(turn.text if turn.meant is None else turn.meant for turn in turns)

@@ -93,18 +93,6 @@ class AnthropicChat:
                 yield response
 
 
-def make_chat(model: str, vendor: Vendor, access: VendorAccess) -> AnthropicChat:
-    """Return the client of a model's messages."""
-    return AnthropicChat(model, vendor, access)
-
-
-def make_embeddings(
-    model: str, vendor: Vendor, access: VendorAccess, dimensions: int | None = None
-) -> NoReturn:
-    """Raise `UnknownModel`: the vendor has no embeddings."""
-    raise UnknownModel(f"expected an embedding model, found {model!r}: {vendor.name} has none")
-
-
 class _Message:
     """Joins the events of a message; one that is not streamed is one event."""
 
@@ -164,6 +152,18 @@ class _Message:
         cached = self._counts.get("cache_read_input_tokens") or 0
         stored = self._counts.get("cache_creation_input_tokens") or 0
         return Usage(given + cached + stored, written, cached)
+
+
+def make_chat(model: str, vendor: Vendor, access: VendorAccess) -> AnthropicChat:
+    """Return the client of a model's messages."""
+    return AnthropicChat(model, vendor, access)
+
+
+def make_embeddings(
+    model: str, vendor: Vendor, access: VendorAccess, dimensions: int | None = None
+) -> NoReturn:
+    """Raise `UnknownModel`: the vendor has no embeddings."""
+    raise UnknownModel(f"expected an embedding model, found {model!r}: {vendor.name} has none")
 
 
 def _read_block(block: object) -> str:

@@ -20,14 +20,6 @@ if TYPE_CHECKING:
     from llm.vendors.wire import ChatClient, EmbeddingClient
 
 
-@dataclass(frozen=True, slots=True)
-class VendorAccess:
-    """The key and address of one vendor; `base_url` replaces the vendor's usual address."""
-
-    api_key: str | None = field(default=None, repr=False)
-    base_url: str | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vendor:
     """One vendor of models.
@@ -150,6 +142,20 @@ VENDORS = (
     ),
 )
 """Every vendor that is known by name. The first whose `bare_names` match is taken."""
+log = structlog.get_logger("llm")
+
+LIMIT_SECONDS = 5.0
+_INVALID_KEY = "API_KEY_INVALID"
+"""The reason that Google returns with the status 400."""
+LOCAL_MODELS = frozenset({"offline", "scripted"})
+
+
+@dataclass(frozen=True, slots=True)
+class VendorAccess:
+    """The key and address of one vendor; `base_url` replaces the vendor's usual address."""
+
+    api_key: str | None = field(default=None, repr=False)
+    base_url: str | None = None
 
 
 class VendorClient(Protocol):
@@ -162,6 +168,22 @@ class VendorClient(Protocol):
     ) -> "EmbeddingClient":
         """Return the client of an embedding model; `dimensions` is the length to ask for."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelName:
+    """One model of a setting; `offline` and `scripted` are their own providers."""
+
+    model: str
+    provider: str
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the model answers without a vendor."""
+        return self.model == self.provider
+
+    def __str__(self) -> str:
+        return self.model if self.is_local else f"{self.model}@{self.provider}"
 
 
 def load_client(vendor: Vendor) -> VendorClient:
@@ -189,13 +211,6 @@ def embedding_dimensions(models_of: Iterable[Vendor]) -> dict[str, int]:
     }
 
 
-log = structlog.get_logger("llm")
-
-LIMIT_SECONDS = 5.0
-_INVALID_KEY = "API_KEY_INVALID"
-"""The reason that Google returns with the status 400."""
-
-
 async def check_key(vendor: Vendor, access: VendorAccess) -> None:
     """Raise `MissingKey` if the vendor refuses the key; log a warning if the request fails."""
     base = vendor.base_url if access.base_url is None else access.base_url
@@ -221,29 +236,6 @@ async def check_key(vendor: Vendor, access: VendorAccess) -> None:
         )
 
 
-def _refuses(answer: "Response") -> bool:
-    return answer.status_code == 401 or (answer.status_code == 400 and _INVALID_KEY in answer.text)
-
-
-LOCAL_MODELS = frozenset({"offline", "scripted"})
-
-
-@dataclass(frozen=True, slots=True)
-class ModelName:
-    """One model of a setting; `offline` and `scripted` are their own providers."""
-
-    model: str
-    provider: str
-
-    @property
-    def is_local(self) -> bool:
-        """Whether the model answers without a vendor."""
-        return self.model == self.provider
-
-    def __str__(self) -> str:
-        return self.model if self.is_local else f"{self.model}@{self.provider}"
-
-
 def parse_models(setting: str, vendors: Mapping[str, Vendor] | None = None) -> list[ModelName]:
     """Return the models of a setting, in order; raises `UnknownProvider`.
 
@@ -255,6 +247,10 @@ def parse_models(setting: str, vendors: Mapping[str, Vendor] | None = None) -> l
     if doubled:
         raise UnknownProvider(f"expected each model once in {setting!r}, found {sorted(doubled)}")
     return names
+
+
+def _refuses(answer: "Response") -> bool:
+    return answer.status_code == 401 or (answer.status_code == 400 and _INVALID_KEY in answer.text)
 
 
 def _parse_one(part: str, vendors: Mapping[str, Vendor]) -> ModelName:

@@ -45,50 +45,6 @@ class ContextWindow:
     origin: Origin
 
 
-async def find_window(model: str, vendor: Vendor, access: VendorAccess) -> ContextWindow | None:
-    """Return the context window of a model; None if it is unknown. Raises nothing."""
-    base = vendor.base_url if access.base_url is None else access.base_url
-    is_own_server = vendor.is_local or vendor.is_configured or access.base_url is not None
-    if base is not None and is_own_server:
-        found = await _ask_server(model, vendor.name, base, access)
-        if found is not None:
-            return found
-    return None if vendor.is_local else _look_up(model, vendor.price_name)
-
-
-def _look_up(model: str, price_name: str) -> ContextWindow | None:
-    # A quarter of a second, for those who ask only.
-    import genai_prices
-
-    if not price_name:
-        return None
-    try:
-        found = genai_prices.calc_price(genai_prices.Usage(), model, provider_id=price_name)
-    except LookupError:
-        return None
-    tokens = found.model.context_window
-    return None if tokens is None else ContextWindow(tokens, "price_list")
-
-
-async def _ask_server(
-    model: str, name: str, base: str, access: VendorAccess
-) -> ContextWindow | None:
-    check_allowed(base)
-    headers = {"Authorization": f"Bearer {access.api_key}"} if access.api_key else {}
-    root = base.rstrip("/").removesuffix("/v1")
-    with suppress(TimeoutError):
-        async with (
-            asyncio.timeout(LIMIT_SECONDS),
-            AsyncClient(timeout=LIMIT_SECONDS, headers=headers) as client,
-        ):
-            server = _Server(client, root, model)
-            for kind in (name,) if name in _PROBES else _PROBES:
-                found = await _PROBES[kind](server)
-                if found is not None:
-                    return found
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class _Server:
     client: AsyncClient
@@ -145,6 +101,50 @@ _PROBES: Mapping[str, Callable[[_Server], Awaitable[ContextWindow | None]]] = {
     "lmstudio": _ask_lmstudio,
     "ollama": _ask_ollama,
 }
+
+
+async def find_window(model: str, vendor: Vendor, access: VendorAccess) -> ContextWindow | None:
+    """Return the context window of a model; None if it is unknown. Raises nothing."""
+    base = vendor.base_url if access.base_url is None else access.base_url
+    is_own_server = vendor.is_local or vendor.is_configured or access.base_url is not None
+    if base is not None and is_own_server:
+        found = await _ask_server(model, vendor.name, base, access)
+        if found is not None:
+            return found
+    return None if vendor.is_local else _look_up(model, vendor.price_name)
+
+
+def _look_up(model: str, price_name: str) -> ContextWindow | None:
+    # A quarter of a second, for those who ask only.
+    import genai_prices
+
+    if not price_name:
+        return None
+    try:
+        found = genai_prices.calc_price(genai_prices.Usage(), model, provider_id=price_name)
+    except LookupError:
+        return None
+    tokens = found.model.context_window
+    return None if tokens is None else ContextWindow(tokens, "price_list")
+
+
+async def _ask_server(
+    model: str, name: str, base: str, access: VendorAccess
+) -> ContextWindow | None:
+    check_allowed(base)
+    headers = {"Authorization": f"Bearer {access.api_key}"} if access.api_key else {}
+    root = base.rstrip("/").removesuffix("/v1")
+    with suppress(TimeoutError):
+        async with (
+            asyncio.timeout(LIMIT_SECONDS),
+            AsyncClient(timeout=LIMIT_SECONDS, headers=headers) as client,
+        ):
+            server = _Server(client, root, model)
+            for kind in (name,) if name in _PROBES else _PROBES:
+                found = await _PROBES[kind](server)
+                if found is not None:
+                    return found
+    return None
 
 
 def _find_row(said: object, rows: str, model: str) -> object:

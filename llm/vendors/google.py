@@ -43,6 +43,11 @@ REFUSALS = frozenset(
 EMBEDDING_BATCH = 100
 QUESTION_TASK = "RETRIEVAL_QUERY"
 DOCUMENT_TASK = "RETRIEVAL_DOCUMENT"
+_MODES = {
+    ToolChoice.AUTO: types.FunctionCallingConfigMode.AUTO,
+    ToolChoice.NONE: types.FunctionCallingConfigMode.NONE,
+    ToolChoice.REQUIRED: types.FunctionCallingConfigMode.ANY,
+}
 
 
 class GoogleChat:
@@ -155,16 +160,6 @@ class GoogleEmbeddings:
         await self._http.aclose()
 
 
-def thoughts(model: str) -> tuple[types.ThinkingConfig | None, int]:
-    """Return the thinking configuration of `model`, and its tokens: they count as output."""
-    if model.startswith("gemini-2.5"):
-        return types.ThinkingConfig(thinking_budget=THOUGHT_TOKENS), THOUGHT_TOKENS
-    if LATER.match(model):
-        low = types.ThinkingConfig(thinking_level=types.ThinkingLevel.LOW)
-        return low, LOW_THOUGHT_TOKENS
-    return None, 0
-
-
 class _GoogleResponse:
     """Joins the pieces of a response; a response that is not streamed is one piece."""
 
@@ -210,6 +205,16 @@ class _GoogleResponse:
         )
 
 
+def thoughts(model: str) -> tuple[types.ThinkingConfig | None, int]:
+    """Return the thinking configuration of `model`, and its tokens: they count as output."""
+    if model.startswith("gemini-2.5"):
+        return types.ThinkingConfig(thinking_budget=THOUGHT_TOKENS), THOUGHT_TOKENS
+    if LATER.match(model):
+        low = types.ThinkingConfig(thinking_level=types.ThinkingLevel.LOW)
+        return low, LOW_THOUGHT_TOKENS
+    return None, 0
+
+
 def make_chat(model: str, vendor: Vendor, access: VendorAccess) -> GoogleChat:
     """Return the client of a model's generated content."""
     return GoogleChat(model, vendor, access)
@@ -220,6 +225,52 @@ def make_embeddings(
 ) -> GoogleEmbeddings:
     """Return the client of an embedding model; `dimensions` is the length to ask for."""
     return GoogleEmbeddings(model, vendor, access, dimensions)
+
+
+def make_contents(conversation: ToolConversation) -> list[types.Content]:
+    """Return the messages; the results of one message's calls are one content."""
+    contents: list[types.Content] = []
+    results: list[types.Part] = []
+    for message in conversation.messages:
+        if isinstance(message, ToolMessage):
+            results.append(_make_result(message))
+            continue
+        contents += _flush(results)
+        if isinstance(message, UserMessage):
+            contents.append(types.Content(role="user", parts=[types.Part(text=message.text)]))
+        else:
+            contents.append(types.Content(role="model", parts=list(_make_parts(message))))
+    return [*contents, *_flush(results)]
+
+
+def make_tool_config(conversation: ToolConversation) -> dict[str, Any]:
+    """Return the part of a configuration that describes the tools."""
+    if not conversation.tools:
+        return {}
+    declarations = [
+        types.FunctionDeclaration(
+            name=tool.name,
+            description=tool.description,
+            parameters_json_schema=tool.input_schema,
+        )
+        for tool in conversation.tools
+    ]
+    calling = types.FunctionCallingConfig(mode=_MODES[conversation.tool_choice])
+    return {
+        "tools": [types.Tool(function_declarations=declarations)],
+        "tool_config": types.ToolConfig(function_calling_config=calling),
+    }
+
+
+def find_calls(response: types.GenerateContentResponse) -> Iterator[FoundCall]:
+    """Yield the calls in a response."""
+    candidates = response.candidates or []
+    content = candidates[0].content if candidates else None
+    for part in (content.parts if content is not None else None) or []:
+        if part.function_call is not None:
+            call = part.function_call
+            signature = base64.b64encode(part.thought_signature or b"").decode()
+            yield FoundCall(call.id, call.name, call.args, signature)
 
 
 def _client(guard: AddressGuard, access: VendorAccess, http: httpx2.AsyncClient) -> genai.Client:
@@ -271,59 +322,6 @@ def _watching(guard: AddressGuard) -> Iterator[None]:
         except errors.UnknownApiResponseError as error:
             # The message of the client ends with the body.
             raise guard.unknown_reply(str(error).partition("Raw response: ")[2]) from error
-
-
-_MODES = {
-    ToolChoice.AUTO: types.FunctionCallingConfigMode.AUTO,
-    ToolChoice.NONE: types.FunctionCallingConfigMode.NONE,
-    ToolChoice.REQUIRED: types.FunctionCallingConfigMode.ANY,
-}
-
-
-def make_contents(conversation: ToolConversation) -> list[types.Content]:
-    """Return the messages; the results of one message's calls are one content."""
-    contents: list[types.Content] = []
-    results: list[types.Part] = []
-    for message in conversation.messages:
-        if isinstance(message, ToolMessage):
-            results.append(_make_result(message))
-            continue
-        contents += _flush(results)
-        if isinstance(message, UserMessage):
-            contents.append(types.Content(role="user", parts=[types.Part(text=message.text)]))
-        else:
-            contents.append(types.Content(role="model", parts=list(_make_parts(message))))
-    return [*contents, *_flush(results)]
-
-
-def make_tool_config(conversation: ToolConversation) -> dict[str, Any]:
-    """Return the part of a configuration that describes the tools."""
-    if not conversation.tools:
-        return {}
-    declarations = [
-        types.FunctionDeclaration(
-            name=tool.name,
-            description=tool.description,
-            parameters_json_schema=tool.input_schema,
-        )
-        for tool in conversation.tools
-    ]
-    calling = types.FunctionCallingConfig(mode=_MODES[conversation.tool_choice])
-    return {
-        "tools": [types.Tool(function_declarations=declarations)],
-        "tool_config": types.ToolConfig(function_calling_config=calling),
-    }
-
-
-def find_calls(response: types.GenerateContentResponse) -> Iterator[FoundCall]:
-    """Yield the calls in a response."""
-    candidates = response.candidates or []
-    content = candidates[0].content if candidates else None
-    for part in (content.parts if content is not None else None) or []:
-        if part.function_call is not None:
-            call = part.function_call
-            signature = base64.b64encode(part.thought_signature or b"").decode()
-            yield FoundCall(call.id, call.name, call.args, signature)
 
 
 def _make_parts(message: ModelMessage) -> Iterator[types.Part]:

@@ -50,6 +50,19 @@ _VERSION = re.compile(r"/(?:v\d|api|openai)")
 _NO_API = frozenset({404, 405, 501})
 """Statuses of a server that has no such path or method, unless an error of the API says more."""
 _SHAPE_FAULTS = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
+UNNAMED = "unnamed"
+"""The name of a call that names no tool. It is refused like any call of an unknown tool: the model
+is corrected, and the reply lists the call with its error."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCall:
+    """A tool call as the server sent it."""
+
+    call_id: object
+    name: object
+    arguments: object
+    signature: str = ""
 
 
 def pick(value: object, *path: str | int) -> Any:
@@ -119,6 +132,59 @@ async def iterate_events(response: httpx2.Response) -> AsyncIterator[tuple[objec
             yield event, False
     if text := "\n".join(body):
         yield next(iter(parse_events(text)), text), True
+
+
+def find_message(body: object) -> str:
+    """Return the message in the body of an error: of an object, a list, a text or a web page."""
+    if isinstance(body, dict):
+        found = (body[name] for name in _MESSAGE_FIELDS if body.get(name))
+        message = find_message(next(found, ""))
+        return message or json.dumps(body)
+    if isinstance(body, list):
+        return "; ".join(filter(None, map(find_message, body)))
+    text = "" if body is None else str(body)
+    title = _TITLE.search(text) if _is_page(text) else None
+    return " ".join((text if title is None else title[1]).split())
+
+
+def read_calls(found: Iterable[FoundCall], place: int) -> list[ToolUse]:
+    """Return the calls; none is dropped.
+
+    A call without an id of its own gets one from `place`, which is different in each message. A
+    call that is repeated with its id is one call.
+    """
+    calls: dict[str, ToolUse] = {}
+    for number, one in enumerate(found):
+        call = ToolUse(
+            call_id=one.call_id if isinstance(one.call_id, str) else "",
+            name=(one.name.strip() if isinstance(one.name, str) else "") or UNNAMED,
+            arguments=_read_arguments(one.arguments),
+            signature=one.signature,
+        )
+        if call.call_id and calls.get(call.call_id) == call:
+            continue
+        if not call.call_id or call.call_id in calls:
+            call = call.model_copy(update={"call_id": f"call-{place}-{number}"})
+        calls[call.call_id] = call
+    return list(calls.values())
+
+
+def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds of `Retry-After`, in any of its forms, or None without it."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after")
+    seconds = _number(value)
+    if seconds is not None or value is None:
+        return seconds
+    try:
+        when = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return max(0.0, (when - datetime.now(UTC)).total_seconds())
 
 
 def _parse_json(text: str) -> object:
@@ -264,56 +330,6 @@ class AddressGuard:
         return f"; the address may be wrong: try {usual} in {self.vendor.url_variable}"
 
 
-def find_message(body: object) -> str:
-    """Return the message in the body of an error: of an object, a list, a text or a web page."""
-    if isinstance(body, dict):
-        found = (body[name] for name in _MESSAGE_FIELDS if body.get(name))
-        message = find_message(next(found, ""))
-        return message or json.dumps(body)
-    if isinstance(body, list):
-        return "; ".join(filter(None, map(find_message, body)))
-    text = "" if body is None else str(body)
-    title = _TITLE.search(text) if _is_page(text) else None
-    return " ".join((text if title is None else title[1]).split())
-
-
-@dataclass(frozen=True, slots=True)
-class FoundCall:
-    """A tool call as the server sent it."""
-
-    call_id: object
-    name: object
-    arguments: object
-    signature: str = ""
-
-
-UNNAMED = "unnamed"
-"""The name of a call that names no tool. It is refused like any call of an unknown tool: the model
-is corrected, and the reply lists the call with its error."""
-
-
-def read_calls(found: Iterable[FoundCall], place: int) -> list[ToolUse]:
-    """Return the calls; none is dropped.
-
-    A call without an id of its own gets one from `place`, which is different in each message. A
-    call that is repeated with its id is one call.
-    """
-    calls: dict[str, ToolUse] = {}
-    for number, one in enumerate(found):
-        call = ToolUse(
-            call_id=one.call_id if isinstance(one.call_id, str) else "",
-            name=(one.name.strip() if isinstance(one.name, str) else "") or UNNAMED,
-            arguments=_read_arguments(one.arguments),
-            signature=one.signature,
-        )
-        if call.call_id and calls.get(call.call_id) == call:
-            continue
-        if not call.call_id or call.call_id in calls:
-            call = call.model_copy(update={"call_id": f"call-{place}-{number}"})
-        calls[call.call_id] = call
-    return list(calls.values())
-
-
 def _read_arguments(found: object) -> JsonValue:
     """Return the arguments that a model wrote as JSON, or its text if that is no JSON."""
     if isinstance(found, str):
@@ -324,24 +340,6 @@ def _read_arguments(found: object) -> JsonValue:
 
 def _is_page(text: str) -> bool:
     return text.lstrip()[:100].lower().startswith(("<!doctype", "<html", "<head", "<?xml"))
-
-
-def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds of `Retry-After`, in any of its forms, or None without it."""
-    milliseconds = _number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    value = headers.get("retry-after")
-    seconds = _number(value)
-    if seconds is not None or value is None:
-        return seconds
-    try:
-        when = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    if when.tzinfo is None:
-        when = when.replace(tzinfo=UTC)
-    return max(0.0, (when - datetime.now(UTC)).total_seconds())
 
 
 def _number(value: str | None) -> float | None:

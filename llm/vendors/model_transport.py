@@ -70,6 +70,19 @@ class RetryRules:
 
 EMBEDDING_RETRIES = RetryRules(attempts=3)
 """An ingestion asks many times in a row, and has no other model to ask."""
+FIRST_PAUSE_SECONDS = 10.0
+LONGEST_PAUSE_SECONDS = 300.0
+LONGEST_RETRY_AFTER_SECONDS = 3600.0
+"""The longest `Retry-After` that is respected; after it a probe is made anyway."""
+WINDOW_SECONDS = 60.0
+LEAST_FAILURES = 3
+"""Fewer failed calls within the window say nothing about the next call."""
+FAILURE_RATE = 0.5
+
+FAILURES = (ModelUnavailable, ModelMisconfigured, UnknownReply)
+"""The failures of a server. After any other error the model has answered, but without use."""
+
+log = structlog.get_logger("llm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,21 +163,6 @@ class Transport:
                     retry_after_seconds=wait,
                 )
             await asyncio.sleep(wait)
-
-
-FIRST_PAUSE_SECONDS = 10.0
-LONGEST_PAUSE_SECONDS = 300.0
-LONGEST_RETRY_AFTER_SECONDS = 3600.0
-"""The longest `Retry-After` that is respected; after it a probe is made anyway."""
-WINDOW_SECONDS = 60.0
-LEAST_FAILURES = 3
-"""Fewer failed calls within the window say nothing about the next call."""
-FAILURE_RATE = 0.5
-
-FAILURES = (ModelUnavailable, ModelMisconfigured, UnknownReply)
-"""The failures of a server. After any other error the model has answered, but without use."""
-
-log = structlog.get_logger("llm")
 
 
 class CircuitBreaker:

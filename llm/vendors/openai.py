@@ -157,28 +157,6 @@ class OpenAIEmbeddings:
         await self._client.close()
 
 
-def sampling(model: str, request: Request | StepRequest, *, compatible: bool) -> dict[str, Any]:
-    """Return the token limit and the sampling parameters that `model` accepts.
-
-    Reasoning models accept only the newer parameter on any server; they take no temperature and
-    need additional tokens for their thoughts. Other models of compatible servers accept the older
-    parameter.
-    """
-    known = request.capabilities
-    reasons = REASONING.match(model.rpartition("/")[2]) is not None
-    thinks = reasons or not known.accepts("temperature")
-    usual = "max_tokens" if compatible and not reasons else "max_completion_tokens"
-    chosen: dict[str, Any] = {
-        known.token_parameter or usual: request.max_output_tokens
-        + (REASONING_TOKENS if thinks else 0)
-    }
-    if not thinks:
-        chosen["temperature"] = request.temperature
-    if reasons and known.accepts("reasoning"):
-        chosen["reasoning_effort"] = "low"
-    return chosen
-
-
 class _Completion:
     """Joins the pieces of a completion; one that is not streamed is one piece."""
 
@@ -237,6 +215,28 @@ class _Completion:
                 self.calls.append(FoundCall(pick(one, "id"), name, arguments))
 
 
+def sampling(model: str, request: Request | StepRequest, *, compatible: bool) -> dict[str, Any]:
+    """Return the token limit and the sampling parameters that `model` accepts.
+
+    Reasoning models accept only the newer parameter on any server; they take no temperature and
+    need additional tokens for their thoughts. Other models of compatible servers accept the older
+    parameter.
+    """
+    known = request.capabilities
+    reasons = REASONING.match(model.rpartition("/")[2]) is not None
+    thinks = reasons or not known.accepts("temperature")
+    usual = "max_tokens" if compatible and not reasons else "max_completion_tokens"
+    chosen: dict[str, Any] = {
+        known.token_parameter or usual: request.max_output_tokens
+        + (REASONING_TOKENS if thinks else 0)
+    }
+    if not thinks:
+        chosen["temperature"] = request.temperature
+    if reasons and known.accepts("reasoning"):
+        chosen["reasoning_effort"] = "low"
+    return chosen
+
+
 def make_chat(model: str, vendor: Vendor, access: VendorAccess) -> OpenAIChat:
     """Return the client of a model's chat completions."""
     return OpenAIChat(model, vendor, access)
@@ -247,6 +247,31 @@ def make_embeddings(
 ) -> OpenAIEmbeddings:
     """Return the client of an embedding model; `dimensions` is the length to ask for."""
     return OpenAIEmbeddings(model, vendor, access, dimensions)
+
+
+def make_step_parameters(request: StepRequest) -> dict[str, Any]:
+    """Return the messages and the tools of a request."""
+    conversation = request.conversation
+    messages = [_make_message(message) for message in conversation.messages]
+    if conversation.system:
+        messages.insert(0, {"role": "system", "content": conversation.system})
+    if not conversation.tools:
+        return {"messages": messages}
+    tools = [
+        {
+            "type": "function",
+            "function": {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.input_schema,
+            },
+        }
+        for tool in conversation.tools
+    ]
+    parameters: dict[str, Any] = {"messages": messages, "tools": tools}
+    if request.capabilities.accepts("tool_choice"):
+        parameters["tool_choice"] = conversation.tool_choice.value
+    return parameters
 
 
 def _client(guard: AddressGuard, access: VendorAccess) -> openai.AsyncOpenAI:
@@ -307,31 +332,6 @@ def _watching(guard: AddressGuard) -> Iterator[None]:
             raise guard.error_of(response.status_code, response.text, response.headers) from error
         except openai.OpenAIError as error:
             raise guard.broken_connection(error) from error
-
-
-def make_step_parameters(request: StepRequest) -> dict[str, Any]:
-    """Return the messages and the tools of a request."""
-    conversation = request.conversation
-    messages = [_make_message(message) for message in conversation.messages]
-    if conversation.system:
-        messages.insert(0, {"role": "system", "content": conversation.system})
-    if not conversation.tools:
-        return {"messages": messages}
-    tools = [
-        {
-            "type": "function",
-            "function": {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": tool.input_schema,
-            },
-        }
-        for tool in conversation.tools
-    ]
-    parameters: dict[str, Any] = {"messages": messages, "tools": tools}
-    if request.capabilities.accepts("tool_choice"):
-        parameters["tool_choice"] = conversation.tool_choice.value
-    return parameters
 
 
 def _make_message(message: UserMessage | ModelMessage | ToolMessage) -> dict[str, Any]:

@@ -64,6 +64,12 @@ MORE_TOKENS = 4
 R = TypeVar("R", ModelReply, StepReply)
 
 log = structlog.get_logger("llm")
+DROPPED = frozenset(
+    {"title", "default", "minLength", "maxLength", "uniqueItems", "discriminator", "examples"}
+)
+"""Keywords that strict schemas lack; these constraints are checked when the answer is parsed."""
+
+Node = dict[str, JsonValue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,6 +417,26 @@ class VendorModel:
         )
 
 
+def make_refusal(model: str, task_name: str, reason: str) -> Refused:
+    """Return the error for a model that refused; its reason is shortened."""
+    return Refused(f"{model!r} refused task {task_name!r}: {shorten(reason)}")
+
+
+@lru_cache(maxsize=64)
+def strict_schema(output: type[BaseModel]) -> Node:
+    """Return the schema with closed objects and required fields, without unsupported keywords.
+
+    Raises `UnusableSchema` for a mapping with free keys, which strict schemas cannot express.
+    """
+    schema = cast("Node", output.model_json_schema())
+    if "$ref" in schema:
+        # The schema of a recursive model is a reference; vendors require an object at the top.
+        definitions = cast("dict[str, Node]", schema["$defs"])
+        own = definitions[cast("str", schema["$ref"]).rpartition("/")[2]]
+        schema = {**own, "$defs": cast("JsonValue", definitions)}
+    return _strict(schema, output.__qualname__)
+
+
 async def _find_beginning(deltas: AsyncIterator[Delta]) -> Delta | None:
     """Return the first part that has words or is the end; servers announce themselves before.
 
@@ -435,34 +461,6 @@ def _estimate_step(conversation: ToolConversation) -> Usage:
 
 def _count(usage: Usage) -> int:
     return usage.input_tokens + usage.output_tokens
-
-
-def make_refusal(model: str, task_name: str, reason: str) -> Refused:
-    """Return the error for a model that refused; its reason is shortened."""
-    return Refused(f"{model!r} refused task {task_name!r}: {shorten(reason)}")
-
-
-DROPPED = frozenset(
-    {"title", "default", "minLength", "maxLength", "uniqueItems", "discriminator", "examples"}
-)
-"""Keywords that strict schemas lack; these constraints are checked when the answer is parsed."""
-
-Node = dict[str, JsonValue]
-
-
-@lru_cache(maxsize=64)
-def strict_schema(output: type[BaseModel]) -> Node:
-    """Return the schema with closed objects and required fields, without unsupported keywords.
-
-    Raises `UnusableSchema` for a mapping with free keys, which strict schemas cannot express.
-    """
-    schema = cast("Node", output.model_json_schema())
-    if "$ref" in schema:
-        # The schema of a recursive model is a reference; vendors require an object at the top.
-        definitions = cast("dict[str, Node]", schema["$defs"])
-        own = definitions[cast("str", schema["$ref"]).rpartition("/")[2]]
-        schema = {**own, "$defs": cast("JsonValue", definitions)}
-    return _strict(schema, output.__qualname__)
 
 
 def _strict(node: Mapping[str, JsonValue], place: str) -> Node:

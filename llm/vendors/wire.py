@@ -17,32 +17,6 @@ from llm.errors import PromptTooLong, RealRequestForbidden, RejectedRequest
 from llm.port import ModelMessage, StopReason, ToolConversation, ToolUse, Usage
 
 _forbidden = False
-
-
-def forbid_real_requests() -> None:
-    """Let vendors be asked on this machine only, until the process ends."""
-    global _forbidden
-    _forbidden = True
-
-
-def check_allowed(base_url: str) -> None:
-    """Raise `RealRequestForbidden` when requests to `base_url` are forbidden in this process."""
-    if _forbidden and not _is_loopback(urlsplit(base_url).hostname):
-        raise RealRequestForbidden(
-            f"expected a server on this machine, found {base_url!r}: "
-            "real requests are forbidden in this process"
-        )
-
-
-def _is_loopback(host: str | None) -> bool:
-    if host is None:
-        return False
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 Structure = Literal["schema", "object", "text"]
 """How a request defines the form of the answer: JSON schema, any JSON object, or in the prompt."""
 TokenParameter = Literal["max_completion_tokens", "max_tokens"]
@@ -59,6 +33,25 @@ _MENTIONS: Mapping[Parameter, re.Pattern[str]] = MappingProxyType(
 )
 _STREAM = re.compile(r"\bstream(?:ing|s|_?options)?\b")
 _STRUCTURE = re.compile(r"response_?(?:format|mime|schema|json)|json_?schema|grammar")
+Schema = Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class RerankForm:
+    """The body of a request: `texts` is the name of the list of texts, `further` is added as is."""
+
+    texts: str = "documents"
+    further: Mapping[str, JsonValue] = field(default_factory=lambda: MappingProxyType({}))
+
+    def make_body(self, model: str, question: str, texts: Sequence[str]) -> dict[str, JsonValue]:
+        """Return the body of a request."""
+        return {"model": model, "query": question, self.texts: list(texts), **self.further}
+
+
+TEI = RerankForm("texts", MappingProxyType({"truncate": True}))
+"""The form of Text Embeddings Inference."""
+MESSAGE_CHARACTERS = 500
+"""The number of characters of a vendor's message that an error repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,49 +71,6 @@ class Capabilities:
     def accepts(self, parameter: Parameter) -> bool:
         """Return whether a request may have this parameter."""
         return parameter not in self.omitted
-
-
-def reduce_capabilities(known: Capabilities, error: RejectedRequest) -> Capabilities | None:
-    """Return reduced capabilities after a rejection, or None if the request itself is the reason.
-
-    The message is searched in full. A rejection that names no parameter may concern the schema;
-    one about the length of the prompt never does.
-    """
-    if isinstance(error, PromptTooLong):
-        return None
-    message = f"{error.parameter} {error.explanation}".lower()
-    reduced = _list_reduced(known, message, names_parameter=bool(error.parameter))
-    return next((one for one in reduced if one != known), None)
-
-
-def _list_reduced(
-    known: Capabilities, message: str, *, names_parameter: bool
-) -> Iterator[Capabilities]:
-    """Yield the capabilities without what a rejection mentions, in the order of its words."""
-    found = ((mention.search(message), name) for name, mention in _MENTIONS.items())
-    for _, name in sorted((match.start(), name) for match, name in found if match is not None):
-        yield replace(known, omitted=known.omitted | {name})
-    if _STREAM.search(message):
-        yield replace(known, streams=False)
-    if (token_parameter := _read_other_parameter(message)) is not None:
-        yield replace(known, token_parameter=token_parameter)
-    if not names_parameter or _STRUCTURE.search(message):
-        yield replace(known, structure=_SIMPLER.get(known.structure, known.structure))
-
-
-def _read_other_parameter(message: str) -> TokenParameter | None:
-    """Return the parameter for output tokens that a rejection demands, or None.
-
-    The rejected one is named first: "'max_tokens' is not supported, use 'max_completion_tokens'".
-    """
-    older, newer = message.find("max_tokens"), message.find("max_completion_tokens")
-    if older < 0 and newer < 0:
-        return None
-    is_older_rejected = newer < 0 or 0 <= older < newer
-    return "max_completion_tokens" if is_older_rejected else "max_tokens"
-
-
-Schema = Mapping[str, JsonValue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,20 +207,32 @@ class EmbeddingClient(Protocol):
     async def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class RerankForm:
-    """The body of a request: `texts` is the name of the list of texts, `further` is added as is."""
-
-    texts: str = "documents"
-    further: Mapping[str, JsonValue] = field(default_factory=lambda: MappingProxyType({}))
-
-    def make_body(self, model: str, question: str, texts: Sequence[str]) -> dict[str, JsonValue]:
-        """Return the body of a request."""
-        return {"model": model, "query": question, self.texts: list(texts), **self.further}
+def forbid_real_requests() -> None:
+    """Let vendors be asked on this machine only, until the process ends."""
+    global _forbidden
+    _forbidden = True
 
 
-TEI = RerankForm("texts", MappingProxyType({"truncate": True}))
-"""The form of Text Embeddings Inference."""
+def check_allowed(base_url: str) -> None:
+    """Raise `RealRequestForbidden` when requests to `base_url` are forbidden in this process."""
+    if _forbidden and not _is_loopback(urlsplit(base_url).hostname):
+        raise RealRequestForbidden(
+            f"expected a server on this machine, found {base_url!r}: "
+            "real requests are forbidden in this process"
+        )
+
+
+def reduce_capabilities(known: Capabilities, error: RejectedRequest) -> Capabilities | None:
+    """Return reduced capabilities after a rejection, or None if the request itself is the reason.
+
+    The message is searched in full. A rejection that names no parameter may concern the schema;
+    one about the length of the prompt never does.
+    """
+    if isinstance(error, PromptTooLong):
+        return None
+    message = f"{error.parameter} {error.explanation}".lower()
+    reduced = _list_reduced(known, message, names_parameter=bool(error.parameter))
+    return next((one for one in reduced if one != known), None)
 
 
 def choose_other_form(form: RerankForm, rejection: str) -> RerankForm | None:
@@ -281,11 +243,43 @@ def choose_other_form(form: RerankForm, rejection: str) -> RerankForm | None:
     return TEI if form != TEI and "`texts`" in rejection else None
 
 
-MESSAGE_CHARACTERS = 500
-"""The number of characters of a vendor's message that an error repeats."""
-
-
 def shorten(message: str) -> str:
     """Return a message on one line, with at most `MESSAGE_CHARACTERS`."""
     line = " ".join(message.split())
     return line if len(line) <= MESSAGE_CHARACTERS else f"{line[: MESSAGE_CHARACTERS - 1]}…"
+
+
+def _is_loopback(host: str | None) -> bool:
+    if host is None:
+        return False
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _list_reduced(
+    known: Capabilities, message: str, *, names_parameter: bool
+) -> Iterator[Capabilities]:
+    """Yield the capabilities without what a rejection mentions, in the order of its words."""
+    found = ((mention.search(message), name) for name, mention in _MENTIONS.items())
+    for _, name in sorted((match.start(), name) for match, name in found if match is not None):
+        yield replace(known, omitted=known.omitted | {name})
+    if _STREAM.search(message):
+        yield replace(known, streams=False)
+    if (token_parameter := _read_other_parameter(message)) is not None:
+        yield replace(known, token_parameter=token_parameter)
+    if not names_parameter or _STRUCTURE.search(message):
+        yield replace(known, structure=_SIMPLER.get(known.structure, known.structure))
+
+
+def _read_other_parameter(message: str) -> TokenParameter | None:
+    """Return the parameter for output tokens that a rejection demands, or None.
+
+    The rejected one is named first: "'max_tokens' is not supported, use 'max_completion_tokens'".
+    """
+    older, newer = message.find("max_tokens"), message.find("max_completion_tokens")
+    if older < 0 and newer < 0:
+        return None
+    is_older_rejected = newer < 0 or 0 <= older < newer
+    return "max_completion_tokens" if is_older_rejected else "max_tokens"

@@ -11,6 +11,13 @@ ANSWER, BEST, EXIT = Final(Ending.ANSWER), Final(Ending.BEST), Final(Ending.EXIT
 PAUSE, PAUSE_OVER = Final(Ending.PAUSE), Final(Ending.PAUSE_OVER)
 PAUSE_FOREIGN = Final(Ending.PAUSE_FOREIGN)
 REPLY, FIXED, ACT = Final(Ending.REPLY), Final(Ending.FIXED), Final(Ending.ACT)
+# fmt: off
+CLARIFYING: tuple[Row, ...] = (
+    Row(at.CLARIFICATION,  StageEvent.DONE,            REPLY),
+    Row(at.CLARIFICATION,  StageEvent.FAILED,          FIXED),
+)
+# fmt: on
+"""The rows of a question back or a refusal."""
 
 
 def make_way_in(middle: Stage, rephrase: Stage) -> tuple[Row, ...]:
@@ -54,15 +61,6 @@ def make_way_in(middle: Stage, rephrase: Stage) -> tuple[Row, ...]:
         Row(at.GUARDRAILS,     StageEvent.FAILED,          at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION,  Reason.SCOPE_UNCLEAR),
     )
     # fmt: on
-
-
-# fmt: off
-CLARIFYING: tuple[Row, ...] = (
-    Row(at.CLARIFICATION,  StageEvent.DONE,            REPLY),
-    Row(at.CLARIFICATION,  StageEvent.FAILED,          FIXED),
-)
-# fmt: on
-"""The rows of a question back or a refusal."""
 
 
 def make_way_out(again: Stage, write: Stage) -> tuple[Row, ...]:

@@ -120,15 +120,6 @@ SYNTHESIS = make_stage(
     classify.classify_synthesis,
     name="synthesis",
 )
-
-
-def make_specialist_stage(role: Role, *, name: str = "", splits: bool = False) -> Stage:
-    """Return the stage of a specialist that may call tools, or divide its work."""
-    events = _DONE_OR_FAILED | {_E.CALLS}
-    events |= {_E.SPLITS} if splits else frozenset()
-    return make_stage(role, events, classify.classify_specialist, name=name)
-
-
 PLAN = make_stage(
     Role.PLAN,
     frozenset({_E.DONE, _E.NEEDS_APPROVAL, _E.SEARCHES, _E.FAILED}),
@@ -154,3 +145,10 @@ SYNTHESIZE = make_stage(
     frozenset({_E.DONE, _E.NOTHING, _E.FAILED}),
     classify.classify_swarm_answer,
 )
+
+
+def make_specialist_stage(role: Role, *, name: str = "", splits: bool = False) -> Stage:
+    """Return the stage of a specialist that may call tools, or divide its work."""
+    events = _DONE_OR_FAILED | {_E.CALLS}
+    events |= {_E.SPLITS} if splits else frozenset()
+    return make_stage(role, events, classify.classify_specialist, name=name)

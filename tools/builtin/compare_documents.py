@@ -42,6 +42,17 @@ _WITHDRAWN = re.compile(
     r"\W{0,3}(?:withdrawn|repealed|deleted|removed|superseded|deprecated|revoked)\b", re.IGNORECASE
 )
 """How the text of a document begins that has no content any more."""
+_MARKS = (
+    " means ",
+    " is defined as ",
+    " refers to ",
+    " is a ",
+    " is an ",
+    " is the ",
+    " are ",
+    ": ",
+)
+_MOST = 5
 
 
 class Inputs(BaseModel, frozen=True, extra="forbid"):
@@ -204,6 +215,60 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
         return withdrawn
 
 
+class DefinitionAlignerInputs(BaseModel, frozen=True, extra="forbid"):
+    """A term."""
+
+    term: str = Field(min_length=1, max_length=200, description="the term, such as 'controller'")
+
+
+class DefinitionAlignerOutput(BaseModel, frozen=True):
+    """Sentences that define a term, from different documents, to be compared."""
+
+    term: str
+    definitions: tuple[FoundPassage, ...]
+
+
+class DefinitionAligner(Tool[DefinitionAlignerInputs, DefinitionAlignerOutput]):
+    """Lists the definitions of one term side by side."""
+
+    name = "definition_aligner"
+    aliases = ("define", "definition_search")
+    description = "Find how the documents define a term, and compare the definitions."
+    inputs = DefinitionAlignerInputs
+    output = DefinitionAlignerOutput
+
+    def __init__(self, searcher: Searcher) -> None:
+        self._searcher = searcher
+
+    @classmethod
+    def make(cls, parts: ToolParts) -> Self:
+        return cls(parts.searcher)
+
+    async def run(
+        self, inputs: DefinitionAlignerInputs, caller: ToolCaller
+    ) -> DefinitionAlignerOutput:
+        request = SearchRequest(
+            run=caller.run,
+            question=f"definition of {inputs.term}",
+            language=caller.language or None,
+            limit=20,
+            groups=caller.groups,
+        )
+        findings = await self._searcher.search(request)
+        found = list(_list_definitions(findings, inputs.term))[:_MOST]
+        return DefinitionAlignerOutput(term=inputs.term, definitions=tuple(found))
+
+    def render(self, output: DefinitionAlignerOutput) -> str:
+        note = "" if output.definitions else f"no sentence defines {output.term!r}"
+        return render_passages(output.definitions, note)
+
+    def cite(self, output: DefinitionAlignerOutput) -> Iterable[CitedPassage]:
+        return cite_passages(output.definitions)
+
+    def quote(self, output: DefinitionAlignerOutput) -> Iterable[QuotedPassage]:
+        return quote_passages(output.definitions)
+
+
 def _bound_details(changes: Sequence[DocumentChange]) -> Iterator[DocumentChange]:
     """Return the changes, those beyond the bound without places, phrases and texts."""
     named = [_name_change(one) for one in changes]
@@ -296,73 +361,6 @@ def _name_page(document: ListedDocument) -> str:
     """Return the id without the version, which is after `@`, or in the path."""
     unversioned = document.id.rpartition("@")[0]
     return unversioned or remove_version(document.id, document.stated_version)
-
-
-_MARKS = (
-    " means ",
-    " is defined as ",
-    " refers to ",
-    " is a ",
-    " is an ",
-    " is the ",
-    " are ",
-    ": ",
-)
-_MOST = 5
-
-
-class DefinitionAlignerInputs(BaseModel, frozen=True, extra="forbid"):
-    """A term."""
-
-    term: str = Field(min_length=1, max_length=200, description="the term, such as 'controller'")
-
-
-class DefinitionAlignerOutput(BaseModel, frozen=True):
-    """Sentences that define a term, from different documents, to be compared."""
-
-    term: str
-    definitions: tuple[FoundPassage, ...]
-
-
-class DefinitionAligner(Tool[DefinitionAlignerInputs, DefinitionAlignerOutput]):
-    """Lists the definitions of one term side by side."""
-
-    name = "definition_aligner"
-    aliases = ("define", "definition_search")
-    description = "Find how the documents define a term, and compare the definitions."
-    inputs = DefinitionAlignerInputs
-    output = DefinitionAlignerOutput
-
-    def __init__(self, searcher: Searcher) -> None:
-        self._searcher = searcher
-
-    @classmethod
-    def make(cls, parts: ToolParts) -> Self:
-        return cls(parts.searcher)
-
-    async def run(
-        self, inputs: DefinitionAlignerInputs, caller: ToolCaller
-    ) -> DefinitionAlignerOutput:
-        request = SearchRequest(
-            run=caller.run,
-            question=f"definition of {inputs.term}",
-            language=caller.language or None,
-            limit=20,
-            groups=caller.groups,
-        )
-        findings = await self._searcher.search(request)
-        found = list(_list_definitions(findings, inputs.term))[:_MOST]
-        return DefinitionAlignerOutput(term=inputs.term, definitions=tuple(found))
-
-    def render(self, output: DefinitionAlignerOutput) -> str:
-        note = "" if output.definitions else f"no sentence defines {output.term!r}"
-        return render_passages(output.definitions, note)
-
-    def cite(self, output: DefinitionAlignerOutput) -> Iterable[CitedPassage]:
-        return cite_passages(output.definitions)
-
-    def quote(self, output: DefinitionAlignerOutput) -> Iterable[QuotedPassage]:
-        return quote_passages(output.definitions)
 
 
 def _list_definitions(findings: Findings, term: str) -> Iterator[FoundPassage]:

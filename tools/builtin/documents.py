@@ -21,6 +21,20 @@ from tools.passages import (
 )
 from tools.tool import LibraryTool
 
+_MOST_SECTIONS = 100
+_CUES: Mapping[str, tuple[str, ...]] = {
+    "law or regulation": ("article", "regulation", "directive", "shall", "pursuant", "penalty"),
+    "contract": ("agreement", "party", "parties", "hereby", "confidential", "termination"),
+    "policy": ("policy", "must", "responsible", "compliance", "employees"),
+    "procedure": ("step", "steps", "procedure", "click", "open", "select", "choose"),
+    "reference": ("parameter", "returns", "default", "api", "type", "value"),
+    "report": ("results", "findings", "conclusion", "figure", "table", "analysis"),
+}
+_WORD = re.compile(r"[^\W\d_]+")
+_CHARACTERS = 20_000
+_MOST_CHUNKS = 200
+_LONGEST_SENTENCE = 400
+
 
 class GetDocumentListInputs(BaseModel, frozen=True, extra="forbid"):
     """What to list."""
@@ -79,21 +93,6 @@ class GetDocumentList(LibraryTool[GetDocumentListInputs, GetDocumentListOutput])
             for one in output.documents
         ]
         return "\n".join((f"{output.total} documents", *lines))
-
-
-def make_entry(document: ListedDocument) -> Entry:
-    """Return the entry of a document."""
-    return Entry(
-        document_id=document.id,
-        title=document.title,
-        language=document.language,
-        version=document.stated_version,
-        kind=document.kind,
-        chunks=document.chunks,
-    )
-
-
-_MOST_SECTIONS = 100
 
 
 class GetDocumentInfoInputs(BaseModel, frozen=True, extra="forbid"):
@@ -159,18 +158,6 @@ class GetDocumentInfo(LibraryTool[GetDocumentInfoInputs, GetDocumentInfoOutput])
         return (output.first,)
 
 
-_CUES: Mapping[str, tuple[str, ...]] = {
-    "law or regulation": ("article", "regulation", "directive", "shall", "pursuant", "penalty"),
-    "contract": ("agreement", "party", "parties", "hereby", "confidential", "termination"),
-    "policy": ("policy", "must", "responsible", "compliance", "employees"),
-    "procedure": ("step", "steps", "procedure", "click", "open", "select", "choose"),
-    "reference": ("parameter", "returns", "default", "api", "type", "value"),
-    "report": ("results", "findings", "conclusion", "figure", "table", "analysis"),
-}
-_WORD = re.compile(r"[^\W\d_]+")
-_CHARACTERS = 20_000
-
-
 class ClassifyDocumentInputs(BaseModel, frozen=True, extra="forbid"):
     """A document."""
 
@@ -201,27 +188,6 @@ class ClassifyDocument(LibraryTool[ClassifyDocumentInputs, ClassifyDocumentOutpu
         self, inputs: ClassifyDocumentInputs, caller: ToolCaller
     ) -> ClassifyDocumentOutput:
         return _classify(await self._read_document(inputs.document_id, caller))
-
-
-def _classify(document: WholeDocument) -> ClassifyDocumentOutput:
-    words = _WORD.findall(f"{document.listed.title} {document.text}"[:_CHARACTERS].casefold())
-    counts = {kind: sum(word in cues for word in words) for kind, cues in _CUES.items()}
-    total = sum(counts.values())
-    best = max(counts, key=lambda kind: counts[kind]) if total else "other"
-    cues = tuple(cue for cue in _CUES.get(best, ()) if cue in words)
-    return ClassifyDocumentOutput(
-        document_id=document.listed.id,
-        title=document.listed.title,
-        kind=best,
-        share=round(counts.get(best, 0) / total, 3) if total else 0.0,
-        cues=cues,
-        language=document.listed.language,
-        version=document.listed.stated_version,
-    )
-
-
-_MOST_CHUNKS = 200
-_LONGEST_SENTENCE = 400
 
 
 class SummarizeInputs(BaseModel, frozen=True, extra="forbid"):
@@ -267,6 +233,18 @@ class Summarize(LibraryTool[SummarizeInputs, SummarizeOutput]):
         return quote_passages(output.sentences)
 
 
+def make_entry(document: ListedDocument) -> Entry:
+    """Return the entry of a document."""
+    return Entry(
+        document_id=document.id,
+        title=document.title,
+        language=document.language,
+        version=document.stated_version,
+        kind=document.kind,
+        chunks=document.chunks,
+    )
+
+
 def choose_sentences(document: WholeDocument, about: str, wanted: int) -> list[FoundPassage]:
     """Return sentences in document order: those with the document's most frequent words.
 
@@ -297,6 +275,23 @@ def choose_sentences(document: WholeDocument, about: str, wanted: int) -> list[F
         FoundPassage(citation=cite_chunk(document, own[place][0]), text=own[place][1])
         for place in sorted(chosen)
     ]
+
+
+def _classify(document: WholeDocument) -> ClassifyDocumentOutput:
+    words = _WORD.findall(f"{document.listed.title} {document.text}"[:_CHARACTERS].casefold())
+    counts = {kind: sum(word in cues for word in words) for kind, cues in _CUES.items()}
+    total = sum(counts.values())
+    best = max(counts, key=lambda kind: counts[kind]) if total else "other"
+    cues = tuple(cue for cue in _CUES.get(best, ()) if cue in words)
+    return ClassifyDocumentOutput(
+        document_id=document.listed.id,
+        title=document.listed.title,
+        kind=best,
+        share=round(counts.get(best, 0) / total, 3) if total else 0.0,
+        cues=cues,
+        language=document.listed.language,
+        version=document.listed.stated_version,
+    )
 
 
 def _gain(words: frozenset[str], value: dict[str, float]) -> float:

@@ -57,16 +57,6 @@ class VerifyCitation(LibraryTool[VerifyCitationInputs, VerifyCitationOutput]):
         return () if output.citation is None else (output.citation,)
 
 
-def _compare(claim: str, passage: str, citation: CitedPassage) -> VerifyCitationOutput:
-    source = SourceTexts([ProofSource(1, passage)])
-    is_verbatim = source.find_prose(claim) is not None
-    return VerifyCitationOutput(
-        verdict="verbatim" if is_verbatim else "other_words",
-        not_in_passage=KnownNumbers((passage,)).find_unknown(claim),
-        citation=citation,
-    )
-
-
 class AssessConfidenceInputs(BaseModel, frozen=True, extra="forbid"):
     """A question."""
 
@@ -141,3 +131,13 @@ class OutOfScopeHandler(Tool[OutOfScopeHandlerInputs, OutOfScopeHandlerOutput]):
         self, inputs: OutOfScopeHandlerInputs, caller: ToolCaller
     ) -> OutOfScopeHandlerOutput:
         return OutOfScopeHandlerOutput(reason=inputs.reason)
+
+
+def _compare(claim: str, passage: str, citation: CitedPassage) -> VerifyCitationOutput:
+    source = SourceTexts([ProofSource(1, passage)])
+    is_verbatim = source.find_prose(claim) is not None
+    return VerifyCitationOutput(
+        verdict="verbatim" if is_verbatim else "other_words",
+        not_in_passage=KnownNumbers((passage,)).find_unknown(claim),
+        citation=citation,
+    )

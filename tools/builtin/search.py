@@ -48,6 +48,10 @@ _METHODS = {
     SearchMethod.HEADINGS: "the place that is named like the query",
     SearchMethod.GRAPH: "links, cross references and shared names that lead on from passages",
 }
+_FIRST_WEIGHT, _OTHER_WEIGHT = 2.0, 1.0
+"""Half of the weight of the words that were asked for: an invented passage may be wrong."""
+_WORDING_OFFSET = 60
+"""The usual constant of reciprocal rank fusion (Cormack et al. 2009)."""
 
 
 class Inputs(QueryInputs):
@@ -167,6 +171,18 @@ class Search(ShowsPassages, Tool[Inputs, PassageList]):
         )
 
 
+def fuse_wordings(own: Findings, others: Sequence[Findings], limit: int) -> tuple[Hit, ...]:
+    """Return the best passages of all wordings, by weighted reciprocal ranks."""
+    scores: dict[str, float] = {}
+    hits: dict[str, Hit] = {}
+    for weight, findings in ((_FIRST_WEIGHT, own), *((_OTHER_WEIGHT, one) for one in others)):
+        for rank, hit in enumerate(findings.hits):
+            scores[hit.chunk_id] = scores.get(hit.chunk_id, 0.0) + weight / (_WORDING_OFFSET + rank)
+            hits.setdefault(hit.chunk_id, hit)
+    best = sorted(scores, key=lambda name: -scores[name])[:limit]
+    return tuple(hits[name] for name in best)
+
+
 def _fuse(whole: Findings, parts: Sequence[Findings], limit: int) -> PassageList:
     """Return the best passage of each document, by weighted reciprocal ranks."""
     scores: dict[str, float] = {}
@@ -184,21 +200,3 @@ def _fuse(whole: Findings, parts: Sequence[Findings], limit: int) -> PassageList
         answerability=round(whole.answerability, 4),
         note="" if passages else "nothing was found",
     )
-
-
-_FIRST_WEIGHT, _OTHER_WEIGHT = 2.0, 1.0
-"""Half of the weight of the words that were asked for: an invented passage may be wrong."""
-_WORDING_OFFSET = 60
-"""The usual constant of reciprocal rank fusion (Cormack et al. 2009)."""
-
-
-def fuse_wordings(own: Findings, others: Sequence[Findings], limit: int) -> tuple[Hit, ...]:
-    """Return the best passages of all wordings, by weighted reciprocal ranks."""
-    scores: dict[str, float] = {}
-    hits: dict[str, Hit] = {}
-    for weight, findings in ((_FIRST_WEIGHT, own), *((_OTHER_WEIGHT, one) for one in others)):
-        for rank, hit in enumerate(findings.hits):
-            scores[hit.chunk_id] = scores.get(hit.chunk_id, 0.0) + weight / (_WORDING_OFFSET + rank)
-            hits.setdefault(hit.chunk_id, hit)
-    best = sorted(scores, key=lambda name: -scores[name])[:limit]
-    return tuple(hits[name] for name in best)

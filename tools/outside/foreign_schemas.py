@@ -34,6 +34,27 @@ _SHOWN = frozenset(
     }
 )  # fmt: skip
 _NO_LINKS = jsonschema_rs.RegexOptions(size_limit=1_000_000, dfa_size_limit=1_000_000)
+MOST_PARTS = 5_000
+"""Parts of a schema in which every reference is replaced by its target."""
+_DEEPEST_CHECKED = 40
+_BRANCHING = frozenset(
+    {
+        "anyOf", "oneOf", "allOf", "not", "if", "then", "else", "contains", "patternProperties",
+        "propertyNames", "dependentSchemas", "dependencies", "unevaluatedProperties",
+        "unevaluatedItems", "prefixItems",
+    }
+)  # fmt: skip
+_NAMED = frozenset({"properties", "patternProperties", "dependentSchemas"})
+"""Keywords whose value has schemas under names that anybody chooses."""
+_DATA = frozenset({"enum", "const", "default", "examples", "$defs", "definitions"})
+"""Keywords whose value is no part of a check; definitions are, where they are referred to."""
+_DYNAMIC = frozenset({"$dynamicRef", "$recursiveRef", "$id", "id"})
+MOST_DESCRIPTION = 1_000
+
+MOST_RESULT = 200_000
+"""Characters of a result that are kept; the executor shortens them further for a model."""
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class ForeignSchema:
@@ -85,18 +106,6 @@ class ForeignSchema:
     def describe(self) -> dict[str, JsonValue]:
         """Return the schema as a model is shown it: without references, texts bounded."""
         return self._shown
-
-
-def digest_definition(
-    name: str,
-    description: str,
-    schema: Mapping[str, JsonValue],
-    output: Mapping[str, JsonValue] | None,
-) -> str:
-    """Return the digest of everything that another side says about a tool."""
-    return digest_arguments(
-        [name, description, dict(schema), None if output is None else dict(output)]
-    )
 
 
 class _SchemaWriter:
@@ -168,50 +177,6 @@ class _SchemaWriter:
         return target if isinstance(target, dict) else {}
 
 
-def _is_list(value: JsonValue) -> TypeGuard[list[str]]:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
-
-
-MOST_PARTS = 5_000
-"""Parts of a schema in which every reference is replaced by its target."""
-_DEEPEST_CHECKED = 40
-_BRANCHING = frozenset(
-    {
-        "anyOf", "oneOf", "allOf", "not", "if", "then", "else", "contains", "patternProperties",
-        "propertyNames", "dependentSchemas", "dependencies", "unevaluatedProperties",
-        "unevaluatedItems", "prefixItems",
-    }
-)  # fmt: skip
-_NAMED = frozenset({"properties", "patternProperties", "dependentSchemas"})
-"""Keywords whose value has schemas under names that anybody chooses."""
-_DATA = frozenset({"enum", "const", "default", "examples", "$defs", "definitions"})
-"""Keywords whose value is no part of a check; definitions are, where they are referred to."""
-_DYNAMIC = frozenset({"$dynamicRef", "$recursiveRef", "$id", "id"})
-
-
-def check_cost(schema: Mapping[str, JsonValue]) -> None:
-    """Raise `InvalidSchema` for a schema that is too costly to check values by."""
-    walk = _SchemaWalk(schema)
-    walk.visit(dict(schema), ("#",), 0)
-    if walk.is_recursive and walk.branches:
-        raise InvalidSchema(
-            f"expected no {min(walk.branches)} in a schema that contains itself, found one"
-        )
-
-
-def find_target(schema: Mapping[str, JsonValue], reference: str) -> JsonValue:
-    """Return the part of a schema that a reference of the form `#/a/b` names, or None."""
-    value: JsonValue = dict(schema)
-    if reference == "#":
-        return value
-    if not reference.startswith("#/"):
-        return None
-    for part in reference[2:].split("/"):
-        key = part.replace("~1", "/").replace("~0", "~")
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
-
-
 class _SchemaWalk:
     """Visits the parts of a schema in the order of a check."""
 
@@ -258,14 +223,39 @@ class _SchemaWalk:
         self.visit(target, (*inside, reference), depth + 1)
 
 
-MOST_DESCRIPTION = 1_000
+def digest_definition(
+    name: str,
+    description: str,
+    schema: Mapping[str, JsonValue],
+    output: Mapping[str, JsonValue] | None,
+) -> str:
+    """Return the digest of everything that another side says about a tool."""
+    return digest_arguments(
+        [name, description, dict(schema), None if output is None else dict(output)]
+    )
 
 
-MOST_RESULT = 200_000
-"""Characters of a result that are kept; the executor shortens them further for a model."""
+def check_cost(schema: Mapping[str, JsonValue]) -> None:
+    """Raise `InvalidSchema` for a schema that is too costly to check values by."""
+    walk = _SchemaWalk(schema)
+    walk.visit(dict(schema), ("#",), 0)
+    if walk.is_recursive and walk.branches:
+        raise InvalidSchema(
+            f"expected no {min(walk.branches)} in a schema that contains itself, found one"
+        )
 
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+def find_target(schema: Mapping[str, JsonValue], reference: str) -> JsonValue:
+    """Return the part of a schema that a reference of the form `#/a/b` names, or None."""
+    value: JsonValue = dict(schema)
+    if reference == "#":
+        return value
+    if not reference.startswith("#/"):
+        return None
+    for part in reference[2:].split("/"):
+        key = part.replace("~1", "/").replace("~0", "~")
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
 
 
 def clean(text: str, longest: int) -> str:
@@ -277,3 +267,7 @@ def clean(text: str, longest: int) -> str:
 def clean_line(text: str, longest: int) -> str:
     """Return a cleaned text on one line."""
     return clean(" ".join(text.split()), longest)
+
+
+def _is_list(value: JsonValue) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)

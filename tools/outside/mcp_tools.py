@@ -151,25 +151,6 @@ class McpTool(OutsideTool):
             raise OutcomeUnknown(f"expected a result of the tool's own schema: {problems}")
 
 
-def _read_content(content: Sequence[Any]) -> tuple[list[str], list[str]]:
-    """Return the texts of a result, and the kinds of content that are no text."""
-    texts: list[str] = []
-    left_out: list[str] = []
-    for block in content:
-        if isinstance(block, TextContent):
-            texts.append(block.text[:MOST_RESULT])
-        elif isinstance(block, ImageContent | AudioContent):
-            left_out.append(f"{block.type} {block.mime_type}")
-        elif isinstance(block, ResourceLink):
-            left_out.append("resource link")
-        elif isinstance(block, EmbeddedResource):
-            if isinstance(block.resource, BlobResourceContents):
-                left_out.append(f"resource {block.resource.mime_type or 'of unknown type'}")
-            else:
-                texts.append(block.resource.text[:MOST_RESULT])
-    return texts, left_out
-
-
 @asynccontextmanager
 async def open_servers(
     servers: Mapping[str, McpServerEntry], *, clock: Callable[[], float] = time.monotonic
@@ -194,6 +175,25 @@ async def open_servers(
         if len(errors.exceptions) == 1:
             raise errors.exceptions[0] from errors.exceptions[0].__cause__
         raise
+
+
+def _read_content(content: Sequence[Any]) -> tuple[list[str], list[str]]:
+    """Return the texts of a result, and the kinds of content that are no text."""
+    texts: list[str] = []
+    left_out: list[str] = []
+    for block in content:
+        if isinstance(block, TextContent):
+            texts.append(block.text[:MOST_RESULT])
+        elif isinstance(block, ImageContent | AudioContent):
+            left_out.append(f"{block.type} {block.mime_type}")
+        elif isinstance(block, ResourceLink):
+            left_out.append("resource link")
+        elif isinstance(block, EmbeddedResource):
+            if isinstance(block.resource, BlobResourceContents):
+                left_out.append(f"resource {block.resource.mime_type or 'of unknown type'}")
+            else:
+                texts.append(block.resource.text[:MOST_RESULT])
+    return texts, left_out
 
 
 async def _start(connection: McpConnection) -> None:

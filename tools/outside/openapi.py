@@ -58,6 +58,15 @@ _DEEPEST = 30
 _MOST_NAMED = 20
 
 Node = Mapping[str, Any]
+MOST_BODY_BYTES = 1_000_000
+_LONGEST_ERROR = 400
+_READS = {"GET", "HEAD"}
+_WAIT = {408, 425, 429}
+"""Statuses of requests that were not handled: a later one may be."""
+_NO_CONTENT = {204, 205}
+_SEPARATORS = re.compile(r"[/\\]")
+_MOST_DECODED = 4
+"""How often proxies and the server may decode a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,61 +205,6 @@ class OperationReader:
 
     def _fail(self, reason: str) -> InvalidToolSet:
         return InvalidToolSet(f"{self._source}: {reason}")
-
-
-def fill_path(path: str, values: Mapping[str, str]) -> str:
-    """Return the path with its parameters, which are encoded already."""
-    return _TEMPLATE.sub(lambda found: values[found[1]], path)
-
-
-def _list_needed_headers(given: Mapping[tuple[Any, Any], Node]) -> Iterator[str]:
-    for (name, place), one in given.items():
-        if place == "header" and one.get("required") is True:
-            yield str(name).lower()
-
-
-def _list_references(value: JsonValue, depth: int) -> Iterator[str]:
-    if depth > _DEEPEST:
-        raise InvalidSchema(f"expected a schema of at most {_DEEPEST} levels, found more")
-    if isinstance(value, list):
-        for one in value:
-            yield from _list_references(one, depth + 1)
-    elif isinstance(value, dict):
-        reference = value.get("$ref")
-        if isinstance(reference, str) and reference.startswith(_SCHEMAS):
-            yield reference.removeprefix(_SCHEMAS).replace("~1", "/").replace("~0", "~")
-        for one in value.values():
-            yield from _list_references(one, depth + 1)
-
-
-def _modernise(value: Any) -> Any:
-    """Return a schema of OpenAPI 3.0 in the words of JSON Schema, which 3.1 uses."""
-    if isinstance(value, list):
-        return [_modernise(one) for one in value]
-    if not isinstance(value, dict):
-        return value
-    schema = {key: _modernise(one) for key, one in value.items()}
-    for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
-        flag = schema.get(exclusive)
-        if isinstance(flag, bool):
-            del schema[exclusive]
-            if flag and bound in schema:
-                schema[exclusive] = schema.pop(bound)
-    if schema.get("nullable") is True:
-        del schema["nullable"]
-        return {"anyOf": [schema, {"type": "null"}]}
-    return schema
-
-
-MOST_BODY_BYTES = 1_000_000
-_LONGEST_ERROR = 400
-_READS = {"GET", "HEAD"}
-_WAIT = {408, 425, 429}
-"""Statuses of requests that were not handled: a later one may be."""
-_NO_CONTENT = {204, 205}
-_SEPARATORS = re.compile(r"[/\\]")
-_MOST_DECODED = 4
-"""How often proxies and the server may decode a value."""
 
 
 class OperationTool(OutsideTool):
@@ -403,6 +357,11 @@ class HttpApi:
         return bytes(body).decode("utf-8", "replace"), False
 
 
+def fill_path(path: str, values: Mapping[str, str]) -> str:
+    """Return the path with its parameters, which are encoded already."""
+    return _TEMPLATE.sub(lambda found: values[found[1]], path)
+
+
 @asynccontextmanager
 async def open_apis(
     apis: Mapping[str, ApiEntry], folder: Path, resolver: GuardedResolver | None = None
@@ -422,6 +381,45 @@ async def open_apis(
                 for operation_id, one in entry.operations.items()
             ]
         yield tools
+
+
+def _list_needed_headers(given: Mapping[tuple[Any, Any], Node]) -> Iterator[str]:
+    for (name, place), one in given.items():
+        if place == "header" and one.get("required") is True:
+            yield str(name).lower()
+
+
+def _list_references(value: JsonValue, depth: int) -> Iterator[str]:
+    if depth > _DEEPEST:
+        raise InvalidSchema(f"expected a schema of at most {_DEEPEST} levels, found more")
+    if isinstance(value, list):
+        for one in value:
+            yield from _list_references(one, depth + 1)
+    elif isinstance(value, dict):
+        reference = value.get("$ref")
+        if isinstance(reference, str) and reference.startswith(_SCHEMAS):
+            yield reference.removeprefix(_SCHEMAS).replace("~1", "/").replace("~0", "~")
+        for one in value.values():
+            yield from _list_references(one, depth + 1)
+
+
+def _modernise(value: Any) -> Any:
+    """Return a schema of OpenAPI 3.0 in the words of JSON Schema, which 3.1 uses."""
+    if isinstance(value, list):
+        return [_modernise(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    schema = {key: _modernise(one) for key, one in value.items()}
+    for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        flag = schema.get(exclusive)
+        if isinstance(flag, bool):
+            del schema[exclusive]
+            if flag and bound in schema:
+                schema[exclusive] = schema.pop(bound)
+    if schema.get("nullable") is True:
+        del schema["nullable"]
+        return {"anyOf": [schema, {"type": "null"}]}
+    return schema
 
 
 def _make_tool(

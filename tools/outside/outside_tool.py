@@ -52,6 +52,11 @@ ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,99})\}")
 _PIN = r"^[0-9a-f]{32}$"
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f]")
+HIDDEN = "[hidden]"
+_SHORTEST = 4
+_SHORTEST_INSIDE = 8
+"""Characters from which a secret is hidden inside of words, too."""
+_SHOWN_KIND = 60
 
 
 class OutsideEntry(BaseModel, frozen=True, extra="forbid"):
@@ -130,76 +135,6 @@ class OutsideTools(BaseModel, frozen=True, extra="forbid"):
     apis: dict[ToolName, ApiEntry] = Field(default_factory=dict)
 
 
-def load_outside_tools(path: Path, environment: Mapping[str, str] | None = None) -> OutsideTools:
-    """Return the content of a file; raises `InvalidToolSet`.
-
-    `environment` has the variables that the file may name; by default those of this process.
-    """
-    try:
-        content = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidToolSet(f"expected outside tools in {path.name!r}, found {error}") from error
-    variables = os.environ if environment is None else environment
-    try:
-        return OutsideTools.model_validate(_fill(content, variables, path.name))
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise InvalidToolSet(f"{path.name}: {place}: {first['msg']}") from error
-
-
-def check_address(value: str) -> str:
-    """Return the address of a server; raises `ValueError`."""
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname or _UNSEEN.search(value):
-        raise ValueError("expected an address that begins with https:// or http://")
-    if parts.username is not None or parts.query or parts.fragment:
-        raise ValueError("expected an address without user, query and fragment")
-    return value
-
-
-def _fill(value: Any, variables: Mapping[str, str], source: str) -> Any:
-    """Return a value with the variables that its texts name."""
-    if isinstance(value, dict):
-        return {key: _fill(one, variables, source) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_fill(one, variables, source) for one in value]
-    if not isinstance(value, str):
-        return value
-    missing = [name for name in _VARIABLE.findall(value) if name not in variables]
-    if missing:
-        raise InvalidToolSet(f"{source}: expected the variable {missing[0]!r}, found none")
-    return _VARIABLE.sub(lambda found: variables[found[1]], value)
-
-
-HIDDEN = "[hidden]"
-_SHORTEST = 4
-_SHORTEST_INSIDE = 8
-"""Characters from which a secret is hidden inside of words, too."""
-
-
-def make_redaction(*configured: Mapping[str, str]) -> Callable[[str], str]:
-    """Return a function that hides the values of headers and of variables of the environment.
-
-    Of `Bearer abc` the last word is hidden as well, because a server may quote it alone.
-    """
-    values = [value.strip() for one in configured for value in one.values()]
-    words = {word for value in values for word in (value, value.rpartition(" ")[2])}
-    secrets = sorted((one for one in words if len(one) >= _SHORTEST), key=len, reverse=True)
-    if not secrets:
-        return str
-    pattern = re.compile("|".join(map(_match, secrets)))
-    return lambda text: pattern.sub(HIDDEN, text)
-
-
-def _match(secret: str) -> str:
-    exact = re.escape(secret)
-    return exact if len(secret) >= _SHORTEST_INSIDE else rf"(?<!\w){exact}(?!\w)"
-
-
-_SHOWN_KIND = 60
-
-
 class OutsideInputs(BaseModel, frozen=True):
     """Arguments that fit the schema of a tool."""
 
@@ -266,7 +201,68 @@ class OutsideTool(Tool[OutsideInputs, OutsideOutput]):
         return "\n".join([output.text, *(f"[{kind} left out]" for kind in output.left_out)]).strip()
 
 
+def load_outside_tools(path: Path, environment: Mapping[str, str] | None = None) -> OutsideTools:
+    """Return the content of a file; raises `InvalidToolSet`.
+
+    `environment` has the variables that the file may name; by default those of this process.
+    """
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidToolSet(f"expected outside tools in {path.name!r}, found {error}") from error
+    variables = os.environ if environment is None else environment
+    try:
+        return OutsideTools.model_validate(_fill(content, variables, path.name))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InvalidToolSet(f"{path.name}: {place}: {first['msg']}") from error
+
+
+def check_address(value: str) -> str:
+    """Return the address of a server; raises `ValueError`."""
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or _UNSEEN.search(value):
+        raise ValueError("expected an address that begins with https:// or http://")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ValueError("expected an address without user, query and fragment")
+    return value
+
+
+def make_redaction(*configured: Mapping[str, str]) -> Callable[[str], str]:
+    """Return a function that hides the values of headers and of variables of the environment.
+
+    Of `Bearer abc` the last word is hidden as well, because a server may quote it alone.
+    """
+    values = [value.strip() for one in configured for value in one.values()]
+    words = {word for value in values for word in (value, value.rpartition(" ")[2])}
+    secrets = sorted((one for one in words if len(one) >= _SHORTEST), key=len, reverse=True)
+    if not secrets:
+        return str
+    pattern = re.compile("|".join(map(_match, secrets)))
+    return lambda text: pattern.sub(HIDDEN, text)
+
+
 def make_output(texts: Sequence[str], left_out: Sequence[str] = ()) -> OutsideOutput:
     """Return a result of bounded, cleaned text."""
     kinds = dict.fromkeys(clean_line(kind, _SHOWN_KIND) for kind in left_out)
     return OutsideOutput(text=clean("\n".join(texts), MOST_RESULT), left_out=tuple(kinds)[:20])
+
+
+def _fill(value: Any, variables: Mapping[str, str], source: str) -> Any:
+    """Return a value with the variables that its texts name."""
+    if isinstance(value, dict):
+        return {key: _fill(one, variables, source) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_fill(one, variables, source) for one in value]
+    if not isinstance(value, str):
+        return value
+    missing = [name for name in _VARIABLE.findall(value) if name not in variables]
+    if missing:
+        raise InvalidToolSet(f"{source}: expected the variable {missing[0]!r}, found none")
+    return _VARIABLE.sub(lambda found: variables[found[1]], value)
+
+
+def _match(secret: str) -> str:
+    exact = re.escape(secret)
+    return exact if len(secret) >= _SHORTEST_INSIDE else rf"(?<!\w){exact}(?!\w)"

@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 
 DRAFT_SECONDS = 1.0
 """Slack and Telegram permit about one message per second in a chat, edits included."""
+MakeUserGroups = Callable[[Iterable[str]], UserGroups]
+"""Returns the user groups of these ids."""
+_TABLES = frozenset({"people", "places"})
+_USER_GROUPS = "user_groups"
+_WITH_USER_GROUPS = frozenset({"slack"})
 
 
 @asynccontextmanager
@@ -54,10 +59,6 @@ async def duty_of(runtime: Runtime, channel: str, name: str) -> AsyncIterator[Re
         yield RedisDuty(client, channel, name, consumer_name())
     finally:
         await client.aclose()
-
-
-MakeUserGroups = Callable[[Iterable[str]], UserGroups]
-"""Returns the user groups of these ids."""
 
 
 @asynccontextmanager
@@ -139,11 +140,6 @@ def person_limits(settings: Settings) -> PersonLimits:
     """Return the limits of one person in a chat; a setting of 0 means no limit."""
     minute, day = settings.chat_questions_per_minute, settings.chat_questions_per_day
     return PersonLimits(minute if minute > 0 else None, day if day > 0 else None)
-
-
-_TABLES = frozenset({"people", "places"})
-_USER_GROUPS = "user_groups"
-_WITH_USER_GROUPS = frozenset({"slack"})
 
 
 def read_chat_groups(

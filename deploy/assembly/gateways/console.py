@@ -55,9 +55,22 @@ if TYPE_CHECKING:
     from records.gaps import GapFinder
     from records.store import RecordStore
 
-
 _LONGEST_VALUE = 300
 HIDDEN = "[secret]"
+log = structlog.get_logger("gateway")
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleParts:
+    """Pages of the console, what finds the gaps, and what reads sources.
+
+    `gaps` is None where no records are kept.
+    """
+
+    pages: Sequence[ConsolePart]
+    concerns: Sequence[FindConcerns]
+    gaps: "GapFinder | None"
+    operations: ConsoleOperations
 
 
 @asynccontextmanager
@@ -106,18 +119,6 @@ def list_settings(settings: Settings) -> list[ShownSetting]:
     return sorted(shown, key=lambda one: one.name)
 
 
-def _describe_value(value: object, secrets: Sequence[str]) -> str:
-    if isinstance(value, SecretStr):
-        return HIDDEN
-    text = "–" if value in (None, "", {}, [], ()) else str(value)
-    for secret in secrets:
-        text = text.replace(secret, HIDDEN)
-    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
-
-
-log = structlog.get_logger("gateway")
-
-
 @asynccontextmanager
 async def open_parts(
     runtime: Runtime, client: "Redis", records: "RecordStore | None", catalog: OwnedCatalog
@@ -153,30 +154,6 @@ async def open_parts(
             concerns.append(find_in_answers(verified))
             await _publish_all(frame, verified, settings)
         yield ConsoleParts(pages, concerns, gaps, operations)
-
-
-async def _publish_all(frame: Frame, pages: VerifiedPages, settings: Settings) -> None:
-    """Give all verified answers to the agents: Redis may have lost them."""
-    try:
-        await frame.query(lambda store: store.prepare())
-        for one in settings.of_assistants():
-            await pages.publish((one.tenant, one.assistant))
-    except (RecordsUnavailableError, MemoryStoreError) as error:
-        # Questions are answered without them; they are published at the next change or start.
-        log.warning("verified_answers_unavailable", error=str(error))
-
-
-@dataclass(frozen=True, slots=True)
-class ConsoleParts:
-    """Pages of the console, what finds the gaps, and what reads sources.
-
-    `gaps` is None where no records are kept.
-    """
-
-    pages: Sequence[ConsolePart]
-    concerns: Sequence[FindConcerns]
-    gaps: "GapFinder | None"
-    operations: ConsoleOperations
 
 
 def make_gate(settings: Settings, client: "Redis") -> Gate:
@@ -234,3 +211,23 @@ def make_provider(settings: Settings) -> OidcProvider | None:
             names=frozenset(name for people in list_roles(settings).values() for name in people),
         )
     )
+
+
+def _describe_value(value: object, secrets: Sequence[str]) -> str:
+    if isinstance(value, SecretStr):
+        return HIDDEN
+    text = "–" if value in (None, "", {}, [], ()) else str(value)
+    for secret in secrets:
+        text = text.replace(secret, HIDDEN)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
+
+
+async def _publish_all(frame: Frame, pages: VerifiedPages, settings: Settings) -> None:
+    """Give all verified answers to the agents: Redis may have lost them."""
+    try:
+        await frame.query(lambda store: store.prepare())
+        for one in settings.of_assistants():
+            await pages.publish((one.tenant, one.assistant))
+    except (RecordsUnavailableError, MemoryStoreError) as error:
+        # Questions are answered without them; they are published at the next change or start.
+        log.warning("verified_answers_unavailable", error=str(error))

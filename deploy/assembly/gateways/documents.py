@@ -39,12 +39,6 @@ def make_indexed_documents(settings: Settings, opened: dict[Name, Index]) -> Ind
     return IndexedDocuments(openers, opened)
 
 
-async def _open(settings: Settings) -> Index:
-    from deploy.assembly.knowledge import make_embedder, open_index
-
-    return await open_index(settings, make_embedder(settings))
-
-
 def make_uploads(settings: Settings) -> Uploads:
     """Return the written files of one assistant."""
     return Uploads(settings.refdesk_data, settings.tenant, settings.assistant)
@@ -70,6 +64,12 @@ def make_library(runtime: Runtime) -> OwnedLibrary:
         return None if knowledge is None else knowledge.of(*name, own=own)
 
     return OwnedLibrary(find_own, partial(_ask, runtime.broker))
+
+
+async def _open(settings: Settings) -> Index:
+    from deploy.assembly.knowledge import make_embedder, open_index
+
+    return await open_index(settings, make_embedder(settings))
 
 
 async def _ask(broker: Broker, name: Name, request: "Fields", seconds: float) -> "Fields":

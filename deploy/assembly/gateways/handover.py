@@ -137,28 +137,6 @@ def list_receivers(settings: Settings) -> list[Receiver]:
     return receivers
 
 
-def _check_needs(settings: Settings) -> None:
-    if settings.handover_email and not settings.smtp_host:
-        raise CommandError("HANDOVER_EMAIL needs SMTP_HOST, the server that sends the e-mail")
-    if settings.handover_slack_channel is not None and settings.slack_bot_token is None:
-        raise CommandError(
-            "HANDOVER_SLACK_CHANNEL needs SLACK_BOT_TOKEN, the token of the app that posts there"
-        )
-    if settings.imap_host and not settings.handover_email:
-        raise CommandError(
-            "IMAP_HOST needs HANDOVER_EMAIL: only conversations that are handed over by e-mail "
-            "are answered by e-mail"
-        )
-    receivers = (
-        settings.handover_email, settings.handover_slack_channel, settings.handover_webhook
-    )  # fmt: skip
-    if any(receivers) and settings.public_url is None:
-        raise CommandError(
-            "HANDOVER_EMAIL, HANDOVER_SLACK_CHANNEL and HANDOVER_WEBHOOK need PUBLIC_URL, the "
-            "address of this server: a conversation is sent with a link to it"
-        )
-
-
 def find_sender(settings: Settings) -> str:
     """Return the address that sends e-mail; replies come to it."""
     return settings.smtp_from or settings.handover_email or ""
@@ -207,3 +185,25 @@ def make_mail_replies(
         unavailable=(BusyError, BrokerError, MemoryUnavailableError),
         report=report,
     )
+
+
+def _check_needs(settings: Settings) -> None:
+    if settings.handover_email and not settings.smtp_host:
+        raise CommandError("HANDOVER_EMAIL needs SMTP_HOST, the server that sends the e-mail")
+    if settings.handover_slack_channel is not None and settings.slack_bot_token is None:
+        raise CommandError(
+            "HANDOVER_SLACK_CHANNEL needs SLACK_BOT_TOKEN, the token of the app that posts there"
+        )
+    if settings.imap_host and not settings.handover_email:
+        raise CommandError(
+            "IMAP_HOST needs HANDOVER_EMAIL: only conversations that are handed over by e-mail "
+            "are answered by e-mail"
+        )
+    receivers = (
+        settings.handover_email, settings.handover_slack_channel, settings.handover_webhook
+    )  # fmt: skip
+    if any(receivers) and settings.public_url is None:
+        raise CommandError(
+            "HANDOVER_EMAIL, HANDOVER_SLACK_CHANNEL and HANDOVER_WEBHOOK need PUBLIC_URL, the "
+            "address of this server: a conversation is sent with a link to it"
+        )

@@ -227,6 +227,30 @@ async def open_http_app(
         await client.aclose()
 
 
+def list_person_issuers(settings: Settings) -> list[TrustedIssuer]:
+    """Return the providers whose tokens state persons; raises `CommandError`."""
+    return [
+        TrustedIssuer(
+            issuer,
+            one.audience,
+            one.tenant or settings.tenant,
+            _keys_at(one.jwks_url),
+            one.groups_claim,
+        )
+        for issuer, one in settings.person_issuers.items()
+    ]
+
+
+def visitor_limits(settings: Settings) -> VisitorLimits:
+    """Return the limits of one visitor of a public key."""
+    return VisitorLimits(
+        requests_per_minute=settings.visitor_requests_per_minute,
+        questions_per_minute=settings.visitor_questions_per_minute,
+        questions_per_day=settings.visitor_questions_per_day,
+        share=settings.visitor_share,
+    )
+
+
 def _make_find_contents(
     settings: Settings, channel: HttpChannel, library: SearchableLibrary
 ) -> FindContents:
@@ -283,20 +307,6 @@ def _make_estimate(settings: Settings) -> EstimateReview:
     return estimate
 
 
-def list_person_issuers(settings: Settings) -> list[TrustedIssuer]:
-    """Return the providers whose tokens state persons; raises `CommandError`."""
-    return [
-        TrustedIssuer(
-            issuer,
-            one.audience,
-            one.tenant or settings.tenant,
-            _keys_at(one.jwks_url),
-            one.groups_claim,
-        )
-        for issuer, one in settings.person_issuers.items()
-    ]
-
-
 def _keys_at(address: str) -> SigningKeys:
     try:
         check_address(address)
@@ -307,16 +317,6 @@ def _keys_at(address: str) -> SigningKeys:
         return address
 
     return SigningKeys(find_address)
-
-
-def visitor_limits(settings: Settings) -> VisitorLimits:
-    """Return the limits of one visitor of a public key."""
-    return VisitorLimits(
-        requests_per_minute=settings.visitor_requests_per_minute,
-        questions_per_minute=settings.visitor_questions_per_minute,
-        questions_per_day=settings.visitor_questions_per_day,
-        share=settings.visitor_share,
-    )
 
 
 def _or_zero(limit: int | None) -> int:

@@ -31,6 +31,42 @@ STUCK_DEADLINES = 2.0
 NOBODY = Question(tenant="probe", assistant="probe", conversation_id="-", message_id="-")
 
 
+class Watch:
+    """Answers `/healthz` and `/readyz` of a chat channel, from its last check of Redis."""
+
+    def __init__(self, runtime: "Runtime") -> None:
+        self._broker = runtime.broker
+        self._stuck_seconds = STUCK_DEADLINES * runtime.settings.deadline_seconds
+        self._last_turn = time.monotonic()
+        self._away = "Redis was not asked yet"
+
+    async def run(self) -> None:
+        """Check Redis regularly, until cancelled."""
+        while True:
+            self._last_turn = time.monotonic()
+            self._away = await self._look()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def dead(self) -> str:
+        """Return why the process should be started again, or an empty text."""
+        still = time.monotonic() - self._last_turn
+        if still <= self._stuck_seconds:
+            return ""
+        return f"the event loop has been blocked for {still:.0f} s"
+
+    def unready(self) -> str:
+        """Return why the channel cannot accept messages, or an empty text."""
+        return self._away
+
+    async def _look(self) -> str:
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                await self._broker.replies.read_reply(NOBODY)
+        except (BrokerUnavailableError, TimeoutError):
+            return "Redis does not answer"
+        return ""
+
+
 def add_place(parser: argparse.ArgumentParser, port: int) -> None:
     """Add the arguments for the address, and for whether to run workers as well."""
     parser.add_argument(
@@ -84,42 +120,6 @@ async def serve_app(app: "ASGIApp", host: str, port: int, settings: Settings) ->
             yield listener.getsockname()[1]
     finally:
         listener.close()
-
-
-class Watch:
-    """Answers `/healthz` and `/readyz` of a chat channel, from its last check of Redis."""
-
-    def __init__(self, runtime: "Runtime") -> None:
-        self._broker = runtime.broker
-        self._stuck_seconds = STUCK_DEADLINES * runtime.settings.deadline_seconds
-        self._last_turn = time.monotonic()
-        self._away = "Redis was not asked yet"
-
-    async def run(self) -> None:
-        """Check Redis regularly, until cancelled."""
-        while True:
-            self._last_turn = time.monotonic()
-            self._away = await self._look()
-            await asyncio.sleep(LOOK_SECONDS)
-
-    def dead(self) -> str:
-        """Return why the process should be started again, or an empty text."""
-        still = time.monotonic() - self._last_turn
-        if still <= self._stuck_seconds:
-            return ""
-        return f"the event loop has been blocked for {still:.0f} s"
-
-    def unready(self) -> str:
-        """Return why the channel cannot accept messages, or an empty text."""
-        return self._away
-
-    async def _look(self) -> str:
-        try:
-            async with asyncio.timeout(LOOK_SECONDS):
-                await self._broker.replies.read_reply(NOBODY)
-        except (BrokerUnavailableError, TimeoutError):
-            return "Redis does not answer"
-        return ""
 
 
 @asynccontextmanager

@@ -133,26 +133,6 @@ class LocalReview:
         return f"{path.as_uri()}#{anchor}" if anchor else path.as_uri()
 
 
-def _refuse_incomplete(folder: Path, listing: FolderListing) -> None:
-    """Raise `CommandError` for a folder of which not every document can be read."""
-    name = str(folder)
-    if listing.failures:
-        place, reason = listing.failures[0]
-        raise CommandError(f"expected a folder that can be read, found {name!r}: {place}: {reason}")
-    if listing.archives:
-        raise CommandError(
-            f"expected a folder of files, found the archive {str(listing.archives[0].path)!r} in "
-            f"{name!r}: unpack it"
-        )
-    if not listing.files:
-        raise CommandError(f"expected a folder with documents, found none in {name!r}")
-    if len(listing.files) > MOST_FOUND:
-        raise CommandError(
-            f"expected a folder of at most {MOST_FOUND} documents, found {len(listing.files)} in "
-            f"{name!r}: ingest it, or review against parts of it"
-        )
-
-
 @asynccontextmanager
 async def open_local_review(
     runtime: Runtime, question: Question, groups: Sequence[str]
@@ -176,3 +156,23 @@ async def open_local_review(
         if opened is not None:
             await opened.close()
         await client.aclose()
+
+
+def _refuse_incomplete(folder: Path, listing: FolderListing) -> None:
+    """Raise `CommandError` for a folder of which not every document can be read."""
+    name = str(folder)
+    if listing.failures:
+        place, reason = listing.failures[0]
+        raise CommandError(f"expected a folder that can be read, found {name!r}: {place}: {reason}")
+    if listing.archives:
+        raise CommandError(
+            f"expected a folder of files, found the archive {str(listing.archives[0].path)!r} in "
+            f"{name!r}: unpack it"
+        )
+    if not listing.files:
+        raise CommandError(f"expected a folder with documents, found none in {name!r}")
+    if len(listing.files) > MOST_FOUND:
+        raise CommandError(
+            f"expected a folder of at most {MOST_FOUND} documents, found {len(listing.files)} in "
+            f"{name!r}: ingest it, or review against parts of it"
+        )

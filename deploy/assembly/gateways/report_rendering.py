@@ -34,7 +34,6 @@ from memory.work_store import RedisWorkStore
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-
 Report = ReviewReport | PrintedReport
 """A report; those of earlier versions are stored as they are printed."""
 LinkOpener = Callable[[str], str]
@@ -115,21 +114,6 @@ def render_report(report: Report, form: ReportForm, open_link: LinkOpener) -> by
     return render_markdown(linked, base=_BASES).encode()
 
 
-def _write_json(report: Report, open_link: LinkOpener) -> bytes:
-    """Return a report as JSON, with the addresses that its reader can open."""
-
-    def open_value(value: object) -> object:
-        if isinstance(value, dict):
-            return {
-                name: open_link(one) if name == "link" and one else open_value(one)
-                for name, one in value.items()
-            }
-        return [open_value(one) for one in value] if isinstance(value, list | tuple) else value
-
-    found = report.model_dump(mode="json") if isinstance(report, ReviewReport) else asdict(report)
-    return orjson.dumps(open_value(found), option=orjson.OPT_INDENT_2)
-
-
 def open_links(report: PrintedReport, open_link: LinkOpener) -> PrintedReport:
     """Return a report with the addresses that its reader can open in place of its links."""
 
@@ -156,3 +140,18 @@ def make_report_reader(settings: Settings, client: "Redis") -> ReadStored:
     """Return the function that reads the reports that are stored with their conversations."""
     store = RedisWorkStore(client, shards=settings.shards, record_of=record_of(settings.shards))
     return store.get
+
+
+def _write_json(report: Report, open_link: LinkOpener) -> bytes:
+    """Return a report as JSON, with the addresses that its reader can open."""
+
+    def open_value(value: object) -> object:
+        if isinstance(value, dict):
+            return {
+                name: open_link(one) if name == "link" and one else open_value(one)
+                for name, one in value.items()
+            }
+        return [open_value(one) for one in value] if isinstance(value, list | tuple) else value
+
+    found = report.model_dump(mode="json") if isinstance(report, ReviewReport) else asdict(report)
+    return orjson.dumps(open_value(found), option=orjson.OPT_INDENT_2)

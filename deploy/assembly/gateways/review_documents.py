@@ -39,12 +39,18 @@ if TYPE_CHECKING:
 
     from knowledge.library.attachment_reading import PreparingReader
 
-
 _KINDS: tuple[tuple[type[ReadingError], str], ...] = (
     (NoTextError, "empty_document"),
     (TooLargeError, "document_too_large"),
     (WrongFormatError, "unsupported_document"),
 )
+MOST_FOUND = 150
+"""Documents of one folder: a scope of more is larger than a branch may return."""
+MOST_COMPARED = 20_000
+"""Titles that are compared; a larger index is asked by ids and files."""
+_PER_PAGE = 500
+_WILDCARDS = frozenset("*?[")
+_SHOWN = 5
 
 
 class StoredAttachments:
@@ -152,30 +158,6 @@ class StoredAttachments:
         return self._opened.enter_context(ReaderProcess(reading_limits(self._settings)))
 
 
-def name_document(document: AttachedDocument) -> DocumentEntry:
-    """Return the name under which people see a document of a conversation."""
-    return DocumentEntry(
-        id=document.id,
-        title=document.title,
-        name=document.name,
-        language=document.language,
-        chunks=len(document.passages),
-    )
-
-
-def _name_kind(error: ReadingError) -> str:
-    return next((kind for own, kind in _KINDS if isinstance(error, own)), "unreadable_document")
-
-
-MOST_FOUND = 150
-"""Documents of one folder: a scope of more is larger than a branch may return."""
-MOST_COMPARED = 20_000
-"""Titles that are compared; a larger index is asked by ids and files."""
-_PER_PAGE = 500
-_WILDCARDS = frozenset("*?[")
-_SHOWN = 5
-
-
 class NamedDocumentFinder:
     """A `gateway.review_ports.DocumentFinder`.
 
@@ -252,6 +234,21 @@ class NamedDocumentFinder:
                 break
             after = page[-1].id
         return found[:most]
+
+
+def name_document(document: AttachedDocument) -> DocumentEntry:
+    """Return the name under which people see a document of a conversation."""
+    return DocumentEntry(
+        id=document.id,
+        title=document.title,
+        name=document.name,
+        language=document.language,
+        chunks=len(document.passages),
+    )
+
+
+def _name_kind(error: ReadingError) -> str:
+    return next((kind for own, kind in _KINDS if isinstance(error, own)), "unreadable_document")
 
 
 def _name(entry: CatalogEntry) -> DocumentEntry:

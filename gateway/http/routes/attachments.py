@@ -27,6 +27,23 @@ MOST_WAITING = 32
 RETRY_SECONDS = 5.0
 
 _Keys = OrderedDict[str, deque[asyncio.Future[None]]]
+LONGEST_FILE_NAME = 300
+FileName = Annotated[
+    str,
+    Query(
+        alias="name",
+        min_length=1,
+        max_length=LONGEST_FILE_NAME,
+        description="the file name; its suffix determines the format",
+        examples=["contract.pdf"],
+    ),
+]
+UPLOAD: dict[str, object] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
 
 
 class ReadingTurns:
@@ -98,25 +115,6 @@ class ReadingTurns:
             del keys[key]
         if not keys:
             del self._waiting[tenant]
-
-
-LONGEST_FILE_NAME = 300
-FileName = Annotated[
-    str,
-    Query(
-        alias="name",
-        min_length=1,
-        max_length=LONGEST_FILE_NAME,
-        description="the file name; its suffix determines the format",
-        examples=["contract.pdf"],
-    ),
-]
-UPLOAD: dict[str, object] = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-    }
-}
 
 
 class ConversationDocument(BaseModel, frozen=True):

@@ -45,6 +45,9 @@ Patterns = Annotated[
         examples=[["handbook/hr"]],
     ),
 ]
+State = Annotated[
+    str, Query(pattern=f"^({'|'.join(STATES)})?$", description="only gaps of this state")
+]
 
 
 class IndexedDocument(BaseModel):
@@ -209,29 +212,6 @@ class Catalog:
         return question.tenant, question.assistant
 
 
-def _by_patterns(patterns: Sequence[str] | None) -> CatalogSelection:
-    return CatalogSelection(patterns=tuple(patterns) if patterns else None)
-
-
-def _show(entry: CatalogEntry) -> IndexedDocument:
-    return IndexedDocument(
-        id=entry.id,
-        title=entry.title,
-        source=entry.source,
-        url=entry.url,
-        language=entry.language,
-        kind=entry.kind or None,
-        chunks=entry.chunks,
-        version=entry.version or None,
-        groups=list(entry.groups),
-    )
-
-
-State = Annotated[
-    str, Query(pattern=f"^({'|'.join(STATES)})?$", description="only gaps of this state")
-]
-
-
 def gaps_router(channel: HttpChannel, gaps: GapFinder) -> APIRouter:
     """Return the route."""
     router = APIRouter(tags=["gaps"])
@@ -248,3 +228,21 @@ def gaps_router(channel: HttpChannel, gaps: GapFinder) -> APIRouter:
         return GapList(gaps=[report_gap(gap) for gap in found if state in ("", gap.state)])
 
     return router
+
+
+def _by_patterns(patterns: Sequence[str] | None) -> CatalogSelection:
+    return CatalogSelection(patterns=tuple(patterns) if patterns else None)
+
+
+def _show(entry: CatalogEntry) -> IndexedDocument:
+    return IndexedDocument(
+        id=entry.id,
+        title=entry.title,
+        source=entry.source,
+        url=entry.url,
+        language=entry.language,
+        kind=entry.kind or None,
+        chunks=entry.chunks,
+        version=entry.version or None,
+        groups=list(entry.groups),
+    )

@@ -28,6 +28,10 @@ _BRACKET = re.compile(r"[\[\]]")
 _CITED = re.compile(r"\[(\d{1,4})\]", re.ASCII)
 MODEL_CREATED = 1767225600
 """Clients expect a date of every model: that of this interface, 2026-01-01."""
+_CHOICE = re.compile(r"\d{1,2}", re.ASCII)
+_OPTION = re.compile(r"(\d{1,2})\. (\S.{0,500})", re.ASCII)
+SPEAKERS = frozenset({"user", "assistant"})
+LONGEST_TURN = 8_000
 
 
 class ContentPart(BaseModel, frozen=True, extra="ignore"):
@@ -81,17 +85,6 @@ class CompletionRequest(BaseModel, frozen=True, extra="ignore"):
     )
 
 
-def find_foreign_tools(request: CompletionRequest) -> str | None:
-    """Return the parameter by which a caller offers tools; None if it offers none."""
-    offered = {
-        "tools": request.tools,
-        "functions": request.functions,
-        "tool_choice": None if request.tool_choice == "none" else request.tool_choice,
-        "function_call": None if request.function_call == "none" else request.function_call,
-    }
-    return next((name for name, value in offered.items() if value not in (None, [])), None)
-
-
 class CompletionUsage(BaseModel):
     """The tokens of all model calls for the answer."""
 
@@ -127,6 +120,30 @@ class ModelList(BaseModel):
     data: list[ModelCard]
 
 
+@dataclass(frozen=True, slots=True)
+class RequestHistory:
+    """The turns before, and the present message; `shown` is empty before the first answer."""
+
+    turns: tuple[Turn, ...]
+    text: str
+    shown: tuple[tuple[str, str], ...]
+
+    def digest(self, key_id: str, *more: tuple[str, str]) -> str:
+        """Return the digest of the history that this key's client received, with the next turns."""
+        return _digest(key_id, (*self.shown, *more))
+
+
+def find_foreign_tools(request: CompletionRequest) -> str | None:
+    """Return the parameter by which a caller offers tools; None if it offers none."""
+    offered = {
+        "tools": request.tools,
+        "functions": request.functions,
+        "tool_choice": None if request.tool_choice == "none" else request.tool_choice,
+        "function_call": None if request.function_call == "none" else request.function_call,
+    }
+    return next((name for name, value in offered.items() if value not in (None, [])), None)
+
+
 def content_of(answer: Answer) -> str:
     """Return the text as a plain client shows it: with options, and links to the nearest pages."""
     answer = answer.model_copy(update={"text": _link_pages(answer)})
@@ -135,16 +152,6 @@ def content_of(answer: Answer) -> str:
     lines = [f"{number}. {label}" for number, label in enumerate(options, 1)]
     missing = [line for line in lines if line not in listed]
     return "\n\n".join([answer.text, "\n".join(missing)]) if missing else answer.text
-
-
-def _link_pages(answer: Answer) -> str:
-    """Return the text with the listed pages as links, where they have one."""
-    links = {
-        f"- {action.label}": f"- [{_BRACKET.sub('', action.label)}]({action.link})"
-        for action in answer.suggested_actions
-        if action.kind == "source" and action.link is not None
-    }
-    return "\n".join(links.get(line, line) for line in answer.text.split("\n"))
 
 
 def annotations_of(answer: Answer, *, offset: int = 0) -> list[JsonValue]:
@@ -169,19 +176,6 @@ def annotations_of(answer: Answer, *, offset: int = 0) -> list[JsonValue]:
     ]
 
 
-def _find_citations(answer: Answer) -> Iterator[tuple[int, int, int]]:
-    """Yield the number, the start and the end of each citation."""
-    if answer.passages is None:
-        yield from ((int(one[1]), one.start(), one.end()) for one in _CITED.finditer(answer.text))
-        return
-    for passage in answer.passages.shown:
-        heading = write_heading(passage)
-        start = answer.text.find(heading)
-        if start >= 0:
-            end = start + len(heading)
-            yield passage.number, end - len(f"[{passage.number}]"), end
-
-
 def extensions_of(answer: Answer) -> Fields:
     """Return the attributes that OpenAI's form does not have; its clients ignore them."""
     shown = answer.model_dump(mode="json", exclude_none=True)
@@ -198,25 +192,6 @@ def usage_of(journal: Sequence[JournalEntry]) -> CompletionUsage:
     return CompletionUsage(
         prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion
     )
-
-
-_CHOICE = re.compile(r"\d{1,2}", re.ASCII)
-_OPTION = re.compile(r"(\d{1,2})\. (\S.{0,500})", re.ASCII)
-SPEAKERS = frozenset({"user", "assistant"})
-LONGEST_TURN = 8_000
-
-
-@dataclass(frozen=True, slots=True)
-class RequestHistory:
-    """The turns before, and the present message; `shown` is empty before the first answer."""
-
-    turns: tuple[Turn, ...]
-    text: str
-    shown: tuple[tuple[str, str], ...]
-
-    def digest(self, key_id: str, *more: tuple[str, str]) -> str:
-        """Return the digest of the history that this key's client received, with the next turns."""
-        return _digest(key_id, (*self.shown, *more))
 
 
 def history_of(messages: Sequence[ChatMessage], *, turns: int) -> RequestHistory:
@@ -239,6 +214,37 @@ def history_of(messages: Sequence[ChatMessage], *, turns: int) -> RequestHistory
         if place >= len(shown) - turns
     )
     return RequestHistory(remembered, now[-1][1], shown)
+
+
+def clean_turn(text: str) -> str:
+    """Return a text as the desk reads it; an empty one stays empty."""
+    try:
+        return clean_text(text, longest=len(text))
+    except MessageError:
+        return ""
+
+
+def _link_pages(answer: Answer) -> str:
+    """Return the text with the listed pages as links, where they have one."""
+    links = {
+        f"- {action.label}": f"- [{_BRACKET.sub('', action.label)}]({action.link})"
+        for action in answer.suggested_actions
+        if action.kind == "source" and action.link is not None
+    }
+    return "\n".join(links.get(line, line) for line in answer.text.split("\n"))
+
+
+def _find_citations(answer: Answer) -> Iterator[tuple[int, int, int]]:
+    """Yield the number, the start and the end of each citation."""
+    if answer.passages is None:
+        yield from ((int(one[1]), one.start(), one.end()) for one in _CITED.finditer(answer.text))
+        return
+    for passage in answer.passages.shown:
+        heading = write_heading(passage)
+        start = answer.text.find(heading)
+        if start >= 0:
+            end = start + len(heading)
+            yield passage.number, end - len(f"[{passage.number}]"), end
 
 
 def _find_option(asked: str, text: str) -> str | None:
@@ -281,11 +287,3 @@ def _text(message: ChatMessage) -> str:
             param="messages",
         )
     return "\n".join(part.text for part in content if part.type == "text")
-
-
-def clean_turn(text: str) -> str:
-    """Return a text as the desk reads it; an empty one stays empty."""
-    try:
-        return clean_text(text, longest=len(text))
-    except MessageError:
-        return ""

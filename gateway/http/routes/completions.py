@@ -69,6 +69,33 @@ class Completions:
         return router
 
 
+@dataclass(frozen=True, slots=True)
+class ChunkForm:
+    """A `StreamForm`: the chunks of a completion."""
+
+    asked: AdmittedRequest
+    request: CompletionRequest
+
+    def begin(self) -> str:
+        return self._write({"role": "assistant", "content": "", "refusal": None})
+
+    def add(self, text: str) -> str:
+        return self._write({"content": text})
+
+    def end(self, answer: Answer, begins: int, usage: CompletionUsage) -> str:
+        annotations: Fields = {"annotations": annotations_of(answer, offset=begins)}
+        lines = [self._write(annotations, finish_reason="stop", **extensions_of(answer))]
+        wanted = self.request.stream_options
+        if wanted is not None and wanted.include_usage:
+            shown: Fields = {"choices": [], "usage": usage.model_dump()}
+            lines.append(_line({**_head(self.asked), "object": CHUNK, **shown}))
+        return "".join([*lines, "data: [DONE]\n\n"])
+
+    def _write(self, delta: Fields, *, finish_reason: str | None = None, **more: object) -> str:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+        return _line({**_head(self.asked), "object": CHUNK, "choices": [choice], **more})
+
+
 def _read(wanted: CompletionRequest, idempotency_key: str | None) -> WantedAnswer:
     return WantedAnswer(
         "completion",
@@ -103,33 +130,6 @@ def _show(asked: AdmittedRequest, answer: Answer, usage: CompletionUsage) -> Fie
         "usage": usage.model_dump(),
         **extensions_of(answer),
     }
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkForm:
-    """A `StreamForm`: the chunks of a completion."""
-
-    asked: AdmittedRequest
-    request: CompletionRequest
-
-    def begin(self) -> str:
-        return self._write({"role": "assistant", "content": "", "refusal": None})
-
-    def add(self, text: str) -> str:
-        return self._write({"content": text})
-
-    def end(self, answer: Answer, begins: int, usage: CompletionUsage) -> str:
-        annotations: Fields = {"annotations": annotations_of(answer, offset=begins)}
-        lines = [self._write(annotations, finish_reason="stop", **extensions_of(answer))]
-        wanted = self.request.stream_options
-        if wanted is not None and wanted.include_usage:
-            shown: Fields = {"choices": [], "usage": usage.model_dump()}
-            lines.append(_line({**_head(self.asked), "object": CHUNK, **shown}))
-        return "".join([*lines, "data: [DONE]\n\n"])
-
-    def _write(self, delta: Fields, *, finish_reason: str | None = None, **more: object) -> str:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-        return _line({**_head(self.asked), "object": CHUNK, "choices": [choice], **more})
 
 
 def _line(data: dict[str, object]) -> str:

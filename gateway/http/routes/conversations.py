@@ -28,6 +28,9 @@ from gateway.http.context import (
 from gateway.http.errors import InvalidRequestError, unknown
 from memory.http_state import Feedback
 
+MOST_MESSAGES = 50
+LONGEST_REASON = 1_000
+
 
 class Opened(BaseModel):
     """A new conversation."""
@@ -39,35 +42,6 @@ class Opened(BaseModel):
         description="token, with a public key: send it in the header X-Conversation-Token "
         "with every request. It is returned only here",
     )
-
-
-def opening_router(channel: HttpChannel) -> APIRouter:
-    """Return the route that opens a conversation."""
-    router = APIRouter(tags=["conversations"])
-
-    @router.post("/v1/conversations", status_code=201, summary="Open a conversation")
-    async def open_conversation(
-        caller: Annotated[Principal, Depends(identify_caller(channel, Scope.ASK))],
-        response: Response,
-        assistant: AssistantName = None,
-    ) -> Opened:
-        """Return a new id. With a secret key you may also choose the ids yourself; with a public
-        key this is the only way, and the conversation gets a separate token."""
-        access = channel.enter(caller, assistant, f"c-{uuid4().hex}")
-        await channel.guard.admit_opening(caller)
-        token = await open_session(channel, access) if caller.public else None
-        response.headers["Location"] = f"/v1/conversations/{access.conversation_id}"
-        return Opened(
-            conversation_id=access.conversation_id,
-            assistant=access.question().assistant,
-            token=token,
-        )
-
-    return router
-
-
-MOST_MESSAGES = 50
-LONGEST_REASON = 1_000
 
 
 class HistoryTurn(BaseModel):
@@ -233,6 +207,31 @@ class Reading:
             question, Feedback(rating=given.rating, reason=given.reason)
         )
         self._channel.meter.count_feedback(given.rating)
+
+
+def opening_router(channel: HttpChannel) -> APIRouter:
+    """Return the route that opens a conversation."""
+    router = APIRouter(tags=["conversations"])
+
+    @router.post("/v1/conversations", status_code=201, summary="Open a conversation")
+    async def open_conversation(
+        caller: Annotated[Principal, Depends(identify_caller(channel, Scope.ASK))],
+        response: Response,
+        assistant: AssistantName = None,
+    ) -> Opened:
+        """Return a new id. With a secret key you may also choose the ids yourself; with a public
+        key this is the only way, and the conversation gets a separate token."""
+        access = channel.enter(caller, assistant, f"c-{uuid4().hex}")
+        await channel.guard.admit_opening(caller)
+        token = await open_session(channel, access) if caller.public else None
+        response.headers["Location"] = f"/v1/conversations/{access.conversation_id}"
+        return Opened(
+            conversation_id=access.conversation_id,
+            assistant=access.question().assistant,
+            token=token,
+        )
+
+    return router
 
 
 def _message(

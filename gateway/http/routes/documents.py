@@ -61,7 +61,6 @@ _PAGES: dict[int | str, dict[str, object]] = {
     503: {"description": "The index is unavailable.", "content": _NOTICE},
 }
 
-
 PictureId = Annotated[str, Path(max_length=200, description="part of the `link` of a picture")]
 _PICTURES: dict[int | str, dict[str, object]] = {
     200: {"description": "The picture.", "content": {"image/*": {}}},
@@ -84,6 +83,60 @@ class _TicketConvertor(Convertor[str]):
 
 
 register_url_convertor("ticket", _TicketConvertor())
+MOST_CHARACTERS = 400_000
+"""A longer document is cut, because a browser would not display it well."""
+LONGEST_LINE = 20_000
+"""A longer line is shown without formatting."""
+RIGHT_TO_LEFT = frozenset({"ar", "fa", "he", "ur", "yi"})
+_READ = ("backticks", "blockquote", "code", "fence", "hr", "list", "table")
+REGION = '<div class="table" tabindex="0" role="region" aria-label="{}">{}'
+"""Wide tables scroll, also by keys; a screen reader announces the table."""
+
+
+class _Renderer(RendererHTML):
+    """Makes scrolling elements reachable by keys."""
+
+    def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
+        return super().fence(tokens, idx, options, env).replace("<pre>", PRE, 1)
+
+    def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
+        return super().code_block(tokens, idx, options, env).replace("<pre>", PRE, 1)
+
+    def table_open(
+        self,
+        tokens: Sequence[Token],
+        idx: int,
+        options: OptionsDict,
+        env: MutableMapping[str, Any],
+    ) -> str:
+        name = escape(str(env.get("name", "")))
+        return REGION.format(name, self.renderToken(tokens, idx, options, env))
+
+    def table_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
+        return f"{self.renderToken(tokens, idx, options, env)}</div>"
+
+
+PRE = '<pre tabindex="0">'
+_BLOCKS = MarkdownIt("zero", renderer_cls=_Renderer).enable(list(_READ))
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading; `level` is 2 to 6."""
+
+    text: str
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPart:
+    """A section of the page; `id` is empty if another part has it already."""
+
+    id: str
+    headings: tuple[Heading, ...]
+    body: Markup
+    cited: bool
+    pictures: tuple[tuple[str, str], ...] = ()
 
 
 def reader_router(
@@ -164,6 +217,48 @@ def add_picture_route(
         except gone:
             return Response(status_code=away().status)
         return Response(status_code=404) if found is None else _show_picture(found)
+
+
+def document_page(document: ReadableDocument, *, cited: str, ticket: str = "") -> bytes:
+    """Return the page of a document; the label `cited` is above the cited part.
+
+    Its pictures have addresses below the one of the page, which ends with the `ticket`.
+    """
+    return _fill_template(
+        title=document.title,
+        crumbs=[crumb for crumb in document.crumbs if crumb != document.title],
+        language=document.language,
+        parts=list(_parts(document)),
+        cited=cited,
+        cited_id=CITED,
+        notice="",
+        ticket=ticket,
+    )
+
+
+def notice_page(title: str, notice: str, *, language: str) -> bytes:
+    """Return a page with a notice."""
+    return _fill_template(
+        title=title, crumbs=[], language=language, parts=[], cited="", cited_id="", notice=notice,
+        ticket="",
+    )  # fmt: skip
+
+
+@cache
+def document_policy() -> str:
+    """Return the Content-Security-Policy of the pages."""
+    digest = base64.b64encode(hashlib.sha256(document_style().encode()).digest()).decode()
+    return (
+        f"default-src 'none'; img-src 'self'; style-src 'sha256-{digest}'; base-uri 'none'; "
+        "form-action 'none'; "
+        "frame-ancestors 'none'; sandbox"
+    )
+
+
+@cache
+def document_style() -> str:
+    """Return the style of the pages."""
+    return files(__package__).joinpath("document.css").read_text()
 
 
 async def _find_picture(
@@ -267,98 +362,6 @@ def _page(body: bytes, *, status: int = 200, policy: str = "") -> Response:
     return Response(body, status, headers, f"{HTML}; charset=utf-8")
 
 
-MOST_CHARACTERS = 400_000
-"""A longer document is cut, because a browser would not display it well."""
-LONGEST_LINE = 20_000
-"""A longer line is shown without formatting."""
-RIGHT_TO_LEFT = frozenset({"ar", "fa", "he", "ur", "yi"})
-_READ = ("backticks", "blockquote", "code", "fence", "hr", "list", "table")
-REGION = '<div class="table" tabindex="0" role="region" aria-label="{}">{}'
-"""Wide tables scroll, also by keys; a screen reader announces the table."""
-
-
-class _Renderer(RendererHTML):
-    """Makes scrolling elements reachable by keys."""
-
-    def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
-        return super().fence(tokens, idx, options, env).replace("<pre>", PRE, 1)
-
-    def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
-        return super().code_block(tokens, idx, options, env).replace("<pre>", PRE, 1)
-
-    def table_open(
-        self,
-        tokens: Sequence[Token],
-        idx: int,
-        options: OptionsDict,
-        env: MutableMapping[str, Any],
-    ) -> str:
-        name = escape(str(env.get("name", "")))
-        return REGION.format(name, self.renderToken(tokens, idx, options, env))
-
-    def table_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
-        return f"{self.renderToken(tokens, idx, options, env)}</div>"
-
-
-PRE = '<pre tabindex="0">'
-_BLOCKS = MarkdownIt("zero", renderer_cls=_Renderer).enable(list(_READ))
-
-
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """A heading; `level` is 2 to 6."""
-
-    text: str
-    level: int
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentPart:
-    """A section of the page; `id` is empty if another part has it already."""
-
-    id: str
-    headings: tuple[Heading, ...]
-    body: Markup
-    cited: bool
-    pictures: tuple[tuple[str, str], ...] = ()
-
-
-def document_page(document: ReadableDocument, *, cited: str, ticket: str = "") -> bytes:
-    """Return the page of a document; the label `cited` is above the cited part.
-
-    Its pictures have addresses below the one of the page, which ends with the `ticket`.
-    """
-    return _fill_template(
-        title=document.title,
-        crumbs=[crumb for crumb in document.crumbs if crumb != document.title],
-        language=document.language,
-        parts=list(_parts(document)),
-        cited=cited,
-        cited_id=CITED,
-        notice="",
-        ticket=ticket,
-    )
-
-
-def notice_page(title: str, notice: str, *, language: str) -> bytes:
-    """Return a page with a notice."""
-    return _fill_template(
-        title=title, crumbs=[], language=language, parts=[], cited="", cited_id="", notice=notice,
-        ticket="",
-    )  # fmt: skip
-
-
-@cache
-def document_policy() -> str:
-    """Return the Content-Security-Policy of the pages."""
-    digest = base64.b64encode(hashlib.sha256(document_style().encode()).digest()).decode()
-    return (
-        f"default-src 'none'; img-src 'self'; style-src 'sha256-{digest}'; base-uri 'none'; "
-        "form-action 'none'; "
-        "frame-ancestors 'none'; sandbox"
-    )
-
-
 def _parts(document: ReadableDocument) -> Iterator[DocumentPart]:
     above: tuple[str, ...] = ()
     taken, left = {CITED}, MOST_CHARACTERS
@@ -404,12 +407,6 @@ def _body(section: ReadableSection, text: str, title: str) -> Markup:
 def _template() -> Template:
     source = files(__package__).joinpath("document.html").read_text()
     return Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(source)
-
-
-@cache
-def document_style() -> str:
-    """Return the style of the pages."""
-    return files(__package__).joinpath("document.css").read_text()
 
 
 def _fill_template(*, language: str, **values: object) -> bytes:

@@ -35,6 +35,11 @@ from gateway.text import LONGEST_CHARACTERS, clean_text
 PATH = "/v1/handover/"
 LONGEST_NOTE = 2_000
 Ticket = Annotated[str, Path(max_length=2_000, description="part of the address that was sent")]
+GONE = "This address is no longer valid: it has expired, or the conversation was erased."
+UNSENT = (
+    "Your answer was not sent: the server is busy, or the place where the question was asked is "
+    "no longer stored. Send it again in a moment, or contact the visitor in another way."
+)
 
 
 class HandOverRequest(BaseModel, frozen=True, extra="forbid"):
@@ -138,13 +143,6 @@ def _add_reply(router: APIRouter, channel: HttpChannel) -> None:
         if not await channel.handover.reply(ticket, text):
             return _page(turns=case.turns, status=503, notice=UNSENT)
         return _page(notice="Your answer was sent. You may close this page.")
-
-
-GONE = "This address is no longer valid: it has expired, or the conversation was erased."
-UNSENT = (
-    "Your answer was not sent: the server is busy, or the place where the question was asked is "
-    "no longer stored. Send it again in a moment, or contact the visitor in another way."
-)
 
 
 def _find_language(request: Request, known: object) -> str:

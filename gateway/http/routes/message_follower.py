@@ -183,13 +183,6 @@ def answer_response(answer: Answer, message_id: str) -> Response:
     )
 
 
-def _measure_progress(
-    access: ConversationAccess, question: Question, journal: Sequence[JournalEntry]
-) -> JobProgress:
-    found = (events_of(entry, question, shows=access.shows) for entry in journal)
-    return count_progress(event for events in found for event in events)
-
-
 def count_progress(events: Iterable[Event]) -> JobProgress:
     """Return the last stage, and how many of its branches have ended.
 
@@ -204,3 +197,10 @@ def count_progress(events: Iterable[Event]) -> JobProgress:
         elif event.name == "branch":
             ended |= begun & {str(event.data["branch"])}
     return JobProgress(stage=stage, branches=len(begun), ended=len(ended))
+
+
+def _measure_progress(
+    access: ConversationAccess, question: Question, journal: Sequence[JournalEntry]
+) -> JobProgress:
+    found = (events_of(entry, question, shows=access.shows) for entry in journal)
+    return count_progress(event for events in found for event in events)

@@ -76,6 +76,20 @@ LastEventId = Annotated[
         alias="Last-Event-ID", max_length=60, description="id of the last event that you received"
     ),
 ]
+_STREAMED: dict[int | str, dict[str, object]] = {
+    202: {
+        "description": "With `Prefer: respond-async`: the message was accepted.",
+        "model": MessageStatus,
+    },
+    200: {
+        "description": "The message's outcome, or its events.",
+        "content": {EVENT_STREAM: {"schema": {"type": "string"}, "example": EXAMPLE}},
+    },
+}
+_EVENTS: dict[int | str, dict[str, object]] = {
+    200: _STREAMED[200],
+    204: {"description": "There is nothing after `Last-Event-ID`: the message has ended."},
+}
 
 
 class NewMessage(BaseModel, frozen=True, extra="forbid"):
@@ -284,20 +298,26 @@ class Messages:
         return stream.response(message_id=question.message_id)
 
 
-_STREAMED: dict[int | str, dict[str, object]] = {
-    202: {
-        "description": "With `Prefer: respond-async`: the message was accepted.",
-        "model": MessageStatus,
-    },
-    200: {
-        "description": "The message's outcome, or its events.",
-        "content": {EVENT_STREAM: {"schema": {"type": "string"}, "example": EXAMPLE}},
-    },
-}
-_EVENTS: dict[int | str, dict[str, object]] = {
-    200: _STREAMED[200],
-    204: {"description": "There is nothing after `Last-Event-ID`: the message has ended."},
-}
+def choose_way(access: ConversationAccess, caller: Principal, way: str | None) -> str | None:
+    """Return the way that a request names; raises for an unknown one, and for visitors."""
+    if way is None:
+        return None
+    if caller.public:
+        raise ForbiddenError(
+            "expected no `way`: with a public key, the assistant's way answers", code="way_refused"
+        )
+    known = sorted(access.desk.ways)
+    if way not in known:
+        raise InvalidRequestError(
+            f"expected one of the ways {', '.join(known)}", code="unknown_way", param="way"
+        )
+    return way
+
+
+def prefers_async(header: str | None) -> bool:
+    """Return whether a `Prefer` header asks for an answer before the work is done."""
+    wanted = (header or "").lower().replace(";", ",").split(",")
+    return RESPOND_ASYNC in {one.strip() for one in wanted}
 
 
 def _message(
@@ -332,25 +352,3 @@ def _message(
         persona=sent.persona,
         client=WIDGET if access.caller.public else "",
     )
-
-
-def choose_way(access: ConversationAccess, caller: Principal, way: str | None) -> str | None:
-    """Return the way that a request names; raises for an unknown one, and for visitors."""
-    if way is None:
-        return None
-    if caller.public:
-        raise ForbiddenError(
-            "expected no `way`: with a public key, the assistant's way answers", code="way_refused"
-        )
-    known = sorted(access.desk.ways)
-    if way not in known:
-        raise InvalidRequestError(
-            f"expected one of the ways {', '.join(known)}", code="unknown_way", param="way"
-        )
-    return way
-
-
-def prefers_async(header: str | None) -> bool:
-    """Return whether a `Prefer` header asks for an answer before the work is done."""
-    wanted = (header or "").lower().replace(";", ",").split(",")
-    return RESPOND_ASYNC in {one.strip() for one in wanted}

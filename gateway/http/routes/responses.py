@@ -139,27 +139,6 @@ class Responses:
         )
 
 
-def _list_messages(wanted: ResponseRequest) -> list[ChatMessage]:
-    if isinstance(wanted.input, str):
-        return [ChatMessage(role="user", content=wanted.input)]
-    messages = []
-    for one in wanted.input:
-        if one.type != "message":
-            raise InvalidRequestError(
-                f"expected items of the type 'message', found {one.type!r:.80}",
-                code="unsupported_content",
-                param="input",
-            )
-        content = one.content
-        if not isinstance(content, str):
-            content = [
-                ContentPart(type=TEXTS.get(part.type, part.type), text=part.text)
-                for part in content
-            ]
-        messages.append(ChatMessage(role=one.role, content=content))
-    return messages
-
-
 @dataclass(slots=True)
 class EventForm:
     """A `StreamForm`: the events of a response, and the response itself."""
@@ -271,6 +250,27 @@ class EventForm:
         self._number += 1
         written = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
         return f"event: response.{name}\ndata: {written}\n\n"
+
+
+def _list_messages(wanted: ResponseRequest) -> list[ChatMessage]:
+    if isinstance(wanted.input, str):
+        return [ChatMessage(role="user", content=wanted.input)]
+    messages = []
+    for one in wanted.input:
+        if one.type != "message":
+            raise InvalidRequestError(
+                f"expected items of the type 'message', found {one.type!r:.80}",
+                code="unsupported_content",
+                param="input",
+            )
+        content = one.content
+        if not isinstance(content, str):
+            content = [
+                ContentPart(type=TEXTS.get(part.type, part.type), text=part.text)
+                for part in content
+            ]
+        messages.append(ChatMessage(role=one.role, content=content))
+    return messages
 
 
 def _content(text: str, annotations: list[JsonValue]) -> Fields:

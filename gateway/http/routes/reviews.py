@@ -83,6 +83,8 @@ _REPORT: dict[int | str, dict[str, object]] = {
         "content": {form.media_type.partition(";")[0]: {} for form in ReportForm},
     }
 }
+EstimateReview = Callable[[int, int], ReviewEstimate | None]
+"""Returns what a review takes, by the passages of the rules and of the documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +94,6 @@ class Upload:
     name: str
     data: bytes
     review: NewReview
-
-
-EstimateReview = Callable[[int, int], ReviewEstimate | None]
-"""Returns what a review takes, by the passages of the rules and of the documents."""
 
 
 def estimate_nothing(_rules: int, _documents: int) -> ReviewEstimate | None:

@@ -31,6 +31,48 @@ _OPENING_CHARACTERS = 80
 Record = Mapping[str, Any]
 
 
+def _document(record: Record, source: str) -> Page:
+    page = _markdown_page(record, source, "id", "content")
+    prepared = Prepared(
+        summary=_text(record, "summary"),
+        keypoints=_texts(record, "keypoints"),
+        chunks=_texts(record, "chunks"),
+    )
+    stated = _text(record, "source")
+    return replace(
+        page,
+        source=_label(stated) or source,
+        url=page.url or (stated if "://" in stated else None),
+        description=_text(record, "description") or page.description,
+        keywords=_texts(record, "keywords") or page.keywords,
+        prepared=prepared,
+    )
+
+
+def _page(record: Record, source: str) -> Page:
+    page = _markdown_page(record, source, "page_id", "markdown")
+    return replace(page, blocks=tuple(_with_stated_anchors(page.blocks, record.get("headings"))))
+
+
+def _passage(record: Record, source: str) -> Page:
+    return _plain_page(record, source, "passage_id")
+
+
+def _unit(record: Record, source: str) -> Page:
+    page = _plain_page(record, source, "unit_id")
+    label = _label(_text(record, "label"))
+    return replace(page, title=f"{label} {page.title}".strip())
+
+
+ReadShape = Callable[[Record, str], Page]
+_SHAPES: tuple[tuple[tuple[str, ...], ReadShape], ...] = (
+    (("page_id", "markdown"), _page),
+    (("passage_id", "text"), _passage),
+    (("unit_id", "text"), _unit),
+    (("id", "content"), _document),
+)
+
+
 def lines_of(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Return each line that is not empty with its number, from 1."""
     start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
@@ -93,48 +135,6 @@ def _record(line: bytes) -> Record:
 
 def _reason(error: Exception) -> str:
     return "one nested too deeply" if isinstance(error, RecursionError) else f"{error}"
-
-
-def _document(record: Record, source: str) -> Page:
-    page = _markdown_page(record, source, "id", "content")
-    prepared = Prepared(
-        summary=_text(record, "summary"),
-        keypoints=_texts(record, "keypoints"),
-        chunks=_texts(record, "chunks"),
-    )
-    stated = _text(record, "source")
-    return replace(
-        page,
-        source=_label(stated) or source,
-        url=page.url or (stated if "://" in stated else None),
-        description=_text(record, "description") or page.description,
-        keywords=_texts(record, "keywords") or page.keywords,
-        prepared=prepared,
-    )
-
-
-def _page(record: Record, source: str) -> Page:
-    page = _markdown_page(record, source, "page_id", "markdown")
-    return replace(page, blocks=tuple(_with_stated_anchors(page.blocks, record.get("headings"))))
-
-
-def _passage(record: Record, source: str) -> Page:
-    return _plain_page(record, source, "passage_id")
-
-
-def _unit(record: Record, source: str) -> Page:
-    page = _plain_page(record, source, "unit_id")
-    label = _label(_text(record, "label"))
-    return replace(page, title=f"{label} {page.title}".strip())
-
-
-ReadShape = Callable[[Record, str], Page]
-_SHAPES: tuple[tuple[tuple[str, ...], ReadShape], ...] = (
-    (("page_id", "markdown"), _page),
-    (("passage_id", "text"), _passage),
-    (("unit_id", "text"), _unit),
-    (("id", "content"), _document),
-)
 
 
 def _find_shape(record: Record) -> ReadShape | None:

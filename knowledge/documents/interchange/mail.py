@@ -54,6 +54,19 @@ _COPIED_DATE = re.compile(
 _LONGEST_FURNITURE = 600
 _SHOWN_HEADERS = ("From", "To", "Cc")
 _SIGNATURE = "-- "
+_EVENT_FIELDS = ("SUMMARY", "DTSTART", "DTEND", "LOCATION", "ORGANIZER", "STATUS", "DESCRIPTION")
+_FOLD = re.compile(r"\n[ \t]")
+_MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d)?")
+_ESCAPE = re.compile(r"\\([nN,;\\])")
+SUFFIX = ".eml"
+_MOST_BYTES = 64 * 1024
+_MOST_IDS = 100
+_FIELD = re.compile(
+    rb"^(message-id|in-reply-to|references)[ \t]{0,3}:"
+    rb"([^\n]{0,8000}(?:\n[ \t][^\n]{0,8000}){0,100})",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ID = re.compile(rb"<([^<>\s]{1,250})>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +101,22 @@ def read(data: bytes, source: str, *, keeps_quotations: bool = True) -> Page:
     if not any(block.kind is not BlockKind.HEADING for block in blocks):
         raise NoTextError("expected text, found none")
     return Page(source, title, tuple(blocks), left_out=left_out.list())
+
+
+def find_replies(messages: Iterable[tuple[PurePosixPath, bytes]]) -> frozenset[PurePosixPath]:
+    """Return the files of messages that answer a message of another of these files."""
+    own: dict[bytes, PurePosixPath] = {}
+    answered: dict[PurePosixPath, set[bytes]] = {}
+    for path, data in messages:
+        for name, value in _FIELD.findall(_take_header(data[:_MOST_BYTES])):
+            ids = _ID.findall(value)[:_MOST_IDS]
+            if name.lower() == b"message-id":
+                own.update((one, path) for one in ids[:1])
+            else:
+                answered.setdefault(path, set()).update(ids)
+    return frozenset(
+        path for path, ids in answered.items() if any(own.get(one, path) != path for one in ids)
+    )
 
 
 def _split_box(data: bytes) -> Iterator[bytes]:
@@ -149,12 +178,6 @@ def _write_file(part: MailPart, left_out: LeftOutCounts) -> Iterator[Block]:
     if inner:
         yield Block(BlockKind.HEADING, part.name, 3)
         yield from inner
-
-
-_EVENT_FIELDS = ("SUMMARY", "DTSTART", "DTEND", "LOCATION", "ORGANIZER", "STATUS", "DESCRIPTION")
-_FOLD = re.compile(r"\n[ \t]")
-_MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d)?")
-_ESCAPE = re.compile(r"\\([nN,;\\])")
 
 
 def _write_events(calendar: str) -> Iterator[str]:
@@ -295,33 +318,6 @@ def _is_new(text: str, seen: set[str]) -> bool:
     if len(key) > 20:
         seen.add(key)
     return True
-
-
-SUFFIX = ".eml"
-_MOST_BYTES = 64 * 1024
-_MOST_IDS = 100
-_FIELD = re.compile(
-    rb"^(message-id|in-reply-to|references)[ \t]{0,3}:"
-    rb"([^\n]{0,8000}(?:\n[ \t][^\n]{0,8000}){0,100})",
-    re.IGNORECASE | re.MULTILINE,
-)
-_ID = re.compile(rb"<([^<>\s]{1,250})>")
-
-
-def find_replies(messages: Iterable[tuple[PurePosixPath, bytes]]) -> frozenset[PurePosixPath]:
-    """Return the files of messages that answer a message of another of these files."""
-    own: dict[bytes, PurePosixPath] = {}
-    answered: dict[PurePosixPath, set[bytes]] = {}
-    for path, data in messages:
-        for name, value in _FIELD.findall(_take_header(data[:_MOST_BYTES])):
-            ids = _ID.findall(value)[:_MOST_IDS]
-            if name.lower() == b"message-id":
-                own.update((one, path) for one in ids[:1])
-            else:
-                answered.setdefault(path, set()).update(ids)
-    return frozenset(
-        path for path, ids in answered.items() if any(own.get(one, path) != path for one in ids)
-    )
 
 
 def _take_header(data: bytes) -> bytes:

@@ -33,6 +33,20 @@ _FAULTS = (
 """What the standard library raises for odd mail."""
 
 
+class _BoundedHeaders(Compat32):
+    """Cuts each header, also those of parts, before anything is parsed in it."""
+
+    def header_source_parse(self, sourcelines: Sequence[str]) -> tuple[str, str]:
+        name, value = super().header_source_parse(list(sourcelines))
+        # One character more tells that the header was cut.
+        return name, value[: LONGEST_HEADER + 1]
+
+
+_POLICY = _BoundedHeaders()
+_KINDS = {"text/plain": "text", "text/html": "html", "text/calendar": "calendar"}
+_DEEPEST_MESSAGES = 10
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedMail:
     """One e-mail. `headers` are the first ones of their names (in lower case), decoded, in one
@@ -64,18 +78,6 @@ class ParsedMail:
         return replace(self, text=text, html="")
 
 
-class _BoundedHeaders(Compat32):
-    """Cuts each header, also those of parts, before anything is parsed in it."""
-
-    def header_source_parse(self, sourcelines: Sequence[str]) -> tuple[str, str]:
-        name, value = super().header_source_parse(list(sourcelines))
-        # One character more tells that the header was cut.
-        return name, value[: LONGEST_HEADER + 1]
-
-
-_POLICY = _BoundedHeaders()
-
-
 @dataclass(frozen=True, slots=True)
 class MailPart:
     """A part of an e-mail. `kind` is `text`, `html`, `calendar`, `file` or `message`.
@@ -89,10 +91,6 @@ class MailPart:
     data: bytes = b""
 
 
-_KINDS = {"text/plain": "text", "text/html": "html", "text/calendar": "calendar"}
-_DEEPEST_MESSAGES = 10
-
-
 def list_content(data: bytes) -> list[MailPart]:
     """Return all parts of an e-mail in order, of alternatives the one that tells the most.
 
@@ -104,6 +102,35 @@ def list_content(data: bytes) -> list[MailPart]:
         raise WrongFormatError(
             f"expected an e-mail, found a damaged one: {error!s:.120}"
         ) from error
+
+
+def parse_mail(data: bytes) -> ParsedMail:
+    """Return an e-mail; raise `WrongFormatError` if it cannot be read."""
+    try:
+        message = message_from_bytes(data, policy=_POLICY)
+        raw = [(name.lower(), value) for name, value in message.raw_items()][:_MOST_HEADERS]
+        parts = list(_list_parts(message))
+        attached = [part for part in parts if _is_attachment(part)]
+        read = [part for part in parts if not _is_attachment(part)]
+        text = _find_text(read, "text/plain")
+        html = "" if text else _find_text(read, "text/html")
+        return ParsedMail(
+            message.get_content_type(),
+            {name: _decode(value) for name, value in reversed(raw) if name in _TEXTS},
+            {name: _read_addresses(raw, name) for name in _ADDRESSES},
+            text,
+            html,
+            [_name_attachment(part) for part in attached],
+        )
+    except _FAULTS as error:
+        raise WrongFormatError(
+            f"expected an e-mail, found a damaged one: {error!s:.120}"
+        ) from error
+
+
+def make_line(text: str) -> str:
+    """Return a text in one line, without control characters."""
+    return " ".join(clean_text(text).split())
 
 
 def _list_content(part: "Message[str, str]", depth: int) -> Iterator[MailPart]:
@@ -155,30 +182,6 @@ def _list_words(part: MailPart) -> frozenset[str]:
             unseen.decompose()
         text = page.body.text(separator=" ") if page.body is not None else ""
     return frozenset(text.split())
-
-
-def parse_mail(data: bytes) -> ParsedMail:
-    """Return an e-mail; raise `WrongFormatError` if it cannot be read."""
-    try:
-        message = message_from_bytes(data, policy=_POLICY)
-        raw = [(name.lower(), value) for name, value in message.raw_items()][:_MOST_HEADERS]
-        parts = list(_list_parts(message))
-        attached = [part for part in parts if _is_attachment(part)]
-        read = [part for part in parts if not _is_attachment(part)]
-        text = _find_text(read, "text/plain")
-        html = "" if text else _find_text(read, "text/html")
-        return ParsedMail(
-            message.get_content_type(),
-            {name: _decode(value) for name, value in reversed(raw) if name in _TEXTS},
-            {name: _read_addresses(raw, name) for name in _ADDRESSES},
-            text,
-            html,
-            [_name_attachment(part) for part in attached],
-        )
-    except _FAULTS as error:
-        raise WrongFormatError(
-            f"expected an e-mail, found a damaged one: {error!s:.120}"
-        ) from error
 
 
 def _list_parts(message: "Message[str, str]") -> Iterator["Message[str, str]"]:
@@ -253,8 +256,3 @@ def _decode(value: str) -> str:
         word if isinstance(word, str) else _decode_bytes(word, charset) for word, charset in parts
     )
     return make_line("".join(words))
-
-
-def make_line(text: str) -> str:
-    """Return a text in one line, without control characters."""
-    return " ".join(clean_text(text).split())

@@ -29,6 +29,72 @@ Colour = tuple[int, int, int] | str
 """Red, green and blue, or the text of an unknown colour, which is equal only to itself."""
 BLACK: Colour = (0, 0, 0)
 WHITE: Colour = (255, 255, 255)
+Declarations = Mapping[str, str]
+MOST_RULES = 500
+"""The number of rules of a page that are applied."""
+_MOST_CHARACTERS = 1_000_000
+
+_NAMES = (
+    "display visibility content-visibility opacity filter clip clip-path -webkit-clip-path "
+    "transform scale zoom position float left top right bottom margin-left margin-top text-indent "
+    "width height max-width max-height overflow overflow-x overflow-y font font-size color "
+    "background background-color background-image -webkit-text-fill-color"
+)
+_PROPERTIES = frozenset(_NAMES.split())
+_COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*(?:\*/|\Z)")
+_BRACE = re.compile("([{}])")
+_WHEN = re.compile(
+    r":(?:hover|focus-within|focus-visible|focus|active|target|checked)\b|\[open\]", re.IGNORECASE
+)
+_WIDTH = re.compile(r"\((min|max)-width\s*:\s*(\d{1,6}(?:\.\d{0,3})?)(px|em|rem)\)")
+_SCREEN_PIXELS = 1280
+_HOLDING = frozenset({"", "all", "screen", "onlyscreen", "(prefers-color-scheme:light)"})
+_IDENTIFIER, _CLASS = re.compile(r"#[\w-]"), re.compile(r"[.:\[][\w-]")
+_ELEMENT = re.compile(r"(?:^|[\s>+~])[a-zA-Z]")
+LONGEST_STYLE = 10_000
+"""The number of characters of one style that are read."""
+_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))")
+_CAMEL = re.compile(r"([a-z])([A-Z])")
+_LENGTH = re.compile(r"(-?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9}))\s?(px|pt|em|rem|ex|ch|%|v[wh]|)")
+_PIXELS = {"px": 1.0, "pt": 1.33, "em": 16.0, "rem": 16.0, "ex": 8.0, "ch": 8.0, "%": 0.16}
+_FAR = -400.0
+_TINY = 1.0
+_LEAST_OPACITY = 0.06
+_SHIFTS = ("left", "top", "right", "bottom", "margin-left", "margin-top", "text-indent")
+_SIZES = ("width", "height", "max-width", "max-height")
+_OVERFLOWS = ("overflow", "overflow-x", "overflow-y")
+_NO_CLIP = re.compile(r"inset\(\s*(?:[5-9]\d|100)(?:\.\d{1,9})?%|circle\(\s*0(?:px|%)?[\s)]")
+_NO_RECTANGLE = re.compile(r"rect\(\s*[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01]")
+_NO_SCALE = re.compile(r"scale(?:x|y|3d)?\(\s*+0?\.?0*+\s*+[,)]")
+_TRANSLATED = re.compile(r"translate(?:x|y|3d)?\(\s*(-\d{1,9}[^,)]{0,9})")
+_NO_OPACITY = re.compile(r"opacity\(\s*(?:0?\.0\d*|0)%?\s*\)")
+TRANSPARENT = "transparent"
+UNKNOWN = "unknown"
+"""The background is a picture, a gradient, or defined in another file."""
+
+_LEAST_DIFFERENCE = 24
+_LEAST_ALPHA = 0.06
+_COLOUR_NAMES: dict[str, Colour] = {
+    name: (code >> 16, code >> 8 & 255, code & 255)
+    for name, code in {
+        "white": 0xFFFFFF, "black": 0, "red": 0xFF0000, "lime": 0xFF00, "blue": 0xFF,
+        "yellow": 0xFFFF00, "aqua": 0xFFFF, "cyan": 0xFFFF, "fuchsia": 0xFF00FF,
+        "magenta": 0xFF00FF, "silver": 0xC0C0C0, "gray": 0x808080, "grey": 0x808080,
+        "maroon": 0x800000, "olive": 0x808000, "green": 0x8000, "purple": 0x800080,
+        "teal": 0x8080, "navy": 0x80, "orange": 0xFFA500, "snow": 0xFFFAFA,
+        "ghostwhite": 0xF8F8FF, "whitesmoke": 0xF5F5F5, "ivory": 0xFFFFF0,
+        "floralwhite": 0xFFFAF0, "mintcream": 0xF5FFFA, "azure": 0xF0FFFF,
+        "aliceblue": 0xF0F8FF, "seashell": 0xFFF5EE, "honeydew": 0xF0FFF0,
+        "lavenderblush": 0xFFF0F5, "oldlace": 0xFDF5E6, "linen": 0xFAF0E6,
+        "gainsboro": 0xDCDCDC, "lightgray": 0xD3D3D3, "lightgrey": 0xD3D3D3,
+        "darkgray": 0xA9A9A9, "darkgrey": 0xA9A9A9, "dimgray": 0x696969, "dimgrey": 0x696969,
+    }.items()
+}  # fmt: skip
+_HEX = re.compile(r"#?([0-9a-f]{3,8})\Z")
+_FUNCTION = re.compile(r"(rgba?|hsla?)\(([^()]{0,80})\)\Z")
+_NUMBER = re.compile(r"-?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})%?")
+_PICTURE = re.compile(r"url\(|gradient\(|image\(")
+_TOKEN = re.compile(r"[\w#.-]{1,40}\([^()]{0,80}\)|[\w#.-]{1,40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +117,13 @@ class Appearance:
         )
 
 
-Declarations = Mapping[str, str]
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One selector with its declarations; the rule of the highest `rank` applies."""
+
+    selector: str
+    declarations: dict[str, str]
+    rank: tuple[int, int, int, int, int]
 
 
 def appearance_inside(
@@ -82,6 +154,89 @@ def appearance_inside(
     if hides_subtree(styles):
         return None
     return _apply_declarations(outer, styles, unknown=bool(classes) and has_stylesheets)
+
+
+def parse_rules(css: str) -> list[Rule]:
+    """Return the rules that may hide or show something, at most `MOST_RULES`."""
+    found: list[Rule] = []
+    for selectors, body in _blocks(_COMMENT.sub("", css[:_MOST_CHARACTERS])):
+        styles = parse_declarations(body)
+        kept = {name: value for name, value in styles.items() if name in _PROPERTIES}
+        for selector in selectors.split(",") if kept else ():
+            if (rule := _rule(selector.strip(), kept, len(found))) is not None:
+                found.append(rule)
+            if len(found) >= MOST_RULES:
+                return found
+    return found
+
+
+def parse_declarations(style: str) -> dict[str, str]:
+    """Return the properties of a style attribute, or of one rule, in lower case.
+
+    An attribute of JSX, such as `{{display: "none"}}`, is read, too.
+    """
+    text = style[:LONGEST_STYLE]
+    jsx = text.lstrip().startswith("{")
+    if jsx:
+        text = text.strip("{} \t\n").replace("'", "").replace('"', "")
+        text = _CAMEL.sub(r"\1-\2", text)
+    text = _ESCAPE.sub(_unescape, _COMMENT.sub("", text)).lower()
+    found: dict[str, str] = {}
+    for part in text.split("," if jsx else ";"):
+        name, colon, value = part.partition(":")
+        if colon:
+            found[name.strip()] = value.replace("!important", "").strip()
+    return found
+
+
+def hides_subtree(styles: Declarations) -> bool:
+    """Return whether the whole content is hidden, regardless of the styles of its parts."""
+    return (
+        styles.get("display") == "none"
+        or styles.get("content-visibility") == "hidden"
+        or _is_faint(styles)
+        or _is_clipped(styles)
+        or _is_far_away(styles)
+        or _is_collapsed(styles)
+    )
+
+
+def font_is_tiny(styles: Declarations) -> bool | None:
+    """Return whether letters are too small to be seen, or None without a font size."""
+    size = styles.get("font-size") or _size_of_font(styles.get("font", ""))
+    pixels = _pixels(size) if size else None
+    return None if pixels is None else pixels <= _TINY
+
+
+def parse_colour(text: str) -> Colour:
+    """Return the colour that a value in lower case names."""
+    text = text.strip()
+    if text in _COLOUR_NAMES:
+        return _COLOUR_NAMES[text]
+    if (found := _HEX.match(text)) is not None and len(found[1]) != 5 and len(found[1]) != 7:
+        return _from_hex(found[1])
+    if (called := _FUNCTION.match(text)) is not None:
+        return _from_numbers(called[1], _NUMBER.findall(called[2]), text)
+    return text
+
+
+def parse_background(text: str) -> Colour:
+    """Return the colour of a `background`, or `UNKNOWN` for a picture or a gradient."""
+    if _PICTURE.search(text):
+        return UNKNOWN
+    tokens = _TOKEN.findall(text[:400])
+    for token in tokens:
+        colour = parse_colour(token)
+        if len(tokens) == 1 or colour == TRANSPARENT or not isinstance(colour, str):
+            return colour
+    return UNKNOWN
+
+
+def are_alike(first: Colour, second: Colour) -> bool:
+    """Return whether text of one colour is invisible on a background of the other."""
+    if isinstance(first, str) or isinstance(second, str):
+        return first == second and first not in (UNKNOWN, TRANSPARENT)
+    return all(abs(a - b) <= _LEAST_DIFFERENCE for a, b in zip(first, second, strict=True))
 
 
 def _classes_hide(classes: list[str]) -> bool:
@@ -139,52 +294,6 @@ def _background(outer: Colour, styles: Declarations, *, unknown: bool) -> Colour
             stated = parse_background(styles[name])
             inner = inner if stated == TRANSPARENT else stated
     return inner
-
-
-MOST_RULES = 500
-"""The number of rules of a page that are applied."""
-_MOST_CHARACTERS = 1_000_000
-
-_NAMES = (
-    "display visibility content-visibility opacity filter clip clip-path -webkit-clip-path "
-    "transform scale zoom position float left top right bottom margin-left margin-top text-indent "
-    "width height max-width max-height overflow overflow-x overflow-y font font-size color "
-    "background background-color background-image -webkit-text-fill-color"
-)
-_PROPERTIES = frozenset(_NAMES.split())
-_COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*(?:\*/|\Z)")
-_BRACE = re.compile("([{}])")
-_WHEN = re.compile(
-    r":(?:hover|focus-within|focus-visible|focus|active|target|checked)\b|\[open\]", re.IGNORECASE
-)
-_WIDTH = re.compile(r"\((min|max)-width\s*:\s*(\d{1,6}(?:\.\d{0,3})?)(px|em|rem)\)")
-_SCREEN_PIXELS = 1280
-_HOLDING = frozenset({"", "all", "screen", "onlyscreen", "(prefers-color-scheme:light)"})
-_IDENTIFIER, _CLASS = re.compile(r"#[\w-]"), re.compile(r"[.:\[][\w-]")
-_ELEMENT = re.compile(r"(?:^|[\s>+~])[a-zA-Z]")
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One selector with its declarations; the rule of the highest `rank` applies."""
-
-    selector: str
-    declarations: dict[str, str]
-    rank: tuple[int, int, int, int, int]
-
-
-def parse_rules(css: str) -> list[Rule]:
-    """Return the rules that may hide or show something, at most `MOST_RULES`."""
-    found: list[Rule] = []
-    for selectors, body in _blocks(_COMMENT.sub("", css[:_MOST_CHARACTERS])):
-        styles = parse_declarations(body)
-        kept = {name: value for name, value in styles.items() if name in _PROPERTIES}
-        for selector in selectors.split(",") if kept else ():
-            if (rule := _rule(selector.strip(), kept, len(found))) is not None:
-                found.append(rule)
-            if len(found) >= MOST_RULES:
-                return found
-    return found
 
 
 def _rule(selector: str, styles: dict[str, str], order: int) -> Rule | None:
@@ -250,63 +359,6 @@ def _medium_holds(medium: str) -> bool:
     return all(part in _HOLDING for part in rest)
 
 
-LONGEST_STYLE = 10_000
-"""The number of characters of one style that are read."""
-_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))")
-_CAMEL = re.compile(r"([a-z])([A-Z])")
-_LENGTH = re.compile(r"(-?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9}))\s?(px|pt|em|rem|ex|ch|%|v[wh]|)")
-_PIXELS = {"px": 1.0, "pt": 1.33, "em": 16.0, "rem": 16.0, "ex": 8.0, "ch": 8.0, "%": 0.16}
-_FAR = -400.0
-_TINY = 1.0
-_LEAST_OPACITY = 0.06
-_SHIFTS = ("left", "top", "right", "bottom", "margin-left", "margin-top", "text-indent")
-_SIZES = ("width", "height", "max-width", "max-height")
-_OVERFLOWS = ("overflow", "overflow-x", "overflow-y")
-_NO_CLIP = re.compile(r"inset\(\s*(?:[5-9]\d|100)(?:\.\d{1,9})?%|circle\(\s*0(?:px|%)?[\s)]")
-_NO_RECTANGLE = re.compile(r"rect\(\s*[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01]")
-_NO_SCALE = re.compile(r"scale(?:x|y|3d)?\(\s*+0?\.?0*+\s*+[,)]")
-_TRANSLATED = re.compile(r"translate(?:x|y|3d)?\(\s*(-\d{1,9}[^,)]{0,9})")
-_NO_OPACITY = re.compile(r"opacity\(\s*(?:0?\.0\d*|0)%?\s*\)")
-
-
-def parse_declarations(style: str) -> dict[str, str]:
-    """Return the properties of a style attribute, or of one rule, in lower case.
-
-    An attribute of JSX, such as `{{display: "none"}}`, is read, too.
-    """
-    text = style[:LONGEST_STYLE]
-    jsx = text.lstrip().startswith("{")
-    if jsx:
-        text = text.strip("{} \t\n").replace("'", "").replace('"', "")
-        text = _CAMEL.sub(r"\1-\2", text)
-    text = _ESCAPE.sub(_unescape, _COMMENT.sub("", text)).lower()
-    found: dict[str, str] = {}
-    for part in text.split("," if jsx else ";"):
-        name, colon, value = part.partition(":")
-        if colon:
-            found[name.strip()] = value.replace("!important", "").strip()
-    return found
-
-
-def hides_subtree(styles: Declarations) -> bool:
-    """Return whether the whole content is hidden, regardless of the styles of its parts."""
-    return (
-        styles.get("display") == "none"
-        or styles.get("content-visibility") == "hidden"
-        or _is_faint(styles)
-        or _is_clipped(styles)
-        or _is_far_away(styles)
-        or _is_collapsed(styles)
-    )
-
-
-def font_is_tiny(styles: Declarations) -> bool | None:
-    """Return whether letters are too small to be seen, or None without a font size."""
-    size = styles.get("font-size") or _size_of_font(styles.get("font", ""))
-    pixels = _pixels(size) if size else None
-    return None if pixels is None else pixels <= _TINY
-
-
 def _size_of_font(font: str) -> str:
     found = _LENGTH.search(re.sub(r"\b\d00\b", "", font[:200]))
     return found[0] if found else ""
@@ -368,66 +420,6 @@ def _unescape(found: re.Match[str]) -> str:
         return found[2]
     code = int(found[1], 16)
     return chr(code) if 0 < code < 0x110000 else ""
-
-
-TRANSPARENT = "transparent"
-UNKNOWN = "unknown"
-"""The background is a picture, a gradient, or defined in another file."""
-
-_LEAST_DIFFERENCE = 24
-_LEAST_ALPHA = 0.06
-_COLOUR_NAMES: dict[str, Colour] = {
-    name: (code >> 16, code >> 8 & 255, code & 255)
-    for name, code in {
-        "white": 0xFFFFFF, "black": 0, "red": 0xFF0000, "lime": 0xFF00, "blue": 0xFF,
-        "yellow": 0xFFFF00, "aqua": 0xFFFF, "cyan": 0xFFFF, "fuchsia": 0xFF00FF,
-        "magenta": 0xFF00FF, "silver": 0xC0C0C0, "gray": 0x808080, "grey": 0x808080,
-        "maroon": 0x800000, "olive": 0x808000, "green": 0x8000, "purple": 0x800080,
-        "teal": 0x8080, "navy": 0x80, "orange": 0xFFA500, "snow": 0xFFFAFA,
-        "ghostwhite": 0xF8F8FF, "whitesmoke": 0xF5F5F5, "ivory": 0xFFFFF0,
-        "floralwhite": 0xFFFAF0, "mintcream": 0xF5FFFA, "azure": 0xF0FFFF,
-        "aliceblue": 0xF0F8FF, "seashell": 0xFFF5EE, "honeydew": 0xF0FFF0,
-        "lavenderblush": 0xFFF0F5, "oldlace": 0xFDF5E6, "linen": 0xFAF0E6,
-        "gainsboro": 0xDCDCDC, "lightgray": 0xD3D3D3, "lightgrey": 0xD3D3D3,
-        "darkgray": 0xA9A9A9, "darkgrey": 0xA9A9A9, "dimgray": 0x696969, "dimgrey": 0x696969,
-    }.items()
-}  # fmt: skip
-_HEX = re.compile(r"#?([0-9a-f]{3,8})\Z")
-_FUNCTION = re.compile(r"(rgba?|hsla?)\(([^()]{0,80})\)\Z")
-_NUMBER = re.compile(r"-?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})%?")
-_PICTURE = re.compile(r"url\(|gradient\(|image\(")
-_TOKEN = re.compile(r"[\w#.-]{1,40}\([^()]{0,80}\)|[\w#.-]{1,40}")
-
-
-def parse_colour(text: str) -> Colour:
-    """Return the colour that a value in lower case names."""
-    text = text.strip()
-    if text in _COLOUR_NAMES:
-        return _COLOUR_NAMES[text]
-    if (found := _HEX.match(text)) is not None and len(found[1]) != 5 and len(found[1]) != 7:
-        return _from_hex(found[1])
-    if (called := _FUNCTION.match(text)) is not None:
-        return _from_numbers(called[1], _NUMBER.findall(called[2]), text)
-    return text
-
-
-def parse_background(text: str) -> Colour:
-    """Return the colour of a `background`, or `UNKNOWN` for a picture or a gradient."""
-    if _PICTURE.search(text):
-        return UNKNOWN
-    tokens = _TOKEN.findall(text[:400])
-    for token in tokens:
-        colour = parse_colour(token)
-        if len(tokens) == 1 or colour == TRANSPARENT or not isinstance(colour, str):
-            return colour
-    return UNKNOWN
-
-
-def are_alike(first: Colour, second: Colour) -> bool:
-    """Return whether text of one colour is invisible on a background of the other."""
-    if isinstance(first, str) or isinstance(second, str):
-        return first == second and first not in (UNKNOWN, TRANSPARENT)
-    return all(abs(a - b) <= _LEAST_DIFFERENCE for a, b in zip(first, second, strict=True))
 
 
 def _from_hex(digits: str) -> Colour:

@@ -34,27 +34,28 @@ _IGNORED = re.compile(r"//(?!//)|(?:ifdef|ifndef|ifeval|endif)::")
 _BREAKS = frozenset({"'''", "<<<"})
 _VERBATIM = frozenset("-.+`")
 _MOST_LINES = 500_000
-
-
-def read(data: bytes, source: str) -> Page:
-    """Return the page; its title is the heading of the document, else its first heading."""
-    text, warnings = decode(data)
-    reader = _AsciiDocReader(text.split("\n")[:_MOST_LINES])
-    blocks = tuple(reader.blocks())
-    headings = [block for block in blocks if block.level]
-    top = min(headings, key=lambda block: block.level, default=None)
-    attributes = reader.attributes
-    return Page(
-        source,
-        top.text if top is not None else attributes.get("title", ""),
-        blocks,
-        description=attributes.get("description", ""),
-        keywords=tuple(
-            word.strip() for word in attributes.get("keywords", "").split(",")[:64] if word.strip()
-        ),
-        language=attributes.get("lang") or None,
-        warnings=(*warnings, *reader.warnings),
-    )
+_CELL = re.compile(r"(?:(?<=\s)|\A)((?:\d{0,3}(?:\.\d{1,3})?[+*])?[<^>.]{0,4}[aehlmsdv]?)\|(?!=)")
+_SPAN = re.compile(r"(\d{0,3})(?:\.(\d{1,3}))?([+*])")
+_COLUMNS = re.compile(r"cols=\"?([^\"\]]{1,300})")
+_TIMES = re.compile(r"(\d{1,3})\*")
+_BARS = "\x1b"
+_CODE = re.compile(r"`\+([^\n]{1,1000}?)\+`|``([^`\n]{1,1000})``|`([^`\n]{1,1000})`")
+_PASSED = re.compile(
+    r"\+\+\+([^\n]{1,500}?)\+\+\+|\+\+([^+\n]{1,500})\+\+|pass:\w?\[([^\]\n]{0,500})\]"
+)
+_REFERENCE = re.compile(r"<<([^<>,\n]{1,200})(?:,[ \t]{0,9}([^<>\n]{1,300}))?>>")
+_MACRO = re.compile(
+    r"(?:link|xref|mailto|kbd|btn|menu|footnote|image|icon|stem):{1,2}([^\s\[\]]{0,500})"
+    r"\[([^\[\]\n]{0,500})\]"
+)
+_LINK = re.compile(r"(https?://[^\s\[\]<>]{1,1000})\[([^\[\]\n]{0,500})\]")
+_STRONG = re.compile(r"(?<![\w*])\*(?=\S)([^*\n]{1,1000})(?<=\S)\*(?![\w*])")
+_EMPHASIS = re.compile(r"(?<!\w)_(?=[^\s_])([^_\n]{1,1000})(?<=[^\s_])_(?!\w)")
+_MARKED = re.compile(r"(?:\[[^\[\]\n]{1,60}\])?(?<![\w#])#(?=\S)([^#\n]{1,500})(?<=\S)#(?!\w)")
+_INLINE_ATTRIBUTE = re.compile(r"\{([\w-]{1,60})\}")
+_INLINE_ANCHOR = re.compile(r"\[\[[^\[\]\n]{1,100}\]\]")
+_HELD = re.compile("\x1a(\\d{1,9})\x1a")
+_KNOWN = {"nbsp": " ", "sp": " ", "empty": "", "plus": "+", "asterisk": "*", "backtick": "`"}
 
 
 class _AsciiDocReader:
@@ -219,16 +220,25 @@ class _AsciiDocReader:
         return plain_asciidoc(text, self.attributes)
 
 
-def _write_code(language: str, body: str) -> Iterator[Block]:
-    if body.strip():
-        yield make_code(body.rstrip(), language)
-
-
-_CELL = re.compile(r"(?:(?<=\s)|\A)((?:\d{0,3}(?:\.\d{1,3})?[+*])?[<^>.]{0,4}[aehlmsdv]?)\|(?!=)")
-_SPAN = re.compile(r"(\d{0,3})(?:\.(\d{1,3}))?([+*])")
-_COLUMNS = re.compile(r"cols=\"?([^\"\]]{1,300})")
-_TIMES = re.compile(r"(\d{1,3})\*")
-_BARS = "\x1b"
+def read(data: bytes, source: str) -> Page:
+    """Return the page; its title is the heading of the document, else its first heading."""
+    text, warnings = decode(data)
+    reader = _AsciiDocReader(text.split("\n")[:_MOST_LINES])
+    blocks = tuple(reader.blocks())
+    headings = [block for block in blocks if block.level]
+    top = min(headings, key=lambda block: block.level, default=None)
+    attributes = reader.attributes
+    return Page(
+        source,
+        top.text if top is not None else attributes.get("title", ""),
+        blocks,
+        description=attributes.get("description", ""),
+        keywords=tuple(
+            word.strip() for word in attributes.get("keywords", "").split(",")[:64] if word.strip()
+        ),
+        language=attributes.get("lang") or None,
+        warnings=(*warnings, *reader.warnings),
+    )
 
 
 def read_table(lines: Sequence[str], style: str, plain: Callable[[str], str]) -> list[list[Cell]]:
@@ -255,50 +265,6 @@ def read_table(lines: Sequence[str], style: str, plain: Callable[[str], str]) ->
     return [row for row in rows if row]
 
 
-def _count_columns(style: str) -> int:
-    found = _COLUMNS.search(style)
-    if found is None:
-        return 0
-    parts = [part for part in found[1].replace(";", ",").split(",") if part.strip()]
-    times = (_TIMES.match(part.strip()) for part in parts)
-    return min(sum(int(found[1]) if found else 1 for found in times), MOST_COLUMNS)
-
-
-def _cells(lines: Sequence[str], plain: Callable[[str], str]) -> Iterator[Cell]:
-    text = "\n".join(lines).replace(_BARS, "").replace("\\|", _BARS)
-    marks = list(_CELL.finditer(text))
-    for index, mark in enumerate(marks):
-        end = marks[index + 1].start() if index + 1 < len(marks) else len(text)
-        content = plain(" ".join(text[mark.end() : end].split())).replace(_BARS, "|")
-        span = _SPAN.match(mark[1])
-        columns, rows = 1, 1
-        if span is not None:
-            columns, rows = int(span[1] or 1), int(span[2] or 1)
-        if span is not None and span[3] == "*":
-            yield from [Cell(content)] * min(columns, MOST_COLUMNS)
-        else:
-            yield Cell(content, max(columns, 1), max(rows, 1))
-
-
-_CODE = re.compile(r"`\+([^\n]{1,1000}?)\+`|``([^`\n]{1,1000})``|`([^`\n]{1,1000})`")
-_PASSED = re.compile(
-    r"\+\+\+([^\n]{1,500}?)\+\+\+|\+\+([^+\n]{1,500})\+\+|pass:\w?\[([^\]\n]{0,500})\]"
-)
-_REFERENCE = re.compile(r"<<([^<>,\n]{1,200})(?:,[ \t]{0,9}([^<>\n]{1,300}))?>>")
-_MACRO = re.compile(
-    r"(?:link|xref|mailto|kbd|btn|menu|footnote|image|icon|stem):{1,2}([^\s\[\]]{0,500})"
-    r"\[([^\[\]\n]{0,500})\]"
-)
-_LINK = re.compile(r"(https?://[^\s\[\]<>]{1,1000})\[([^\[\]\n]{0,500})\]")
-_STRONG = re.compile(r"(?<![\w*])\*(?=\S)([^*\n]{1,1000})(?<=\S)\*(?![\w*])")
-_EMPHASIS = re.compile(r"(?<!\w)_(?=[^\s_])([^_\n]{1,1000})(?<=[^\s_])_(?!\w)")
-_MARKED = re.compile(r"(?:\[[^\[\]\n]{1,60}\])?(?<![\w#])#(?=\S)([^#\n]{1,500})(?<=\S)#(?!\w)")
-_INLINE_ATTRIBUTE = re.compile(r"\{([\w-]{1,60})\}")
-_INLINE_ANCHOR = re.compile(r"\[\[[^\[\]\n]{1,100}\]\]")
-_HELD = re.compile("\x1a(\\d{1,9})\x1a")
-_KNOWN = {"nbsp": " ", "sp": " ", "empty": "", "plus": "+", "asterisk": "*", "backtick": "`"}
-
-
 def plain_asciidoc(text: str, attributes: Mapping[str, str]) -> str:
     """Return the text on one line without markup; unknown attributes stay as written."""
     held: list[str] = []
@@ -322,6 +288,36 @@ def plain_asciidoc(text: str, attributes: Mapping[str, str]) -> str:
         text = pattern.sub(r"\1", text)
     text = _HELD.sub(lambda found: held[int(found[1])], text.removesuffix(" +"))
     return " ".join(text.split())
+
+
+def _write_code(language: str, body: str) -> Iterator[Block]:
+    if body.strip():
+        yield make_code(body.rstrip(), language)
+
+
+def _count_columns(style: str) -> int:
+    found = _COLUMNS.search(style)
+    if found is None:
+        return 0
+    parts = [part for part in found[1].replace(";", ",").split(",") if part.strip()]
+    times = (_TIMES.match(part.strip()) for part in parts)
+    return min(sum(int(found[1]) if found else 1 for found in times), MOST_COLUMNS)
+
+
+def _cells(lines: Sequence[str], plain: Callable[[str], str]) -> Iterator[Cell]:
+    text = "\n".join(lines).replace(_BARS, "").replace("\\|", _BARS)
+    marks = list(_CELL.finditer(text))
+    for index, mark in enumerate(marks):
+        end = marks[index + 1].start() if index + 1 < len(marks) else len(text)
+        content = plain(" ".join(text[mark.end() : end].split())).replace(_BARS, "|")
+        span = _SPAN.match(mark[1])
+        columns, rows = 1, 1
+        if span is not None:
+            columns, rows = int(span[1] or 1), int(span[2] or 1)
+        if span is not None and span[3] == "*":
+            yield from [Cell(content)] * min(columns, MOST_COLUMNS)
+        else:
+            yield Cell(content, max(columns, 1), max(rows, 1))
 
 
 def _show_link(found: re.Match[str]) -> str:

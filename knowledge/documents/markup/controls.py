@@ -31,23 +31,6 @@ def name_icons(tree: LexborHTMLParser) -> None:
             icon.insert_before(f" ![{name}] " if icon.tag == "img" else f" {name} ")
 
 
-def _read_start(node: LexborNode) -> str:
-    """Return the first texts in an element on one line: enough for a label, in bounded time."""
-    nodes = islice(node.traverse(include_text=True), _MOST_NODES)
-    texts = (one.text_content or "" for one in nodes if one.tag == "-text")
-    return " ".join("".join(texts).split())[:_LONGEST_LABEL]
-
-
-def _read_title(icon: LexborNode) -> str:
-    title = icon.css_first("title") if icon.tag == "svg" else None
-    return _read_start(title) if title is not None else ""
-
-
-def _find_name(icon: LexborNode) -> str:
-    stated = (icon.attributes.get(name) for name in ("aria-label", "alt", "title"))
-    return " ".join(next(filter(None, stated), _read_title(icon)).split())[:_LONGEST_LABEL]
-
-
 def find_controlled(tree: LexborHTMLParser) -> frozenset[str]:
     """Return the ids of the parts that a person opens by a control with a label."""
     found: set[str] = set()
@@ -55,15 +38,6 @@ def find_controlled(tree: LexborHTMLParser) -> frozenset[str]:
         if _read_start(control):
             found.update(_list_targets(control))
     return frozenset(found)
-
-
-def _list_targets(control: LexborNode) -> list[str]:
-    stated = control.attributes
-    ids = (stated.get("aria-controls") or "").split()
-    for name in ("data-bs-target", "data-target", "href"):
-        address = stated.get(name) or ""
-        ids += [address[1:]] if address.startswith("#") else []
-    return ids
 
 
 def place_tabs(tree: LexborHTMLParser) -> None:
@@ -94,6 +68,32 @@ def write_form_values(tree: LexborHTMLParser) -> None:
             field.replace_with(f" {value} ")
         else:
             field.decompose()
+
+
+def _read_start(node: LexborNode) -> str:
+    """Return the first texts in an element on one line: enough for a label, in bounded time."""
+    nodes = islice(node.traverse(include_text=True), _MOST_NODES)
+    texts = (one.text_content or "" for one in nodes if one.tag == "-text")
+    return " ".join("".join(texts).split())[:_LONGEST_LABEL]
+
+
+def _read_title(icon: LexborNode) -> str:
+    title = icon.css_first("title") if icon.tag == "svg" else None
+    return _read_start(title) if title is not None else ""
+
+
+def _find_name(icon: LexborNode) -> str:
+    stated = (icon.attributes.get(name) for name in ("aria-label", "alt", "title"))
+    return " ".join(next(filter(None, stated), _read_title(icon)).split())[:_LONGEST_LABEL]
+
+
+def _list_targets(control: LexborNode) -> list[str]:
+    stated = control.attributes
+    ids = (stated.get("aria-controls") or "").split()
+    for name in ("data-bs-target", "data-target", "href"):
+        address = stated.get(name) or ""
+        ids += [address[1:]] if address.startswith("#") else []
+    return ids
 
 
 def _find_value(field: LexborNode) -> str:

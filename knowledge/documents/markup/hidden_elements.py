@@ -10,20 +10,6 @@ _MOST_PANELS = 200
 _UNREAD = frozenset({"script", "style", "svg", "canvas"})
 
 
-def remove_hidden(tree: LexborHTMLParser) -> int:
-    """Remove hidden elements and texts; return the number of removed words.
-
-    Hidden panels of tabs are kept if the page shows a tab for each of them, and so is what a person
-    opens by a control.
-    """
-    removal = _Removal(tree)
-    root = tree.root
-    if root is not None:
-        removal.walk(root, Appearance())
-    removal.open_panels()
-    return removal.words
-
-
 class _Removal:
     """Walks a tree with an explicit stack, which allows nesting of any depth."""
 
@@ -86,6 +72,20 @@ class _Removal:
             text = node.text_content if is_text else node.text(separator=" ")
             self.words += len((text or "").split())
         node.decompose()
+
+
+def remove_hidden(tree: LexborHTMLParser) -> int:
+    """Remove hidden elements and texts; return the number of removed words.
+
+    Hidden panels of tabs are kept if the page shows a tab for each of them, and so is what a person
+    opens by a control.
+    """
+    removal = _Removal(tree)
+    root = tree.root
+    if root is not None:
+        removal.walk(root, Appearance())
+    removal.open_panels()
+    return removal.words
 
 
 def _apply_stylesheets(tree: LexborHTMLParser) -> dict[int, dict[str, str]]:

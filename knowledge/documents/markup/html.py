@@ -49,54 +49,20 @@ _UNCOUNTED = frozenset(f"{_SELF_ENDING} {_LOOSE}".split())
 _CHARSET = re.compile(
     rb"<(?:meta[^<>]{0,200}charset|\?xml[^<>]{0,200}encoding)=[\"']?([\w:.-]{1,40})", re.IGNORECASE
 )
-
-
-def read(data: bytes, source: str) -> Page:
-    """Return the page; its title is its first heading, else what its head states."""
-    text, warnings = decode(data, find_charset(data))
-    text = _SERVER_CODE.sub("", text)
-    refuse_depth(text)
-    tree = LexborHTMLParser(text)
-    name_icons(tree)
-    hidden_words = remove_hidden(tree)
-    place_tabs(tree)
-    ancestors = find_ancestors(tree)
-    exported = find_exported_page(tree)
-    content = _find_content(tree, exported[1] if exported is not None else None)
-    blocks = tuple(_walk(content)) if content is not None else ()
-    return Page(
-        source=source,
-        title=exported[0] if exported is not None else _find_title(tree, blocks),
-        blocks=blocks,
-        crumbs=ancestors,
-        description=_attribute(tree, "meta[name=description]", "content"),
-        keywords=_keywords(tree),
-        language=_attribute(tree, "html", "lang") or None,
-        url=_attribute(tree, "link[rel=canonical]", "href") or None,
-        links=tuple(_list_web_links(content)) if content is not None else (),
-        warnings=warnings,
-        left_out=count_hidden(hidden_words),
-    )
-
-
-def _list_web_links(tree: LexborHTMLParser | LexborNode) -> Iterator[tuple[str, str]]:
-    for node in tree.css("a[href]")[:_MOST_LINKS]:
-        label = _read_line(node)
-        address = (node.attributes.get("href") or "").strip()
-        if label and label != address and _WEB_ADDRESS.fullmatch(address):
-            yield label, address
-
-
-def _find_title(tree: LexborHTMLParser, blocks: Sequence[Block]) -> str:
-    headings = [block for block in blocks if block.level == 1]
-    return headings[0].text if headings else _line(tree, "title")
-
-
-def count_hidden(words: int) -> tuple[LeftOut, ...]:
-    """Return how many words were left out because no reader of the page sees them."""
-    if words < _LEAST_WORDS:
-        return ()
-    return (LeftOut("word", words, "hidden from readers of the page"),)
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_CONTAINERS = "div section article main body ul ol dl dt dd blockquote figure details header aside"
+_BREAKS = frozenset(f"{_CONTAINERS} p figcaption summary address hr center".split())
+_LISTS = frozenset({"ul", "ol"})
+_INLINE_NAMES = "a abbr b cite del dfn em font i ins kbd mark q s small span strong sub sup u var"
+_INLINE = frozenset(_INLINE_NAMES.split())
+_TICKS = re.compile("`+")
+_HELD_SPACE = "\x1a"
+_SCRIPTS = {"sup": Script.RAISED, "sub": Script.LOWERED}
+_STRUCK = frozenset({"s", "strike", "del"})
+_CONTENT = "#main-content"
+_TITLE = "#title-text"
+_BREADCRUMBS = "#breadcrumbs li a"
+_FURNITURE = (".toc-macro", ".hidden", ".expand-control-icon")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,111 +72,6 @@ class Fragment:
     blocks: tuple[Block, ...]
     links: tuple[tuple[str, str], ...]
     hidden_words: int
-
-
-def read_fragment(markup: str) -> Fragment:
-    """Return the content of HTML that is a document as a whole, without a website around it."""
-    refuse_depth(markup)
-    tree = LexborHTMLParser(markup)
-    name_icons(tree)
-    hidden_words = remove_hidden(tree)
-    place_tabs(tree)
-    write_form_values(tree)
-    _remove(tree, _UNREAD)
-    blocks = tuple(_walk(tree.body)) if tree.body is not None else ()
-    return Fragment(blocks, tuple(_list_web_links(tree)), hidden_words)
-
-
-def find_charset(data: bytes) -> str | None:
-    """Return the encoding that a page states in its head, or None."""
-    stated = _CHARSET.search(data[:2048])
-    return stated[1].decode("ascii") if stated else None
-
-
-def refuse_depth(text: str) -> None:
-    """Raise `WrongFormatError` where the parser would take more than linear time."""
-    depth = 0
-    for tag in _TAG.finditer(text):
-        if tag[2].lower() not in _UNCOUNTED:
-            depth = max(0, depth + (-1 if tag[1] else 1))
-            if depth > _DEEPEST:
-                raise WrongFormatError(f"expected elements at most {_DEEPEST} deep, found more")
-
-
-def _find_content(tree: LexborHTMLParser, main: LexborNode | None) -> LexborNode | None:
-    """Return the part of a page that is its content; what is around it is removed."""
-    _remove(tree, f"{_UNREAD} {_AROUND}")
-    write_form_values(tree)
-    labels = {label.mem_id for label in tree.css(_LABELS)}
-    for button in tree.css("button"):
-        if button.mem_id not in labels:
-            button.decompose()
-    return _main(tree) if main is None else main
-
-
-def _remove(tree: LexborHTMLParser, selectors: str) -> None:
-    for selector in selectors.split():
-        for node in tree.css(selector):
-            node.decompose()
-
-
-def _main(tree: LexborHTMLParser) -> LexborNode | None:
-    for selector in _MAIN:
-        found = tree.css(selector)
-        if len(found) == 1 and _is_main(tree, found[0]):
-            return found[0]
-    return tree.body
-
-
-def _is_main(tree: LexborHTMLParser, part: LexborNode) -> bool:
-    """Return whether a part is the content: all else, or an article with most of the text."""
-    if part.tag != "article":
-        return True
-    headings = len(tree.css("h1")), len(part.css("h1"))
-    if any(headings):
-        return headings[1] > 0
-    whole = tree.body.text() if tree.body is not None else ""
-    return 2 * len(part.text().split()) >= len(whole.split())
-
-
-def _walk(root: LexborNode) -> Iterator[Block]:
-    writer = BlockWriter(Anchors())
-    stack: list[tuple[LexborNode, bool]] = [(root, False)]
-    while stack:
-        node, is_left = stack.pop()
-        if is_left:
-            writer.leave(node)
-        elif writer.enter(node):
-            stack.append((node, True))
-            stack.extend((child, False) for child in reversed(list(node.iter(include_text=True))))
-        yield from writer.take_blocks()
-    writer.flush()
-    yield from writer.take_blocks()
-
-
-def _line(tree: LexborHTMLParser, selector: str) -> str:
-    node = tree.css_first(selector)
-    return " ".join(clean_text(node.text()).split()) if node is not None else ""
-
-
-def _attribute(tree: LexborHTMLParser, selector: str, name: str) -> str:
-    node = tree.css_first(selector)
-    value = node.attributes.get(name) if node is not None else None
-    return clean_text(value).strip() if value else ""
-
-
-def _keywords(tree: LexborHTMLParser) -> tuple[str, ...]:
-    stated = _attribute(tree, "meta[name=keywords]", "content")
-    return tuple(word.strip() for word in stated.split(",")[:64] if word.strip())
-
-
-_HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_CONTAINERS = "div section article main body ul ol dl dt dd blockquote figure details header aside"
-_BREAKS = frozenset(f"{_CONTAINERS} p figcaption summary address hr center".split())
-_LISTS = frozenset({"ul", "ol"})
-_INLINE_NAMES = "a abbr b cite del dfn em font i ins kbd mark q s small span strong sub sup u var"
-_INLINE = frozenset(_INLINE_NAMES.split())
-_TICKS = re.compile("`+")
 
 
 class BlockWriter:
@@ -355,7 +216,195 @@ class BlockWriter:
             self._place = None
 
 
-_HELD_SPACE = "\x1a"
+def read(data: bytes, source: str) -> Page:
+    """Return the page; its title is its first heading, else what its head states."""
+    text, warnings = decode(data, find_charset(data))
+    text = _SERVER_CODE.sub("", text)
+    refuse_depth(text)
+    tree = LexborHTMLParser(text)
+    name_icons(tree)
+    hidden_words = remove_hidden(tree)
+    place_tabs(tree)
+    ancestors = find_ancestors(tree)
+    exported = find_exported_page(tree)
+    content = _find_content(tree, exported[1] if exported is not None else None)
+    blocks = tuple(_walk(content)) if content is not None else ()
+    return Page(
+        source=source,
+        title=exported[0] if exported is not None else _find_title(tree, blocks),
+        blocks=blocks,
+        crumbs=ancestors,
+        description=_attribute(tree, "meta[name=description]", "content"),
+        keywords=_keywords(tree),
+        language=_attribute(tree, "html", "lang") or None,
+        url=_attribute(tree, "link[rel=canonical]", "href") or None,
+        links=tuple(_list_web_links(content)) if content is not None else (),
+        warnings=warnings,
+        left_out=count_hidden(hidden_words),
+    )
+
+
+def count_hidden(words: int) -> tuple[LeftOut, ...]:
+    """Return how many words were left out because no reader of the page sees them."""
+    if words < _LEAST_WORDS:
+        return ()
+    return (LeftOut("word", words, "hidden from readers of the page"),)
+
+
+def read_fragment(markup: str) -> Fragment:
+    """Return the content of HTML that is a document as a whole, without a website around it."""
+    refuse_depth(markup)
+    tree = LexborHTMLParser(markup)
+    name_icons(tree)
+    hidden_words = remove_hidden(tree)
+    place_tabs(tree)
+    write_form_values(tree)
+    _remove(tree, _UNREAD)
+    blocks = tuple(_walk(tree.body)) if tree.body is not None else ()
+    return Fragment(blocks, tuple(_list_web_links(tree)), hidden_words)
+
+
+def find_charset(data: bytes) -> str | None:
+    """Return the encoding that a page states in its head, or None."""
+    stated = _CHARSET.search(data[:2048])
+    return stated[1].decode("ascii") if stated else None
+
+
+def refuse_depth(text: str) -> None:
+    """Raise `WrongFormatError` where the parser would take more than linear time."""
+    depth = 0
+    for tag in _TAG.finditer(text):
+        if tag[2].lower() not in _UNCOUNTED:
+            depth = max(0, depth + (-1 if tag[1] else 1))
+            if depth > _DEEPEST:
+                raise WrongFormatError(f"expected elements at most {_DEEPEST} deep, found more")
+
+
+def find_pictures(node: LexborNode) -> Iterator[Picture]:
+    """Yield the picture of an element; its caption is that of its figure, else what stands for it.
+
+    A picture that is written into its address is taken from there; none is fetched.
+    """
+    address = (node.attributes.get("src") or "").strip()
+    figure, caption = node.parent, None
+    for _ in range(_DEEPEST_IN_FIGURE):
+        if figure is not None and figure.tag == "figure":
+            caption = figure.css_first("figcaption")
+            break
+        figure = figure.parent if figure is not None else None
+    stated = caption.text() if caption is not None else node.attributes.get("alt")
+    name = " ".join((stated or "").split())
+    inline = _INLINE_PICTURE.match(address)
+    if inline is not None:
+        yield Picture(name, data=address[inline.end() :])
+    elif address:
+        yield Picture(name, address)
+
+
+def find_exported_page(tree: LexborHTMLParser) -> tuple[str, LexborNode] | None:
+    """Return title and content of an exported page; None where the page is none.
+
+    The export puts the name of the space before the title ("Operations : Backups"), and the path of
+    the page, its author, its attachments and its date around the content: they are left out, as is
+    the generated list of the page's headings.
+    """
+    content, title = tree.css_first(_CONTENT), tree.css_first(_TITLE)
+    if content is None or title is None:
+        return None
+    for selector in _FURNITURE:
+        for node in content.css(selector):
+            node.decompose()
+    stated = " ".join(clean_text(title.text()).split())
+    _, separator, name = stated.partition(" : ")
+    return (name if separator and name else stated), content
+
+
+def find_ancestors(tree: LexborHTMLParser) -> tuple[str, ...]:
+    """Return the titles of the space and of the pages above an exported page."""
+    if tree.css_first(_CONTENT) is None:
+        return ()
+    texts = (" ".join(clean_text(node.text()).split()) for node in tree.css(_BREADCRUMBS))
+    return tuple(text for text in texts if text)
+
+
+def _list_web_links(tree: LexborHTMLParser | LexborNode) -> Iterator[tuple[str, str]]:
+    for node in tree.css("a[href]")[:_MOST_LINKS]:
+        label = _read_line(node)
+        address = (node.attributes.get("href") or "").strip()
+        if label and label != address and _WEB_ADDRESS.fullmatch(address):
+            yield label, address
+
+
+def _find_title(tree: LexborHTMLParser, blocks: Sequence[Block]) -> str:
+    headings = [block for block in blocks if block.level == 1]
+    return headings[0].text if headings else _line(tree, "title")
+
+
+def _find_content(tree: LexborHTMLParser, main: LexborNode | None) -> LexborNode | None:
+    """Return the part of a page that is its content; what is around it is removed."""
+    _remove(tree, f"{_UNREAD} {_AROUND}")
+    write_form_values(tree)
+    labels = {label.mem_id for label in tree.css(_LABELS)}
+    for button in tree.css("button"):
+        if button.mem_id not in labels:
+            button.decompose()
+    return _main(tree) if main is None else main
+
+
+def _remove(tree: LexborHTMLParser, selectors: str) -> None:
+    for selector in selectors.split():
+        for node in tree.css(selector):
+            node.decompose()
+
+
+def _main(tree: LexborHTMLParser) -> LexborNode | None:
+    for selector in _MAIN:
+        found = tree.css(selector)
+        if len(found) == 1 and _is_main(tree, found[0]):
+            return found[0]
+    return tree.body
+
+
+def _is_main(tree: LexborHTMLParser, part: LexborNode) -> bool:
+    """Return whether a part is the content: all else, or an article with most of the text."""
+    if part.tag != "article":
+        return True
+    headings = len(tree.css("h1")), len(part.css("h1"))
+    if any(headings):
+        return headings[1] > 0
+    whole = tree.body.text() if tree.body is not None else ""
+    return 2 * len(part.text().split()) >= len(whole.split())
+
+
+def _walk(root: LexborNode) -> Iterator[Block]:
+    writer = BlockWriter(Anchors())
+    stack: list[tuple[LexborNode, bool]] = [(root, False)]
+    while stack:
+        node, is_left = stack.pop()
+        if is_left:
+            writer.leave(node)
+        elif writer.enter(node):
+            stack.append((node, True))
+            stack.extend((child, False) for child in reversed(list(node.iter(include_text=True))))
+        yield from writer.take_blocks()
+    writer.flush()
+    yield from writer.take_blocks()
+
+
+def _line(tree: LexborHTMLParser, selector: str) -> str:
+    node = tree.css_first(selector)
+    return " ".join(clean_text(node.text()).split()) if node is not None else ""
+
+
+def _attribute(tree: LexborHTMLParser, selector: str, name: str) -> str:
+    node = tree.css_first(selector)
+    value = node.attributes.get(name) if node is not None else None
+    return clean_text(value).strip() if value else ""
+
+
+def _keywords(tree: LexborHTMLParser) -> tuple[str, ...]:
+    stated = _attribute(tree, "meta[name=keywords]", "content")
+    return tuple(word.strip() for word in stated.split(",")[:64] if word.strip())
 
 
 def _write_span(code: str) -> str:
@@ -368,10 +417,6 @@ def _write_span(code: str) -> str:
 
 def _join_line(parts: Iterable[Span]) -> str:
     return " ".join(join_spans(parts).split()).replace(_HELD_SPACE, " ")
-
-
-_SCRIPTS = {"sup": Script.RAISED, "sub": Script.LOWERED}
-_STRUCK = frozenset({"s", "strike", "del"})
 
 
 def _find_script(node: LexborNode) -> Script | None:
@@ -417,27 +462,6 @@ def _read_line(top: LexborNode) -> str:
             children = ((child, inner) for child in reversed(list(node.iter(include_text=True))))
             stack += ((border, outer), *children, (border, outer))
     return _join_line(parts)
-
-
-def find_pictures(node: LexborNode) -> Iterator[Picture]:
-    """Yield the picture of an element; its caption is that of its figure, else what stands for it.
-
-    A picture that is written into its address is taken from there; none is fetched.
-    """
-    address = (node.attributes.get("src") or "").strip()
-    figure, caption = node.parent, None
-    for _ in range(_DEEPEST_IN_FIGURE):
-        if figure is not None and figure.tag == "figure":
-            caption = figure.css_first("figcaption")
-            break
-        figure = figure.parent if figure is not None else None
-    stated = caption.text() if caption is not None else node.attributes.get("alt")
-    name = " ".join((stated or "").split())
-    inline = _INLINE_PICTURE.match(address)
-    if inline is not None:
-        yield Picture(name, data=address[inline.end() :])
-    elif address:
-        yield Picture(name, address)
 
 
 def _is_in_link(node: LexborNode) -> bool:
@@ -509,35 +533,3 @@ def _cell(node: LexborNode) -> Cell:
 def _span(node: LexborNode, name: str) -> int:
     stated = (node.attributes.get(name) or "1").strip()
     return max(1, int(stated)) if stated.isdecimal() and len(stated) < 7 else 1
-
-
-_CONTENT = "#main-content"
-_TITLE = "#title-text"
-_BREADCRUMBS = "#breadcrumbs li a"
-_FURNITURE = (".toc-macro", ".hidden", ".expand-control-icon")
-
-
-def find_exported_page(tree: LexborHTMLParser) -> tuple[str, LexborNode] | None:
-    """Return title and content of an exported page; None where the page is none.
-
-    The export puts the name of the space before the title ("Operations : Backups"), and the path of
-    the page, its author, its attachments and its date around the content: they are left out, as is
-    the generated list of the page's headings.
-    """
-    content, title = tree.css_first(_CONTENT), tree.css_first(_TITLE)
-    if content is None or title is None:
-        return None
-    for selector in _FURNITURE:
-        for node in content.css(selector):
-            node.decompose()
-    stated = " ".join(clean_text(title.text()).split())
-    _, separator, name = stated.partition(" : ")
-    return (name if separator and name else stated), content
-
-
-def find_ancestors(tree: LexborHTMLParser) -> tuple[str, ...]:
-    """Return the titles of the space and of the pages above an exported page."""
-    if tree.css_first(_CONTENT) is None:
-        return ()
-    texts = (" ".join(clean_text(node.text()).split()) for node in tree.css(_BREADCRUMBS))
-    return tuple(text for text in texts if text)

@@ -26,68 +26,6 @@ from knowledge.documents.markup.html import Fragment, count_hidden, read_fragmen
 from knowledge.documents.page import Block, BlockKind, LeftOut, Page, first_heading
 
 _Env = MutableMapping[str, Any]
-
-
-def read(data: bytes, source: str) -> Page:
-    """Return the page; its title is stated in front, or its first heading, or empty."""
-    text, warnings = decode(data)
-    return read_text(text, source, warnings)
-
-
-def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
-    """Return the page of a text that is clean already."""
-    front, body = front_matter.take(text)
-    if front.unclear_groups:
-        raise WrongFormatError(f"who may read it is unclear: {front.unclear_groups}")
-    found = _read(body)
-    return Page(
-        source=source,
-        title=front.title or first_heading(found.blocks),
-        blocks=_add_fields(found.blocks, front.fields),
-        description=front.description,
-        keywords=front.keywords,
-        language=front.language,
-        url=front.url,
-        groups=front.groups,
-        version=front.version,
-        links=found.links,
-        warnings=(*warnings, *front.warnings),
-        left_out=(*count_hidden(found.hidden_words), *_count_shortcodes(body), *front.left_out),
-    )
-
-
-def _add_fields(blocks: tuple[Block, ...], fields: tuple[str, ...]) -> tuple[Block, ...]:
-    """Return blocks with further fields of the front matter below the title."""
-    if not fields:
-        return blocks
-    at = 1 if blocks and blocks[0].level == 1 else 0
-    return (*blocks[:at], Block(BlockKind.TEXT, "\n".join(fields)), *blocks[at:])
-
-
-def _count_shortcodes(body: str) -> tuple[LeftOut, ...]:
-    """Return how many shortcodes stand for a text that only the website's generator knows."""
-    names = [found[1] for found in _VALUE.finditer(body) if not _SHORTCODE_LABEL.search(found[0])]
-    closed = {name[1:] for name in names if name.startswith("/")}
-    alone = [name for name in names if not name.startswith("/") and name not in closed]
-    reason = "only the generator of the website knows its text"
-    shown = tuple(dict.fromkeys(alone))[:5]
-    return (LeftOut("shortcode", len(alone), reason, shown),) if alone else ()
-
-
-def blocks_of(markdown: str) -> tuple[Block, ...]:
-    """Return the blocks of a text in Markdown."""
-    return _read(markdown).blocks
-
-
-def _read(markdown: str) -> Fragment:
-    return read_fragment(_write_html(markdown, {"page": markdown.lower()}))
-
-
-def _write_html(markdown: str, env: _Env) -> str:
-    lines = _unfold_notes(_unfold_tabs(_remove_modules(markdown.split("\n"))))
-    return str(_make_parser().render("\n".join(_clean_lines(lines)), env))
-
-
 _DEEPEST_LISTS = 40
 _DEEPEST_DIRECTIVE = 4
 _MOST_STEPS = 10_000_000
@@ -95,43 +33,6 @@ _LONGEST_PART = 2000
 _LONGEST_TAG = 32_000
 _LONGEST_PROSE = 100_000
 _DEEPEST_LABELS = 4
-
-
-@cache
-def _make_parser(*, with_emphasis: bool = True) -> MarkdownIt:
-    options = {"maxNesting": _DEEPEST_LISTS if with_emphasis else _DEEPEST_LABELS}
-    parser = MarkdownIt("commonmark", options, renderer_cls=_Writer).enable("table")
-    if with_emphasis:
-        parser.enable("strikethrough")
-    else:
-        parser.disable("emphasis")
-    parser.core.ruler.at("inline", _parse_inline)
-    return parser
-
-
-def _parse_inline(state: StateCore) -> None:
-    """Parse the text of each block in parts: a bracket without an end is looked for in one part."""
-    for token in state.tokens:
-        # A line of a megabyte is no prose: each star would be a token.
-        parser = _make_parser(with_emphasis=len(token.content) <= _LONGEST_PROSE)
-        for part in _split(token.content) if token.type == "inline" else ():
-            children: list[Token] = []
-            parser.inline.parse(part, parser, state.env, children)
-            token.children = [*(token.children or ()), *children]
-
-
-def _split(text: str) -> Iterator[str]:
-    """Yield a text in parts if its brackets would take too long; no tag of HTML is divided."""
-    start = 0
-    while text.count("[", start) * (len(text) - start) > _MOST_STEPS:
-        end = text.rfind(" ", start, start + _LONGEST_PART) + 1 or start + _LONGEST_PART
-        if text.rfind("<", start, end) > text.rfind(">", start, end):
-            end = text.find(">", end, end + _LONGEST_TAG) + 1 or end
-        yield text[start:end]
-        start = end
-    yield text[start:]
-
-
 _STATED_ANCHOR = re.compile(r"\{:?[ \t]*#([\w:.-]+)(?:[ \t][^{}]{0,200})?\}[ \t]*\Z")
 _ATTRIBUTE = r"(?:[#.][\w:.-]{1,60}|[\w-]{1,30}=(?:\"[^\"\n]{0,100}\"|[\w%.-]{1,60}))"
 _ATTRIBUTES = re.compile(
@@ -152,6 +53,59 @@ _FENCE_LABEL = re.compile(
     r"(?<![\w-])(?:tab|title|label|caption|filename)=(?:\"[^\"\n]{1,200}\"|'[^'\n]{1,200}')"
     r"|(?<!\S)\[[^\[\]\n]{1,80}\](?!\S)"
 )
+_LIST_ITEM = re.compile(r"[ \t]*(\*[ \t]+-|-)(?:[ \t]|\Z)")
+_MOST_INNER = 5000
+_COMPONENT = re.compile(r"<[A-Z]\w{0,60}(?:\s[^<>]{0,2000})?/>")
+_UNSHOWN = re.compile(
+    r"<(audio|canvas|datalist|dialog|iframe|math|noembed|noframes|noscript|object|plaintext|script|"
+    r"select|style|svg|template|textarea|title|video|xmp)\b",
+    re.IGNORECASE,
+)
+_FENCE = re.compile(r"[ \t>]{0,40}(`{3,}|~{3,})")
+_CONTAINER = re.compile(
+    r"(?P<indent>[ \t]{0,40})(?::{3,}|/{3,4})[ \t]{0,9}(?:\{?(?P<name>[\w:.+-]{1,60})\}?)?"
+    r"(?:[ \t]{0,9}\[(?P<label>[^\[\]]{1,200})\]|[ \t]{1,9}(?:\|[ \t]{0,9})?(?P<title>.{1,300}))?\Z"
+)
+_CONTENTS = re.compile(
+    r"[ \t]{0,3}(?:\[TOC\]|\[\[_?TOC_?\]\]|\[\[toc\]\])[ \t]{0,9}\Z", re.IGNORECASE
+)
+_TARGET = re.compile(r"\([\w.:-]{1,100}\)=[ \t]*\Z")
+_SHORTCODE = re.compile(r"\{\{[<%][^{}]{0,500}[>%]\}\}|\{%[^{}%]{0,500}%\}")
+_SHORTCODE_LABEL = re.compile(
+    r"\b(?!tabs\s)\w{1,60}\s[^{}\"]{0,200}?(?:name|title|label|header|tabName|summary)=\"([^\"]{1,200})\""
+    r"|\b(?:tab|tabitem|tab-item)\s{1,9}\"([^\"]{1,200})\"",
+    re.IGNORECASE,
+)
+_VALUE = re.compile(r"\{\{[<%]\s{0,9}([\w/-]{1,60})[^{}]{0,500}[>%]\}\}")
+_JSX_STYLE = re.compile(r"\bstyle=\{\{([^{}\n]{0,500})\}\}")
+_FOOTNOTE = re.compile(r"[ \t]{0,3}\[\^[^\[\]]{1,60}\]:[ \t]{1,9}")
+_ABBREVIATION = re.compile(r"[ \t]{0,3}\*\[([^\[\]]{1,60})\]:[ \t]{1,9}")
+_NUMBER = re.compile(r"[\d ]{1,9}\Z")
+
+_MODULE = re.compile(
+    r"import\s(?:['\"]|[\w*${},\s]{1,200}\sfrom\s{0,9}['\"]|\{\s{0,9}\Z)"
+    r"|export\s(?:(?:const|let|var)\s[\w${},:<>\s\[\]]{1,200}=|(?:async\s)?function[\s*]{1,3}\w{0,60}\("
+    r"|default\s(?:function|class|async|[({]|[\w.]{1,60}(?:\(|;?\s{0,9}\Z)))"
+)
+_NOTE = re.compile(
+    r"[ \t]{0,80}(?:!!!|\?\?\?\+?|===[!+]?)[ \t]{0,9}([\w-]{0,40})[\w \t-]{0,60}"
+    r"(?:\"(.{0,300})\")?[ \t]{0,9}\Z"
+)
+_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]")
+_TAB = re.compile(r"[ \t]{0,80}<(/?)(Tabs|TabItem|Tab)(?:\s([^<>\n]{0,500}))?(?<!/)>[ \t]{0,80}\Z")
+_LONGEST_LINE_OF_TABS = 2000
+_TAB_LABEL = re.compile(r"(?<![\w-])(label|title|value)=(?:\"([^\"\n]{1,200})\"|'([^'\n]{1,200})')")
+_COMPONENT_LINE = re.compile(r"\s*</?[A-Z][\w.]*(?:\s[^<>]{0,2000})?/?>\s*\Z")
+_EXPRESSION = re.compile(r"\s[\w-]{1,60}=\{[^{}]{0,500}\}")
+_CAPTION = re.compile(r"\b(?:title|label|summary|caption)=(?:\"([^\"]{1,200})\"|'([^']{1,200})')")
+# Fields of an interface name what they describe, and its type, only in their attributes.
+_FIELD = re.compile(
+    r"\b(name|path|query|body|header|type|default)=(?:\"([^\"]{1,200})\"|'([^']{1,200})')"
+)
+_DESCRIBING = ("type", "default")
+_FIELD_LINE = re.compile(r"\s*<[A-Z]\w{0,40}(?:Field|Param|Property|Parameter)\s")
+_BOX_NAMES = "attention caution danger error hint important info note seealso success tip warning"
+_BOXES = frozenset(_BOX_NAMES.split(" "))
 
 
 class _Writer(RendererHTML):
@@ -209,6 +163,110 @@ class _Writer(RendererHTML):
         return _close_tags(tokens[idx].content, env)
 
 
+def read(data: bytes, source: str) -> Page:
+    """Return the page; its title is stated in front, or its first heading, or empty."""
+    text, warnings = decode(data)
+    return read_text(text, source, warnings)
+
+
+@dataclass(slots=True)
+class _Note:
+    """An open note: the indent of its mark, as read and as written, and that of its text."""
+
+    read: int
+    written: str
+    inside: int | None = None
+
+
+def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
+    """Return the page of a text that is clean already."""
+    front, body = front_matter.take(text)
+    if front.unclear_groups:
+        raise WrongFormatError(f"who may read it is unclear: {front.unclear_groups}")
+    found = _read(body)
+    return Page(
+        source=source,
+        title=front.title or first_heading(found.blocks),
+        blocks=_add_fields(found.blocks, front.fields),
+        description=front.description,
+        keywords=front.keywords,
+        language=front.language,
+        url=front.url,
+        groups=front.groups,
+        version=front.version,
+        links=found.links,
+        warnings=(*warnings, *front.warnings),
+        left_out=(*count_hidden(found.hidden_words), *_count_shortcodes(body), *front.left_out),
+    )
+
+
+def blocks_of(markdown: str) -> tuple[Block, ...]:
+    """Return the blocks of a text in Markdown."""
+    return _read(markdown).blocks
+
+
+def _add_fields(blocks: tuple[Block, ...], fields: tuple[str, ...]) -> tuple[Block, ...]:
+    """Return blocks with further fields of the front matter below the title."""
+    if not fields:
+        return blocks
+    at = 1 if blocks and blocks[0].level == 1 else 0
+    return (*blocks[:at], Block(BlockKind.TEXT, "\n".join(fields)), *blocks[at:])
+
+
+def _count_shortcodes(body: str) -> tuple[LeftOut, ...]:
+    """Return how many shortcodes stand for a text that only the website's generator knows."""
+    names = [found[1] for found in _VALUE.finditer(body) if not _SHORTCODE_LABEL.search(found[0])]
+    closed = {name[1:] for name in names if name.startswith("/")}
+    alone = [name for name in names if not name.startswith("/") and name not in closed]
+    reason = "only the generator of the website knows its text"
+    shown = tuple(dict.fromkeys(alone))[:5]
+    return (LeftOut("shortcode", len(alone), reason, shown),) if alone else ()
+
+
+def _read(markdown: str) -> Fragment:
+    return read_fragment(_write_html(markdown, {"page": markdown.lower()}))
+
+
+def _write_html(markdown: str, env: _Env) -> str:
+    lines = _unfold_notes(_unfold_tabs(_remove_modules(markdown.split("\n"))))
+    return str(_make_parser().render("\n".join(_clean_lines(lines)), env))
+
+
+@cache
+def _make_parser(*, with_emphasis: bool = True) -> MarkdownIt:
+    options = {"maxNesting": _DEEPEST_LISTS if with_emphasis else _DEEPEST_LABELS}
+    parser = MarkdownIt("commonmark", options, renderer_cls=_Writer).enable("table")
+    if with_emphasis:
+        parser.enable("strikethrough")
+    else:
+        parser.disable("emphasis")
+    parser.core.ruler.at("inline", _parse_inline)
+    return parser
+
+
+def _parse_inline(state: StateCore) -> None:
+    """Parse the text of each block in parts: a bracket without an end is looked for in one part."""
+    for token in state.tokens:
+        # A line of a megabyte is no prose: each star would be a token.
+        parser = _make_parser(with_emphasis=len(token.content) <= _LONGEST_PROSE)
+        for part in _split(token.content) if token.type == "inline" else ():
+            children: list[Token] = []
+            parser.inline.parse(part, parser, state.env, children)
+            token.children = [*(token.children or ()), *children]
+
+
+def _split(text: str) -> Iterator[str]:
+    """Yield a text in parts if its brackets would take too long; no tag of HTML is divided."""
+    start = 0
+    while text.count("[", start) * (len(text) - start) > _MOST_STEPS:
+        end = text.rfind(" ", start, start + _LONGEST_PART) + 1 or start + _LONGEST_PART
+        if text.rfind("<", start, end) > text.rfind(">", start, end):
+            end = text.find(">", end, end + _LONGEST_TAG) + 1 or end
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
 def _find_role(tokens: Sequence[Token], idx: int) -> str:
     """Return the role that ends a text before code, such as `{ref}`, or an empty text."""
     is_before_code = idx + 1 < len(tokens) and tokens[idx + 1].type == "code_inline"
@@ -249,10 +307,6 @@ def _write_directive(name: str, argument: str, content: str, env: _Env) -> str:
     return _write_html(f"{argument}\n\n{body}", inside)
 
 
-_LIST_ITEM = re.compile(r"[ \t]*(\*[ \t]+-|-)(?:[ \t]|\Z)")
-_MOST_INNER = 5000
-
-
 def _write_list_table(caption: str, body: str, env: _Env) -> str:
     """Write a list of lists as the table that it is: `* -` begins a row, `-` a cell."""
     rows: list[list[list[str]]] = []
@@ -273,14 +327,6 @@ def _write_list_table(caption: str, body: str, env: _Env) -> str:
     return f"<table>{head}{written}</table>\n" if rows else ""
 
 
-_COMPONENT = re.compile(r"<[A-Z]\w{0,60}(?:\s[^<>]{0,2000})?/>")
-_UNSHOWN = re.compile(
-    r"<(audio|canvas|datalist|dialog|iframe|math|noembed|noframes|noscript|object|plaintext|script|"
-    r"select|style|svg|template|textarea|title|video|xmp)\b",
-    re.IGNORECASE,
-)
-
-
 def _close_tags(markup: str, env: _Env) -> str:
     """Return HTML in which nothing that is not closed hides what follows in the page."""
 
@@ -293,35 +339,6 @@ def _close_tags(markup: str, env: _Env) -> str:
 
     markup = _COMPONENT.sub(" ", _UNSHOWN.sub(escape_open, markup))
     return f"{markup}-->" if markup.rfind("<!--") > markup.rfind("-->") else markup
-
-
-_FENCE = re.compile(r"[ \t>]{0,40}(`{3,}|~{3,})")
-_CONTAINER = re.compile(
-    r"(?P<indent>[ \t]{0,40})(?::{3,}|/{3,4})[ \t]{0,9}(?:\{?(?P<name>[\w:.+-]{1,60})\}?)?"
-    r"(?:[ \t]{0,9}\[(?P<label>[^\[\]]{1,200})\]|[ \t]{1,9}(?:\|[ \t]{0,9})?(?P<title>.{1,300}))?\Z"
-)
-_CONTENTS = re.compile(
-    r"[ \t]{0,3}(?:\[TOC\]|\[\[_?TOC_?\]\]|\[\[toc\]\])[ \t]{0,9}\Z", re.IGNORECASE
-)
-_TARGET = re.compile(r"\([\w.:-]{1,100}\)=[ \t]*\Z")
-_SHORTCODE = re.compile(r"\{\{[<%][^{}]{0,500}[>%]\}\}|\{%[^{}%]{0,500}%\}")
-_SHORTCODE_LABEL = re.compile(
-    r"\b(?!tabs\s)\w{1,60}\s[^{}\"]{0,200}?(?:name|title|label|header|tabName|summary)=\"([^\"]{1,200})\""
-    r"|\b(?:tab|tabitem|tab-item)\s{1,9}\"([^\"]{1,200})\"",
-    re.IGNORECASE,
-)
-_VALUE = re.compile(r"\{\{[<%]\s{0,9}([\w/-]{1,60})[^{}]{0,500}[>%]\}\}")
-_JSX_STYLE = re.compile(r"\bstyle=\{\{([^{}\n]{0,500})\}\}")
-_FOOTNOTE = re.compile(r"[ \t]{0,3}\[\^[^\[\]]{1,60}\]:[ \t]{1,9}")
-_ABBREVIATION = re.compile(r"[ \t]{0,3}\*\[([^\[\]]{1,60})\]:[ \t]{1,9}")
-_NUMBER = re.compile(r"[\d ]{1,9}\Z")
-
-
-_MODULE = re.compile(
-    r"import\s(?:['\"]|[\w*${},\s]{1,200}\sfrom\s{0,9}['\"]|\{\s{0,9}\Z)"
-    r"|export\s(?:(?:const|let|var)\s[\w${},:<>\s\[\]]{1,200}=|(?:async\s)?function[\s*]{1,3}\w{0,60}\("
-    r"|default\s(?:function|class|async|[({]|[\w.]{1,60}(?:\(|;?\s{0,9}\Z)))"
-)
 
 
 def _remove_modules(lines: Sequence[str]) -> Iterator[str]:
@@ -348,22 +365,6 @@ def _cut_comments(line: str, *, is_comment: bool) -> tuple[str, bool]:
         kept += "" if is_comment else text
         is_comment = is_comment != bool(border)
     return kept, is_comment
-
-
-_NOTE = re.compile(
-    r"[ \t]{0,80}(?:!!!|\?\?\?\+?|===[!+]?)[ \t]{0,9}([\w-]{0,40})[\w \t-]{0,60}"
-    r"(?:\"(.{0,300})\")?[ \t]{0,9}\Z"
-)
-_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]")
-
-
-@dataclass(slots=True)
-class _Note:
-    """An open note: the indent of its mark, as read and as written, and that of its text."""
-
-    read: int
-    written: str
-    inside: int | None = None
 
 
 def _unfold_notes(lines: Iterable[str]) -> Iterator[str]:
@@ -411,11 +412,6 @@ def _count_indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-_TAB = re.compile(r"[ \t]{0,80}<(/?)(Tabs|TabItem|Tab)(?:\s([^<>\n]{0,500}))?(?<!/)>[ \t]{0,80}\Z")
-_LONGEST_LINE_OF_TABS = 2000
-_TAB_LABEL = re.compile(r"(?<![\w-])(label|title|value)=(?:\"([^\"\n]{1,200})\"|'([^'\n]{1,200})')")
-
-
 def _unfold_tabs(lines: Iterable[str]) -> list[str]:
     """Return lines in which the label of each tab stands above what it holds, not indented."""
     kept: list[str] = []
@@ -453,17 +449,6 @@ def _find_tab_label(attributes: str) -> str:
 
 def _dedent(line: str, margin: int) -> str:
     return line[min(margin, _count_indent(line)) :]
-
-
-_COMPONENT_LINE = re.compile(r"\s*</?[A-Z][\w.]*(?:\s[^<>]{0,2000})?/?>\s*\Z")
-_EXPRESSION = re.compile(r"\s[\w-]{1,60}=\{[^{}]{0,500}\}")
-_CAPTION = re.compile(r"\b(?:title|label|summary|caption)=(?:\"([^\"]{1,200})\"|'([^']{1,200})')")
-# Fields of an interface name what they describe, and its type, only in their attributes.
-_FIELD = re.compile(
-    r"\b(name|path|query|body|header|type|default)=(?:\"([^\"]{1,200})\"|'([^']{1,200})')"
-)
-_DESCRIBING = ("type", "default")
-_FIELD_LINE = re.compile(r"\s*<[A-Z]\w{0,40}(?:Field|Param|Property|Parameter)\s")
 
 
 def _clean_lines(lines: Iterable[str]) -> Iterator[str]:
@@ -507,10 +492,6 @@ def _write_container(found: re.Match[str]) -> Iterator[str]:
     if title and _NUMBER.match(title) is None:
         yield f"{found['indent']}{title.strip()}"
         yield ""
-
-
-_BOX_NAMES = "attention caution danger error hint important info note seealso success tip warning"
-_BOXES = frozenset(_BOX_NAMES.split(" "))
 
 
 def _name_box(name: str) -> str:

@@ -43,114 +43,23 @@ from knowledge.documents.tables import Cell, unfold_tables, write_table
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-
 _EXPECTED = "a Word document"
 _LONGEST_BOLD_HEADING = 80
 _LONGEST_PAGE_NUMBER = 7
 _WRAPPERS = frozenset({"sdt", "sdtContent", "ins", "moveTo", "customXml"})
 _ENDS_OF_SENTENCES = (".", ",", ";", ":", "!", "?")
-
-
-def read(data: bytes, source: str) -> Page:
-    """Return the page; its title is its first heading, else what its properties state."""
-    archive = ZippedXml(data, _EXPECTED)
-    main = archive.find_related("", "officeDocument") or "word/document.xml"
-    body = find_child(archive.parse(main), "body")
-    styles = Styles(_parse_related(archive, main, "styles"))
-    left_out = LeftOutCounts()
-    writer = _DocxWriter(
-        styles,
-        Numbering(_parse_related(archive, main, "numbering")),
-        _read_notes(archive, main, styles),
-        _Parts(archive, main, left_out),
-    )
-    blocks = (*_read_headers(archive, main, styles), *writer.write(body))
-    stated = read_properties(archive)
-    comments = sum(1 for _ in find_all(_parse_related(archive, main, "comments"), "comment"))
-    left_out.add("comment", "comments of reviewers are not text of the document", comments)
-    return Page(
-        source,
-        first_heading(blocks) or stated.title,
-        blocks,
-        description=stated.description,
-        keywords=stated.keywords,
-        links=tuple(_list_web_links(body, archive.web_links(main), styles)),
-        left_out=left_out.list(),
-    )
-
-
-def _list_web_links(
-    body: "Element | None", addresses: Mapping[str, str], styles: "Styles"
-) -> Iterator[tuple[str, str]]:
-    """Yield the label of each link to the web that is not deleted, and its address."""
-    for link in find_all(body, "hyperlink"):
-        address = addresses.get(get_attribute(link, "id") or "")
-        label = read_paragraph(link, styles).text
-        if address and label and label != address:
-            yield label, address
-
-
-def _parse_related(archive: ZippedXml, main: str, kind: str) -> "Element | None":
-    name = archive.find_related(main, kind)
-    return None if name is None else archive.parse(name)
-
-
-def _read_notes(archive: ZippedXml, main: str, styles: "Styles") -> dict[str, str]:
-    """Return the footnotes and endnotes by their kind and id."""
-    notes: dict[str, str] = {}
-    for kind in ("footnote", "endnote"):
-        for note in find_children(_parse_related(archive, main, f"{kind}s"), kind):
-            if get_attribute(note, "type") in (None, "normal"):
-                texts = (read_paragraph(found, styles).text for found in find_all(note, "p"))
-                notes[f"{kind} {get_attribute(note, 'id')}"] = " ".join(filter(None, texts))
-    return notes
-
-
-def _read_headers(archive: ZippedXml, main: str, styles: "Styles") -> Iterator[Block]:
-    """Yield the lines of the headers and footers of pages, each of them once."""
-    parts = (
-        relation.target
-        for relation in archive.relationships(main).values()
-        if relation.kind in ("header", "footer") and relation.target in archive
-    )
-    lines = (
-        read_paragraph(paragraph, styles).text
-        for part in parts
-        for paragraph in walk_body(archive.parse(part), inside_tables=True)
-    )
-    for line in dict.fromkeys(lines):
-        # Numbers of pages are no text.
-        if any(character.isalpha() for character in line) or len(line) > _LONGEST_PAGE_NUMBER:
-            yield Block(BlockKind.TEXT, line)
-
-
-class _Parts:
-    """The parts to which a document refers: pictures, charts, diagrams and embedded files."""
-
-    def __init__(self, archive: ZippedXml, main: str, left_out: LeftOutCounts) -> None:
-        self._archive = archive
-        self._main = main
-        self._relations = archive.relationships(main)
-        self.left_out = left_out
-
-    def find_drawn(self, drawing: "Element") -> Iterator[Picture]:
-        """Yield the pictures of a drawing."""
-        return find_drawn(drawing, self._archive, self._main)
-
-    def read_graphics(self, paragraph: "Element") -> Iterator[Block]:
-        """Yield the charts, the diagrams and the embedded files of a paragraph."""
-        yield from read_graphics(paragraph, self._archive, self._main)
-        for element in find_all(paragraph, "OLEObject"):
-            yield from self.read_file(element)
-
-    def read_file(self, element: "Element") -> tuple[Block, ...]:
-        """Return the blocks of a file that is a part of the document."""
-        relation = self._relations.get(get_attribute(element, "id") or "")
-        if relation is None or relation.target not in self._archive:
-            return ()
-        data = self._archive.read(relation.target)
-        levels = 0 if relation.kind == "aFChunk" else 2
-        return read_inner_file(data, relation.target, self.left_out, levels=levels)
+_DELETED = frozenset({"del", "moveFrom"})
+_LEFT_OUT = frozenset(
+    {"pPr", "rPr", "instrText", "delText", "Fallback", "sdtPr", "sdtEndPr", "rt", "rubyPr"}
+)
+_SIGNS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "ptab": "\t"}
+_NOTES = {"footnoteReference": "footnote", "endnoteReference": "endnote"}
+_SCRIPTS = {"superscript": Script.RAISED, "subscript": Script.LOWERED}
+_DEEPEST = 12
+_TYPEFACES_OF_CODE = (
+    "consolas", "courier", "menlo", "monaco", "mono", "source code", "lucida console", "fira code",
+)  # fmt: skip
+_STYLES_OF_CODE = ("code", "preformatted", "listing", "verbatim")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,15 +76,6 @@ class ParagraphStyle:
     is_contents: bool = False
     is_caption: bool = False
     name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a paragraph stands: its style, and its label in a list."""
-
-    style: ParagraphStyle
-    label: str | None
-    list_level: int
 
 
 @dataclass(slots=True)
@@ -252,6 +152,44 @@ class Styles:
             chain.append(self._styles[following])
             following = get_value(chain[-1], "basedOn")
         return chain
+
+
+class _Parts:
+    """The parts to which a document refers: pictures, charts, diagrams and embedded files."""
+
+    def __init__(self, archive: ZippedXml, main: str, left_out: LeftOutCounts) -> None:
+        self._archive = archive
+        self._main = main
+        self._relations = archive.relationships(main)
+        self.left_out = left_out
+
+    def find_drawn(self, drawing: "Element") -> Iterator[Picture]:
+        """Yield the pictures of a drawing."""
+        return find_drawn(drawing, self._archive, self._main)
+
+    def read_graphics(self, paragraph: "Element") -> Iterator[Block]:
+        """Yield the charts, the diagrams and the embedded files of a paragraph."""
+        yield from read_graphics(paragraph, self._archive, self._main)
+        for element in find_all(paragraph, "OLEObject"):
+            yield from self.read_file(element)
+
+    def read_file(self, element: "Element") -> tuple[Block, ...]:
+        """Return the blocks of a file that is a part of the document."""
+        relation = self._relations.get(get_attribute(element, "id") or "")
+        if relation is None or relation.target not in self._archive:
+            return ()
+        data = self._archive.read(relation.target)
+        levels = 0 if relation.kind == "aFChunk" else 2
+        return read_inner_file(data, relation.target, self.left_out, levels=levels)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a paragraph stands: its style, and its label in a list."""
+
+    style: ParagraphStyle
+    label: str | None
+    list_level: int
 
 
 class _DocxWriter:
@@ -427,6 +365,144 @@ class _DocxWriter:
         return Cell(text, _count(get_value(element, "tcPr", "gridSpan")))
 
 
+@dataclass(slots=True)
+class _Run:
+    """Text of one typeface."""
+
+    span: Span
+    is_code: bool = False
+    is_bold: bool = False
+    is_formula: bool = False
+
+
+def read(data: bytes, source: str) -> Page:
+    """Return the page; its title is its first heading, else what its properties state."""
+    archive = ZippedXml(data, _EXPECTED)
+    main = archive.find_related("", "officeDocument") or "word/document.xml"
+    body = find_child(archive.parse(main), "body")
+    styles = Styles(_parse_related(archive, main, "styles"))
+    left_out = LeftOutCounts()
+    writer = _DocxWriter(
+        styles,
+        Numbering(_parse_related(archive, main, "numbering")),
+        _read_notes(archive, main, styles),
+        _Parts(archive, main, left_out),
+    )
+    blocks = (*_read_headers(archive, main, styles), *writer.write(body))
+    stated = read_properties(archive)
+    comments = sum(1 for _ in find_all(_parse_related(archive, main, "comments"), "comment"))
+    left_out.add("comment", "comments of reviewers are not text of the document", comments)
+    return Page(
+        source,
+        first_heading(blocks) or stated.title,
+        blocks,
+        description=stated.description,
+        keywords=stated.keywords,
+        links=tuple(_list_web_links(body, archive.web_links(main), styles)),
+        left_out=left_out.list(),
+    )
+
+
+def walk_body(parent: "Element | None", *, inside_tables: bool = False) -> "Iterator[Element]":
+    """Yield the paragraphs and tables of a body or a cell in order, also those in controls.
+
+    Text boxes follow the paragraph that they are anchored at. With `inside_tables` a table is
+    replaced by its paragraphs. A file that is a part of the body is yielded, too (`altChunk`).
+    """
+    waiting = [parent] if parent is not None else []
+    while waiting:
+        element = waiting.pop()
+        name = local_name(element.tag)
+        if name == "p" and element is not parent:
+            yield element
+            waiting.extend(reversed(list(_text_boxes(element))))
+        elif name == "altChunk" or (name == "tbl" and element is not parent and not inside_tables):
+            yield element
+        elif name not in _LEFT_OUT and name not in _DELETED:
+            waiting.extend(reversed(list(element)))
+
+
+def read_paragraph(element: "Element", styles: Styles) -> Paragraph:
+    """Return what a paragraph shows."""
+    paragraph = Paragraph()
+    runs: list[_Run] = []
+    waiting: list[Element] = list(reversed(list(element)))
+    if styles.hides(element):
+        paragraph.hidden += any(True for _ in find_all(element, "t"))
+        waiting = []
+    while waiting:
+        found = waiting.pop()
+        name = local_name(found.tag)
+        if name in _DELETED:
+            paragraph.deleted += any(True for _ in find_all(found, "delText"))
+        elif name == "oMath":
+            border = " " if runs and runs[-1].is_formula else ""
+            runs.append(_Run(Span(border + write_omml(found)), is_formula=True))
+        elif name == "r":
+            inner = find_child(found, "ruby", "rubyBase")
+            _read_run(found, paragraph, runs, styles)
+            waiting.extend(() if inner is None else reversed(list(inner)))
+        elif name not in _LEFT_OUT:
+            waiting.extend(reversed(list(found)))
+    visible = [run for run in runs if run.span.text.strip()]
+    paragraph.is_bold = bool(visible) and all(run.is_bold for run in visible)
+    paragraph.is_code = bool(visible) and all(run.is_code for run in visible)
+    paragraph.raw = "".join(run.span.text for run in runs)
+    paragraph.text = " ".join(_join(runs, mark_code=not paragraph.is_code).split())
+    return paragraph
+
+
+def is_typeface_of_code(properties: "Element | None") -> bool:
+    """Return whether runs with these properties are set in a typeface of code."""
+    name = _find_typeface(properties).lower()
+    return any(typeface in name for typeface in _TYPEFACES_OF_CODE)
+
+
+def _list_web_links(
+    body: "Element | None", addresses: Mapping[str, str], styles: "Styles"
+) -> Iterator[tuple[str, str]]:
+    """Yield the label of each link to the web that is not deleted, and its address."""
+    for link in find_all(body, "hyperlink"):
+        address = addresses.get(get_attribute(link, "id") or "")
+        label = read_paragraph(link, styles).text
+        if address and label and label != address:
+            yield label, address
+
+
+def _parse_related(archive: ZippedXml, main: str, kind: str) -> "Element | None":
+    name = archive.find_related(main, kind)
+    return None if name is None else archive.parse(name)
+
+
+def _read_notes(archive: ZippedXml, main: str, styles: "Styles") -> dict[str, str]:
+    """Return the footnotes and endnotes by their kind and id."""
+    notes: dict[str, str] = {}
+    for kind in ("footnote", "endnote"):
+        for note in find_children(_parse_related(archive, main, f"{kind}s"), kind):
+            if get_attribute(note, "type") in (None, "normal"):
+                texts = (read_paragraph(found, styles).text for found in find_all(note, "p"))
+                notes[f"{kind} {get_attribute(note, 'id')}"] = " ".join(filter(None, texts))
+    return notes
+
+
+def _read_headers(archive: ZippedXml, main: str, styles: "Styles") -> Iterator[Block]:
+    """Yield the lines of the headers and footers of pages, each of them once."""
+    parts = (
+        relation.target
+        for relation in archive.relationships(main).values()
+        if relation.kind in ("header", "footer") and relation.target in archive
+    )
+    lines = (
+        read_paragraph(paragraph, styles).text
+        for part in parts
+        for paragraph in walk_body(archive.parse(part), inside_tables=True)
+    )
+    for line in dict.fromkeys(lines):
+        # Numbers of pages are no text.
+        if any(character.isalpha() for character in line) or len(line) > _LONGEST_PAGE_NUMBER:
+            yield Block(BlockKind.TEXT, line)
+
+
 def _count(stated: str | None) -> int:
     """Return the number of columns that a cell spans."""
     return max(1, int(stated)) if stated and stated.isdecimal() and len(stated) < 4 else 1
@@ -480,74 +556,6 @@ def _looks_like_heading(paragraph: Paragraph, place: _Place) -> bool:
         and not text.endswith(_ENDS_OF_SENTENCES)
         and any(character.isalpha() for character in text)
     )
-
-
-_DELETED = frozenset({"del", "moveFrom"})
-_LEFT_OUT = frozenset(
-    {"pPr", "rPr", "instrText", "delText", "Fallback", "sdtPr", "sdtEndPr", "rt", "rubyPr"}
-)
-_SIGNS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "ptab": "\t"}
-_NOTES = {"footnoteReference": "footnote", "endnoteReference": "endnote"}
-_SCRIPTS = {"superscript": Script.RAISED, "subscript": Script.LOWERED}
-
-
-@dataclass(slots=True)
-class _Run:
-    """Text of one typeface."""
-
-    span: Span
-    is_code: bool = False
-    is_bold: bool = False
-    is_formula: bool = False
-
-
-def walk_body(parent: "Element | None", *, inside_tables: bool = False) -> "Iterator[Element]":
-    """Yield the paragraphs and tables of a body or a cell in order, also those in controls.
-
-    Text boxes follow the paragraph that they are anchored at. With `inside_tables` a table is
-    replaced by its paragraphs. A file that is a part of the body is yielded, too (`altChunk`).
-    """
-    waiting = [parent] if parent is not None else []
-    while waiting:
-        element = waiting.pop()
-        name = local_name(element.tag)
-        if name == "p" and element is not parent:
-            yield element
-            waiting.extend(reversed(list(_text_boxes(element))))
-        elif name == "altChunk" or (name == "tbl" and element is not parent and not inside_tables):
-            yield element
-        elif name not in _LEFT_OUT and name not in _DELETED:
-            waiting.extend(reversed(list(element)))
-
-
-def read_paragraph(element: "Element", styles: Styles) -> Paragraph:
-    """Return what a paragraph shows."""
-    paragraph = Paragraph()
-    runs: list[_Run] = []
-    waiting: list[Element] = list(reversed(list(element)))
-    if styles.hides(element):
-        paragraph.hidden += any(True for _ in find_all(element, "t"))
-        waiting = []
-    while waiting:
-        found = waiting.pop()
-        name = local_name(found.tag)
-        if name in _DELETED:
-            paragraph.deleted += any(True for _ in find_all(found, "delText"))
-        elif name == "oMath":
-            border = " " if runs and runs[-1].is_formula else ""
-            runs.append(_Run(Span(border + write_omml(found)), is_formula=True))
-        elif name == "r":
-            inner = find_child(found, "ruby", "rubyBase")
-            _read_run(found, paragraph, runs, styles)
-            waiting.extend(() if inner is None else reversed(list(inner)))
-        elif name not in _LEFT_OUT:
-            waiting.extend(reversed(list(found)))
-    visible = [run for run in runs if run.span.text.strip()]
-    paragraph.is_bold = bool(visible) and all(run.is_bold for run in visible)
-    paragraph.is_code = bool(visible) and all(run.is_code for run in visible)
-    paragraph.raw = "".join(run.span.text for run in runs)
-    paragraph.text = " ".join(_join(runs, mark_code=not paragraph.is_code).split())
-    return paragraph
 
 
 def _text_boxes(paragraph: "Element") -> "Iterator[Element]":
@@ -622,19 +630,6 @@ def _mark(code: str) -> str:
         return code
     start = code.index(bare)
     return f"{code[:start]}`{bare}`{code[start + len(bare) :]}"
-
-
-_DEEPEST = 12
-_TYPEFACES_OF_CODE = (
-    "consolas", "courier", "menlo", "monaco", "mono", "source code", "lucida console", "fira code",
-)  # fmt: skip
-_STYLES_OF_CODE = ("code", "preformatted", "listing", "verbatim")
-
-
-def is_typeface_of_code(properties: "Element | None") -> bool:
-    """Return whether runs with these properties are set in a typeface of code."""
-    name = _find_typeface(properties).lower()
-    return any(typeface in name for typeface in _TYPEFACES_OF_CODE)
 
 
 def _find_level(names: list[str], outline_levels: list[str | None]) -> int:

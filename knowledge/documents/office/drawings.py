@@ -24,6 +24,20 @@ if TYPE_CHECKING:
 _MOST_POINTS = 5000
 _DEEPEST_DIAGRAM = 20
 _STRUCK = frozenset({"sngStrike", "dblStrike"})
+_OMML = {
+    "f": ("mfrac", "num", "den"),
+    "sSup": ("msup", "e", "sup"),
+    "sSub": ("msub", "e", "sub"),
+    "sSubSup": ("msubsup", "e", "sub", "sup"),
+    "rad": ("mroot", "e", "deg"),
+    "func": ("function", "fName", "e"),
+    "limLow": ("munder", "e", "lim"),
+    "limUpp": ("mover", "e", "lim"),
+    "eqArr": ("mtable",),
+    "m": ("mtable",),
+    "mr": ("mtr",),
+}
+_DEEPEST = 60
 
 
 def read_graphics(parent: "Element", archive: ZippedXml, part: str) -> Iterator[Block]:
@@ -51,6 +65,19 @@ def read_drawing_text(paragraph: "Element") -> str:
         else:
             spans += (Span(write_omml(found)) for found in find_all(element, "oMath"))
     return " ".join(join_spans(spans).split())
+
+
+def read_mathml(element: "Element", depth: int = 0) -> Formula:
+    """Return a formula in MathML; what describes it once more is left out."""
+    if depth > _DEEPEST or local_name(element.tag).startswith("annotation"):
+        return Formula("mrow")
+    parts = tuple(read_mathml(child, depth + 1) for child in element)
+    return Formula(local_name(element.tag), element.text or "", parts)
+
+
+def write_omml(element: "Element") -> str:
+    """Return a formula of an office file on one line."""
+    return write_formula(_read_omml(element))
 
 
 def _read_run(run: "Element") -> Iterator[Span]:
@@ -144,35 +171,6 @@ def _write_diagram(root: "Element") -> Iterator[Block]:
             yield make_item("-", text, depth)
         inner = depth + 1 if text else depth
         waiting += [(child, inner) for _, child in sorted(below.get(name, []), reverse=True)]
-
-
-def read_mathml(element: "Element", depth: int = 0) -> Formula:
-    """Return a formula in MathML; what describes it once more is left out."""
-    if depth > _DEEPEST or local_name(element.tag).startswith("annotation"):
-        return Formula("mrow")
-    parts = tuple(read_mathml(child, depth + 1) for child in element)
-    return Formula(local_name(element.tag), element.text or "", parts)
-
-
-_OMML = {
-    "f": ("mfrac", "num", "den"),
-    "sSup": ("msup", "e", "sup"),
-    "sSub": ("msub", "e", "sub"),
-    "sSubSup": ("msubsup", "e", "sub", "sup"),
-    "rad": ("mroot", "e", "deg"),
-    "func": ("function", "fName", "e"),
-    "limLow": ("munder", "e", "lim"),
-    "limUpp": ("mover", "e", "lim"),
-    "eqArr": ("mtable",),
-    "m": ("mtable",),
-    "mr": ("mtr",),
-}
-_DEEPEST = 60
-
-
-def write_omml(element: "Element") -> str:
-    """Return a formula of an office file on one line."""
-    return write_formula(_read_omml(element))
 
 
 def _read_omml(element: "Element", depth: int = 0) -> Formula:

@@ -33,6 +33,58 @@ _LONGEST_FORMAT = 255
 _LONGEST_NUMBER = 400
 _LAST_DAY = 2_958_465
 _MOST_DECIMALS = 30
+_TOKENS = re.compile(
+    r'"(?P<quoted>[^"]{0,255})(?:"|\Z)|\\(?P<escaped>.)|_(?P<space>.)|\*(?P<fill>.)'
+    r"|\[(?P<elapsed>h{1,9}|m{1,9}|s{1,9})\]"
+    r"|\[(?P<operator><=|>=|<>|<|>|=)(?P<limit>-?[\d.]{1,40}(?:E[+-]?\d{1,3})?)\]"
+    r"|\[\$(?P<currency>[^\]-]{0,40})(?:-(?P<language>[^\]]{0,40}))?\]|(?P<colour>\[[^\]]{0,80}\]|b[12])"
+    r"|(?P<general>General)|(?P<noon>AM/PM|A/P|上午/下午)|(?P<exponent>E[+-])"
+    r"|(?P<date>y{1,9}|m{1,9}|d{1,9}|h{1,9}|s{1,9}(?:\.0{1,9})?|e{1,9}|b{1,4}|g{1,3})"
+    r"|(?P<digit>[0#?])|(?P<point>\.)|(?P<comma>,)|(?P<percent>%)|(?P<slash>/)|(?P<text>@)"
+    r"|(?P<end>;)|(?P<other>.)",
+    re.DOTALL | re.IGNORECASE,
+)
+_OPERATORS = {"<=": le, ">=": ge, "<>": ne, "<": lt, ">": gt, "=": eq}
+_LITERALS = frozenset({"quoted", "escaped", "currency", "other"})
+_NAMES = Path(__file__).with_name("date_names.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """A part of a section; `kind` is that of `_TOKENS`, `digit` for a place of a number."""
+
+    kind: str
+    text: str
+
+    @property
+    def literal(self) -> str:
+        """The text that stands for itself."""
+        return self.text if self.kind == "literal" else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A section: its tokens, its condition, and the language of its names of months."""
+
+    tokens: tuple[_Token, ...]
+    condition: "Callable[[float], bool] | None" = None
+    language: str = ""
+
+    def has(self, kind: str) -> bool:
+        """Return whether a token is of a kind."""
+        return any(token.kind == kind for token in self.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """The day and the time of a number; `weekday` counts from Sunday."""
+
+    year: int
+    month: int
+    day: int
+    weekday: int
+    seconds: Decimal
+    total: Decimal
 
 
 def find_format(number: int, custom: dict[int, str]) -> str:
@@ -66,47 +118,6 @@ def format_text(text: str, code: str) -> str:
     return _squeeze(
         "".join(text if token.kind == "text" else token.literal for token in section.tokens)
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    """A part of a section; `kind` is that of `_TOKENS`, `digit` for a place of a number."""
-
-    kind: str
-    text: str
-
-    @property
-    def literal(self) -> str:
-        """The text that stands for itself."""
-        return self.text if self.kind == "literal" else ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Section:
-    """A section: its tokens, its condition, and the language of its names of months."""
-
-    tokens: tuple[_Token, ...]
-    condition: "Callable[[float], bool] | None" = None
-    language: str = ""
-
-    def has(self, kind: str) -> bool:
-        """Return whether a token is of a kind."""
-        return any(token.kind == kind for token in self.tokens)
-
-
-_TOKENS = re.compile(
-    r'"(?P<quoted>[^"]{0,255})(?:"|\Z)|\\(?P<escaped>.)|_(?P<space>.)|\*(?P<fill>.)'
-    r"|\[(?P<elapsed>h{1,9}|m{1,9}|s{1,9})\]"
-    r"|\[(?P<operator><=|>=|<>|<|>|=)(?P<limit>-?[\d.]{1,40}(?:E[+-]?\d{1,3})?)\]"
-    r"|\[\$(?P<currency>[^\]-]{0,40})(?:-(?P<language>[^\]]{0,40}))?\]|(?P<colour>\[[^\]]{0,80}\]|b[12])"
-    r"|(?P<general>General)|(?P<noon>AM/PM|A/P|上午/下午)|(?P<exponent>E[+-])"
-    r"|(?P<date>y{1,9}|m{1,9}|d{1,9}|h{1,9}|s{1,9}(?:\.0{1,9})?|e{1,9}|b{1,4}|g{1,3})"
-    r"|(?P<digit>[0#?])|(?P<point>\.)|(?P<comma>,)|(?P<percent>%)|(?P<slash>/)|(?P<text>@)"
-    r"|(?P<end>;)|(?P<other>.)",
-    re.DOTALL | re.IGNORECASE,
-)
-_OPERATORS = {"<=": le, ">=": ge, "<>": ne, "<": lt, ">": gt, "=": eq}
-_LITERALS = frozenset({"quoted", "escaped", "currency", "other"})
 
 
 @lru_cache(maxsize=1000)
@@ -365,18 +376,6 @@ def _write_fraction(value: Decimal, tokens: Sequence[_Token]) -> str:
     return f"{_fill(Decimal(whole), tokens[:start])}{numerator}/{denominator}{tail}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Moment:
-    """The day and the time of a number; `weekday` counts from Sunday."""
-
-    year: int
-    month: int
-    day: int
-    weekday: int
-    seconds: Decimal
-    total: Decimal
-
-
 def _write_date(number: float, section: _Section, *, since_1904: bool) -> str:
     tokens = [token for token in section.tokens if token.kind in ("date", "elapsed")]
     has_elapsed = any(token.kind == "elapsed" for token in tokens)
@@ -468,9 +467,6 @@ def _write_day(sign: str, size: int, moment: _Moment, language: str) -> str:
         return f"{number:0{size}d}"
     name = _find_name(sign, moment, language, is_short=size == 3)
     return name[:1] if sign == "m" and size == 5 else name
-
-
-_NAMES = Path(__file__).with_name("date_names.toml")
 
 
 def _find_name(sign: str, moment: _Moment, language: str, *, is_short: bool) -> str:

@@ -49,47 +49,6 @@ _NUMBERS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upp
 _UNSEEN = "collapse"  # what a filter hides is no less valid
 _HIDDEN = "hidden in the file"
 _MOST_REPEATED = 1000
-
-
-def read(data: bytes, source: str) -> Page:
-    """Return the page; sheets and slides are sections."""
-    archive = ZippedXml(data, _EXPECTED)
-    content = archive.parse("content.xml")
-    styles = _Styles([archive.parse("styles.xml") if "styles.xml" in archive else None, content])
-    reader = _Reader(styles, archive)
-    body = find_child(content, "body")
-    kinds = {local_name(child.tag): child for child in (body if body is not None else ())}
-    if "spreadsheet" in kinds:
-        blocks = tuple(reader.sheets(kinds["spreadsheet"]))
-    elif "presentation" in kinds:
-        blocks = tuple(reader.slides(kinds["presentation"]))
-    elif "text" in kinds:
-        blocks = tuple(reader.blocks(kinds["text"]))
-    else:
-        raise WrongFormatError(f"expected {_EXPECTED} with text, sheets or slides, found another")
-    deleted = sum(1 for _ in find_all(body, "deletion"))
-    reader.left_out.add("deleted passage", "marked as deleted", deleted)
-    stated = _read_properties(archive)
-    title = "" if "spreadsheet" in kinds else first_heading(blocks)
-    return Page(
-        source,
-        title or choose_title(stated.get("title", "")),
-        blocks,
-        description=stated.get("subject", ""),
-        links=tuple(reader.links),
-        left_out=reader.left_out.list(),
-    )
-
-
-def _read_properties(archive: ZippedXml) -> dict[str, str]:
-    root = archive.parse("meta.xml") if "meta.xml" in archive else None
-    return {
-        local_name(element.tag): " ".join(clean_text(element.text or "").split())
-        for element in (find_all(root, "meta") if root is not None else ())
-        for element in element
-    }
-
-
 _PLAIN = Span("")
 
 
@@ -454,6 +413,45 @@ class _Reader:
                 named = title or f"Slide {number}"
                 yield Block(BlockKind.HEADING, named, 2, f"slide={number}")
                 yield from below
+
+
+def read(data: bytes, source: str) -> Page:
+    """Return the page; sheets and slides are sections."""
+    archive = ZippedXml(data, _EXPECTED)
+    content = archive.parse("content.xml")
+    styles = _Styles([archive.parse("styles.xml") if "styles.xml" in archive else None, content])
+    reader = _Reader(styles, archive)
+    body = find_child(content, "body")
+    kinds = {local_name(child.tag): child for child in (body if body is not None else ())}
+    if "spreadsheet" in kinds:
+        blocks = tuple(reader.sheets(kinds["spreadsheet"]))
+    elif "presentation" in kinds:
+        blocks = tuple(reader.slides(kinds["presentation"]))
+    elif "text" in kinds:
+        blocks = tuple(reader.blocks(kinds["text"]))
+    else:
+        raise WrongFormatError(f"expected {_EXPECTED} with text, sheets or slides, found another")
+    deleted = sum(1 for _ in find_all(body, "deletion"))
+    reader.left_out.add("deleted passage", "marked as deleted", deleted)
+    stated = _read_properties(archive)
+    title = "" if "spreadsheet" in kinds else first_heading(blocks)
+    return Page(
+        source,
+        title or choose_title(stated.get("title", "")),
+        blocks,
+        description=stated.get("subject", ""),
+        links=tuple(reader.links),
+        left_out=reader.left_out.list(),
+    )
+
+
+def _read_properties(archive: ZippedXml) -> dict[str, str]:
+    root = archive.parse("meta.xml") if "meta.xml" in archive else None
+    return {
+        local_name(element.tag): " ".join(clean_text(element.text or "").split())
+        for element in (find_all(root, "meta") if root is not None else ())
+        for element in element
+    }
 
 
 def _list_rows(table: "Element") -> "Iterator[tuple[Element, bool]]":

@@ -32,6 +32,18 @@ _HIDDEN = "hidden in the presentation"
 _COMMENTS = "comments of reviewers are not text of the slides"
 _TITLES = frozenset({"title", "ctrTitle"})
 _FURNITURE = frozenset({"dt", "ftr", "hdr", "sldNum", "sldImg"})
+_NUMBERS = {
+    "alphaLc": "lowerLetter",
+    "alphaUc": "upperLetter",
+    "romanLc": "lowerRoman",
+    "romanUc": "upperRoman",
+}
+_BORDERS = {
+    "ParenBoth": ("(", ")"),
+    "ParenR": ("", ")"),
+    "Period": ("", "."),
+    "Minus": ("- ", " -"),
+}
 
 
 def read(data: bytes, source: str) -> Page:
@@ -171,20 +183,6 @@ def _paragraphs(shape: "Element") -> Iterator[tuple[int, str, str]]:
             counts.pop(level, None)
             label = "-" if find_child(properties, "buChar") is not None else ""
         yield level, text, label
-
-
-_NUMBERS = {
-    "alphaLc": "lowerLetter",
-    "alphaUc": "upperLetter",
-    "romanLc": "lowerRoman",
-    "romanUc": "upperRoman",
-}
-_BORDERS = {
-    "ParenBoth": ("(", ")"),
-    "ParenR": ("", ")"),
-    "Period": ("", "."),
-    "Minus": ("- ", " -"),
-}
 
 
 def _write_label(number: int, kind: str) -> str:

@@ -38,20 +38,6 @@ class Level:
     paragraph_style: str = ""
 
 
-def _read_levels(parent: "Element") -> dict[int, Level]:
-    return {
-        _to_number(get_attribute(level, "ilvl")): Level(
-            style=get_value(level, "numFmt") or "decimal",
-            text=get_value(level, "lvlText") or "",
-            start=_to_number(get_value(level, "start") or "1"),
-            is_legal=is_on(level, "isLgl"),
-            paragraph_style=get_value(level, "pStyle") or "",
-        )
-        for level in find_children(parent, "lvl")
-        if find_child(level, "lvlText") is not None
-    }
-
-
 class Numbering:
     """The lists of a document, and how far each of them has counted."""
 
@@ -107,20 +93,6 @@ class Numbering:
         return _PLACEHOLDER.sub(number, found.text).strip() or None
 
 
-def _override(number: "Element", levels: Mapping[int, Level]) -> tuple[dict[int, Level], bool]:
-    """Return the levels of a list with its own changes, and whether it begins to count anew."""
-    changed = dict(levels)
-    has_own_count = False
-    for override in find_children(number, "lvlOverride"):
-        changed |= _read_levels(override)
-        at = _to_number(get_attribute(override, "ilvl"))
-        start = get_value(override, "startOverride")
-        if start is not None and at in changed:
-            changed[at] = replace(changed[at], start=_to_number(start))
-            has_own_count = True
-    return changed, has_own_count
-
-
 def write_number(number: int, style: str) -> str:
     """Return a number as a style of Word writes it, such as `lowerRoman`."""
     if style in ("lowerLetter", "upperLetter") and number > 0:
@@ -135,6 +107,34 @@ def write_number(number: int, style: str) -> str:
     if style == "none":
         return ""
     return f"{number:02d}" if style == "decimalZero" else str(number)
+
+
+def _read_levels(parent: "Element") -> dict[int, Level]:
+    return {
+        _to_number(get_attribute(level, "ilvl")): Level(
+            style=get_value(level, "numFmt") or "decimal",
+            text=get_value(level, "lvlText") or "",
+            start=_to_number(get_value(level, "start") or "1"),
+            is_legal=is_on(level, "isLgl"),
+            paragraph_style=get_value(level, "pStyle") or "",
+        )
+        for level in find_children(parent, "lvl")
+        if find_child(level, "lvlText") is not None
+    }
+
+
+def _override(number: "Element", levels: Mapping[int, Level]) -> tuple[dict[int, Level], bool]:
+    """Return the levels of a list with its own changes, and whether it begins to count anew."""
+    changed = dict(levels)
+    has_own_count = False
+    for override in find_children(number, "lvlOverride"):
+        changed |= _read_levels(override)
+        at = _to_number(get_attribute(override, "ilvl"))
+        start = get_value(override, "startOverride")
+        if start is not None and at in changed:
+            changed[at] = replace(changed[at], start=_to_number(start))
+            has_own_count = True
+    return changed, has_own_count
 
 
 def _write_roman(number: int) -> str:

@@ -34,49 +34,12 @@ from knowledge.documents.tables import MOST_COLUMNS, SheetRow, write_sheet
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-
 _EXPECTED = "an Excel workbook"
 _REFERENCE = re.compile(r"([A-Z]{1,3})(\d{1,7})\Z")
 _TRUE = frozenset({"1", "true"})
-
-
-def read(data: bytes, source: str) -> Page:
-    """Return the page; its sheets are sections, even when there is only one."""
-    archive = ZippedXml(data, _EXPECTED)
-    main = archive.find_related("", "officeDocument") or "xl/workbook.xml"
-    workbook = archive.parse(main)
-    if local_name(workbook.tag) != "workbook":
-        raise WrongFormatError(f"expected {_EXPECTED}, found another kind of office file")
-    values = _Values(archive, main, workbook)
-    relations = archive.relationships(main)
-    blocks: list[Block] = []
-    left_out = values.left_out
-    for sheet in find_children(find_child(workbook, "sheets"), "sheet"):
-        name = " ".join((sheet.get("name") or "Sheet").split())
-        relation = relations.get(get_attribute(sheet, "id") or "")
-        if relation is None or relation.kind not in ("worksheet", "chartsheet"):
-            continue
-        if sheet.get("state", "visible") != "visible":
-            left_out.add("hidden sheet", _HIDDEN, name=name)
-            continue
-        anchor = f"sheet={quote(name)}"
-        notes = _read_notes(archive, relation.target)
-        rows = _read_sheet(archive.parse(relation.target), values, notes)
-        below = (
-            *write_sheet(rows, f"{anchor}&"),
-            *_write_drawings(archive, relation.target, left_out),
-        )
-        if below:
-            blocks += (Block(BlockKind.HEADING, name, 2, anchor), *below)
-    stated = read_properties(archive)
-    return Page(
-        source,
-        stated.title,
-        tuple(blocks),
-        description=stated.description,
-        keywords=stated.keywords,
-        left_out=left_out.list(),
-    )
+_SCRIPTS = {"superscript": Script.RAISED, "subscript": Script.LOWERED}
+_PLAIN = Span("")
+_HIDDEN = "hidden in the workbook"
 
 
 class _Values:
@@ -122,7 +85,51 @@ class _Values:
         return stated
 
 
-_SCRIPTS = {"superscript": Script.RAISED, "subscript": Script.LOWERED}
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """The style of cells: the format of their numbers, and their typeface."""
+
+    format: str = ""
+    appearance: Span = _PLAIN
+
+
+def read(data: bytes, source: str) -> Page:
+    """Return the page; its sheets are sections, even when there is only one."""
+    archive = ZippedXml(data, _EXPECTED)
+    main = archive.find_related("", "officeDocument") or "xl/workbook.xml"
+    workbook = archive.parse(main)
+    if local_name(workbook.tag) != "workbook":
+        raise WrongFormatError(f"expected {_EXPECTED}, found another kind of office file")
+    values = _Values(archive, main, workbook)
+    relations = archive.relationships(main)
+    blocks: list[Block] = []
+    left_out = values.left_out
+    for sheet in find_children(find_child(workbook, "sheets"), "sheet"):
+        name = " ".join((sheet.get("name") or "Sheet").split())
+        relation = relations.get(get_attribute(sheet, "id") or "")
+        if relation is None or relation.kind not in ("worksheet", "chartsheet"):
+            continue
+        if sheet.get("state", "visible") != "visible":
+            left_out.add("hidden sheet", _HIDDEN, name=name)
+            continue
+        anchor = f"sheet={quote(name)}"
+        notes = _read_notes(archive, relation.target)
+        rows = _read_sheet(archive.parse(relation.target), values, notes)
+        below = (
+            *write_sheet(rows, f"{anchor}&"),
+            *_write_drawings(archive, relation.target, left_out),
+        )
+        if below:
+            blocks += (Block(BlockKind.HEADING, name, 2, anchor), *below)
+    stated = read_properties(archive)
+    return Page(
+        source,
+        stated.title,
+        tuple(blocks),
+        description=stated.description,
+        keywords=stated.keywords,
+        left_out=left_out.list(),
+    )
 
 
 def _read_appearance(properties: "Element | None") -> Span:
@@ -144,17 +151,6 @@ def _text(item: "Element | None") -> str:
                 replace(appearance, text=text.text or "") for text in find_children(child, "t")
             )
     return " ".join(join_spans(spans).split())
-
-
-_PLAIN = Span("")
-
-
-@dataclass(frozen=True, slots=True)
-class _Style:
-    """The style of cells: the format of their numbers, and their typeface."""
-
-    format: str = ""
-    appearance: Span = _PLAIN
 
 
 def _read_styles(styles: "Element") -> list[_Style]:
@@ -216,9 +212,6 @@ def _write_drawings(archive: ZippedXml, sheet: str, left_out: LeftOutCounts) -> 
             pictures = tuple(find_drawn(drawing, archive, relation.target))
             if pictures:
                 yield Block(BlockKind.TEXT, "", pictures=pictures)
-
-
-_HIDDEN = "hidden in the workbook"
 
 
 def _read_sheet(root: "Element", values: _Values, notes: Mapping[str, str]) -> list[SheetRow]:

@@ -18,11 +18,18 @@ from knowledge.documents.pictures import LARGEST_PICTURE, MOST_PICTURES, encode
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-
 MOST_PARTS = 20_000
 MOST_UNPACKED_BYTES = 4 * MAX_BYTES
 
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_OFF = frozenset({"0", "false", "off", "none"})
+_LEFT_BY_PROGRAMS = re.compile(
+    r"(?:microsoft (?:word|powerpoint|excel)\s*-|(?:untitled|anonymous|unnamed|document|slide|"
+    r"presentation|title|unspecified|none|new document|powerpoint presentation|"
+    r"pptx? presentation|blank presentation)[\s\d]*\Z)",
+    re.IGNORECASE,
+)
+_NAME_OF_A_FILE = re.compile(r"\S+\.(?:docx?|pptx?|xlsx?|pdf|odt|rtf|tex|dvi|indd|pages|html?)\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,17 +130,13 @@ class ZippedXml:
         return next((target for target in targets if target in self._sizes), None)
 
 
-def _explain_old_file(data: bytes, expected: str) -> str:
-    # The names in such a file are in UTF-16, in sectors of their own.
-    if "EncryptedPackage".encode("utf-16-le") in data:
-        return (
-            "a password protects it: open it with the password, save it without one and ingest it "
-            "again"
-        )
-    return (
-        f"expected {expected}, found a file in the format of an old Office program: open it there "
-        "and save it in the current format"
-    )
+@dataclass(frozen=True, slots=True)
+class Properties:
+    """The title, description and keywords that a file states."""
+
+    title: str = ""
+    description: str = ""
+    keywords: tuple[str, ...] = ()
 
 
 def parse_xml(data: bytes, expected: str) -> "Element":
@@ -195,9 +198,6 @@ def get_value(element: "Element | None", *names: str) -> str | None:
     return None if found is None else get_attribute(found, "val")
 
 
-_OFF = frozenset({"0", "false", "off", "none"})
-
-
 def is_on(properties: "Element | None", name: str) -> bool:
     """Return whether a property without a value, or with one that does not deny it, is there."""
     found = find_child(properties, name)
@@ -215,24 +215,6 @@ def find_drawn(parent: "Element", archive: ZippedXml, part: str) -> "Iterator[Pi
             picture = archive.read_picture(relation.target, next(filter(None, texts), ""))
             if picture is not None:
                 yield picture
-
-
-_LEFT_BY_PROGRAMS = re.compile(
-    r"(?:microsoft (?:word|powerpoint|excel)\s*-|(?:untitled|anonymous|unnamed|document|slide|"
-    r"presentation|title|unspecified|none|new document|powerpoint presentation|"
-    r"pptx? presentation|blank presentation)[\s\d]*\Z)",
-    re.IGNORECASE,
-)
-_NAME_OF_A_FILE = re.compile(r"\S+\.(?:docx?|pptx?|xlsx?|pdf|odt|rtf|tex|dvi|indd|pages|html?)\Z")
-
-
-@dataclass(frozen=True, slots=True)
-class Properties:
-    """The title, description and keywords that a file states."""
-
-    title: str = ""
-    description: str = ""
-    keywords: tuple[str, ...] = ()
 
 
 def read_properties(archive: ZippedXml) -> Properties:
@@ -258,3 +240,16 @@ def choose_title(stated: str) -> str:
     title = " ".join(clean_text(stated).split()).strip("() ")
     found = _LEFT_BY_PROGRAMS.match(title) or _NAME_OF_A_FILE.match(title)
     return "" if found else title
+
+
+def _explain_old_file(data: bytes, expected: str) -> str:
+    # The names in such a file are in UTF-16, in sectors of their own.
+    if "EncryptedPackage".encode("utf-16-le") in data:
+        return (
+            "a password protects it: open it with the password, save it without one and ingest it "
+            "again"
+        )
+    return (
+        f"expected {expected}, found a file in the format of an old Office program: open it there "
+        "and save it in the current format"
+    )

@@ -96,6 +96,11 @@ def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
     return left_out
 
 
+def remove_leaders(text: str) -> str:
+    """Return a text without rows of dots or underscores."""
+    return " ".join(_LEADERS.sub(" … ", text).split())
+
+
 def _find_furniture(
     page: LaidOutPage, repeated: Mapping[str, bool], usual: float
 ) -> Iterator[tuple[Line, str]]:
@@ -123,11 +128,6 @@ def _is_margin_note(line: Line, page: LaidOutPage, usual: float) -> bool:
     height = page.text.height
     is_outer = line.lowest > height * (1 - _OUTER_EDGE) or line.base < height * _OUTER_EDGE
     return is_outer and line.size <= 0.85 * usual
-
-
-def remove_leaders(text: str) -> str:
-    """Return a text without rows of dots or underscores."""
-    return " ".join(_LEADERS.sub(" … ", text).split())
 
 
 def _find_repeated(pages: Sequence[LaidOutPage]) -> dict[str, bool]:

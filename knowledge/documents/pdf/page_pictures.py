@@ -69,19 +69,6 @@ def take_pictures(page: "PdfPage", number: int) -> Iterator[PagePicture]:
             yield PagePicture(number, encode(data), left, bottom, right, top)
 
 
-def _extract(drawn: "PdfImage") -> bytes | None:
-    """Return a picture as it is written, if it is a JPEG, else as PNG."""
-    columns, rows = drawn.get_px_size()
-    if not 0 < columns * rows <= _LARGEST_AREA:
-        return None
-    if drawn.get_filters() == ["DCTDecode"]:
-        written = bytes(drawn.get_data())
-        return written if len(written) <= LARGEST_PICTURE else None
-    pixels = drawn.get_bitmap(render=True).to_numpy()
-    colours = pixels[:, :, 2::-1] if pixels.ndim == 3 and pixels.shape[2] >= 3 else pixels
-    return write_png(colours.reshape(colours.shape[0], colours.shape[1], -1))
-
-
 def insert_pictures(
     blocks: Sequence[Block], pages: Sequence[LaidOutPage], taken: Sequence[PagePicture]
 ) -> Iterator[Block]:
@@ -100,6 +87,19 @@ def insert_pictures(
     for at, block in enumerate(blocks):
         pictures = tuple(found.get(at, ()))
         yield replace(block, pictures=(*block.pictures, *pictures)) if pictures else block
+
+
+def _extract(drawn: "PdfImage") -> bytes | None:
+    """Return a picture as it is written, if it is a JPEG, else as PNG."""
+    columns, rows = drawn.get_px_size()
+    if not 0 < columns * rows <= _LARGEST_AREA:
+        return None
+    if drawn.get_filters() == ["DCTDecode"]:
+        written = bytes(drawn.get_data())
+        return written if len(written) <= LARGEST_PICTURE else None
+    pixels = drawn.get_bitmap(render=True).to_numpy()
+    colours = pixels[:, :, 2::-1] if pixels.ndim == 3 and pixels.shape[2] >= 3 else pixels
+    return write_png(colours.reshape(colours.shape[0], colours.shape[1], -1))
 
 
 def _place(one: PagePicture, blocks: Sequence[Block], lines: Sequence[Line]) -> tuple[int, str]:

@@ -20,7 +20,6 @@ from knowledge.documents.notation import Script, Span, join_spans
 if TYPE_CHECKING:
     from pypdfium2 import PdfObject, PdfPage, PdfTextPage
 
-
 _GAP_OF_CELLS = 1.2
 """How many times its size may lie between two words of one segment."""
 _GAP_WITHOUT_SPACE = 0.9
@@ -47,6 +46,16 @@ _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _LAM, _ALEFS = "\u0644", "\u0622\u0623\u0625\u0627"
 _BOLD = ("bold", "black", "heavy", "semibold", "demi")
 _CODE = ("courier", "mono", "consol", "menlo", "typewriter", "cmtt")
+Size = tuple[float, float]
+Box = tuple[float, float, float, float]
+THICKEST = 3.0
+"""A filled box that is thinner, in points, is a line."""
+_SHORTEST = 3.0
+_STRAIGHT = 0.7
+_MOST_POINTS = 4_000
+"""Points of one path; a path of more is a drawing."""
+
+PathPoint = tuple[float, float]
 
 
 @dataclass(slots=True)
@@ -113,6 +122,92 @@ class _Typeface:
     turn: TextDirection = TextDirection.NONE
 
 
+@dataclass(frozen=True, slots=True)
+class _Glyph:
+    text: str
+    left: float
+    right: float
+    base: float
+    typeface: _Typeface
+    has_space: bool
+    has_drawn_space: bool
+
+    @property
+    def widest_gap(self) -> float:
+        """How many times its size a glyph may be away from the word before it."""
+        return _GAP_OF_CELLS if self.has_drawn_space else _GAP_WITHOUT_SPACE
+
+    def make_segment(self) -> Segment:
+        face = self.typeface
+        return Segment(
+            self.text, self.left, self.right, self.base, face.size, face.is_bold, face.is_code
+        )
+
+
+@dataclass(slots=True)
+class _Word:
+    """A word of a page with text from right to left; `start` is where its last glyph begins."""
+
+    segment: Segment
+    turn: TextDirection
+    is_reversed: bool
+    first: _Glyph
+    start: int = 0
+
+
+@dataclass(slots=True)
+class _Objects:
+    """The drawing of a page: the places of its paths, their straight lines, and pictures."""
+
+    boxes: list[Box] = field(default_factory=list)
+    lines: list[Box] = field(default_factory=list)
+    has_pictures: bool = False
+
+
+class _CellEdges:
+    """The lines of a page that end a segment, as cells may stand close, or strike it out."""
+
+    def __init__(self, lines: list[Box], size: Size) -> None:
+        self._lines = lines
+        self._size = size
+        self._by_turn: dict[TextDirection, list[Stroke]] = {}
+        self._level: dict[TextDirection, list[Stroke]] = {}
+
+    def part(self, current: Segment, left: float, turn: TextDirection) -> bool:
+        """Return whether a line stands between a segment and a character that begins at `left`."""
+        if left - current.right < _LEAST_GAP_OF_CELLS:
+            return False
+        if turn not in self._by_turn:
+            strokes = turn_strokes(self._lines, turn, self._size)
+            own = (one for one in strokes if one.is_vertical)
+            self._by_turn[turn] = sorted(own, key=lambda one: one.at)
+        upright = self._by_turn[turn]
+        middle = current.base + current.size * 0.3
+        first = bisect_left(upright, current.right - 1, key=lambda one: one.at)
+        for stroke in upright[first:]:
+            if stroke.at > left + 1:
+                return False
+            if stroke.start <= middle <= stroke.end:
+                return True
+        return False
+
+    def list_strikes(self, segment: Segment, turn: TextDirection) -> list[Stroke]:
+        """Return the lines through the middle of a segment that end where its text does."""
+        if turn not in self._level:
+            strokes = turn_strokes(self._lines, turn, self._size)
+            own = (one for one in strokes if not one.is_vertical)
+            self._level[turn] = sorted(own, key=lambda one: one.at)
+        level = self._level[turn]
+        lowest, highest = (segment.base + share * segment.size for share in _MIDDLE)
+        first = bisect_left(level, lowest, key=lambda one: one.at)
+        last = bisect_right(level, highest, key=lambda one: one.at)
+        return [
+            one for one in level[first:last]
+            if segment.left - segment.size / 2 <= one.start
+            and one.end <= segment.right + segment.size / 2
+        ]  # fmt: skip
+
+
 def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
     """Return the segments and rules of a page in the order in which they are drawn.
 
@@ -135,7 +230,73 @@ def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
     return taken
 
 
-Size = tuple[float, float]
+def is_right_to_left(text: str) -> bool:
+    """Return whether a text has letters of a script that is written from right to left."""
+    return _RIGHT_TO_LEFT.search(text) is not None
+
+
+def take_strokes(drawn: "PdfObject") -> list[Box]:
+    """Return the straight horizontal and vertical lines of a path, as boxes without an area."""
+    from pypdfium2 import raw
+
+    fill, stroked = ctypes.c_int(), ctypes.c_int()
+    if not raw.FPDFPath_GetDrawMode(drawn.raw, fill, stroked):
+        return []
+    if not fill.value and not stroked.value:
+        return []
+    left, bottom, right, top = drawn.get_bounds()
+    if right - left <= THICKEST or top - bottom <= THICKEST:
+        x, y = (left + right) / 2, (bottom + top) / 2
+        if right - left > top - bottom:
+            return [(left, y, right, y)]
+        return [(x, bottom, x, top)]
+    if not stroked.value:
+        return []
+    matrix = raw.FS_MATRIX()
+    raw.FPDFPageObj_GetMatrix(drawn.raw, matrix)
+    return list(_find_straight(raw, drawn.raw, matrix))
+
+
+def turn_strokes(lines: list[Box], turn: TextDirection, size: Size) -> list[Stroke]:
+    """Return lines as a reader of text in a direction sees them; short ones are left out."""
+    found: list[Stroke] = []
+    for line in lines:
+        left, bottom, right, top = turn_box(turn, line, size)
+        if right - left >= max(_SHORTEST, top - bottom):
+            found.append(Stroke(False, bottom, left, right))
+        elif top - bottom >= _SHORTEST:
+            found.append(Stroke(True, left, bottom, top))
+    return found
+
+
+def find_turn(along: float, rise: float) -> TextDirection:
+    """Return the direction nearest to that of text whose unit runs `along` and rises by `rise`."""
+    return TextDirection(round(math.atan2(rise, along) / (math.pi / 2)) % 4)
+
+
+def turn_size(turn: TextDirection, size: Size) -> Size:
+    """Return the width and height of a page of `size` points for a reader of the turned text."""
+    width, height = size
+    return (height, width) if turn in (TextDirection.UP, TextDirection.DOWN) else (width, height)
+
+
+def turn_point(turn: TextDirection, x: float, y: float, size: Size) -> tuple[float, float]:
+    """Return a point of a page of `size` points, seen with the page turned for the text."""
+    width, height = size
+    if turn is TextDirection.UP:
+        return y, width - x
+    if turn is TextDirection.UPSIDE_DOWN:
+        return width - x, height - y
+    return (height - y, x) if turn is TextDirection.DOWN else (x, y)
+
+
+def turn_box(turn: TextDirection, box: Box, size: Size) -> Box:
+    """Return left, bottom, right and top of a box, seen with the page turned for the text."""
+    if turn is TextDirection.NONE:
+        return box
+    one, other = turn_point(turn, *box[:2], size), turn_point(turn, *box[2:], size)
+    (left, right), (bottom, top) = (sorted(ends) for ends in zip(one, other, strict=True))
+    return left, bottom, right, top
 
 
 def _take_segments(
@@ -145,28 +306,6 @@ def _take_segments(
     if _RIGHT_TO_LEFT.search(text_page.get_text_range()):
         return _join_words(glyphs, edges_of_cells)
     return _join_glyphs(glyphs, edges_of_cells)
-
-
-@dataclass(frozen=True, slots=True)
-class _Glyph:
-    text: str
-    left: float
-    right: float
-    base: float
-    typeface: _Typeface
-    has_space: bool
-    has_drawn_space: bool
-
-    @property
-    def widest_gap(self) -> float:
-        """How many times its size a glyph may be away from the word before it."""
-        return _GAP_OF_CELLS if self.has_drawn_space else _GAP_WITHOUT_SPACE
-
-    def make_segment(self) -> Segment:
-        face = self.typeface
-        return Segment(
-            self.text, self.left, self.right, self.base, face.size, face.is_bold, face.is_code
-        )
 
 
 def _take_glyphs(text_page: "PdfTextPage", size: Size) -> Iterator[_Glyph]:
@@ -260,17 +399,6 @@ def _extend(segment: Segment, text: str, glyph: _Glyph) -> None:
     segment.is_bold = segment.is_bold and glyph.typeface.is_bold
     segment.is_code = segment.is_code and glyph.typeface.is_code
     segment.size = max(segment.size, glyph.typeface.size)
-
-
-@dataclass(slots=True)
-class _Word:
-    """A word of a page with text from right to left; `start` is where its last glyph begins."""
-
-    segment: Segment
-    turn: TextDirection
-    is_reversed: bool
-    first: _Glyph
-    start: int = 0
 
 
 def _join_words(
@@ -385,11 +513,6 @@ def _continues(current: Segment, glyph: _Glyph) -> bool:
     return -size < glyph.left - current.right < glyph.widest_gap * size
 
 
-def is_right_to_left(text: str) -> bool:
-    """Return whether a text has letters of a script that is written from right to left."""
-    return _RIGHT_TO_LEFT.search(text) is not None
-
-
 def _show(code: int) -> str:
     if code == _TEX_BULLET:
         return "\u2022"
@@ -428,62 +551,6 @@ def _read_typeface(raw: Any, drawn: Any, turn: TextDirection) -> _Typeface:
     )
 
 
-Box = tuple[float, float, float, float]
-
-
-@dataclass(slots=True)
-class _Objects:
-    """The drawing of a page: the places of its paths, their straight lines, and pictures."""
-
-    boxes: list[Box] = field(default_factory=list)
-    lines: list[Box] = field(default_factory=list)
-    has_pictures: bool = False
-
-
-class _CellEdges:
-    """The lines of a page that end a segment, as cells may stand close, or strike it out."""
-
-    def __init__(self, lines: list[Box], size: Size) -> None:
-        self._lines = lines
-        self._size = size
-        self._by_turn: dict[TextDirection, list[Stroke]] = {}
-        self._level: dict[TextDirection, list[Stroke]] = {}
-
-    def part(self, current: Segment, left: float, turn: TextDirection) -> bool:
-        """Return whether a line stands between a segment and a character that begins at `left`."""
-        if left - current.right < _LEAST_GAP_OF_CELLS:
-            return False
-        if turn not in self._by_turn:
-            strokes = turn_strokes(self._lines, turn, self._size)
-            own = (one for one in strokes if one.is_vertical)
-            self._by_turn[turn] = sorted(own, key=lambda one: one.at)
-        upright = self._by_turn[turn]
-        middle = current.base + current.size * 0.3
-        first = bisect_left(upright, current.right - 1, key=lambda one: one.at)
-        for stroke in upright[first:]:
-            if stroke.at > left + 1:
-                return False
-            if stroke.start <= middle <= stroke.end:
-                return True
-        return False
-
-    def list_strikes(self, segment: Segment, turn: TextDirection) -> list[Stroke]:
-        """Return the lines through the middle of a segment that end where its text does."""
-        if turn not in self._level:
-            strokes = turn_strokes(self._lines, turn, self._size)
-            own = (one for one in strokes if not one.is_vertical)
-            self._level[turn] = sorted(own, key=lambda one: one.at)
-        level = self._level[turn]
-        lowest, highest = (segment.base + share * segment.size for share in _MIDDLE)
-        first = bisect_left(level, lowest, key=lambda one: one.at)
-        last = bisect_right(level, highest, key=lambda one: one.at)
-        return [
-            one for one in level[first:last]
-            if segment.left - segment.size / 2 <= one.start
-            and one.end <= segment.right + segment.size / 2
-        ]  # fmt: skip
-
-
 def _take_objects(page: "PdfPage") -> _Objects:
     from pypdfium2 import raw
 
@@ -509,50 +576,6 @@ def _list_rules(boxes: list[Box], turn: TextDirection, size: Size) -> list[Drawn
             if top - bottom > 3:
                 rules.append(DrawnRule(left, right, bottom))
     return rules
-
-
-THICKEST = 3.0
-"""A filled box that is thinner, in points, is a line."""
-_SHORTEST = 3.0
-_STRAIGHT = 0.7
-_MOST_POINTS = 4_000
-"""Points of one path; a path of more is a drawing."""
-
-PathPoint = tuple[float, float]
-
-
-def take_strokes(drawn: "PdfObject") -> list[Box]:
-    """Return the straight horizontal and vertical lines of a path, as boxes without an area."""
-    from pypdfium2 import raw
-
-    fill, stroked = ctypes.c_int(), ctypes.c_int()
-    if not raw.FPDFPath_GetDrawMode(drawn.raw, fill, stroked):
-        return []
-    if not fill.value and not stroked.value:
-        return []
-    left, bottom, right, top = drawn.get_bounds()
-    if right - left <= THICKEST or top - bottom <= THICKEST:
-        x, y = (left + right) / 2, (bottom + top) / 2
-        if right - left > top - bottom:
-            return [(left, y, right, y)]
-        return [(x, bottom, x, top)]
-    if not stroked.value:
-        return []
-    matrix = raw.FS_MATRIX()
-    raw.FPDFPageObj_GetMatrix(drawn.raw, matrix)
-    return list(_find_straight(raw, drawn.raw, matrix))
-
-
-def turn_strokes(lines: list[Box], turn: TextDirection, size: Size) -> list[Stroke]:
-    """Return lines as a reader of text in a direction sees them; short ones are left out."""
-    found: list[Stroke] = []
-    for line in lines:
-        left, bottom, right, top = turn_box(turn, line, size)
-        if right - left >= max(_SHORTEST, top - bottom):
-            found.append(Stroke(False, bottom, left, right))
-        elif top - bottom >= _SHORTEST:
-            found.append(Stroke(True, left, bottom, top))
-    return found
 
 
 def _find_straight(raw: Any, path: Any, matrix: Any) -> Iterator[Box]:
@@ -581,33 +604,3 @@ def _keep_straight(one: PathPoint, other: PathPoint) -> Iterator[Box]:
     (left, right), (bottom, top) = (sorted(ends) for ends in zip(one, other, strict=True))
     if right - left <= _STRAIGHT or top - bottom <= _STRAIGHT:
         yield left, bottom, right, top
-
-
-def find_turn(along: float, rise: float) -> TextDirection:
-    """Return the direction nearest to that of text whose unit runs `along` and rises by `rise`."""
-    return TextDirection(round(math.atan2(rise, along) / (math.pi / 2)) % 4)
-
-
-def turn_size(turn: TextDirection, size: Size) -> Size:
-    """Return the width and height of a page of `size` points for a reader of the turned text."""
-    width, height = size
-    return (height, width) if turn in (TextDirection.UP, TextDirection.DOWN) else (width, height)
-
-
-def turn_point(turn: TextDirection, x: float, y: float, size: Size) -> tuple[float, float]:
-    """Return a point of a page of `size` points, seen with the page turned for the text."""
-    width, height = size
-    if turn is TextDirection.UP:
-        return y, width - x
-    if turn is TextDirection.UPSIDE_DOWN:
-        return width - x, height - y
-    return (height - y, x) if turn is TextDirection.DOWN else (x, y)
-
-
-def turn_box(turn: TextDirection, box: Box, size: Size) -> Box:
-    """Return left, bottom, right and top of a box, seen with the page turned for the text."""
-    if turn is TextDirection.NONE:
-        return box
-    one, other = turn_point(turn, *box[:2], size), turn_point(turn, *box[2:], size)
-    (left, right), (bottom, top) = (sorted(ends) for ends in zip(one, other, strict=True))
-    return left, bottom, right, top

@@ -43,89 +43,6 @@ _SIGNATURES = {
 }
 
 
-def read(data: bytes, source: str, recognise: Recognise | None = None) -> Page:
-    """Return the page; raise `WrongFormatError` for damaged, locked and other files.
-
-    `recognise` finds the text of pictures; None: that of the extra `ocr`, if it is installed.
-    Raises `PicturesError` when all its pages are pictures whose text nobody recognised.
-    """
-    from pypdfium2 import PdfDocument, PdfiumError
-
-    if len(data) > MAX_BYTES:
-        raise TooLargeError(f"a document may have {MAX_BYTES} bytes, this one has {len(data)}")
-    _refuse_other_kinds(data)
-    try:
-        document = PdfDocument(data)
-        document.init_forms()
-    except PdfiumError as error:
-        if "assword" in str(error):
-            raise WrongFormatError(
-                "expected a PDF that opens without a password, found a locked one"
-            ) from error
-        raise WrongFormatError(f"expected a PDF, found a damaged one: {error!s:.120}") from error
-    try:
-        return _read_document(document, source, recognise)
-    finally:
-        document.close()
-
-
-def _refuse_other_kinds(data: bytes) -> None:
-    if b"%PDF-" in data[:1024]:
-        return
-    kinds = (kind for signature, kind in _SIGNATURES.items() if data.startswith(signature))
-    raise WrongFormatError(f"expected a PDF, found {next(kinds, 'something else')}")
-
-
-def _read_document(document: "PdfDocument", source: str, recognise: Recognise | None) -> Page:
-    if len(document) > MOST_PAGES:
-        raise TooLargeError(f"a document may have {MOST_PAGES} pages, this one has {len(document)}")
-    if not len(document):
-        raise WrongFormatError("expected a PDF, found a damaged one: it has no pages")
-    reading = _PageReader(document, recognise)
-    pages = list(reading.read())
-    left_out = remove_furniture(pages)
-    left_out.add("comment", "comments on pages are not part of the text", reading.comments)
-    laid_out = write_blocks(pages, _read_outline(document))
-    shown = insert_pictures(list(laid_out), pages, reading.shown)
-    blocks = tuple(_insert_recognised(shown, reading.recognised))
-    if not blocks and reading.pictures:
-        raise PicturesError(
-            f"its pages are pictures ({len(reading.pictures)} of {len(document)}); {reading.reason}"
-        )
-    if not blocks:
-        raise NoTextError("expected text, found none: its pages may be pictures")
-    stated = choose_title(clean_text(document.get_metadata_value("Title")))
-    return Page(
-        source,
-        stated or _find_title(blocks),
-        blocks,
-        warnings=reading.warnings(),
-        left_out=left_out.list(),
-    )
-
-
-def _find_title(blocks: tuple[Block, ...]) -> str:
-    """Return the first heading when it is also the highest; others head a part only."""
-    highest = first_heading(blocks)
-    first = next((block for block in blocks if block.level), None)
-    return highest if first is not None and first.text == highest else ""
-
-
-def _insert_recognised(blocks: Iterable[Block], recognised: Mapping[int, str]) -> Iterator[Block]:
-    """Yield blocks in the order of their pages, the recognised texts among them."""
-    waiting = sorted(recognised)
-    for block in blocks:
-        number = (block.anchor or "").removeprefix("page=")
-        while waiting and number.isdecimal() and int(number) > waiting[0]:
-            yield _write_recognised(waiting[0], recognised[waiting.pop(0)])
-        yield block
-    yield from (_write_recognised(number, recognised[number]) for number in waiting)
-
-
-def _write_recognised(number: int, text: str) -> Block:
-    return Block(BlockKind.TEXT, text, anchor=f"page={number}")
-
-
 class _PageReader:
     """Reads the pages of a document, and remembers which of them gave no text.
 
@@ -210,6 +127,89 @@ class _PageReader:
         if self._repeated:
             notes.append(f"{self._repeated} pages repeat an earlier one and were left out")
         return tuple(notes)
+
+
+def read(data: bytes, source: str, recognise: Recognise | None = None) -> Page:
+    """Return the page; raise `WrongFormatError` for damaged, locked and other files.
+
+    `recognise` finds the text of pictures; None: that of the extra `ocr`, if it is installed.
+    Raises `PicturesError` when all its pages are pictures whose text nobody recognised.
+    """
+    from pypdfium2 import PdfDocument, PdfiumError
+
+    if len(data) > MAX_BYTES:
+        raise TooLargeError(f"a document may have {MAX_BYTES} bytes, this one has {len(data)}")
+    _refuse_other_kinds(data)
+    try:
+        document = PdfDocument(data)
+        document.init_forms()
+    except PdfiumError as error:
+        if "assword" in str(error):
+            raise WrongFormatError(
+                "expected a PDF that opens without a password, found a locked one"
+            ) from error
+        raise WrongFormatError(f"expected a PDF, found a damaged one: {error!s:.120}") from error
+    try:
+        return _read_document(document, source, recognise)
+    finally:
+        document.close()
+
+
+def _refuse_other_kinds(data: bytes) -> None:
+    if b"%PDF-" in data[:1024]:
+        return
+    kinds = (kind for signature, kind in _SIGNATURES.items() if data.startswith(signature))
+    raise WrongFormatError(f"expected a PDF, found {next(kinds, 'something else')}")
+
+
+def _read_document(document: "PdfDocument", source: str, recognise: Recognise | None) -> Page:
+    if len(document) > MOST_PAGES:
+        raise TooLargeError(f"a document may have {MOST_PAGES} pages, this one has {len(document)}")
+    if not len(document):
+        raise WrongFormatError("expected a PDF, found a damaged one: it has no pages")
+    reading = _PageReader(document, recognise)
+    pages = list(reading.read())
+    left_out = remove_furniture(pages)
+    left_out.add("comment", "comments on pages are not part of the text", reading.comments)
+    laid_out = write_blocks(pages, _read_outline(document))
+    shown = insert_pictures(list(laid_out), pages, reading.shown)
+    blocks = tuple(_insert_recognised(shown, reading.recognised))
+    if not blocks and reading.pictures:
+        raise PicturesError(
+            f"its pages are pictures ({len(reading.pictures)} of {len(document)}); {reading.reason}"
+        )
+    if not blocks:
+        raise NoTextError("expected text, found none: its pages may be pictures")
+    stated = choose_title(clean_text(document.get_metadata_value("Title")))
+    return Page(
+        source,
+        stated or _find_title(blocks),
+        blocks,
+        warnings=reading.warnings(),
+        left_out=left_out.list(),
+    )
+
+
+def _find_title(blocks: tuple[Block, ...]) -> str:
+    """Return the first heading when it is also the highest; others head a part only."""
+    highest = first_heading(blocks)
+    first = next((block for block in blocks if block.level), None)
+    return highest if first is not None and first.text == highest else ""
+
+
+def _insert_recognised(blocks: Iterable[Block], recognised: Mapping[int, str]) -> Iterator[Block]:
+    """Yield blocks in the order of their pages, the recognised texts among them."""
+    waiting = sorted(recognised)
+    for block in blocks:
+        number = (block.anchor or "").removeprefix("page=")
+        while waiting and number.isdecimal() and int(number) > waiting[0]:
+            yield _write_recognised(waiting[0], recognised[waiting.pop(0)])
+        yield block
+    yield from (_write_recognised(number, recognised[number]) for number in waiting)
+
+
+def _write_recognised(number: int, text: str) -> Block:
+    return Block(BlockKind.TEXT, text, anchor=f"page={number}")
 
 
 def _name_pages(numbers: list[int]) -> str:

@@ -45,6 +45,32 @@ class DrawnCell:
 
 
 CellLines = dict[DrawnCell, list[Line]]
+_NEAR = 2.5
+"""Lines of a grid meet, and are one, within this distance in points."""
+_MOST_MEETINGS = 400_000
+"""Pairs of lines that are compared; a page with more is a drawing or a map."""
+_MOST_CELLS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnGrid:
+    """The cells of a table by rows; `lefts` has one end more than there are columns.
+
+    `tops` has one end more than there are rows, the upper one first.
+    """
+
+    lefts: tuple[float, ...]
+    tops: tuple[float, ...]
+    cells: tuple[DrawnCell, ...]
+
+    @property
+    def area(self) -> float:
+        """The area of the grid, in square points."""
+        return (self.lefts[-1] - self.lefts[0]) * (self.tops[0] - self.tops[-1])
+
+    def find_cell(self, x: float, y: float) -> DrawnCell | None:
+        """Return the cell that has a point."""
+        return next((cell for cell in self.cells if cell.holds(x, y)), None)
 
 
 def take_tables(
@@ -71,29 +97,23 @@ def take_tables(
     return tables, left
 
 
+def find_grids(strokes: Sequence[Stroke]) -> list[DrawnGrid]:
+    """Return the grids of at least two rows and columns, the largest first.
+
+    An outer side that is not drawn is where the lines end.
+    """
+    lines = [*_merge(strokes, is_vertical=False), *_merge(strokes, is_vertical=True)]
+    level = [line for line in lines if not line.is_vertical]
+    upright = [line for line in lines if line.is_vertical]
+    if len(level) * len(upright) > _MOST_MEETINGS:
+        return []
+    grids = [_make_grid(*parts) for parts in _list_connected(level, upright)]
+    found = [grid for grid in grids if grid is not None]
+    return sorted(found, key=lambda grid: -grid.area)
+
+
 def _find_middle(segment: Segment) -> tuple[float, float]:
     return (segment.left + segment.right) / 2, segment.base + segment.size * 0.3
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnGrid:
-    """The cells of a table by rows; `lefts` has one end more than there are columns.
-
-    `tops` has one end more than there are rows, the upper one first.
-    """
-
-    lefts: tuple[float, ...]
-    tops: tuple[float, ...]
-    cells: tuple[DrawnCell, ...]
-
-    @property
-    def area(self) -> float:
-        """The area of the grid, in square points."""
-        return (self.lefts[-1] - self.lefts[0]) * (self.tops[0] - self.tops[-1])
-
-    def find_cell(self, x: float, y: float) -> DrawnCell | None:
-        """Return the cell that has a point."""
-        return next((cell for cell in self.cells if cell.holds(x, y)), None)
 
 
 def _part(segments: Sequence[Segment], grid: DrawnGrid) -> tuple[list[Segment], list[Segment]]:
@@ -264,28 +284,6 @@ def _join_near(bases: Iterable[float]) -> list[float]:
         if not joined or joined[-1] - base >= _BASELINE:
             joined.append(base)
     return joined
-
-
-_NEAR = 2.5
-"""Lines of a grid meet, and are one, within this distance in points."""
-_MOST_MEETINGS = 400_000
-"""Pairs of lines that are compared; a page with more is a drawing or a map."""
-_MOST_CELLS = 20_000
-
-
-def find_grids(strokes: Sequence[Stroke]) -> list[DrawnGrid]:
-    """Return the grids of at least two rows and columns, the largest first.
-
-    An outer side that is not drawn is where the lines end.
-    """
-    lines = [*_merge(strokes, is_vertical=False), *_merge(strokes, is_vertical=True)]
-    level = [line for line in lines if not line.is_vertical]
-    upright = [line for line in lines if line.is_vertical]
-    if len(level) * len(upright) > _MOST_MEETINGS:
-        return []
-    grids = [_make_grid(*parts) for parts in _list_connected(level, upright)]
-    found = [grid for grid in grids if grid is not None]
-    return sorted(found, key=lambda grid: -grid.area)
 
 
 def _merge(strokes: Sequence[Stroke], *, is_vertical: bool) -> list[Stroke]:

@@ -37,6 +37,8 @@ _ENDS_OF_SENTENCES = (".", ",", ";", "!")
 _LONGEST_HEADING = 120
 _LARGER = 1.1
 _FURTHER = 1.3
+_LARGEST_GAP = 4.0
+_MOST_ROW_LINES = 12
 
 
 @dataclass(slots=True)
@@ -90,6 +92,24 @@ def write_blocks(pages: Sequence[LaidOutPage], outline: Outline) -> Iterator[Blo
 def bare(text: str) -> str:
     """Return the letters of a text in lower case, by which an outline names its headings."""
     return "".join(character for character in text.lower() if character.isalpha())
+
+
+def find_tables(page: LaidOutPage) -> Iterator[Line | TextTable]:
+    """Yield the lines of a page, with the tables in the places of their lines."""
+    at = 0
+    while at < len(page.lines):
+        drawn = page.lines[at].table
+        if drawn is not None:
+            yield drawn
+            at += 1
+            continue
+        end = _find_end(page, at)
+        if end - at >= 2:
+            yield _build(page, page.lines[at:end])
+            at = end
+        else:
+            yield page.lines[at]
+            at += 1
 
 
 def _measure(pages: Sequence[LaidOutPage]) -> _Measures:
@@ -272,28 +292,6 @@ def _write_code(lines: Sequence[Line]) -> str:
             text = f"{text.ljust(column)}{segment.text}"
         written.append(text)
     return "\n".join(written)
-
-
-_LARGEST_GAP = 4.0
-_MOST_ROW_LINES = 12
-
-
-def find_tables(page: LaidOutPage) -> Iterator[Line | TextTable]:
-    """Yield the lines of a page, with the tables in the places of their lines."""
-    at = 0
-    while at < len(page.lines):
-        drawn = page.lines[at].table
-        if drawn is not None:
-            yield drawn
-            at += 1
-            continue
-        end = _find_end(page, at)
-        if end - at >= 2:
-            yield _build(page, page.lines[at:end])
-            at = end
-        else:
-            yield page.lines[at]
-            at += 1
 
 
 def _find_end(page: LaidOutPage, start: int) -> int:

@@ -107,29 +107,6 @@ def find_lines(
         yield Line(_join_label(_put_in_order(held)))
 
 
-def _put_in_order(segments: Sequence[Segment]) -> list[Segment]:
-    """Return the segments of a line from its beginning, which is right in some scripts."""
-    text = "".join(segment.text for segment in segments)
-    letters = sum(character.isalpha() for character in text)
-    is_reversed = 2 * sum(map(is_right_to_left, text)) > letters if letters else False
-    return sorted(segments, key=lambda one: one.left, reverse=is_reversed)
-
-
-def _join_label(segments: list[Segment]) -> list[Segment]:
-    """Join a number or bullet with the text that it stands before."""
-    if len(segments) != 2 or _LABEL.match(segments[0].text) is None:
-        return segments
-    label, text = segments
-    if text.left - label.right > 5 * text.size:
-        return segments
-    return [
-        Segment(
-            f"{label.text} {text.text}", label.left, text.right, text.base, text.size,
-            text.is_bold, text.is_code,
-        )
-    ]  # fmt: skip
-
-
 def is_wrapped(above: Segment, below: Segment, right: float) -> bool:
     """Return whether a text goes on in the next line because a line ends at `right`."""
     word = below.text.split(maxsplit=1)[0]
@@ -185,6 +162,34 @@ def continue_table(before: TextTable, table: TextTable) -> TextTable:
     return replace(table, rows=rows)
 
 
+def write_text_table(table: TextTable) -> Iterator[Block]:
+    """Yield a table as blocks whose place is its page."""
+    return write_table(table.rows, f"page={table.page}")
+
+
+def _put_in_order(segments: Sequence[Segment]) -> list[Segment]:
+    """Return the segments of a line from its beginning, which is right in some scripts."""
+    text = "".join(segment.text for segment in segments)
+    letters = sum(character.isalpha() for character in text)
+    is_reversed = 2 * sum(map(is_right_to_left, text)) > letters if letters else False
+    return sorted(segments, key=lambda one: one.left, reverse=is_reversed)
+
+
+def _join_label(segments: list[Segment]) -> list[Segment]:
+    """Join a number or bullet with the text that it stands before."""
+    if len(segments) != 2 or _LABEL.match(segments[0].text) is None:
+        return segments
+    label, text = segments
+    if text.left - label.right > 5 * text.size:
+        return segments
+    return [
+        Segment(
+            f"{label.text} {text.text}", label.left, text.right, text.base, text.size,
+            text.is_bold, text.is_code,
+        )
+    ]  # fmt: skip
+
+
 def _is_continuation(before: TextTable, table: TextTable, header: int) -> bool:
     """Return whether the rows of a table belong below the header of the one before.
 
@@ -207,11 +212,6 @@ def _is_continuation(before: TextTable, table: TextTable, header: int) -> bool:
         if len(one) > header
     )
     return has_values or before.fills_page
-
-
-def write_text_table(table: TextTable) -> Iterator[Block]:
-    """Yield a table as blocks whose place is its page."""
-    return write_table(table.rows, f"page={table.page}")
 
 
 def _take_header(table: TextTable) -> list[list[Cell]]:

@@ -19,30 +19,6 @@ _CODE = re.compile(
 Words = tuple[str, ...]
 
 
-def split_words(text: str) -> list[str]:
-    """Return the words of a text in lower case."""
-    return _WORD.findall(text.casefold())
-
-
-def list_called_names(title: str) -> list[str]:
-    """Return the names of a document with a title, in lower case with single spaces, each once."""
-    return list(dict.fromkeys(" ".join(name) for name in _list_names(title)))
-
-
-def list_word_runs(text: str, most_words: int) -> list[str]:
-    """Return the runs of words of a text that may be names, each once.
-
-    `most_words` bounds the part of the text that is read.
-    """
-    words = split_words(text)[:most_words]
-    runs = (
-        " ".join(words[start : start + length])
-        for start in range(len(words))
-        for length in range(1, min(MOST_WORDS, len(words) - start) + 1)
-    )
-    return list(dict.fromkeys(run for run in runs if len(run) >= 2))
-
-
 class NameTable:
     """Names by their first words: finds all of them in a text, those that overlap too."""
 
@@ -66,6 +42,30 @@ class NameTable:
                 if name in self._names:
                     found[name] = None
         return list(found)
+
+
+def split_words(text: str) -> list[str]:
+    """Return the words of a text in lower case."""
+    return _WORD.findall(text.casefold())
+
+
+def list_called_names(title: str) -> list[str]:
+    """Return the names of a document with a title, in lower case with single spaces, each once."""
+    return list(dict.fromkeys(" ".join(name) for name in _list_names(title)))
+
+
+def list_word_runs(text: str, most_words: int) -> list[str]:
+    """Return the runs of words of a text that may be names, each once.
+
+    `most_words` bounds the part of the text that is read.
+    """
+    words = split_words(text)[:most_words]
+    runs = (
+        " ".join(words[start : start + length])
+        for start in range(len(words))
+        for length in range(1, min(MOST_WORDS, len(words) - start) + 1)
+    )
+    return list(dict.fromkeys(run for run in runs if len(run) >= 2))
 
 
 def _list_names(title: str) -> Iterator[Words]:

@@ -36,6 +36,13 @@ def open_shard(folder: Path, dimensions: int) -> edge.EdgeShard:
         raise IndexUnavailable(f"the index at {folder} cannot be opened: {error}") from error
 
 
+def index_fields(shard: edge.EdgeShard, fields: Sequence[str]) -> None:
+    """Index these fields of the points, on disk."""
+    schema = edge.KeywordIndexParams(memory=edge.Memory.Cold)
+    for name in fields:
+        shard.update(edge.UpdateOperation.create_field_index(name, schema))
+
+
 def _create(folder: Path, dimensions: int) -> edge.EdgeShard:
     """Make an empty index and open it."""
     folder.mkdir(parents=True)
@@ -43,13 +50,6 @@ def _create(folder: Path, dimensions: int) -> edge.EdgeShard:
     index_fields(shard, (*layout.INDEXED, *layout.NAMED))
     shard.flush()
     return shard
-
-
-def index_fields(shard: edge.EdgeShard, fields: Sequence[str]) -> None:
-    """Index these fields of the points, on disk."""
-    schema = edge.KeywordIndexParams(memory=edge.Memory.Cold)
-    for name in fields:
-        shard.update(edge.UpdateOperation.create_field_index(name, schema))
 
 
 def _configuration(dimensions: int) -> edge.EdgeConfig:

@@ -40,12 +40,6 @@ def read_calibrations(point: Point) -> Calibrations:
     }
 
 
-def _read_number(stored: Any) -> Any:
-    if isinstance(stored, list):
-        return tuple(stored)
-    return float.fromhex(stored) if isinstance(stored, str) else stored
-
-
 def read_document(point: Point, chunks: Sequence[Point]) -> StoredDocument | None:
     """Return the document of a point and its chunks; None when not all of them are there."""
     payload = point.payload
@@ -150,3 +144,9 @@ def read_chunk(point: Point) -> StoredChunk:
         vector=vector,
         keywords=point.sparse.get(KEYWORDS, _EMPTY),
     )
+
+
+def _read_number(stored: Any) -> Any:
+    if isinstance(stored, list):
+        return tuple(stored)
+    return float.fromhex(stored) if isinstance(stored, str) else stored

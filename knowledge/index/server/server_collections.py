@@ -23,17 +23,6 @@ _CLIENT_ERRORS = (ApiException, RpcError, OSError, RuntimeError, ValueError)
 """What `qdrant-client` raises: its local mode `ValueError` and `RuntimeError`."""
 
 
-async def await_answer(asked: Awaitable[T], location: str) -> T:
-    """Return the answer of the server at a location; raises `IndexUnavailable`."""
-    try:
-        return await asked
-    except _CLIENT_ERRORS as error:
-        reason = " ".join(str(error).split())[:300] or type(error).__name__
-        raise IndexUnavailable(
-            f"the Qdrant server at {location} does not answer: {reason}"
-        ) from error
-
-
 class ServerCollections:
     """The collections of one assistant; every call raises `IndexUnavailable`."""
 
@@ -91,3 +80,14 @@ class ServerCollections:
 
     async def _ask(self, asked: Awaitable[T]) -> T:
         return await await_answer(asked, self._location)
+
+
+async def await_answer(asked: Awaitable[T], location: str) -> T:
+    """Return the answer of the server at a location; raises `IndexUnavailable`."""
+    try:
+        return await asked
+    except _CLIENT_ERRORS as error:
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        raise IndexUnavailable(
+            f"the Qdrant server at {location} does not answer: {reason}"
+        ) from error

@@ -33,44 +33,6 @@ _BATCH = 200
 _MOST_VALUES = 10_000
 
 
-def connect_server(url: str, *, api_key: str | None = None) -> AsyncQdrantClient:
-    """Return a client of the server at a URL, which asks it nothing yet."""
-    return AsyncQdrantClient(
-        url=url, api_key=api_key, timeout=TIMEOUT_SECONDS, check_compatibility=False
-    )
-
-
-async def open_server(
-    url: str, identity: Identity, *, api_key: str | None = None, collection: str | None = None
-) -> QdrantIndex:
-    """Open the index on the server at a URL; raises as `open_client`."""
-    client = connect_server(url, api_key=api_key)
-    return await open_client(client, identity, location=url, collection=collection)
-
-
-async def open_client(
-    client: AsyncQdrantClient,
-    identity: Identity,
-    *,
-    location: str,
-    collection: str | None = None,
-) -> QdrantIndex:
-    """Open the index behind a client, making it when there is none; closing it closes the client.
-
-    `collection` is by default the one that answers. Raises `IndexUnavailable` when the server does
-    not answer, `IndexMismatch` when another embedding model wrote the index.
-    """
-    engine = ServerEngine(client, identity, location, collection)
-    index = QdrantIndex(engine, identity)
-    try:
-        await engine.prepare()
-        await index.open()
-    except BaseException:
-        await index.close()
-        raise
-    return index
-
-
 class ServerEngine:
     """See `knowledge.index.engine.Engine`."""
 
@@ -325,6 +287,44 @@ class ServerEngine:
 
     async def _await_answer(self, asked: Awaitable[T]) -> T:
         return await await_answer(asked, self.location)
+
+
+def connect_server(url: str, *, api_key: str | None = None) -> AsyncQdrantClient:
+    """Return a client of the server at a URL, which asks it nothing yet."""
+    return AsyncQdrantClient(
+        url=url, api_key=api_key, timeout=TIMEOUT_SECONDS, check_compatibility=False
+    )
+
+
+async def open_server(
+    url: str, identity: Identity, *, api_key: str | None = None, collection: str | None = None
+) -> QdrantIndex:
+    """Open the index on the server at a URL; raises as `open_client`."""
+    client = connect_server(url, api_key=api_key)
+    return await open_client(client, identity, location=url, collection=collection)
+
+
+async def open_client(
+    client: AsyncQdrantClient,
+    identity: Identity,
+    *,
+    location: str,
+    collection: str | None = None,
+) -> QdrantIndex:
+    """Open the index behind a client, making it when there is none; closing it closes the client.
+
+    `collection` is by default the one that answers. Raises `IndexUnavailable` when the server does
+    not answer, `IndexMismatch` when another embedding model wrote the index.
+    """
+    engine = ServerEngine(client, identity, location, collection)
+    index = QdrantIndex(engine, identity)
+    try:
+        await engine.prepare()
+        await index.open()
+    except BaseException:
+        await index.close()
+        raise
+    return index
 
 
 def _select(
