@@ -37,9 +37,13 @@ AMOUNT = InputField(name="amount", type="number")
 
 
 def plan_missing_calls(state: State) -> Sequence[BranchItem]:
-    """Return the calls that have no result so far."""
-    done = state.multi_tool_results
-    return [BranchItem(key, {"tool_call": {"key": key}}) for key in KEYS if key not in done]
+    """Return the calls that have no result so far, with the values that the user gave."""
+    done, given = state.multi_tool_results, state.user_inputs
+    return [
+        BranchItem(key, {"tool_call": {"key": key, "given": given.get(key)}})
+        for key in KEYS
+        if key not in done
+    ]
 
 
 def make_flow(kind: Literal["information", "approval"], name: str = "pausing") -> Flow:
@@ -81,7 +85,6 @@ class AskingReads(BaseModel):
     """What the tool reads."""
 
     tool_call: dict[str, JsonValue]
-    user_inputs: dict[str, JsonValue] = {}
     approvals: dict[str, bool] = {}
 
 
@@ -110,8 +113,8 @@ class AskingTool(Agent[AskingReads, AskingWrites]):
         field = {"period": PERIOD, "amount": AMOUNT}.get(key)
         if field is None:
             return Wrote(AskingWrites(multi_tool_results={key: "x" * self._ballast or "free"}))
-        given = reads.user_inputs.get(key) if self._kind == "information" else reads.approvals
-        known = given.get(key) if isinstance(given, dict) else given
+        is_value = self._kind == "information"
+        known = reads.tool_call["given"] if is_value else reads.approvals.get(key)
         if known is not None:
             return Wrote(AskingWrites(multi_tool_results={key: known}))
         asked = PauseQuestion(
