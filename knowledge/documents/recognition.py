@@ -14,7 +14,14 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from knowledge.documents.decoding import clean_text
-from knowledge.documents.page import Block, BlockKind, Page, Picture, PictureFile
+from knowledge.documents.page import (
+    Block,
+    BlockKind,
+    LeftOutCounts,
+    Page,
+    Picture,
+    PictureFile,
+)
 from knowledge.documents.pictures import measure
 
 if TYPE_CHECKING:
@@ -48,6 +55,9 @@ _LEAST_SIDE = 100
 """Pixels: smaller pictures have no text that a reader could see."""
 _LEAST_WORDS = 2
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
+_NO_TEXT = "no text was recognised in them"
+_NO_TIME = "there was no time left to recognise it; raise INGESTION_FILE_SECONDS"
+_DAMAGED = "the picture is damaged, or of a kind that cannot be opened here"
 
 
 class _PictureReading:
@@ -61,7 +71,7 @@ class _PictureReading:
         self._recognise = recognise
         self._number = 0
         self._read = 0
-        self._left_out = 0
+        self.left_out = LeftOutCounts()
 
     def insert(self, blocks: Sequence[Block]) -> Iterator[Block]:
         """Yield the blocks, at the end of each section the texts of its pictures."""
@@ -90,31 +100,17 @@ class _PictureReading:
             yield Block(BlockKind.TEXT, text, pictures=(picture,))
 
     def _recognise_file(self, file: PictureFile) -> str:
-        if not has_time():
-            self._left_out += 1
-            return ""
-        from PIL import Image
-
-        try:
-            with Image.open(io.BytesIO(base64.b64decode(file.data)), formats=_FORMATS) as opened:
-                text, _ = recognise_picture(opened, self._recognise)
-        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
-            # It is shown as it is: a browser may read what this library does not.
-            return ""
+        text, reason = _recognise_stored(file, self._recognise) if has_time() else ("", _NO_TIME)
         self._read += bool(text)
+        if not text and reason != _NO_TEXT:
+            self.left_out.add("picture text", reason)
         return text
 
     def warnings(self) -> tuple[str, ...]:
-        """Return notes on what was recognised and what was not."""
-        notes = []
-        if self._read:
-            notes.append(f"the text of {self._read} pictures was recognised and may have mistakes")
-        if self._left_out:
-            notes.append(
-                f"there was no time left to recognise the text of {self._left_out} pictures; raise "
-                "INGESTION_FILE_SECONDS"
-            )
-        return tuple(notes)
+        """Return a note on what was recognised."""
+        if not self._read:
+            return ()
+        return (f"the text of {self._read} pictures was recognised and may have mistakes",)
 
 
 @cache
@@ -149,7 +145,7 @@ def recognise_picture(picture: Any, recognise: Recognise) -> tuple[str, str]:
     except Exception as error:  # noqa: BLE001 - the runtime of the models has no class of its own
         # A failed allocation of the runtime is one of its errors: only its text says so.
         return "", f"recognising it failed ({type(error).__name__}); {TOO_LITTLE_MEMORY}"
-    return text, "" if text else "no text was recognised in them"
+    return text, "" if text else _NO_TEXT
 
 
 def join_lines(texts: Sequence[RecognisedText]) -> str:
@@ -190,7 +186,27 @@ def read_pictures(
         return replace(page, warnings=(*page.warnings, f"it has pictures; {found}"))
     reading = _PictureReading(files, found, is_outside=is_outside)
     blocks = tuple(reading.insert(page.blocks))
-    return replace(page, blocks=blocks, warnings=(*page.warnings, *reading.warnings()))
+    return replace(
+        page,
+        blocks=blocks,
+        warnings=(*page.warnings, *reading.warnings()),
+        left_out=(*page.left_out, *reading.left_out.list()),
+    )
+
+
+def _recognise_stored(file: PictureFile, recognise: Recognise) -> tuple[str, str]:
+    """Return the lines of a picture of a page, and the reason where there are none.
+
+    A damaged picture is still shown: a browser may read what this library does not.
+    """
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(base64.b64decode(file.data)), formats=_FORMATS) as opened:
+            opened.load()
+            return recognise_picture(opened, recognise)
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+        return "", _DAMAGED
 
 
 def _has_memory() -> bool:

@@ -2,10 +2,11 @@
 
 import io
 from collections.abc import Iterator
+from itertools import count
 from typing import TYPE_CHECKING
 
 from knowledge.documents.errors import PicturesError, WrongFormatError
-from knowledge.documents.page import Block, BlockKind, Page
+from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
 from knowledge.documents.recognition import (
     Recognise,
     has_time,
@@ -20,44 +21,81 @@ MOST_PAGES = 200
 _FORMATS = ("PNG", "JPEG", "TIFF")
 _LARGEST_AREA = 60_000_000
 _NO_TIME = "there was no time left to recognise their text: INGESTION_FILE_SECONDS"
+_DAMAGED = "its data is damaged"
+_TOO_LARGE = f"it has more than {_LARGEST_AREA} pixels"
+_TOO_MANY = f"only the first {MOST_PAGES} pages of a picture file are read"
 
 
 def read(data: bytes, source: str, recognise: Recognise | None = None) -> Page:
     """Return the page; each picture of a file of several has the place `page=3`.
 
-    Raises `PicturesError` where nothing is recognised, `WrongFormatError` for other files.
+    A picture without text is listed in `left_out` with the reason. Raises `PicturesError` where
+    nothing is recognised, `WrongFormatError` for a file of which no picture can be decoded.
     """
     found = load_recogniser() if recognise is None else recognise
     if isinstance(found, str):
         raise PicturesError(f"it is a picture; {found}")
     blocks: list[Block] = []
-    unread = 0
-    reason = ""
+    left_out = LeftOutCounts()
+    reasons: list[str] = []
     for number, picture in enumerate(_open(data), start=1):
-        text, reason = recognise_picture(picture, found) if has_time() else ("", _NO_TIME)
+        text, reason = _recognise(picture, found)
         if text:
             blocks.append(Block(BlockKind.TEXT, text, anchor=f"page={number}"))
-        unread += not text
+        else:
+            reasons.append(reason)
+            left_out.add("picture", reason, name=f"page {number}")
     if not blocks:
-        raise PicturesError(f"it is a picture; {reason}")
-    notes = ["its text was recognised in pictures and may have mistakes"]
-    if unread:
-        notes.append(f"{unread} of its pictures are without text; {reason}")
-    return Page(source, "", tuple(blocks), warnings=tuple(notes))
+        if set(reasons) <= {_DAMAGED}:
+            raise _wrong_format()
+        raise PicturesError(f"it is a picture; {reasons[-1]}")
+    note = "its text was recognised in pictures and may have mistakes"
+    return Page(source, "", tuple(blocks), warnings=(note,), left_out=left_out.list())
 
 
-def _open(data: bytes) -> "Iterator[Image]":
-    """Yield the pictures of a file, at most `MOST_PAGES`."""
-    from PIL import Image, ImageSequence, UnidentifiedImageError
+def _recognise(picture: "Image | str", recognise: Recognise) -> tuple[str, str]:
+    """Return the text of a picture, and the reason where there is none."""
+    if isinstance(picture, str):
+        return "", picture
+    return recognise_picture(picture, recognise) if has_time() else ("", _NO_TIME)
 
+
+def _open(data: bytes) -> "Iterator[Image | str]":
+    """Yield each picture of a file, or why it cannot be read."""
+    from PIL import Image, UnidentifiedImageError
+
+    damaged = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)
     try:
-        with Image.open(io.BytesIO(data), formats=_FORMATS) as opened:
-            for number, picture in enumerate(ImageSequence.Iterator(opened)):
-                if number >= MOST_PAGES or picture.width * picture.height > _LARGEST_AREA:
-                    return
-                picture.load()
-                yield picture
-    except (UnidentifiedImageError, OSError, SyntaxError, Image.DecompressionBombError) as error:
-        raise WrongFormatError(
-            f"expected a picture ({', '.join(_FORMATS)}), found a damaged or another one"
-        ) from error
+        opened = Image.open(io.BytesIO(data), formats=_FORMATS)
+    except (UnidentifiedImageError, *damaged) as error:
+        raise _wrong_format() from error
+    with opened:
+        for number in count():
+            try:
+                opened.seek(number)
+            except EOFError:
+                return
+            except damaged:
+                # The pictures behind it cannot be found either.
+                yield _DAMAGED
+                return
+            if number >= MOST_PAGES:
+                yield _TOO_MANY
+                return
+            yield _load(opened, damaged)
+
+
+def _load(picture: "Image", damaged: tuple[type[Exception], ...]) -> "Image | str":
+    if picture.width * picture.height > _LARGEST_AREA:
+        return _TOO_LARGE
+    try:
+        picture.load()
+    except damaged:
+        return _DAMAGED
+    return picture
+
+
+def _wrong_format() -> WrongFormatError:
+    return WrongFormatError(
+        f"expected a picture ({', '.join(_FORMATS)}), found a damaged or another one"
+    )

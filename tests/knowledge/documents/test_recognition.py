@@ -81,6 +81,51 @@ def test_a_picture_that_is_given_as_a_document_is_cited_by_its_pages() -> None:
     assert page.warnings == ("its text was recognised in pictures and may have mistakes",)
 
 
+def test_a_damaged_picture_costs_only_itself() -> None:
+    file = io.BytesIO()
+    first, *others = (Image.new("L", (1200, 1100), shade) for shade in (255, 250, 245))
+    first.save(file, "TIFF", save_all=True, append_images=others, compression="tiff_lzw")
+    data = bytearray(file.getvalue())
+    with Image.open(io.BytesIO(data)) as opened:
+        opened.seek(1)
+        [offset, *_] = opened.tag_v2[273]  # type: ignore[attr-defined] # where its strip begins
+    data[offset : offset + 40] = b"\xff" * 40
+
+    page = scans.read(bytes(data), "scan.tiff", recognise)
+
+    assert [one.anchor for one in passages(page)] == ["page=1", "page=3"]
+    assert [str(one) for one in page.left_out] == [
+        "1 picture left out (page 2): its data is damaged"
+    ]
+
+
+def test_pictures_that_are_too_large_or_too_many_are_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file = io.BytesIO()
+    small, large = Image.new("L", (1200, 1100)), Image.new("L", (2000, 1100))
+    small.save(file, "TIFF", save_all=True, append_images=[large, small, small])
+    monkeypatch.setattr(scans, "MOST_PAGES", 3)
+    monkeypatch.setattr(scans, "_LARGEST_AREA", 2_000_000)
+
+    page = scans.read(file.getvalue(), "scan.tiff", recognise)
+
+    assert [one.anchor for one in passages(page)] == ["page=1", "page=3"]
+    assert [(one.count, one.names) for one in page.left_out] == [(1, ("page 2",)), (1, ("page 4",))]
+
+
+def test_a_picture_of_a_document_that_cannot_be_opened_is_listed() -> None:
+    whole = make_picture(size=(300, 200))
+    page = show_panel(a__png=whole[:-40], b__png=make_picture("red", size=(300, 200)))
+
+    read = read_pictures(page, lambda _: recognise_line("Code 7"))
+
+    assert [one.text for one in passages(read) if "Code 7" in one.text] == ["Code 7"]
+    assert [str(one) for one in read.left_out] == [
+        "1 picture text left out: the picture is damaged, or of a kind that cannot be opened here"
+    ]
+
+
 def test_a_picture_is_refused_that_is_none_or_without_text() -> None:
     file = io.BytesIO()
     Image.new("L", (1200, 1100), 255).save(file, "PNG")
