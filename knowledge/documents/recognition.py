@@ -54,6 +54,8 @@ TOO_LITTLE_MEMORY = "recognising their text needs more memory; set INGESTION_FIL
 _LEAST_SIDE = 100
 """Pixels: smaller pictures have no text that a reader could see."""
 _LEAST_WORDS = 2
+DAMAGED_PICTURE = (OSError, SyntaxError, ValueError, TypeError, LookupError, OverflowError)
+"""What Pillow raises for damaged data, besides `DecompressionBombError`."""
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 _NO_TEXT = "no text was recognised in them"
 _NO_TIME = "there was no time left to recognise it; raise INGESTION_FILE_SECONDS"
@@ -205,7 +207,7 @@ def _recognise_stored(file: PictureFile, recognise: Recognise) -> tuple[str, str
         with Image.open(io.BytesIO(base64.b64decode(file.data)), formats=_FORMATS) as opened:
             opened.load()
             return recognise_picture(opened, recognise)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+    except (*DAMAGED_PICTURE, Image.DecompressionBombError):
         return "", _DAMAGED
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from knowledge.documents.errors import PicturesError, WrongFormatError
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
 from knowledge.documents.recognition import (
+    DAMAGED_PICTURE,
     Recognise,
     has_time,
     load_recogniser,
@@ -62,12 +63,12 @@ def _recognise(picture: "Image | str", recognise: Recognise) -> tuple[str, str]:
 
 def _open(data: bytes) -> "Iterator[Image | str]":
     """Yield each picture of a file, or why it cannot be read."""
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
 
-    damaged = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)
+    damaged = (*DAMAGED_PICTURE, Image.DecompressionBombError)
     try:
         opened = Image.open(io.BytesIO(data), formats=_FORMATS)
-    except (UnidentifiedImageError, *damaged) as error:
+    except damaged as error:
         raise _wrong_format() from error
     with opened:
         for number in count():
