@@ -34,8 +34,6 @@ REASONS = (
     "too_slow", "budget_spent", "rejected", "too_long", "refused", "unreadable",
 )  # fmt: skip
 """Why a model did not give an answer."""
-UNUSABLE = frozenset({"too_long", "refused", "unreadable"})
-"""The reasons that lie in the request or its answer: the model itself can be reached."""
 USUAL_WAIT_SECONDS = 5.0
 """How long to wait for a server that failed without stating a time."""
 
@@ -190,6 +188,13 @@ class UnreadableOutput(ModelError):  # noqa: N818 - as above
 
 class UnknownReply(UnreadableOutput):
     """The reply of the server has no known form, so that nothing is known about the answer."""
+
+
+def has_unusable_output(error: ModelError) -> bool:
+    """Return whether a model that works gave an answer that cannot be used."""
+    if isinstance(error, ChainExhausted):
+        return bool(error.errors) and all(has_unusable_output(one) for one in error.errors)
+    return isinstance(error, Refused | UnreadableOutput) and not isinstance(error, UnknownReply)
 
 
 def find_wait_seconds(error: ModelError) -> float | None:

@@ -175,6 +175,11 @@ def classify_reply(writes: State, _threshold: float) -> StageEvent:
     return _DONE if writes.response else _FAILED
 
 
+def classify_reading(writes: State, _threshold: float) -> StageEvent:
+    """Return whether the agent said what a message means for an open pause."""
+    return _DONE if writes.reply_reading is not None else _FAILED
+
+
 def classify_triage(writes: State, _threshold: float) -> StageEvent:
     """Return which way was chosen."""
     if writes.needs_clarification:

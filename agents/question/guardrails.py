@@ -40,7 +40,7 @@ from knowledge.port import (
     find_refusal_reason,
     find_uncompared,
 )
-from llm.errors import UNUSABLE, ModelError
+from llm.errors import ModelError, has_unusable_output
 from llm.injection import BUDGET_SECONDS, inspect_within
 from llm.port import Model, find_model
 from llm.tasks.question import MATCH_VERIFIED, SCOPE, ScopeInputs, Strictness, Verdict
@@ -266,7 +266,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         except ModelError as error:
             writes = await self._judge_without_model(reads, findings)
             described = f"{type(error).__name__}: {error}"
-            if error.reason in UNUSABLE:
+            if has_unusable_output(error) or error.reason == "too_long":
                 writes = self._stop_unjudged(writes, described)
             return writes.model_copy(update={"model_error": described})
         named = [nearest[number - 1] for number in found.meanings if 0 < number <= len(nearest)]

@@ -34,7 +34,7 @@ from knowledge.language.corpus_languages import ReadLanguages, choose_foreign
 from knowledge.language.protecting import PlaceholderLost, Protected, protect
 from knowledge.port import ANSWER_CHARACTERS, Hit, Searcher, SearchRequest
 from knowledge.search.query import ENGLISH
-from llm.errors import UNUSABLE, ModelError
+from llm.errors import ModelError, has_unusable_output
 from llm.injection import BUDGET_SECONDS, inspect_within
 from llm.output_parsing import QuestionReader, ask_and_follow
 from llm.port import Model, TextListener, find_model
@@ -203,7 +203,7 @@ class TranslationAgent(Agent[Reads, Writes]):
     def _keep_failed(self, reads: Reads, error: ModelError) -> Writes:
         described = f"{type(error).__name__}: {error}"
         writes = _keep_typed(reads, described)
-        if self._combined is None or error.reason not in UNUSABLE:
+        if self._combined is None or not has_unusable_output(error):
             return writes
         return writes.model_copy(update={"scope_error": described})
 

@@ -40,7 +40,7 @@ WHOLE_SHARE = 4
 LOSS = 0.3
 """A further chunk of a page loses less against other pages than among the hits: an answer needs
 what stands around, and ranks fall fast."""
-LEAST_SCORE = 0.3
+LEAST_SCORE = 0.08
 """A section is left out below this share of the best section's score: the size of the context is a
 limit that need not be reached.
 """

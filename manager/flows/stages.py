@@ -36,7 +36,7 @@ START = Stage(
     ),
     classify.classify_start,
 )
-READ_REPLY = make_stage(Role.GATHER, _DONE_OR_FAILED, name="read_reply")
+READ_REPLY = make_stage(Role.GATHER, _DONE_OR_FAILED, classify.classify_reading, name="read_reply")
 LANG = make_stage(Role.LANG)
 TRANSLATION = make_stage(Role.TRANSLATION)
 ESSENCE = make_stage(

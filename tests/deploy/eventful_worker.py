@@ -14,7 +14,8 @@ from typing import Any
 import structlog
 
 from broker.transport.connect import connect
-from deploy.assembly.runtime import connect_runtime, run_workers
+from deploy.assembly.observing import observing
+from deploy.assembly.runtime import connect_runtime, make_meter, run_workers
 from deploy.logging_setup import configure_logging, secrets_of
 from envelope.run import OUTSIDE, Run
 from llm.missing_model import MissingModel
@@ -72,9 +73,13 @@ async def work(url: str, data: str, roles: Sequence[str], port: int) -> None:
     logging.getLogger("vendor").setLevel(logging.DEBUG)
     client: Any = connect(url)
     model = EventfulModel(client)
+    meter = make_meter()
     async with (
         connect_runtime(settings) as runtime,
-        run_workers(runtime, roles, None, health_port=port, models=lambda _task: model),
+        run_workers(
+            runtime, roles, None, health_port=port, meter=meter, models=lambda _task: model
+        ),
+        observing(runtime.broker, settings, meter.registry, runtime.jobs),
     ):
         await client.rpush(READY, port)
         await asyncio.Event().wait()

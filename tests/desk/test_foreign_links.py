@@ -59,10 +59,9 @@ async def test_no_answer_of_an_obeying_model_leads_elsewhere(open_app: OpenApp) 
 
             reply = await harness.driver().say("How do I configure SMS routing rules?")
 
-            # Code with a foreign address is taken out, whatever the judge says.
+            # The address is taken out; the judge, who approves, decides about the code around it.
             assert reply["outcome"] == "answered", shape.name
             assert "```" in shape.text or shape.kept in reply["text"]
-            assert "```" not in reply["text"], shape.name
             assert not leads_elsewhere(json.dumps(reply)), shape.name
 
 

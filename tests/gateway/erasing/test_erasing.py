@@ -169,7 +169,7 @@ async def test_what_waits_for_workers_that_are_gone_is_forgotten_too(
         )
         async with asyncio.TaskGroup() as tasks:
             async with harness.open():
-                harness.script.next(Role.ESSENCE, RetryAfter(15.0, f"away for {driver.word}"))
+                harness.script.next(Role.ESSENCE, RetryAfter(8.0, f"away for {driver.word}"))
                 parked = tasks.create_task(driver.ask(f"Parked {driver.word}?", "m1"))
                 await wait_until(lambda: harness.client.exists("rd:{0}:parked"))
             other = tasks.create_task(driver.ask(f"Waiting {driver.word}?", "m2"))

@@ -7,6 +7,7 @@ import pytest
 from knowledge.document import Document
 from knowledge.index.port import Index
 from knowledge.port import ContextSection, Findings, SearchRequest
+from knowledge.search import composer
 from knowledge.search.searcher import LevelSearcher
 from knowledge.sections import count_tokens
 from tests.knowledge.searching.conftest import WordEmbedder, document, put
@@ -89,12 +90,12 @@ async def test_the_best_section_comes_before_an_earlier_one_of_its_page(
 
 
 async def test_sections_far_below_the_best_one_are_left_out(fake_documents: Index) -> None:
-    many = [document(f"page{n}", (("Part",), f"A rule of page {n}.")) for n in range(40)]
+    many = [document(f"page{n}", (("Part",), f"A rule of page {n}.")) for n in range(200)]
 
-    found = await compose(fake_documents, "What does a rule cost?", STEPS, *many, limit=50)
+    found = await compose(fake_documents, "What does a rule cost?", STEPS, *many, limit=250)
 
     scores = [one.best.score for one in found.context]
-    assert min(scores) >= 0.3 * max(scores)
+    assert min(scores) >= composer.LEAST_SCORE * max(scores)
     assert len(found.context) < found.total
 
 
