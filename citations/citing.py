@@ -369,17 +369,18 @@ def _find_shared(
     It is the line that introduces the list, else its last item: where one source has most of the
     items, marks on these alone would look as if the others had no source.
     """
-    found: dict[int, int] = {}
-    for first, block in enumerate(blocks):
-        if block.kind is not BlockForm.ITEM or block.group in found:
-            continue
-        items = [at for at, one in enumerate(blocks) if one.group == block.group]
+    groups: dict[int, list[int]] = {}
+    for index, block in enumerate(blocks):
+        groups.setdefault(block.group, []).append(index)
+    shared: dict[int, int] = {}
+    for group, items in groups.items():
+        first = next((at for at in items if blocks[at].kind is BlockForm.ITEM), None)
         named = [tuple(added[at]) for at in items if at in added]
         is_shared = len(items) > 1 and len(set(named)) == 1 and 2 * len(named) >= len(items)
-        if is_shared and not any(near[at] for at in items):
+        if first is not None and is_shared and not any(near[at] for at in items):
             lead = _line_above(blocks, first)
-            found[block.group] = blocks[items[-1]].end - 1 if lead is None else lead
-    return found
+            shared[group] = blocks[items[-1]].end - 1 if lead is None else lead
+    return shared
 
 
 def _find(block: LineBlock, sources: SourceTexts, preferred: Collection[int]) -> int | None:

@@ -377,7 +377,7 @@ async def test_a_specialist_that_fails_in_the_middle_leaves_the_others_their_wor
 async def test_models_that_are_away_leave_nothing_judged_and_nobody_judges_instead(
     open_reviews: OpenReviews,
 ) -> None:
-    away = [ModelUnavailable("away")] * 20
+    away = [ModelUnavailable("away for an hour", retry_after_seconds=3600)] * 20
     model = ReviewingModel(compliance=away, synthesis=away)
 
     async with open_reviews(model) as harness:
