@@ -53,6 +53,8 @@ LEFT_OUT = frozenset({"broker", "index", "model_in_use"})
 """Parts of the data folder that are not copied as files: those of Redis, and the index, which its
 owner copies.
 """
+_TEMPORARY = ("backup-", "check-", "git-")
+"""How folders of commands that run meanwhile begin."""
 KEEP_IN_MEMORY = 16 * 1024 * 1024
 _DAMAGES = (ArithmeticError, AttributeError, EOFError, LookupError, OSError, RecursionError,
             TypeError, ValueError, tarfile.TarError, zlib.error)  # fmt: skip
@@ -212,7 +214,7 @@ def _add_files(archive: tarfile.TarFile, folder: Path, place: PurePosixPath) -> 
 def _add_data(archive: tarfile.TarFile, folder: Path) -> int:
     count = 0
     for top in sorted(folder.iterdir()):
-        if top.name in LEFT_OUT or top.name.startswith(("backup-", RECORDS_FILE)):
+        if top.name in LEFT_OUT or top.name.startswith((*_TEMPORARY, RECORDS_FILE)):
             continue
         if top.is_dir():
             count += _add_files(archive, top, PurePosixPath(DATA, top.name))

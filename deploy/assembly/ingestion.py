@@ -68,15 +68,17 @@ def count_waits(patient: PatientLimiter | None) -> LimitWaits | None:
 async def ingest_here(
     settings: Settings,
     knowledge: OpenIndex,
-    sources: Sequence[Path | FetchedSource],
+    sources: "Sequence[Path | FetchedSource | SurveySource]",
     report: Report,
     replaced: "Sequence[ListedDocument]" = (),
     *,
     limits: "Limiter | None" = None,
+    describes_by_rules: bool = False,
 ) -> IngestionResult:
     """Ingest sources into an index that this process owns; `replaced` is that of `ingest`.
 
-    `limits` are those of its vendor of vectors.
+    `limits` are those of its vendor of vectors. `describes_by_rules` asks no model for descriptions
+    of changed documents; those of others stay, whoever wrote them.
     """
     # Imported here: it loads every reader of documents, which most commands do not need.
     from knowledge.ingestion import ingest
@@ -85,6 +87,10 @@ async def ingest_here(
 
     patient = make_patient(limits)
     describer = make_describer(settings, report, limiter=patient)
+    if describes_by_rules and not isinstance(describer, RuleDescriber):
+        name, close = describer.name, describer.close
+        await close()
+        describer = RuleDescriber(name)
     chosen = choose_embedder(settings, knowledge.embedder, patient)
     embedder = PaidEmbedder(chosen)
     async with AsyncExitStack() as closing:
@@ -219,9 +225,9 @@ def make_ingestion_handler(settings: Settings, knowledge: Knowledge) -> Ingestio
 
 
 def _open_source(
-    settings: Settings, source: Path | FetchedSource, stack: ExitStack
+    settings: Settings, source: "Path | FetchedSource | SurveySource", stack: ExitStack
 ) -> "Path | SurveySource":
-    if isinstance(source, Path):
+    if not isinstance(source, FetchedSource):
         return source
     if source.outcome is not None:
         from deploy.assembly.source_opening import survey_website

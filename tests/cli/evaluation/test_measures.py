@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 
+from citations.statements import says
 from cli.comparison_page import check_page_path, make_page, make_table_lines
 from cli.evaluation.desk_run import AskedCase, CallTotals
 from cli.evaluation.golden import GoldenCase
-from cli.evaluation.measures import AnswerMeasure, is_page, measure_answer
-from cli.evaluation.sentences import says, split_covered
+from cli.evaluation.measures import AnswerMeasure, measure_answer
+from cli.evaluation.sentences import split_covered
 from cli.evaluation.summaries import MeasuredVariant, summarize
 from cli.printing import WIDTH, columns
 from deploy.errors import CommandError
+from knowledge.checks import is_page
 from llm.errors import ModelUnavailable
 from llm.tasks.search import JudgeOutput
 from tests.support.scripted_model import ScriptedModel
