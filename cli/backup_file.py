@@ -37,8 +37,8 @@ from typing import IO, Any
 from broker.embedded_redis import Endpoint, run_embedded_redis
 from broker.maintenance.snapshot import RedisSnapshot, SavedKey
 from config.settings import Settings
-from deploy.assembly.recording import FILE as RECORDS_FILE
-from deploy.assembly.recording import connect_records
+from deploy.assembly.open_records import FILE as RECORDS_FILE
+from deploy.assembly.open_records import connect_records
 from deploy.errors import CommandError
 from knowledge.data_folder import protect_data_folder
 from memory.key_names import workers_key

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 from citations.links import clean_text
 from cli.printing import WIDTH
 from deploy.assembly.checks import CheckRun
-from knowledge.checks import STATES, QuestionResult, SectionChange
+from knowledge.checks import STATES, QuestionResult
 from knowledge.source_registry import GIT
 
 _INDENT = "           "
@@ -42,7 +42,7 @@ def make_table(run: CheckRun, *, with_unchanged: bool = False) -> Iterator[str]:
             clean_text(one.question.text), WIDTH,
             initial_indent=f"{_name(one):<{len(_INDENT)}}", subsequent_indent=_INDENT,
         )  # fmt: skip
-        for reason in list_reasons(one):
+        for reason in one.reasons:
             yield from textwrap.wrap(
                 clean_text(reason), WIDTH, initial_indent=f"{_INDENT}- ",
                 subsequent_indent=f"{_INDENT}  ", break_long_words=False, break_on_hyphens=False,
@@ -61,20 +61,6 @@ def summarize(run: CheckRun) -> str:
     )
 
 
-def list_reasons(one: QuestionResult) -> list[str]:
-    """Return what happened to a question, one sentence each."""
-    reasons = [f"no longer in the context: “{fact}”" for fact in one.lost]
-    reasons += [_describe_section(change) for change in one.sections]
-    if one.rank_before != one.rank_after:
-        reasons.append(f"rank of the page: {_rank(one.rank_before)} → {_rank(one.rank_after)}")
-    if one.newly_answered:
-        reasons.append("newly answered: the documents did not cover it before")
-    if one.no_longer_found:
-        reasons.append("the search no longer finds a clear answer")
-    reasons += [f"not in the context before either: “{fact}”" for fact in one.missing]
-    return reasons
-
-
 def make_junit(run: CheckRun) -> bytes:
     """Return a check as JUnit XML; a broken question is a failed test."""
     counts = {"tests": str(len(run.result.results)), "failures": str(run.result.count("broken"))}
@@ -87,7 +73,7 @@ def make_junit(run: CheckRun) -> bytes:
             suite, "testcase", classname=f"refdesk.{one.question.origin}",
             name=clean_text(one.question.text),
         )  # fmt: skip
-        text = clean_text("\n".join(list_reasons(one)))
+        text = clean_text("\n".join(one.reasons))
         if one.state == "broken":
             ET.SubElement(case, "failure", message=text.partition("\n")[0]).text = text
         elif text:
@@ -105,7 +91,7 @@ def make_annotations(run: CheckRun) -> Iterator[str]:
         place = _find_file(one)
         file = f"file={_escape(place, in_property=True)}," if place else ""
         title = _escape(f"Question {_name(one).lower()}", in_property=True)
-        text = "\n".join([one.question.text, *list_reasons(one)])
+        text = "\n".join([one.question.text, *one.reasons])
         yield f"::{kind} {file}title={title}::{_escape(text)}"
 
 
@@ -116,7 +102,7 @@ def make_markdown(run: CheckRun) -> str:
     if shown:
         lines += ["", "| | Question | What changed |", "|---|---|---|"]
     for one in shown[:_MOST_ROWS]:
-        reasons = "<br>".join(map(_cell, list_reasons(one)))
+        reasons = "<br>".join(map(_cell, one.reasons))
         lines.append(f"| {_name(one)} | {_cell(one.question.text)} | {reasons} |")
     if len(shown) > _MOST_ROWS:
         lines.append(f"\nand {len(shown) - _MOST_ROWS} more")
@@ -140,15 +126,6 @@ def _describe_result(one: QuestionResult) -> dict[str, Any]:
 
 def _name(one: QuestionResult) -> str:
     return "BROKEN" if one.state == "broken" else one.state
-
-
-def _describe_section(change: SectionChange) -> str:
-    moved = f" to {change.target}" if change.fate == "moved" else ""
-    return f"{change.fate}{moved}: {change.title} ({change.source})"
-
-
-def _rank(rank: int | None) -> str:
-    return "none" if rank is None else str(rank)
 
 
 def _find_file(one: QuestionResult) -> str:

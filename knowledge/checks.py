@@ -52,7 +52,7 @@ class CheckQuestion:
 
     `facts` are texts that the context of an answer must contain. `pages` are ends of a path or URL;
     any of them answers. `citations` are the places that an earlier answer cited. `asked` counts the
-    recorded questions of this meaning. `place` is where a file states the question.
+    recorded questions of this meaning. `groups` are those of the person who asked.
     """
 
     id: str
@@ -64,7 +64,7 @@ class CheckQuestion:
     citations: tuple[Citation, ...] = ()
     must_be_declined: bool = False
     asked: int = 1
-    place: str = ""
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +116,10 @@ class SectionChange:
     fate: Fate
     target: str = ""
 
+    def __str__(self) -> str:
+        moved = f" to {self.target}" if self.fate == "moved" else ""
+        return f"{self.fate}{moved}: {self.title} ({self.source})"
+
 
 @dataclass(frozen=True, slots=True)
 class QuestionResult:
@@ -137,6 +141,20 @@ class QuestionResult:
     newly_answered: bool = False
     no_longer_found: bool = False
 
+    @property
+    def reasons(self) -> list[str]:
+        """What happened to the question, one sentence each."""
+        reasons = [f"no longer in the context: “{fact}”" for fact in self.lost]
+        reasons += map(str, self.sections)
+        if self.rank_before != self.rank_after:
+            ranks = [rank or "none" for rank in (self.rank_before, self.rank_after)]
+            reasons.append(f"rank of the page: {ranks[0]} → {ranks[1]}")
+        if self.newly_answered:
+            reasons.append("newly answered: the documents did not cover it before")
+        if self.no_longer_found:
+            reasons.append("the search no longer finds a clear answer")
+        return reasons + [f"not in the context before either: “{one}”" for one in self.missing]
+
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
@@ -156,59 +174,6 @@ def is_page(place: str, page: str) -> bool:
     """Return whether a path or URL ends in the parts of `page`, whatever its file ending is."""
     parts, wanted = _split_place(place), _split_place(page)
     return bool(wanted) and parts[-len(wanted) :] == wanted
-
-
-async def take_snapshot(
-    opened: OpenIndex,
-    questions: Sequence[CheckQuestion],
-    options: SearchOptions,
-    since: Snapshot | None = None,
-) -> Snapshot:
-    """Return what the questions find in an index.
-
-    Reads the documents that the questions rely on; with `since`, those that were added or changed
-    after that snapshot.
-    """
-    listed = {one.id: one for one in await opened.library.list_documents(options.groups)}
-    turns = asyncio.Semaphore(_AT_ONCE)
-
-    async def search(question: CheckQuestion) -> Found:
-        async with turns:
-            request = SearchRequest(
-                question=question.text,
-                text=question.text,
-                language=question.language or options.language_of(question.text),
-                limit=options.limit,
-                context_tokens=options.context_tokens,
-                groups=options.groups,
-                reranked=True,
-            )
-            return _keep(question, await opened.search(request))
-
-    async with asyncio.TaskGroup() as tasks:
-        searches = {one.id: tasks.create_task(search(one)) for one in questions}
-    found = {name: task.result() for name, task in searches.items()}
-    expected = _find_expected(listed, questions)
-    if since is None:
-        wanted = {one for question in questions for one in _list_wanted(question, found, expected)}
-    else:
-        wanted = {one.id for one in _list_different(since.listed, listed)}
-    documents = await opened.library.read(sorted(wanted & listed.keys()), options.groups)
-    return Snapshot(listed, found, expected, {one.listed.id: one for one in documents})
-
-
-def compare(questions: Sequence[CheckQuestion], before: Snapshot, after: Snapshot) -> CheckResult:
-    """Return what became of each question between two snapshots."""
-    different = _list_different(before.listed, after.listed)
-    added = sum(one.id not in before.listed for one in different)
-    comparison = _Comparison(before, after)
-    results = [comparison.judge(question) for question in questions]
-    return CheckResult(
-        tuple(sorted(results, key=lambda one: (STATES.index(one.state), -one.question.asked))),
-        added=added,
-        changed=len(different) - added,
-        removed=len(before.listed.keys() - after.listed.keys()),
-    )
 
 
 @dataclass
@@ -315,6 +280,60 @@ class _Comparison:
             yield SectionChange(title, place, listed.file, fate, target)
 
 
+async def take_snapshot(
+    opened: OpenIndex,
+    questions: Sequence[CheckQuestion],
+    options: SearchOptions,
+    since: Snapshot | None = None,
+) -> Snapshot:
+    """Return what the questions find in an index.
+
+    Reads the documents that the questions rely on; with `since`, those that were added or changed
+    after that snapshot.
+    """
+    groups = tuple({*options.groups, *(one for each in questions for one in each.groups)})
+    listed = {one.id: one for one in await opened.library.list_documents(groups)}
+    turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def search(question: CheckQuestion) -> Found:
+        async with turns:
+            request = SearchRequest(
+                question=question.text,
+                text=question.text,
+                language=question.language or options.language_of(question.text),
+                limit=options.limit,
+                context_tokens=options.context_tokens,
+                groups=tuple({*options.groups, *question.groups}),
+                reranked=True,
+            )
+            return _keep(question, await opened.search(request))
+
+    async with asyncio.TaskGroup() as tasks:
+        searches = {one.id: tasks.create_task(search(one)) for one in questions}
+    found = {name: task.result() for name, task in searches.items()}
+    expected = _find_expected(listed, questions)
+    if since is None:
+        wanted = {one for question in questions for one in _list_wanted(question, found, expected)}
+    else:
+        wanted = {one.id for one in _list_different(since.listed, listed)}
+    documents = await opened.library.read(sorted(wanted & listed.keys()), groups)
+    return Snapshot(listed, found, expected, {one.listed.id: one for one in documents})
+
+
+def compare(questions: Sequence[CheckQuestion], before: Snapshot, after: Snapshot) -> CheckResult:
+    """Return what became of each question between two snapshots."""
+    different = _list_different(before.listed, after.listed)
+    added = sum(one.id not in before.listed for one in different)
+    comparison = _Comparison(before, after)
+    results = [comparison.judge(question) for question in questions]
+    return CheckResult(
+        tuple(sorted(results, key=lambda one: (STATES.index(one.state), -one.question.asked))),
+        added=added,
+        changed=len(different) - added,
+        removed=len(before.listed.keys() - after.listed.keys()),
+    )
+
+
 def _keep(question: CheckQuestion, findings: Findings) -> Found:
     facts: dict[int, Citation] = {}
     first: dict[str, Citation] = {}
@@ -402,7 +421,7 @@ def _find_sections(document: WholeDocument, one: Citation) -> list[Section]:
     return [
         section
         for section in document.sections
-        if (section.heading_path, section.anchor) == (one.heading_path, one.anchor)
+        if section.heading_path == one.heading_path and one.anchor in (None, section.anchor)
     ]
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from cli.arguments import add_groups_argument, read_groups
 from cli.printing import print_line, say_json
 from config.settings import Settings, load_settings
-from deploy.errors import CommandError
 
 if TYPE_CHECKING:
     from cli.evaluation.golden import GoldenCase
@@ -35,7 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="FILE",
         help="golden questions, .yaml, .json, .toml or .jsonl; repeatable (default: the questions "
-        "of this installation)",
+        "of this installation: the most asked, marked and verified ones, and gaps)",
+    )
+    parser.add_argument(
+        "--recorded",
+        action="store_true",
+        help="add the questions of this installation to those of --questions",
     )
     parser.add_argument(
         "--revision", default="", help="branch, tag or commit that is proposed (default: the files)"
@@ -113,8 +117,6 @@ async def _check(settings: Settings, chosen: argparse.Namespace) -> "CheckRun":
     from deploy.assembly.checks import find_proposals, run_check
 
     questions = read_golden(chosen.questions)
-    if not questions:
-        raise CommandError("there are no questions to check: name a file with --questions")
     proposals = find_proposals(
         settings, chosen.sources, revision=chosen.revision, folder=chosen.folder,
         stands_for=chosen.stands_for,
@@ -123,6 +125,7 @@ async def _check(settings: Settings, chosen: argparse.Namespace) -> "CheckRun":
         return await run_check(
             settings, questions, proposals, report, base=chosen.base,
             groups=read_groups(chosen.groups),
+            with_records=chosen.recorded or not chosen.questions,
         )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from pydantic import JsonValue, ValidationError
 from cli.arguments import add_action, add_groups_argument, read_groups
 from cli.printing import print_line, say_json
 from config.settings import Settings, load_settings
-from deploy.assembly.recording import keeps_records
+from deploy.assembly.open_records import keeps_records
 from deploy.assembly.runtime import Runtime, connect_runtime
 from deploy.errors import CommandError
 from gateway.api_keys import DEFAULT_SCOPES, Key, KeyHistory, Scope, StoredKeys, make_key, origin_in

@@ -17,11 +17,11 @@ from functools import partial
 from pathlib import Path
 
 from config.settings import Settings
+from deploy.assembly.check_questions import collect_questions, has_records, make_options
 from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.ingestion import ingest_here, reading_limits
 from deploy.assembly.knowledge import Knowledge, open_folders, open_knowledge
-from deploy.assembly.languages import language_of, make_detector
-from deploy.assembly.model_choice import find_context_tokens
+from deploy.assembly.open_records import connect_records
 from deploy.assembly.runtime import connect_runtime, ready_to_take_over
 from deploy.assembly.source_opening import fetch_sources
 from deploy.errors import CommandError
@@ -29,7 +29,6 @@ from gateway.documents.index_owner import ask_owner
 from knowledge.checks import (
     CheckQuestion,
     CheckResult,
-    SearchOptions,
     Snapshot,
     compare,
     take_snapshot,
@@ -49,6 +48,10 @@ from knowledge.source_registry import GIT, FetchedSource, SourceSpec, locate_cop
 
 PREFIX = "check-"
 """How the folder of a copy begins, in the data folder."""
+_NO_QUESTIONS = (
+    "there are no questions to check: name a file with --questions; nothing was recorded, marked "
+    "or verified here"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +111,12 @@ async def run_check(
     *,
     base: str | None = None,
     groups: tuple[str, ...] = (),
+    with_records: bool = False,
 ) -> CheckRun:
     """Return what the proposed documents do to the questions.
 
-    They are compared with the index in use, or, with `base`, with that revision of themselves.
+    `with_records` adds the recorded, marked and verified questions of the assistant. The documents
+    are compared with the index in use, or, with `base`, with that revision of themselves.
     Raises `CommandError`, and the errors of sources and of the index.
     """
     began = time.monotonic()
@@ -119,7 +124,11 @@ async def run_check(
         if base is not None:
             earlier = [replace(one, revision=base) for one in proposals]
             _refuse_failures(await _ingest(own, knowledge, earlier, report))
-        options = _make_options(own, groups)
+        options = make_options(own, groups)
+        if with_records:
+            questions = [*questions, *await _read_recorded(settings, knowledge)]
+        if not questions:
+            raise CommandError(_NO_QUESTIONS)
         before = await take_snapshot(knowledge, questions, options)
         notes = _find_strangers(proposals, before) if base is None else []
         await asyncio.to_thread(_copy_mirrors, settings, own, proposals)
@@ -128,6 +137,17 @@ async def run_check(
     result = compare(questions, before, after)
     notes += [f"{source} could not be read: {reason}" for source, reason in ingested.failed]
     return CheckRun(result, time.monotonic() - began, tuple(notes))
+
+
+async def _read_recorded(settings: Settings, knowledge: Knowledge) -> list[CheckQuestion]:
+    if not has_records(settings):
+        return []
+    store = connect_records(settings)
+    try:
+        await asyncio.to_thread(store.prepare)
+        return await collect_questions(settings, store, knowledge.embedder)
+    finally:
+        await asyncio.to_thread(store.close)
 
 
 @asynccontextmanager
@@ -276,15 +296,6 @@ def _find_root(known: dict[str, SourceSpec], text: str) -> str:
     if text in known or "://" in text or text.startswith(GIT):
         return text
     return os.path.realpath(text)
-
-
-def _make_options(settings: Settings, groups: tuple[str, ...]) -> SearchOptions:
-    return SearchOptions(
-        limit=settings.search_results_limit,
-        context_tokens=find_context_tokens(settings),
-        language_of=language_of(settings, make_detector(settings)),
-        groups=groups,
-    )
 
 
 def _refuse_failures(ingested: IngestionResult) -> None:

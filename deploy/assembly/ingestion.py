@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from broker.ports import Broker
 from broker.values import Fields
 from config.settings import Settings
+from deploy.assembly.check_questions import checking
 from deploy.assembly.knowledge import (
     Knowledge,
     close_embedder,
@@ -146,9 +147,10 @@ async def ingest_alone(
     blocks the process while it builds.
     """
     knowledge.index.optimize_regularly()
-    result = await ingest_here(
-        settings, knowledge, sources, report, replaced, limits=knowledge.limits
-    )
+    async with checking(settings, knowledge, _name_sources(sources)):
+        result = await ingest_here(
+            settings, knowledge, sources, report, replaced, limits=knowledge.limits
+        )
     await knowledge.index.optimize()
     return result
 
@@ -219,9 +221,22 @@ def make_ingestion_handler(settings: Settings, knowledge: Knowledge) -> Ingestio
 
     async def ingest(opened: OpenIndex, sources: Sequence[FetchedSource]) -> IngestionResult:
         quiet = PlainReport(lambda _line: None)
-        return await ingest_here(settings, opened, sources, quiet, limits=knowledge.limits)
+        own = _find_settings(settings, knowledge, opened)
+        async with checking(own, opened, _name_sources(sources)):
+            return await ingest_here(settings, opened, sources, quiet, limits=knowledge.limits)
 
     return IngestionHandler((first.tenant, first.assistant), knowledge, ingest)
+
+
+def _find_settings(settings: Settings, knowledge: OpenIndex, opened: OpenIndex) -> Settings:
+    """Return the settings of the assistant of an index."""
+    first, *further = settings.of_assistants()
+    others = (one for one in further if knowledge.others.get((one.tenant, one.assistant)) is opened)
+    return next(others, first)
+
+
+def _name_sources(sources: Sequence[Path | FetchedSource]) -> list[str]:
+    return [spec_of(one if isinstance(one, Path) else one.spec).root for one in sources]
 
 
 def _open_source(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from config.settings import Settings
-from deploy.assembly.recording import connect_records, finding_gaps, keeps_records
+from deploy.assembly.open_records import connect_records, finding_gaps, keeps_records
 from envelope.question import Question
 from knowledge.errors import KnowledgeError
 from memory.errors import MemoryUnavailableError

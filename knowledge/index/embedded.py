@@ -342,11 +342,6 @@ def copy_closed(folder: Path, target: Path) -> None:
         raise IndexUnavailable(f"the index at {folder} cannot be copied: {error}") from error
 
 
-def _copy_files(folder: Path, target: Path) -> None:
-    ignored = shutil.ignore_patterns("owner")
-    shutil.copytree(folder, target / folder.name, ignore=ignored, copy_function=copy_sparse)
-
-
 def lock_folder(folder: Path) -> IO[str]:
     """Return the file whose lock owns an index until it is closed; raise `IndexOwned`."""
     try:
@@ -368,3 +363,8 @@ def lock_folder(folder: Path) -> IO[str]:
     owner.write(str(os.getpid()))
     owner.flush()
     return owner
+
+
+def _copy_files(folder: Path, target: Path) -> None:
+    ignored = shutil.ignore_patterns("owner")
+    shutil.copytree(folder, target / folder.name, ignore=ignored, copy_function=copy_sparse)

@@ -21,7 +21,8 @@ from deploy.assembly.gateways.documents import documents_of, make_catalog, make_
 from deploy.assembly.gateways.handover import make_handover, reading_mail_replies
 from deploy.assembly.gateways.report_rendering import StoredReports, make_report_reader
 from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
-from deploy.assembly.recording import connect_records, keeps_records, make_conversations
+from deploy.assembly.open_records import connect_records, keeps_records
+from deploy.assembly.recording import make_conversations
 from deploy.assembly.runtime import Runtime, desks
 from deploy.errors import CommandError
 from envelope.question import HTTP
