@@ -20,7 +20,7 @@ from config.settings import Settings
 from deploy.assembly.check_questions import collect_questions, has_records, make_options
 from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.ingestion import ingest_here, reading_limits
-from deploy.assembly.knowledge import Knowledge, open_folders, open_knowledge
+from deploy.assembly.knowledge import Knowledge, make_searcher, open_folders, open_knowledge
 from deploy.assembly.open_records import connect_records
 from deploy.assembly.runtime import connect_runtime, ready_to_take_over
 from deploy.assembly.source_opening import fetch_sources
@@ -44,6 +44,7 @@ from knowledge.index.listing import ListedDocument, is_below
 from knowledge.index.overlap import SurveySource
 from knowledge.ingestion_report import IngestionResult, Report
 from knowledge.owner_requests import OwnerRequest
+from knowledge.search.question_vectors import RememberingEmbedder
 from knowledge.source_registry import GIT, FetchedSource, SourceSpec, locate_copy, parse_source
 
 PREFIX = "check-"
@@ -172,7 +173,10 @@ async def _open_copy(
         if not is_empty:
             await _copy_index(settings, own)
         async with open_knowledge(own, alone=True) as knowledge:
-            yield own, knowledge
+            # Each question is searched for twice, and embedded once.
+            vectors = RememberingEmbedder(knowledge.embedder)
+            searcher = make_searcher(own, knowledge.index, vectors, knowledge.reranker)
+            yield own, replace(knowledge, searcher=searcher)
 
 
 async def _copy_index(settings: Settings, own: Settings) -> None:

@@ -13,44 +13,11 @@ from cli.commands.check import EXIT_BROKEN
 from deploy.assembly.ingestion_run import run_ingestion
 from knowledge.ingestion_report import PlainReport
 from tests.support.app_harness import settings_of
+from tests.support.checked_documents import PAGES, change, write_pages
 from tests.support.command_line import Run, one_line
 from tests.support.folder_copy import copy_folder
 from tests.support.shared_folder import provide_folder
 
-PAGES = {
-    "accounts/invite.md": """\
-# Invite users
-
-To invite a colleague, open Users, choose Invite and enter an address. The invitation is valid for
-7 days, and every colleague who accepts it becomes an Analyst until an Owner changes the role.
-""",
-    "accounts/password.md": """\
-# Reset a password
-
-## Requirements
-
-A new password has at least 12 characters and differs from the last five passwords.
-
-## Steps
-
-Choose Forgot password on the sign-in page, enter the address, and follow the link in the message.
-""",
-    "api/limits.md": """\
-# Rate limits of the API
-
-An account may make 50 requests per second. Further requests are refused with status 429.
-""",
-    "api/errors.md": """\
-# Errors of the API
-
-Error 4013 means that the recipient has opted out of messages from this sender.
-""",
-    "billing.md": """\
-# Invoices
-
-Invoices are sent on the first day of each month to the address of the account's owner.
-""",
-}
 QUESTIONS = """\
 questions:
   - id: invitation
@@ -76,26 +43,6 @@ questions:
     question: Within how many days are refunds paid?
     facts: ["refunds are paid within 5 days"]
 """
-
-
-def write_pages(folder: Path, pages: dict[str, str]) -> Path:
-    for name, text in pages.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, "utf-8")
-    return folder
-
-
-def change(docs: Path) -> Path:
-    """Move one page, delete one, and change two."""
-    (docs / "people").mkdir()
-    (docs / "accounts/invite.md").rename(docs / "people/invitations.md")
-    (docs / "api/errors.md").unlink()
-    limits = docs / "api/limits.md"
-    limits.write_text(limits.read_text().replace("50 requests per", "60 requests each"))
-    (docs / "billing.md").write_text(
-        f"{PAGES['billing.md']}\n## Refunds\n\nApproved refunds are paid within 5 days.\n"
-    )
-    return docs
 
 
 def git(folder: Path, *words: str) -> None:
@@ -175,9 +122,12 @@ def test_a_branch_is_compared_with_its_base_without_an_index(
     monkeypatch.chdir(docs.parent)
     Path("questions.yaml").write_text(QUESTIONS, "utf-8")
     git(docs.parent, "init", "--initial-branch", "main")
-    git(docs.parent, "add", "."), git(docs.parent, "commit", "--message", "first")
-    git(docs.parent, "checkout", "-b", "$(id>hacked)"), change(docs)
-    git(docs.parent, "add", "."), git(docs.parent, "commit", "--message", "second")
+    git(docs.parent, "add", ".")
+    git(docs.parent, "commit", "--message", "first")
+    git(docs.parent, "checkout", "-b", "$(id>hacked)")
+    change(docs)
+    git(docs.parent, "add", ".")
+    git(docs.parent, "commit", "--message", "second")
     git(docs.parent, "checkout", "main")
     words = ("check", "docs", "--base", "main", "--questions", "questions.yaml")
 
