@@ -88,15 +88,20 @@ class GivenOutput(Generic[O]):
 
 @dataclass(frozen=True, slots=True)
 class BatchOutputs(Generic[O]):
-    """The outputs of all batches that a model answered; `calls` are made before, if there are any.
+    """The outputs of all batches; `calls` are made before, if there are any.
 
-    `decided_by` is empty if no batch was answered.
+    `by_batch` has None for a batch that no model answered. `decided_by` is empty if none was.
     """
 
-    outputs: tuple[O, ...]
+    by_batch: tuple[O | None, ...]
     decided_by: str = ""
     errors: tuple[SpecialistError, ...] = ()
     calls: NoOutput | None = None
+
+    @property
+    def outputs(self) -> tuple[O, ...]:
+        """The outputs of the batches that a model answered."""
+        return tuple(one for one in self.by_batch if one is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +323,7 @@ class Toolbox:
         missing = [one for one in given if isinstance(one, NoOutput)]
         found = [one for one in given if isinstance(one, GivenOutput)]
         return BatchOutputs(
-            outputs=tuple(one.output for one in found),
+            by_batch=tuple(one.output if isinstance(one, GivenOutput) else None for one in given),
             decided_by=found[0].decided_by if found else "",
             errors=tuple(error for one in given for error in one.errors),
             calls=next((one for one in missing if one.calls), None),
