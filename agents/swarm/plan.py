@@ -44,7 +44,7 @@ from llm.prices import estimate_call_usd
 from llm.tasks.question import ContextType
 from llm.tasks.swarm import PLAN_SWARM, WORK_ON_TASK, MissingFact, PlanSwarmInputs, PlanSwarmOutput
 from tools.catalog import ToolCatalog
-from tools.passages import describe_documents
+from tools.passages import describe_documents, list_languages
 
 if TYPE_CHECKING:
     from knowledge.index.listing import ListedDocument
@@ -262,6 +262,7 @@ class PlanAgent(Agent[Reads, Writes]):
             {} if before is None else read_ends(reads.worker_outputs, reads.task_ledger, before)
         )
         said = [turn.text for turn in reads.history if turn.speaker == "user"]
+        listed = await self._list_documents(reads.groups)
         return PlanSwarmInputs(
             question=reads.canonical_question,
             active_question=_find_active_question(reads),
@@ -269,9 +270,8 @@ class PlanAgent(Agent[Reads, Writes]):
             earlier_turns=tuple(one[:_LONGEST_TURN] for one in said[-_MOST_TURNS:]),
             domain_name=self._domain.name,
             domain_scope=self._domain.scope,
-            documents=describe_documents(
-                await self._list_documents(reads.groups), reads.canonical_question
-            ),
+            documents=describe_documents(listed, reads.canonical_question),
+            document_languages=list_languages(listed),
             strategies={
                 name: self._strategies.find(name).description for name in self._strategies.names
             },

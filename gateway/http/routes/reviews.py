@@ -44,6 +44,7 @@ from gateway.http.routes.review_form import (
     ReviewCounts,
     ReviewEstimate,
     ReviewName,
+    ReviewSection,
     RuleNames,
     Specialists,
     digest_request,
@@ -444,7 +445,7 @@ class ReviewRoutes:
             **by_status,
             "further_gaps": found.get("gaps", []) if searched else None,
             "classification": found.get("documents", []),
-            "sections": sections,
+            "sections": {part: ReviewSection.model_validate(one) for part, one in sections.items()},
         }
 
     async def _render(
