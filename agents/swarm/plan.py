@@ -40,7 +40,6 @@ from envelope.swarm import PlanStep
 from envelope.texts import Texts
 from llm.errors import ModelError, ModelUnavailable
 from llm.port import Model, ModelAnswer, Usage
-from llm.prices import estimate_call_usd
 from llm.tasks.question import ContextType
 from llm.tasks.swarm import PLAN_SWARM, WORK_ON_TASK, MissingFact, PlanSwarmInputs, PlanSwarmOutput
 from tools.catalog import ToolCatalog
@@ -157,9 +156,8 @@ class PlanAgent(Agent[Reads, Writes]):
             most_passages=min(settings.search_results_limit, _MOST_PASSAGES),
             uses_model=parts.uses_model,
             # A worker may fill the context before each call, and write as much as it may.
-            call_usd=estimate_call_usd(
-                parts.model(WORK_ON_TASK.name).name,
-                Usage(parts.context_tokens, WORK_ON_TASK.max_output_tokens),
+            call_usd=parts.estimate_usd(
+                WORK_ON_TASK.name, Usage(parts.context_tokens, WORK_ON_TASK.max_output_tokens)
             ),
         )
 

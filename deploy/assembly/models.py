@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from agents.review.cost_estimate import ReviewCost, estimate_cost
 from broker.keys import record_of
 from config.model_settings import ModelLimit
 from config.settings import Settings
@@ -15,11 +16,12 @@ from knowledge.search.question_vectors import QuestionVectors
 from llm.port import Model
 from llm.prompts import Prompts
 from llm.quotas import InProcessLimiter, Limiter, ModelQuota, SharedLimits
-from llm.registry import AnswerStores, Registry, providers_of
+from llm.registry import AnswerStores, Registry, estimate_call_usd, providers_of
 from llm.stored_model import SharedCache
-from llm.vendors.catalogue import vendors_by_name
+from llm.vendors.catalogue import parse_models, vendors_by_name
 from memory.budgets import RedisBudgets
 from memory.model_calls import RedisCacheStore, RedisCallStore
+from memory.model_speed import RedisModelSpeeds
 from memory.rate_limits import RedisLimiter
 from worker.budgets import BudgetLimits, ModelCallBudget
 from worker.vendor_vectors import RunningVectors, ServerReranker
@@ -139,12 +141,27 @@ def make_stored_models(
         )
         if settings.model_cache_seconds
         else None,
+        speeds=RedisModelSpeeds(client),
     )
 
     def model(task: str) -> Model:
         return registry.model(settings.model_of(task), stores)
 
     return model
+
+
+async def estimate_review(
+    settings: Settings, client: "Redis", rules: int, documents: int
+) -> ReviewCost:
+    """Return what a review takes of the model that writes answers, by chunks of its documents."""
+    access = vendor_access(settings)
+    [name, *_] = parse_models(settings.gen_model, vendors_by_name(access))
+    return estimate_cost(
+        rules,
+        documents,
+        price=lambda usage: estimate_call_usd(settings.gen_model, usage, access),
+        tokens_per_second=await RedisModelSpeeds(client).read(str(name)),
+    )
 
 
 def share_vectors(

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import structlog
 from fastapi import Request
 
-from agents.review.cost_estimate import estimate_cost
 from broker.errors import BrokerUnavailableError
 from config.settings import Settings
 from config.texts import load_texts
@@ -21,6 +20,7 @@ from deploy.assembly.gateways.documents import documents_of, make_catalog, make_
 from deploy.assembly.gateways.handover import make_handover, reading_mail_replies
 from deploy.assembly.gateways.report_rendering import StoredReports, make_report_reader
 from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
+from deploy.assembly.models import estimate_review
 from deploy.assembly.recording import connect_records, keeps_records, make_conversations
 from deploy.assembly.runtime import Runtime, desks
 from deploy.errors import CommandError
@@ -209,7 +209,7 @@ async def open_http_app(
                 attachments,
                 NamedDocumentFinder(attachments, catalog),
                 reports,
-                _make_estimate(settings),
+                _make_estimate(settings, client),
             ),
             has_session=gate.has_session,
             library=library,
@@ -292,16 +292,19 @@ def _find_mcp(
     return partial(make_endpoint, channel, library, stopping, version("refdesk"), STORES)
 
 
-def _make_estimate(settings: Settings) -> EstimateReview:
+def _make_estimate(settings: Settings, client: "Redis") -> EstimateReview:
     """Return the estimator of reviews; None without a model."""
     if not settings.uses_model:
         return estimate_nothing
 
-    def estimate(rules: int, documents: int) -> ReviewEstimate:
-        cost = estimate_cost(rules, documents, settings.gen_model)
-        usd = None if cost.usd is None else float(cost.usd)
+    async def estimate(rules: int, documents: int) -> ReviewEstimate:
+        cost = await estimate_review(settings, client, rules, documents)
         return ReviewEstimate(
-            model=settings.gen_model, calls=cost.calls, tokens=cost.tokens, cost_usd=usd
+            model=settings.gen_model,
+            calls=cost.calls,
+            tokens=cost.tokens,
+            cost_usd=None if cost.usd is None else float(cost.usd),
+            seconds=cost.seconds,
         )
 
     return estimate

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from pydantic import JsonValue
 
 from agents.named_documents import make_sort_key
+from agents.review.cost_estimate import ReviewCost
 from deploy.assembly.gateways.documents import documents_of, make_catalog
 from deploy.assembly.gateways.report_rendering import (
     Report,
@@ -23,6 +24,7 @@ from deploy.assembly.gateways.review_documents import (
     NamedDocumentFinder,
     StoredAttachments,
 )
+from deploy.assembly.models import estimate_review
 from deploy.assembly.recording import make_conversations
 from deploy.assembly.runtime import Runtime
 from deploy.errors import CommandError
@@ -84,6 +86,17 @@ class LocalReview:
         if written is None:
             raise CommandError("there is no checklist to write, because no rules were read")
         return written
+
+    async def estimate(
+        self, against: Sequence[DocumentEntry], documents: Sequence[DocumentEntry]
+    ) -> ReviewCost:
+        """Return what the review takes before it begins."""
+        client = self.runtime.endpoint.client()
+        try:
+            rules, own = (sum(one.chunks for one in group) for group in (against, documents))
+            return await estimate_review(self.runtime.settings, client, rules, own)
+        finally:
+            await client.aclose()
 
     def render(self, report: Report, form: ReportForm) -> bytes:
         """Return the file of a report, with links to the places in the files of this machine."""

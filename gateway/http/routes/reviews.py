@@ -5,7 +5,7 @@ are those of messages.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -88,7 +88,7 @@ _REPORT: dict[int | str, dict[str, object]] = {
         "content": {form.media_type.partition(";")[0]: {} for form in ReportForm},
     }
 }
-EstimateReview = Callable[[int, int], ReviewEstimate | None]
+EstimateReview = Callable[[int, int], Awaitable[ReviewEstimate | None]]
 """Returns what a review takes, by the passages of the rules and of the documents."""
 
 
@@ -101,7 +101,7 @@ class Upload:
     review: NewReview
 
 
-def estimate_nothing(_rules: int, _documents: int) -> ReviewEstimate | None:
+async def estimate_nothing(_rules: int, _documents: int) -> ReviewEstimate | None:
     """Return no estimate: no model is in use."""
     return None
 
@@ -304,7 +304,7 @@ class ReviewRoutes:
         try:
             against = await self._find(access, review.against, is_rule=True)
             documents = await self._collect(access, given)
-            estimate = self._parts.estimate(
+            estimate = await self._parts.estimate(
                 sum(one.chunks for one in against), sum(one.chunks for one in documents)
             )
             if review.estimate_only:
