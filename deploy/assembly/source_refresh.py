@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import structlog
 
-from broker.errors import BrokerError
+from broker.errors import BrokerError, BrokerUnavailableError
 from config.settings import Settings
 from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.ingestion import fetch, ingest_by_owner
@@ -31,13 +31,18 @@ CHECK_SECONDS = 10.0
 
 
 async def refresh_source(runtime: Runtime, settings: Settings, source: RegisteredSource) -> None:
-    """Read a source again, and record the result."""
+    """Read a source again, and record the result.
+
+    Raises `BrokerUnavailableError`: an outage of Redis is no failure of the source.
+    """
     registry, spec = open_source_registry(settings), source.spec
     quiet = PlainReport(lambda _line: None)
     failure: Exception
     try:
         fetched = await fetch(settings, [spec], quiet)
         result = await ingest_by_owner(runtime.broker, settings, fetched, quiet)
+    except BrokerUnavailableError:
+        raise
     except (KnowledgeError, BrokerError, CommandError, OSError) as error:
         log.warning("source_not_refreshed", source=spec.root, error=str(error))
         failure = error

@@ -25,7 +25,7 @@ from knowledge.ingestion_report import PlainReport
 from llm.port import Model
 from tests.desk.test_groups import remove_volatile
 from tests.support.app_harness import settings_of
-from tests.support.http_server import PATIENCE_SECONDS, events
+from tests.support.http_server import events
 from tests.support.review_server import FAULTY, LAW
 from tests.support.reviewing_model import ReviewingModel
 from tests.support.shared_folder import provide_folder
@@ -59,7 +59,7 @@ class ReviewApp:
         made = httpx.AsyncClient(
             base_url=self.url,
             headers={"Authorization": f"Bearer {token}"},
-            timeout=PATIENCE_SECONDS,
+            timeout=None,
         )
         return await self.clients.enter_async_context(made)
 
@@ -235,7 +235,7 @@ async def test_the_report_of_a_review_in_a_conversation_is_linked_in_its_answer(
 ) -> None:
     async with (
         open_app(ReviewingModel()) as app,
-        httpx.AsyncClient(timeout=PATIENCE_SECONDS) as browser,
+        httpx.AsyncClient(timeout=None) as browser,
     ):
         client = await app.client()
         talk = "/v1/conversations/c-1"

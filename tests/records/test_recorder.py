@@ -161,7 +161,7 @@ async def test_a_conversation_erased_while_it_is_recorded_leaves_no_record(
 
     def erase_first(records: list[Record]) -> None:
         erased = desk.harness.broker.eraser.forget(asked)
-        asyncio.run_coroutine_threadsafe(_drop(erased), loop).result(10)
+        asyncio.run_coroutine_threadsafe(_drop(erased), loop).result()
         desk.store.forget(asked)
         write(records)
 
