@@ -223,7 +223,7 @@ def _add_data(archive: tarfile.TarFile, folder: Path) -> int:
 
 
 def _add_records(archive: tarfile.TarFile, settings: Settings) -> int:
-    count, store = 0, connect_records(settings)
+    count, store = 0, connect_records(settings.records_url, settings.refdesk_data)
     try:
         store.prepare()
         with tempfile.SpooledTemporaryFile(KEEP_IN_MEMORY) as lines:
@@ -369,7 +369,7 @@ def _find_place(entry: tarfile.TarInfo) -> PurePosixPath | None:
 
 
 def _restore_records(archive: tarfile.TarFile, settings: Settings) -> int:
-    count, store = 0, connect_records(settings)
+    count, store = 0, connect_records(settings.records_url, settings.refdesk_data)
 
     def read() -> Iterator[Record]:
         nonlocal count

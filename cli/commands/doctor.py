@@ -19,7 +19,7 @@ from cli.printing import WIDTH, print_line, say_json
 from config.env_file import describe_env_file, find_env_file
 from config.settings import Settings, load_settings
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.recording import connect_records, keeps_records
+from deploy.assembly.recording import connect_records
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime
 from deploy.errors import CommandError
 from deploy.logging_setup import HIDDEN, secrets_of
@@ -300,12 +300,12 @@ async def _check_models(settings: Settings) -> Sequence[SetupFinding]:
 
 
 async def _check_records(settings: Settings) -> Sequence[SetupFinding]:
-    if not keeps_records(settings):
+    if not settings.keeps_records:
         return [SetupFinding("records", "off", "no records are kept (RECORDS_DAYS is 0)")]
     began = time.monotonic()
 
     def look() -> None:
-        store = connect_records(settings)
+        store = connect_records(settings.records_url, settings.refdesk_data)
         try:
             store.prepare()
         finally:
@@ -347,7 +347,7 @@ async def _check_telegram(settings: Settings) -> Sequence[SetupFinding]:
 
 
 def _check_sources(settings: Settings) -> list[SetupFinding]:
-    sources = open_source_registry(settings).read().sources
+    sources = open_source_registry(settings.data_place).read().sources
     if not sources:
         return [SetupFinding("sources", "off", "no source has been read into this data folder")]
     failed = [one for one in sources if one.failed]

@@ -82,7 +82,7 @@ async def _request(settings: Settings, **request: Any) -> Fields:
 
 def _forget_sources(settings: Settings, patterns: Sequence[str]) -> None:
     """Forget sources whose documents were all removed, so that no refresh adds them again."""
-    registry = open_source_registry(settings)
+    registry = open_source_registry(settings.data_place)
     for pattern in patterns:
         for root in dict.fromkeys((pattern, os.path.realpath(pattern), os.path.abspath(pattern))):
             registry.forget(root)

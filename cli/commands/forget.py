@@ -87,7 +87,12 @@ async def _forget_person(chosen: argparse.Namespace, settings: Settings) -> int:
 
     tenant = settings.tenant if chosen.tenant is None else chosen.tenant
     assistant = settings.assistant if chosen.assistant is None else chosen.assistant
-    store, count, had_choice, has_more = connect_records(settings), 0, False, True
+    store, count, had_choice, has_more = (
+        connect_records(settings.records_url, settings.refdesk_data),
+        0,
+        False,
+        True,
+    )
     try:
         store.prepare()
         async with connect_runtime(settings) as runtime:

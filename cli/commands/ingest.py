@@ -319,7 +319,7 @@ async def _ingest(specs: Sequence[SourceSpec], *, quiet: bool) -> IngestionResul
         await check_website(spec)
     with report_on_terminal(quiet=quiet) as report:
         result = await run_ingestion(settings, specs, report)
-    open_source_registry(settings).record(specs, result)
+    open_source_registry(settings.data_place).record(specs, result)
     return result
 
 
@@ -335,7 +335,7 @@ def _count_warnings(result: IngestionResult) -> list[str]:
 
 
 def _add(settings: Settings, chosen: argparse.Namespace) -> int:
-    registry = open_source_registry(settings)
+    registry = open_source_registry(settings.data_place)
     schedule = check_schedule(chosen.schedule)
     for text in chosen.sources:
         spec = _parse(text, chosen)
@@ -347,7 +347,7 @@ def _add(settings: Settings, chosen: argparse.Namespace) -> int:
 
 
 def _remove(settings: Settings, roots: Sequence[str]) -> int:
-    registry = open_source_registry(settings)
+    registry = open_source_registry(settings.data_place)
     is_found = False
     for text in roots:
         known = registry.list_own(with_ownerless=True)
@@ -363,7 +363,7 @@ def _remove(settings: Settings, roots: Sequence[str]) -> int:
 
 
 def _sync(settings: Settings, named: Sequence[str], *, as_json: bool) -> int:
-    known = open_source_registry(settings).list_own()
+    known = open_source_registry(settings.data_place).list_own()
     wanted = [one for text in named for one in _match(known, text)] if named else known
     if not wanted:
         raise CommandError("no such source; see: refdesk sources list")
@@ -374,7 +374,7 @@ def _sync(settings: Settings, named: Sequence[str], *, as_json: bool) -> int:
             failure = find_failure(one.spec, result)
             statuses.append(_report(result, as_json=as_json))
         except (KnowledgeError, CommandError) as error:
-            open_source_registry(settings).record_error(one.spec, error)
+            open_source_registry(settings.data_place).record_error(one.spec, error)
             print_line(f"{one.spec.root} was not read: {error}")
             failure = str(error)
             statuses.append(EXIT_SOME_FAILED)
@@ -398,7 +398,7 @@ def _match(known: Sequence[RegisteredSource], text: str) -> list[RegisteredSourc
 
 
 def _list(settings: Settings, *, as_json: bool) -> int:
-    known = open_source_registry(settings).list_own(with_ownerless=True)
+    known = open_source_registry(settings.data_place).list_own(with_ownerless=True)
     if as_json:
         say_json({"sources": [describe_source(one) for one in known]})
         return 0

@@ -83,7 +83,11 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         await stack.enter_async_context(stop_on_signals(stop))
         client = make_client(token, url=settings.slack_api_url)
         me = await identify(client, frozenset(settings.slack_channels))
-        meter = make_meter() if needs_meter(settings, settings.health_port) else None
+        meter = (
+            make_meter()
+            if needs_meter(settings.otel_exporter_otlp_endpoint, settings.health_port)
+            else None
+        )
         post = await stack.enter_async_context(
             answering(settings, alone=chosen.gateway_only, meter=meter)
         )

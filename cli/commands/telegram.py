@@ -50,7 +50,11 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         await stack.enter_async_context(stop_on_signals(stop))
         bot = make_bot(token, url=settings.telegram_api_url)
         me = await stack.enter_async_context(connect_bot(bot))
-        meter = make_meter() if needs_meter(settings, settings.health_port) else None
+        meter = (
+            make_meter()
+            if needs_meter(settings.otel_exporter_otlp_endpoint, settings.health_port)
+            else None
+        )
         post = await stack.enter_async_context(
             answering(settings, alone=chosen.gateway_only, meter=meter)
         )

@@ -17,20 +17,19 @@ from broker.ports import DraftWriter
 from broker.values import Delivery
 from config.settings import Settings
 from config.texts import FixedTexts, load_texts
-from deploy.assembly.languages import language_of, make_detector, read_corpus_languages
+from deploy.assembly.languages import language_of, make_detector
 from deploy.assembly.model_choice import find_context_tokens
-from deploy.assembly.role_slots import concurrency_of, instances_of
+from deploy.assembly.role_slots import CONCURRENCY, INSTANCES
 from deploy.assembly.tool_access import (
     NO_ACCESS,
     ToolAccess,
-    open_attachments,
     open_tool_access,
 )
 from envelope.evidence import INDEX_READERS, name_index_version
-from envelope.question import Question
 from envelope.role import Role
 from envelope.run import Run
 from knowledge.errors import KnowledgeError
+from knowledge.language.corpus_languages import CorpusLanguages
 from knowledge.language.port import Detector
 from knowledge.search.findings_cache import CachedSearcher, FindingsCache
 from llm.missing_model import MissingModel
@@ -42,7 +41,7 @@ from manager.manager import ManagerAgent, OnRouted, ignore_routing
 from memory.console_state import RedisVerifiedAnswers
 from memory.conversation import RedisMemory, RedisPeople
 from memory.errors import MemoryStoreError
-from memory.work_store import RedisWorkStore
+from memory.work_store import RedisAttachments, RedisWorkStore
 from worker.agent_handler import AgentHandler, Assistant
 from worker.call_recording import HopCalls
 from worker.drafts import RunDrafts
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
 
     from deploy.assembly.assistant_prompts import PromptFolders
     from deploy.assembly.knowledge import Knowledge
+    from knowledge.index.port import Index
     from knowledge.library.library import Library, NamedInText
     from knowledge.open_index import OpenIndex
     from knowledge.port import Searcher
@@ -108,7 +108,7 @@ class AgentFactory:
         return CachedSearcher(
             knowledge,
             self.findings,
-            index=(self.settings.tenant, self.settings.assistant),
+            index=self.settings.assistant_key,
             read_revision=knowledge.read_revision,
         )
 
@@ -175,7 +175,7 @@ class AgentFactory:
 
     @property
     def language_of(self) -> Callable[[str], str]:
-        return language_of(self.settings, self.detector)
+        return language_of(self.detector, self.settings.default_language)
 
     @property
     def texts(self) -> FixedTexts:
@@ -264,8 +264,10 @@ async def make_worker_specs(
 
     check_prompts(settings)
     if knowledge is not None:
-        knowledge.share_vectors(settings, client)
-        knowledge.attach(open_attachments(settings, client))
+        knowledge.share_vectors(client, settings.shards, settings.model_limits)
+        knowledge.attach(
+            RedisAttachments(client, shards=settings.shards, ttl_of=settings.find_memory_seconds)
+        )
 
     def find_models(own: Settings) -> Callable[[str], Model]:
         return _models(own, client, stack, prompts) if models is None else models
@@ -276,7 +278,7 @@ async def make_worker_specs(
     if MANAGER in roles:
         on_routed = ignore_routing if meter is None else meter.count_routing
         on_fault = ignore_fault if meter is None else meter.count_fault
-        people = RedisPeople(client, _find_ttl(settings))
+        people = RedisPeople(client, settings.find_memory_seconds)
         manager = make_manager(settings, _memory(settings, client), on_routed, on_fault, people)
     findings = None
     if settings.search_cache_seconds:
@@ -302,7 +304,9 @@ async def make_worker_specs(
     )
     specs = [
         WorkerSpec(
-            pipeline.make(role), concurrency_of(settings, role), instances_of(settings, role)
+            pipeline.make(role),
+            settings.concurrency.get(role, CONCURRENCY[role]),
+            settings.instances.get(role, INSTANCES[role]),
         )
         for role in roles
     ]
@@ -340,7 +344,7 @@ def make_manager(
             enough_share=settings.swarm_enough_share,
         ),
         quality_threshold=settings.quality_score_threshold,
-        topics={(one.tenant, one.assistant): one.topic for one in settings.of_assistants()},
+        topics={one.assistant_key: one.topic for one in settings.of_assistants()},
         on_routed=on_routed,
         on_fault=on_fault,
         people=people,
@@ -364,7 +368,7 @@ def _make_early_embedding(
     if not isinstance(embedder, QuestionVectors):
         return None
     if knowledge is None:
-        share_vectors(embedder, settings, client)
+        share_vectors(embedder, client, settings.shards)
     return EarlyEmbedding(embedder, store_errors=(MemoryStoreError,))
 
 
@@ -387,19 +391,30 @@ def _make_factories(
     for one in settings.of_assistants():
         if (one.prompts_folder, one.specialists_folder) not in models:
             models[one.prompts_folder, one.specialists_folder] = find_models(one)
-    detector = make_detector(settings)
+    detector = make_detector(settings.refdesk_data)
+
+    async def open_late(one: Settings, stack: AsyncExitStack) -> "Index":
+        from deploy.assembly.knowledge import make_embedder, open_index
+
+        index = await open_index(one, make_embedder(one))
+        stack.push_async_callback(index.close)
+        return index
+
     own, *_ = every = settings.of_assistants()
 
     def make(one: Settings) -> AgentFactory:
         known = None
         if knowledge is not None:
-            known = knowledge.of(one.tenant, one.assistant, own=(own.tenant, own.assistant))
+            known = knowledge.of(one.tenant, one.assistant, own=own.assistant_key)
         return AgentFactory(
             one,
             known,
             models[one.prompts_folder, one.specialists_folder],
             detector,
-            read_corpus_languages(one, known, stack).read,
+            CorpusLanguages(
+                None if known is None else known.index,
+                None if one.qdrant_url is None else partial(open_late, one, stack),
+            ).read,
             shows_drafts and one.release != "approved",
             findings,
             early_embedding,
@@ -407,7 +422,7 @@ def _make_factories(
             verified,
         )
 
-    return {(one.tenant, one.assistant): make(one) for one in every}
+    return {one.assistant_key: make(one) for one in every}
 
 
 def _memory(settings: Settings, client: "Redis") -> RedisMemory:
@@ -415,12 +430,8 @@ def _memory(settings: Settings, client: "Redis") -> RedisMemory:
         client,
         shards=settings.shards,
         window=settings.history_turns,
-        ttl_of=_find_ttl(settings),
+        ttl_of=settings.find_memory_seconds,
     )
-
-
-def _find_ttl(settings: Settings) -> Callable[[Question], int]:
-    return lambda question: settings.memory_seconds_of(question.tenant, question.assistant)
 
 
 def _models(
@@ -440,7 +451,15 @@ def _models(
             own = None if prompts is None else prompts.of(*folders)
             registry = make_registry(settings, client, prompts=own)
             stack.push_async_callback(registry.close)
-            made.append(make_stored_models(settings, registry, client))
+            made.append(
+                make_stored_models(
+                    registry,
+                    client,
+                    settings.model_of,
+                    shards=settings.shards,
+                    cache_seconds=settings.model_cache_seconds,
+                )
+            )
         return made[0](task)
 
     return model

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from config.settings import Settings
-from deploy.assembly.recording import connect_records, finding_gaps, keeps_records
+from deploy.assembly.recording import connect_records, finding_gaps
 from envelope.question import Question
 from knowledge.errors import KnowledgeError
 from memory.errors import MemoryUnavailableError
@@ -106,7 +106,7 @@ async def sending_webhooks(runtime: "Runtime") -> AsyncIterator[None]:
             running = runtime.jobs.running
             await stack.enter_async_context(running("webhook_events", sender.collect))
             await stack.enter_async_context(running("webhook_deliveries", sender.deliver))
-            if keeps_records(settings) and any(GAP in one.events for one in wanted):
+            if settings.keeps_records and any(GAP in one.events for one in wanted):
                 announce = partial(_announce_gaps, runtime)
                 await stack.enter_async_context(running("gap_announcements", announce))
             yield
@@ -159,7 +159,7 @@ async def _announce_gaps(runtime: "Runtime") -> None:
     from records.store import RecordRefusedError, RecordsUnavailableError
 
     settings = runtime.settings
-    store = connect_records(settings)
+    store = connect_records(settings.records_url, settings.refdesk_data)
     embedder = None if runtime.knowledge is None else runtime.knowledge.embedder
     try:
         async with finding_gaps(settings, store, embedder) as finder:
@@ -167,7 +167,7 @@ async def _announce_gaps(runtime: "Runtime") -> None:
                 try:
                     await asyncio.to_thread(store.prepare)
                     for one in settings.of_assistants():
-                        await announce_gaps(runtime, finder, (one.tenant, one.assistant))
+                        await announce_gaps(runtime, finder, one.assistant_key)
                 except (
                     MemoryUnavailableError,
                     KnowledgeError,

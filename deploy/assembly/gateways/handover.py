@@ -98,7 +98,7 @@ def make_stored_handover(
         conversations=conversations,
         receivers=receivers,
         tickets=tickets,
-        assistants=[(one.tenant, one.assistant) for one in settings.of_assistants()],
+        assistants=[one.assistant_key for one in settings.of_assistants()],
         words=load_texts().text,
         public_url=settings.public_url or "",
         reply_sender="" if settings.imap_host is None else find_sender(settings),

@@ -14,14 +14,20 @@ from fastapi import Request
 
 from agents.review.cost_estimate import estimate_cost
 from broker.errors import BrokerUnavailableError
+from broker.keys import record_of
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.gateways.console import make_gate, make_provider, open_parts
-from deploy.assembly.gateways.documents import documents_of, make_catalog, make_library
+from deploy.assembly.gateways.documents import (
+    documents_of,
+    make_attachments,
+    make_catalog,
+    make_library,
+)
 from deploy.assembly.gateways.handover import make_handover, reading_mail_replies
-from deploy.assembly.gateways.report_rendering import StoredReports, make_report_reader
-from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
-from deploy.assembly.recording import connect_records, keeps_records, make_conversations
+from deploy.assembly.gateways.report_rendering import StoredReports
+from deploy.assembly.gateways.review_documents import NamedDocumentFinder
+from deploy.assembly.recording import connect_records, make_conversations
 from deploy.assembly.runtime import Runtime, desks
 from deploy.errors import CommandError
 from envelope.question import HTTP
@@ -53,6 +59,7 @@ from memory.conversation import RedisPeople
 from memory.errors import MemoryUnavailableError
 from memory.http_state import RedisRates
 from memory.job_reports import RedisJobReports
+from memory.work_store import RedisWorkStore
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -114,10 +121,7 @@ async def make_channel(
         release=settings.release,
         job_seconds=settings.job_deadline_seconds,
         links=SourceLinks(
-            {
-                (one.tenant, one.assistant): one.documentation_url or ""
-                for one in settings.of_assistants()
-            },
+            {one.assistant_key: one.documentation_url or "" for one in settings.of_assistants()},
             secret=secret if has_reader else None,
             address=settings.public_url or "",
         ),
@@ -140,8 +144,12 @@ async def open_http_app(
     """
     settings, meter = runtime.settings, HttpMeter(registry)
     client, opened = runtime.endpoint.client(), documents_of(runtime)
-    attachments = StoredAttachments(settings, client)
-    records = connect_records(settings) if keeps_records(settings) else None
+    attachments = make_attachments(settings, client)
+    records = (
+        connect_records(settings.records_url, settings.refdesk_data)
+        if settings.keeps_records
+        else None
+    )
     documents = opened if settings.source_links else None
     stack = AsyncExitStack()
     try:
@@ -154,7 +162,9 @@ async def open_http_app(
         )
         library = make_library(runtime)
         others, stores = [widget_router(_make_find_contents(settings, channel, library))], STORES
-        reports = StoredReports(make_report_reader(settings, client))
+        reports = StoredReports(
+            RedisWorkStore(client, shards=settings.shards, record_of=record_of(settings.shards)).get
+        )
         if documents is not None:
             others.append(
                 reader_router(
