@@ -138,6 +138,11 @@ class Settings(
         return [named.pop(self.assistant_key, self), *named.values()]
 
     @property
+    def index_location(self) -> str:
+        """The address of the index server, or the path of the data folder, for people."""
+        return self.qdrant_url or str(self.refdesk_data.resolve())
+
+    @property
     def result_seconds(self) -> float | None:
         """How long this assistant's replies and journals are kept; None: the default."""
         kept = self.result_seconds_of(*self.assistant_key)

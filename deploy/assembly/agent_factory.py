@@ -67,6 +67,8 @@ if TYPE_CHECKING:
     from worker.metrics import PrometheusMeter
 
 AnyAgent = Agent[Any, Any]
+PromptPlaces = tuple[Path | None, Path | None]
+"""The folder of an assistant's prompts, and that of its specialists."""
 MANAGER = Role.MANAGER.value
 MODEL_RESERVE_SECONDS = 5.0
 _PROCESS = uuid4().hex[:8]
@@ -117,7 +119,7 @@ class AgentFactory:
         # Imported here, because processes without an index do not need the search.
         from deploy.assembly.tool_access import make_tools
 
-        return make_tools(self.settings, self._find_knowledge(), self.tool_access.outside)
+        return make_tools(self.settings.tool_set, self._find_knowledge(), self.tool_access.outside)
 
     @property
     def open_budget(self) -> "Callable[[Run], ToolBudget] | None":
@@ -262,15 +264,13 @@ async def make_worker_specs(
     """
     from deploy.assembly.assistant_prompts import check_prompts
 
-    check_prompts(settings)
+    served = settings.of_assistants()
+    check_prompts((one.prompts_folder, one.specialists_folder) for one in served)
     if knowledge is not None:
         knowledge.share_vectors(client, settings.shards, settings.model_limits)
         knowledge.attach(
             RedisAttachments(client, shards=settings.shards, ttl_of=settings.find_memory_seconds)
         )
-
-    def find_models(own: Settings) -> Callable[[str], Model]:
-        return _models(own, client, stack, prompts) if models is None else models
 
     counted = SilentMeter() if meter is None else meter
     calls = HopCalls(meter, settings.model_aliases)
@@ -279,15 +279,27 @@ async def make_worker_specs(
         on_routed = ignore_routing if meter is None else meter.count_routing
         on_fault = ignore_fault if meter is None else meter.count_fault
         people = RedisPeople(client, settings.find_memory_seconds)
-        manager = make_manager(settings, _memory(settings, client), on_routed, on_fault, people)
+        memory = RedisMemory(
+            client,
+            shards=settings.shards,
+            window=settings.history_turns,
+            ttl_of=settings.find_memory_seconds,
+        )
+        manager = make_manager(settings, memory, on_routed, on_fault, people)
     findings = None
     if settings.search_cache_seconds:
         findings = FindingsCache(settings.search_cache_seconds, on_lookup=calls.count_search)
+    models_of = {
+        (one.prompts_folder, one.specialists_folder): _models(one, client, stack, prompts)
+        if models is None
+        else models
+        for one in reversed(served)
+    }
     pipeline = HandlerPipeline(
         factories=_make_factories(
-            settings,
+            served,
             knowledge,
-            find_models,
+            models_of,
             drafts is not None,
             stack,
             findings,
@@ -373,9 +385,9 @@ def _make_early_embedding(
 
 
 def _make_factories(
-    settings: Settings,
+    served: Sequence[Settings],
     knowledge: "Knowledge | None",
-    find_models: Callable[[Settings], Callable[[str], Model]],
+    models: Mapping[PromptPlaces, Callable[[str], Model]],
     shows_drafts: bool,
     stack: AsyncExitStack,
     findings: FindingsCache | None,
@@ -385,53 +397,43 @@ def _make_factories(
 ) -> dict[Assistant, AgentFactory]:
     """Return a factory for each assistant, which has only the assistant's own documents.
 
-    Assistants with the same folders of prompts share the models and their connections.
+    `models` are those of each folder of prompts: assistants with the same folders share the models
+    and their connections.
     """
-    models: dict[tuple[Path | None, Path | None], Callable[[str], Model]] = {}
-    for one in settings.of_assistants():
-        if (one.prompts_folder, one.specialists_folder) not in models:
-            models[one.prompts_folder, one.specialists_folder] = find_models(one)
-    detector = make_detector(settings.refdesk_data)
-
-    async def open_late(one: Settings, stack: AsyncExitStack) -> "Index":
-        from deploy.assembly.knowledge import make_embedder, open_index
-
-        index = await open_index(one, make_embedder(one))
-        stack.push_async_callback(index.close)
-        return index
-
-    own, *_ = every = settings.of_assistants()
-
-    def make(one: Settings) -> AgentFactory:
+    own = served[0]
+    detector = make_detector(own.refdesk_data)
+    factories: dict[Assistant, AgentFactory] = {}
+    for one in served:
         known = None
         if knowledge is not None:
             known = knowledge.of(one.tenant, one.assistant, own=own.assistant_key)
-        return AgentFactory(
+        languages = CorpusLanguages(
+            None if known is None else known.index,
+            None if one.qdrant_url is None else partial(open_own_index, one, stack),
+        )
+        factories[one.assistant_key] = AgentFactory(
             one,
             known,
             models[one.prompts_folder, one.specialists_folder],
             detector,
-            CorpusLanguages(
-                None if known is None else known.index,
-                None if one.qdrant_url is None else partial(open_late, one, stack),
-            ).read,
+            languages.read,
             shows_drafts and one.release != "approved",
             findings,
             early_embedding,
             tool_access,
             verified,
         )
+    return factories
 
-    return {one.assistant_key: make(one) for one in every}
 
+async def open_own_index(settings: Settings, stack: AsyncExitStack | None = None) -> "Index":
+    """Return the index of an assistant in a process that did not open it; `stack` closes it."""
+    from deploy.assembly.knowledge import make_embedder, open_index
 
-def _memory(settings: Settings, client: "Redis") -> RedisMemory:
-    return RedisMemory(
-        client,
-        shards=settings.shards,
-        window=settings.history_turns,
-        ttl_of=settings.find_memory_seconds,
-    )
+    index = await open_index(settings, make_embedder(settings))
+    if stack is not None:
+        stack.push_async_callback(index.close)
+    return index
 
 
 def _models(

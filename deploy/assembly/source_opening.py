@@ -12,6 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pydantic import SecretStr
+
 from config.settings import Settings
 from knowledge.connectors.confluence import Confluence
 from knowledge.connectors.connector import (
@@ -107,7 +109,18 @@ async def open_connector(settings: Settings, place: str) -> AsyncIterator[Connec
     """
     scheme, _, rest = place.partition("://")
     host, _, name = rest.partition("/")
-    url = {"confluence": settings.confluence_url, "zendesk": settings.zendesk_url}[scheme]
+    url, email, token = {
+        "confluence": (
+            settings.confluence_url,
+            settings.confluence_email,
+            settings.confluence_api_token,
+        ),
+        "zendesk": (
+            settings.zendesk_url,
+            f"{settings.zendesk_email}/token",
+            settings.zendesk_api_token,
+        ),
+    }[scheme]
     prefix = scheme.upper()
     if not url or urlsplit(url).netloc.lower() != host:
         raise ConnectorError(
@@ -117,7 +130,7 @@ async def open_connector(settings: Settings, place: str) -> AsyncIterator[Connec
         )
     if not _NAME_IN_SERVICE.fullmatch(name):
         raise ConnectorError(place, f"expected {scheme}://{host}/NAME, found {place!r}")
-    headers = _make_headers(settings, scheme)
+    headers = _make_headers(email, token)
     if not headers and (scheme == "confluence" or not name):
         raise ConnectorError(
             place,
@@ -191,12 +204,8 @@ async def _fetch(
     return FetchedSource(spec=spec, outcome=crawled)
 
 
-def _make_headers(settings: Settings, scheme: str) -> dict[str, str]:
+def _make_headers(email: str, token: SecretStr | None) -> dict[str, str]:
     """Return the credentials of a service; nothing where there are none."""
-    if scheme == "confluence":
-        email, token = settings.confluence_email, settings.confluence_api_token
-    else:
-        email, token = f"{settings.zendesk_email}/token", settings.zendesk_api_token
     if token is None:
         return {}
     pair = f"{email}:{token.get_secret_value()}"

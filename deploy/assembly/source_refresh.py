@@ -80,8 +80,9 @@ async def refresh(runtime: Runtime, every_seconds: float | None) -> AsyncIterato
 async def refresh_due_sources(runtime: Runtime, every_seconds: float | None) -> None:
     """Ingest the sources that are due, one after the other; log and record the failures."""
     listed = open_source_registry(runtime.settings.data_place).read()
+    served = {one.assistant_key: one for one in runtime.settings.of_assistants()}
     for source in sorted(listed.sources, key=lambda one: one.read_at):
-        settings = _find_settings(runtime.settings, source)
+        settings = served.get((source.tenant, source.assistant))
         if source.fault:
             log.warning("source_not_scheduled", source=source.spec.root, error=source.fault)
             continue
@@ -128,15 +129,3 @@ async def _renew(duty: RedisDuty) -> None:
     while True:
         await asyncio.sleep(RENEWAL_SECONDS)
         await duty.keep(LEASE_SECONDS)
-
-
-def _find_settings(settings: Settings, source: RegisteredSource) -> Settings | None:
-    """Return the settings of the assistant of a source; None if this process has another one."""
-    return next(
-        (
-            one
-            for one in settings.of_assistants()
-            if one.assistant_key == (source.tenant, source.assistant)
-        ),
-        None,
-    )

@@ -172,7 +172,7 @@ async def open_outside_tools(path: Path | None) -> "AsyncIterator[list[OutsideTo
 
 
 def make_tools(
-    settings: "Settings", knowledge: "OpenIndex", outside: "Sequence[Tool[Any, Any]]" = ()
+    tool_set: Path | None, knowledge: "OpenIndex", outside: "Sequence[Tool[Any, Any]]" = ()
 ) -> "ToolCatalog":
     """Return the tools of an assistant, with those that run elsewhere.
 
@@ -182,6 +182,6 @@ def make_tools(
     from tools.catalog import load_tool_set, make_builtin
 
     catalog = make_builtin(IndexTools(knowledge)).extend(outside)
-    if settings.tool_set is not None:
-        catalog = load_tool_set(settings.tool_set, catalog)
+    if tool_set is not None:
+        catalog = load_tool_set(tool_set, catalog)
     return catalog

@@ -1,4 +1,4 @@
-"""Assembles the webhooks: sends the events of the desk to the endpoints of the settings."""
+"""Assembles the webhooks: sends the events of the desk to the endpoints of `WEBHOOKS`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from config.settings import Settings
 from deploy.assembly.recording import connect_records, finding_gaps
 from envelope.question import Question
 from knowledge.errors import KnowledgeError
@@ -20,6 +19,7 @@ from memory.webhook_queue import RedisWebhookQueue
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
+    from config.notification_settings import WebhookEndpoint
     from deploy.assembly.runtime import Runtime
     from notifications.webhooks import WebhookTarget
     from records.gaps import GapFinder
@@ -94,7 +94,7 @@ async def sending_webhooks(runtime: "Runtime") -> AsyncIterator[None]:
         return found.rating, found.reason
 
     sender = WebhookSender(
-        list_endpoints(settings),
+        list_endpoints(settings.webhooks),
         RedisWebhookQueue(client),
         runtime.broker.announced,
         runtime.broker.replies,
@@ -134,8 +134,8 @@ async def announce_gaps(runtime: "Runtime", finder: "GapFinder", name: tuple[str
         )
 
 
-def list_endpoints(settings: Settings) -> "list[WebhookTarget]":
-    """Return the endpoints of the settings."""
+def list_endpoints(webhooks: "Mapping[str, WebhookEndpoint]") -> "list[WebhookTarget]":
+    """Return the endpoints of `WEBHOOKS`."""
     from notifications.webhooks import WebhookTarget
 
     return [
@@ -150,7 +150,7 @@ def list_endpoints(settings: Settings) -> "list[WebhookTarget]":
             ),
             is_private=one.private,
         )
-        for name, one in settings.webhooks.items()
+        for name, one in webhooks.items()
     ]
 
 

@@ -181,9 +181,9 @@ async def test_an_empty_desk_names_its_folder_to_operators_and_to_no_visitor(
     for shown in (answer, read):
         assert str(tmp_path) not in shown.text
         assert tmp_path.name not in shown.text
-    [note] = list_operator_notes(answer.json(), owner.settings)
+    [note] = list_operator_notes(answer.json(), owner.settings.index_location)
     assert str(owner.settings.refdesk_data.resolve()) in note
-    assert list_operator_notes({"outcome": "answered"}, owner.settings) == []
+    assert list_operator_notes({"outcome": "answered"}, owner.settings.index_location) == []
 
 
 async def test_a_written_file_is_indexed_replaced_and_removed_for_good(owner: Runtime) -> None:

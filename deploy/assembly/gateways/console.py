@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -156,7 +156,7 @@ async def open_parts(
             verified = VerifiedPages(frame, VerifiedStore(records), catalog, publish)
             pages.append(verified)
             concerns.append(find_in_answers(verified))
-            await _publish_all(frame, verified, settings)
+            await _publish_all(frame, verified, list_roles(settings))
         yield ConsoleParts(pages, concerns, gaps, operations)
 
 
@@ -226,12 +226,12 @@ def _describe_value(value: object, secrets: Sequence[str]) -> str:
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
 
 
-async def _publish_all(frame: Frame, pages: VerifiedPages, settings: Settings) -> None:
+async def _publish_all(frame: Frame, pages: VerifiedPages, assistants: Iterable[Assistant]) -> None:
     """Give all verified answers to the agents: Redis may have lost them."""
     try:
         await frame.query(lambda store: store.prepare())
-        for one in settings.of_assistants():
-            await pages.publish(one.assistant_key)
+        for assistant in assistants:
+            await pages.publish(assistant)
     except (RecordsUnavailableError, MemoryStoreError) as error:
         # Questions are answered without them; they are published at the next change or start.
         log.warning("verified_answers_unavailable", error=str(error))

@@ -8,6 +8,7 @@ import structlog
 
 from broker.ports import Broker
 from config.settings import Settings
+from deploy.assembly.agent_factory import open_own_index
 from deploy.assembly.gateways.review_documents import StoredAttachments
 from deploy.assembly.ingestion import reading_limits
 from deploy.assembly.languages import language_of, make_detector
@@ -43,7 +44,7 @@ def documents_of(runtime: Runtime) -> IndexedDocuments | None:
 
 def make_indexed_documents(settings: Settings, opened: dict[Name, Index]) -> IndexedDocuments:
     """Return the documents of the assistants; those that are not in `opened` are opened late."""
-    openers = {one.assistant_key: partial(_open, one) for one in settings.of_assistants()}
+    openers = {one.assistant_key: partial(open_own_index, one) for one in settings.of_assistants()}
     return IndexedDocuments(openers, opened)
 
 
@@ -90,12 +91,6 @@ def make_library(runtime: Runtime) -> OwnedLibrary:
         return None if knowledge is None else knowledge.of(*name, own=own)
 
     return OwnedLibrary(find_own, partial(_ask, runtime.broker))
-
-
-async def _open(settings: Settings) -> Index:
-    from deploy.assembly.knowledge import make_embedder, open_index
-
-    return await open_index(settings, make_embedder(settings))
 
 
 async def _ask(broker: Broker, name: Name, request: "Fields", seconds: float) -> "Fields":
