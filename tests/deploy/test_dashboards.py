@@ -99,7 +99,7 @@ async def shown(tmp_path: Path) -> dict[str, set[str]]:
         for sample in family.samples
         if not sample.name.endswith("_created")
     }
-    sources = SourceMetrics(open_source_registry(settings_of(tmp_path))).describe()
+    sources = SourceMetrics(open_source_registry(settings_of(tmp_path).data_place)).describe()
     return {**list_shown_metrics(), **sampled, **{one.name: set() for one in sources}}
 
 

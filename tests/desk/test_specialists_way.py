@@ -13,7 +13,6 @@ from pydantic import JsonValue
 from agents.review.review_report import ReviewReport
 from cli.commands.trace import trace_lines
 from cli.printing import list_operator_notes
-from config.settings import Settings
 from envelope.specialists import SpecialistName
 from gateway.desk import JobOrder
 from llm.errors import RateLimited, Refused
@@ -175,7 +174,7 @@ async def test_without_a_model_other_ways_say_how_a_review_is_asked_for(
 ) -> None:
     async with open_reviews(way="auto") as harness:
         reply = await harness.driver().say(FAULTY)
-        [note] = list_operator_notes(reply, Settings())
+        [note] = list_operator_notes(reply, "the index")
 
     assert (reply["way"], reply["answered_by"]) == ("search", "search")
     assert "/v1/reviews" in reply["triage"]["reasoning"]

@@ -10,11 +10,11 @@ from urllib.parse import quote
 from pydantic import JsonValue
 
 from agents.named_documents import make_sort_key
-from deploy.assembly.gateways.documents import documents_of, make_catalog
+from broker.keys import record_of
+from deploy.assembly.gateways.documents import documents_of, make_attachments, make_catalog
 from deploy.assembly.gateways.report_rendering import (
     Report,
     StoredReports,
-    make_report_reader,
     read_passage,
     render_report,
 )
@@ -33,6 +33,7 @@ from gateway.review_ports import DocumentEntry, DocumentRefusedError, ReportForm
 from knowledge.documents.decoding import MAX_BYTES
 from knowledge.documents.folder import FolderListing, walk
 from knowledge.sections import document_of
+from memory.work_store import RedisWorkStore
 
 _MOST_DOCUMENTS = 2 * MOST_FOUND
 """Maximum number of documents in the folders of a review."""
@@ -139,7 +140,7 @@ async def open_local_review(
 ) -> AsyncIterator[LocalReview]:
     """Provide the documents of a review whose answer is that of `question`."""
     settings, client = runtime.settings, runtime.endpoint.client()
-    attachments = StoredAttachments(settings, client, most_documents=_MOST_DOCUMENTS)
+    attachments = make_attachments(settings, client, most_documents=_MOST_DOCUMENTS)
     opened = documents_of(runtime)
     try:
         yield LocalReview(
@@ -148,7 +149,11 @@ async def open_local_review(
             tuple(groups),
             attachments,
             NamedDocumentFinder(attachments, make_catalog(settings, runtime.broker, opened)),
-            StoredReports(make_report_reader(settings, client)),
+            StoredReports(
+                RedisWorkStore(
+                    client, shards=settings.shards, record_of=record_of(settings.shards)
+                ).get
+            ),
             make_conversations(settings, runtime.broker, client),
         )
     finally:
