@@ -88,7 +88,9 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
             for own in _divide(passages)
         ]
         turns = reads.turns
-        given = await self.toolbox.consult_each(GAP_SYNTHESIZER, batches, turns, reads)
+        given = await self.toolbox.consult_each(
+            GAP_SYNTHESIZER, batches, turns, reads, by="passages"
+        )
         if (asked := given.calls) is not None:
             return Wrote(Writes(**asked.as_writes()))
         found = [gap for one in given.outputs for gap in one.gaps]
