@@ -212,6 +212,28 @@ async def test_a_review_over_http_has_its_violations_gaps_risks_and_classes(
     classes = [one["classes"]["document_type"] for one in found["classification"]]
     assert classes == ["contract", "law"]
     assert "current_agent" not in found, "it has ended"
+    assert found["sections"]["gaps"]["state"] == "nothing"
+    assert found["further_gaps"] == []
+    assert found["counts"]["confidence"] == 0.9
+
+
+async def test_a_review_of_a_file_takes_specialists_and_says_which_parts_were_not_asked_for(
+    open_app: OpenReviewApp,
+) -> None:
+    async with open_app(ReviewingModel()) as app:
+        client = await app.client()
+
+        found = await review(client, FAULTY, specialists="compliance,report_generator")
+        options = {**UPLOAD, "params": {**UPLOAD["params"], "specialists": "compliance,lawyer"}}
+        refused = await client.post(REVIEWS, content=FAULTY, **options)
+
+    assert found["answer"]["agent_sequence"] == [
+        "extractor", "requirement_extractor", "compliance", "report_generator"
+    ]  # fmt: skip
+    assert found["sections"]["risks"]["state"] == "not_requested"
+    assert "further_gaps" not in found, "nobody looked for them"
+    assert refused.status_code == 422 or refused.status_code == 400, refused.text
+    assert "specialists" in refused.text
 
 
 async def test_an_attached_file_never_takes_the_place_of_the_law(open_app: OpenReviewApp) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -107,7 +107,7 @@ class Outages:
         self.failing.discard(job)
         return answer
 
-    def log(self, _logger: Any, level: str, event: dict[str, Any]) -> Any:
+    def log(self, _logger: Any, level: str, event: MutableMapping[str, Any]) -> Any:
         """Note that a job logged something; a processor of structlog."""
         self.logged[JOB.get()].add(f"{level} {event['event']}")
         raise structlog.DropEvent
@@ -117,7 +117,9 @@ class Outages:
 def outages(monkeypatch: pytest.MonkeyPatch) -> Iterator[Outages]:
     """Outages of every client of Redis in this process."""
     made = Outages()
-    originals = {name: getattr(AutoPipeliningRedis, name) for name in ("evalsha", "eval")}
+    originals: dict[str, Any] = {
+        name: getattr(AutoPipeliningRedis, name) for name in ("evalsha", "eval")
+    }
     execute, execute_all = AutoPipeliningRedis.execute_command, Pipeline.execute
     attempt = BackgroundJobs.attempt
 
@@ -279,7 +281,7 @@ async def test_a_job_goes_on_after_an_outage_at_any_of_its_commands(
         numbers = range(1, len(visitors.asked) + 1)
 
         # Each message is recorded and announced, under one id, however often that was tried.
-        store = connect_records(runtime.settings)
+        store = connect_records(runtime.settings.records_url, runtime.settings.refdesk_data)
         expected = {*visitors.asked, *(f"1:{number}" for number in numbers)}
         await wait_until(lambda: expected <= {one.message_id for one in store.read_all()})
         store.close()
@@ -344,6 +346,6 @@ async def open_visitors(
             base_url="http://desk.test",
             headers={"Authorization": f"Bearer {token}"},
         )
-        registry = open_source_registry(settings)
+        registry = open_source_registry(settings.data_place)
         await enter(http)
         yield Visitors(http, api, mail, mailbox, registry, folder / "more"), runtime, received
