@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from agents.agent import AgentRole, ProgressStep
 from agents.review.passages import divide_sizes
-from agents.review.specialist import LoopReads, LoopWrites, SpecialistAgent
+from agents.review.specialist import GivenOutput, LoopReads, LoopWrites, SpecialistAgent
 from envelope.outcome import Wrote
 from envelope.role import Role
 from envelope.specialists import ErrorSeverity, Extracted, SpecialistError
@@ -71,24 +71,24 @@ class ClassifierAgent(SpecialistAgent[Reads, Writes]):
             return Wrote(Writes(errors=(self.toolbox.make_error("no document to classify"),)))
         if self.toolbox.is_offline:
             return Wrote(Writes(classification=tuple(map(_name_language, documents))))
-        batches = list(_divide(_list_parts(documents)))
         inputs = [
             ClassifierInputs(
                 question=reads.question, language=reads.language, documents=tuple(map(_show, own))
             )
-            for own in batches
+            for own in _divide(_list_parts(documents))
         ]
-        given = await self.toolbox.consult_each(CLASSIFIER, inputs, reads.turns, reads)
+        given = await self.toolbox.consult_each(
+            CLASSIFIER, inputs, reads.turns, reads, by="documents"
+        )
         if (asked := given.calls) is not None:
             return Wrote(Writes(**asked.as_writes()))
         classes: dict[str, list[ClassifiedDocument]] = defaultdict(list)
         shares: dict[str, int] = defaultdict(int)
-        for own, output in zip(batches, given.by_batch, strict=True):
-            for name, one in _match(own, () if output is None else output.documents):
+        for own, outcome in given.outcomes:
+            answered = outcome.output.documents if isinstance(outcome, GivenOutput) else ()
+            for name, one in _match(own.documents, answered):
                 classes[name].append(one)
-                shares[name] += sum(
-                    len(part.text) for part in own if part.document.listed.id == name
-                )
+                shares[name] += sum(len(part.text) for part in own.documents if part.id == name)
         classified = [
             _merge(classes[one.listed.id], shares[one.listed.id] / max(len(one.text), 1))
             for one in documents
@@ -139,11 +139,11 @@ def _show(one: _Part) -> TextUnit:
 
 
 def _match(
-    parts: Sequence[_Part], given: Sequence[ClassifiedDocument]
+    parts: Sequence[TextUnit], given: Sequence[ClassifiedDocument]
 ) -> Iterator[tuple[str, ClassifiedDocument]]:
     """Yield the first entry of each document of the parts."""
     known = {one.document_id: one for one in reversed(given)}
-    for name in dict.fromkeys(part.document.listed.id for part in parts):
+    for name in dict.fromkeys(part.id for part in parts):
         if name in known:
             yield name, known[name]
 

@@ -89,7 +89,9 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
             for own in _divide(passages)
         ]
         turns = reads.turns
-        given = await self.toolbox.consult_each(GAP_SYNTHESIZER, batches, turns, reads)
+        given = await self.toolbox.consult_each(
+            GAP_SYNTHESIZER, batches, turns, reads, by="passages"
+        )
         if (asked := given.calls) is not None:
             return Wrote(Writes(**asked.as_writes()))
         if not given.outputs:

@@ -96,7 +96,7 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
                     summary=tuple(map(describe_risk, risks[:_MOST_SUMMARY])),
                     decided_by=given.decided_by,
                 ),
-                errors=given.errors or self._name_unranked(findings, own),
+                errors=(*given.errors, *self._name_unranked(findings, own)),
             )
         )
 

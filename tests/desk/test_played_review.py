@@ -16,7 +16,7 @@ import pytest
 
 from agents.review.report_layout import lay_out
 from agents.review.review_report import ReviewReport, decode_report
-from deploy.assembly.gateways.report_rendering import make_report_reader
+from broker.keys import record_of
 from deploy.assembly.ingestion_run import run_ingestion
 from gateway.desk import JobOrder
 from knowledge.embedding import Embedder
@@ -34,6 +34,7 @@ from llm.tasks.review import (
     RequirementExtractorInputs,
     RequirementExtractorOutput,
 )
+from memory.work_store import RedisWorkStore
 from tests.support.app_harness import (
     Fields,
     PartlyScriptedModel,
@@ -167,7 +168,9 @@ async def review(played: PlayedReview, folder: Path, embedder: Embedder) -> Revi
         )
         asked = replace(harness.driver().message(played.question), order=order)
         reply: dict[str, Any] = dict(await harness.desk.ask(asked))
-        read = make_report_reader(settings, harness.client)
+        read = RedisWorkStore(
+            harness.client, shards=settings.shards, record_of=record_of(settings.shards)
+        ).get
         reference = reply["review_report"]["reference"]
         report = decode_report(await read(harness.desk.question(asked), reference) or b"")
     assert isinstance(report, ReviewReport)
