@@ -20,7 +20,7 @@ from config.settings import Settings
 from deploy.assembly.check_questions import collect_questions, has_records, make_options
 from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.ingestion import ingest_here, reading_limits
-from deploy.assembly.knowledge import Knowledge, make_searcher, open_folders, open_knowledge
+from deploy.assembly.knowledge import Knowledge, open_knowledge
 from deploy.assembly.open_records import connect_records
 from deploy.assembly.runtime import connect_runtime, ready_to_take_over
 from deploy.assembly.source_opening import fetch_sources
@@ -40,11 +40,13 @@ from knowledge.documents.folder import RuleBase
 from knowledge.documents.survey import LanguageOf, ReadTitle, Survey, survey
 from knowledge.errors import IndexOwned
 from knowledge.index.embedded import copy_closed
+from knowledge.index.index_folders import IndexFolders
 from knowledge.index.listing import ListedDocument, is_below
 from knowledge.index.overlap import SurveySource
 from knowledge.ingestion_report import IngestionResult, Report
 from knowledge.owner_requests import OwnerRequest
 from knowledge.search.question_vectors import RememberingEmbedder
+from knowledge.search.searcher import LevelSearcher
 from knowledge.source_registry import GIT, FetchedSource, SourceSpec, locate_copy, parse_source
 
 PREFIX = "check-"
@@ -88,7 +90,7 @@ def find_proposals(
 
     Raises `CommandError` and `SourceError`.
     """
-    known = {one.root: one for one in open_source_registry(settings).list_specs()}
+    known = {one.root: one for one in open_source_registry(settings.data_place).list_specs()}
     if not named and not known:
         raise CommandError(
             "name a source, such as a folder; there are no configured sources to check"
@@ -143,7 +145,7 @@ async def run_check(
 async def _read_recorded(settings: Settings, knowledge: Knowledge) -> list[CheckQuestion]:
     if not has_records(settings):
         return []
-    store = connect_records(settings)
+    store = connect_records(settings.records_url, settings.refdesk_data)
     try:
         await asyncio.to_thread(store.prepare)
         return await collect_questions(settings, store, knowledge.embedder)
@@ -175,7 +177,12 @@ async def _open_copy(
         async with open_knowledge(own, alone=True) as knowledge:
             # Each question is searched for twice, and embedded once.
             vectors = RememberingEmbedder(knowledge.embedder)
-            searcher = make_searcher(own, knowledge.index, vectors, knowledge.reranker)
+            searcher = LevelSearcher(
+                knowledge.index,
+                vectors,
+                threshold=own.search_confidence_threshold,
+                reranker=knowledge.reranker,
+            )
             yield own, replace(knowledge, searcher=searcher)
 
 
@@ -186,7 +193,7 @@ async def _copy_index(settings: Settings, own: Settings) -> None:
             "the index is on a Qdrant server, which is not copied: compare two revisions with "
             "--base REVISION"
         )
-    serving = open_folders(settings).serving
+    serving = _find_folders(settings).serving
     source, target = settings.refdesk_data / "index" / serving, own.refdesk_data / "index"
     if not await asyncio.to_thread(source.is_dir):
         raise CommandError(
@@ -198,16 +205,20 @@ async def _copy_index(settings: Settings, own: Settings) -> None:
     except IndexOwned:
         async with connect_runtime(settings) as runtime, ready_to_take_over(runtime, ()):
             request = OwnerRequest(action="copy", new=str(target)).encode()
-            await ask_owner(runtime.broker, (settings.tenant, settings.assistant), request)
+            await ask_owner(runtime.broker, settings.assistant_key, request)
     (copied,) = target.iterdir()
-    open_folders(own).switch(copied.name)
+    _find_folders(own).switch(copied.name)
+
+
+def _find_folders(settings: Settings) -> IndexFolders:
+    return IndexFolders(settings.refdesk_data / "index", *settings.assistant_key)
 
 
 def _copy_mirrors(settings: Settings, own: Settings, proposals: Sequence[Proposal]) -> None:
     """Copy what is kept of websites and stores, so that only changed pages are fetched."""
     for spec in (one.spec for one in proposals if not one.spec.is_local):
         for kind in ("websites", "stores"):
-            name = (settings.tenant, settings.assistant, kind, spec.place)
+            name = (*settings.assistant_key, kind, spec.place)
             known = locate_copy(settings.refdesk_data, *name)
             if known.is_dir():
                 shutil.copytree(known, locate_copy(own.refdesk_data, *name))

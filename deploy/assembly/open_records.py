@@ -3,7 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pydantic import SecretStr
 
 from config.settings import Settings
 from deploy.errors import CommandError
@@ -43,18 +46,11 @@ class _LazyEmbedder:
             await close_embedder(self._own)
 
 
-def keeps_records(settings: Settings) -> bool:
-    """Return whether the questions of any assistant are recorded."""
-    return any(one.records_days_of(one.tenant, one.assistant) > 0
-               for one in settings.of_assistants())  # fmt: skip
-
-
-def connect_records(settings: Settings) -> "RecordStore":
+def connect_records(url: SecretStr | None, data_folder: Path) -> "RecordStore":
     """Return the store of the records; raises `CommandError` for an unusable `RECORDS_URL`."""
     from records.store import RecordsUrlError, connect_store
 
-    url = settings.records_url
-    place = f"sqlite:///{(settings.refdesk_data / FILE).resolve()}"
+    place = f"sqlite:///{(data_folder / FILE).resolve()}"
     try:
         return connect_store(place if url is None else url.get_secret_value())
     except RecordsUrlError as error:

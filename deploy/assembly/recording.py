@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from broker.ports import Broker
 from config.settings import Settings
-from deploy.assembly.open_records import FILE, connect_records, keeps_records
+from deploy.assembly.open_records import FILE, connect_records
 from envelope.question import Question
 from gateway.conversations import Conversations
 from memory.http_state import Feedback, RedisSessionStore
@@ -29,7 +29,7 @@ class Records:
 
     async def announce_rating(self, question: Question) -> None:
         """Have the rating of an answer recorded."""
-        if keeps_records(self._settings):
+        if self._settings.keeps_records:
             await self._broker.ended.announce(question, "rated")
 
     async def forget(self, question: Question) -> int:
@@ -46,7 +46,7 @@ class Records:
         return 0
 
     def _forget(self, question: Question) -> int:
-        store = connect_records(self._settings)
+        store = connect_records(self._settings.records_url, self._settings.refdesk_data)
         try:
             store.prepare()
             return store.forget(question)
@@ -77,7 +77,7 @@ def make_conversations(
 @asynccontextmanager
 async def recording(runtime: "Runtime") -> AsyncIterator[None]:
     """Record the messages that end, as far as the settings keep records."""
-    if not keeps_records(runtime.settings):
+    if not runtime.settings.keeps_records:
         yield
         return
     async with (
@@ -95,7 +95,7 @@ async def record_waiting(runtime: "Runtime") -> None:
     """
     settings = runtime.settings
     is_own = settings.redis_url is None or settings.records_url is not None
-    if keeps_records(settings) and is_own:
+    if settings.keeps_records and is_own:
         async with _open_recorder(runtime) as recorder:
             while await recorder.record_next():
                 pass
@@ -109,12 +109,15 @@ async def _open_recorder(runtime: "Runtime") -> AsyncIterator["Recorder"]:
     settings = runtime.settings
     rules = RecordRules(
         days={
-            (one.tenant, one.assistant): settings.records_days_of(one.tenant, one.assistant)
+            one.assistant_key: settings.records_days_of(one.tenant, one.assistant)
             for one in settings.of_assistants()
         },
         redact=partial(redact, kinds=settings.records_redact),
     )
-    store, client = connect_records(settings), runtime.endpoint.client()
+    store, client = (
+        connect_records(settings.records_url, settings.refdesk_data),
+        runtime.endpoint.client(),
+    )
     sessions = RedisSessionStore(client, shards=settings.shards, ttl_seconds=1, empty_seconds=1)
 
     async def find_rating(question: Question) -> Feedback | None:

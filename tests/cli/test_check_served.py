@@ -51,7 +51,7 @@ async def running(tmp_path: Path, docs: Path) -> AsyncIterator[Runtime]:
 
 
 def list_recorded(settings: Settings) -> Sequence[Record]:
-    store = connect_records(settings)
+    store = connect_records(settings.records_url, settings.refdesk_data)
     try:
         store.prepare()
         return store.find(Selection())
@@ -87,7 +87,7 @@ async def test_an_ingestion_leaves_its_check_for_the_console(running: Runtime, d
     async with checking(settings, knowledge, [str(docs)]):
         await ingest_here(settings, knowledge, [docs], QUIET)
 
-    store = connect_records(settings)
+    store = connect_records(settings.records_url, settings.refdesk_data)
     (check,) = CheckStore(store).list_checks(NAME).values()
     store.close()
     assert (check.source, check.result.count("broken")) == (str(docs), 1)
