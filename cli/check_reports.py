@@ -8,8 +8,8 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from citations.links import clean_text
-from cli.printing import WIDTH
-from deploy.assembly.checks import CheckRun
+from cli.printing import WIDTH, wrap
+from deploy.assembly.checks import AnswerChange, CheckRun
 from knowledge.checks import STATES, QuestionResult
 from knowledge.source_registry import GIT
 
@@ -30,6 +30,12 @@ def describe_run(run: CheckRun) -> dict[str, Any]:
         "seconds": round(run.seconds, 3),
         "notes": list(run.notes),
         "questions": [_describe_result(one) for one in result.results],
+        "answers": [
+            {"id": one.question.id, "question": one.question.text, "before": one.before,
+             "after": one.after, "error": one.error,
+             "lost": [{"sentence": text, "reason": reason} for text, reason in one.lost]}
+            for one in run.answers
+        ],
     }  # fmt: skip
 
 
@@ -47,6 +53,8 @@ def make_table(run: CheckRun, *, with_unchanged: bool = False) -> Iterator[str]:
                 clean_text(reason), WIDTH, initial_indent=f"{_INDENT}- ",
                 subsequent_indent=f"{_INDENT}  ", break_long_words=False, break_on_hyphens=False,
             )  # fmt: skip
+    for each in run.answers:
+        yield from _lay_out_answers(each)
     for line in (*(f"note: {note}" for note in run.notes), summarize(run)):
         yield from textwrap.wrap(clean_text(line), WIDTH, break_long_words=False)
 
@@ -106,8 +114,27 @@ def make_markdown(run: CheckRun) -> str:
         lines.append(f"| {_name(one)} | {_cell(one.question.text)} | {reasons} |")
     if len(shown) > _MOST_ROWS:
         lines.append(f"\nand {len(shown) - _MOST_ROWS} more")
+    for each in run.answers:
+        lost = "<br>".join(_cell(f"{text} ({reason})") for text, reason in each.lost)
+        lines += [
+            "", f"<details><summary>{_cell(each.question.text)}</summary>", "",
+            "| Answer before | Answer after |", "|---|---|",
+            f"| {_cell(each.before)} | {_cell(each.after)} |", "",
+            f"Lost or contradicted: {lost or _cell(each.error) or 'nothing'}", "</details>",
+        ]  # fmt: skip
     lines += [f"\n> {_cell(note)}" for note in run.notes]
     return "\n".join(lines) + "\n"
+
+
+def _lay_out_answers(change: AnswerChange) -> Iterator[str]:
+    yield from wrap(f"Answers: {change.question.text}")
+    for name, text in (("before", change.before), ("after", change.after)):
+        yield f"  {name}:"
+        yield from (f"    {line}" for line in wrap(text, WIDTH - 4))
+    for text, reason in change.lost:
+        yield from wrap(f"  - lost or contradicted: {text} ({reason})")
+    if change.error:
+        yield from wrap(f"  - not judged: {change.error}")
 
 
 def _describe_result(one: QuestionResult) -> dict[str, Any]:

@@ -2,20 +2,52 @@
 
 import argparse
 import asyncio
+import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.arguments import add_groups_argument, read_groups
 from cli.printing import print_line, say_json
 from config.settings import Settings, load_settings
+from deploy.errors import CommandError
 
 if TYPE_CHECKING:
     from cli.evaluation.golden import GoldenCase
-    from deploy.assembly.checks import CheckRun
-    from knowledge.checks import CheckQuestion
+    from deploy.assembly.checks import AnswerChange, CheckRun
+    from deploy.assembly.knowledge import Knowledge
+    from knowledge.checks import CheckQuestion, CheckResult
 
 EXIT_BROKEN = 11
+
+
+class RequestedAnswers:
+    """Asks the questions that a change touches in both states, once the estimate is accepted."""
+
+    def __init__(self, settings: Settings, chosen: argparse.Namespace) -> None:
+        self._settings = settings
+        self._is_accepted = chosen.yes
+        self._judge = chosen.judge or settings.model_of("judge")
+        self.found: list[AnswerChange] = []
+
+    async def __call__(
+        self, result: "CheckResult", before: "Knowledge", after: "Knowledge"
+    ) -> None:
+        """Print the estimate, and ask if it is accepted."""
+        from cli.evaluation.answer_changes import compare_answers, estimate_answers, list_touched
+
+        questions = list_touched(result)
+        cost = estimate_answers(len(questions), self._settings)
+        price = "an unknown price" if cost.usd is None else f"about {cost.usd:.2f} USD"
+        _report(
+            f"{cost.questions} questions in both states: about {cost.calls} model calls, "
+            f"{cost.tokens:,} tokens, {price}" + ("" if self._is_accepted else "; to ask: --yes")
+        )
+        if questions and self._is_accepted:
+            self.found = await compare_answers(
+                self._settings, questions, before, after, self._judge, _report
+            )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,6 +90,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the source of the index that the proposed folder replaces (default: itself)",
     )
     add_groups_argument(parser)
+    parser.add_argument(
+        "--answers",
+        action="store_true",
+        help="estimate what the answers of the broken and changed questions cost in both states; "
+        "with --yes, ask the model of the settings, and judge what the new answers have lost",
+    )
+    parser.add_argument("--yes", action="store_true", help="accept the estimate of --answers")
+    parser.add_argument("--judge", metavar="NAME", help="the model that judges (default: JUDGE)")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument(
         "--github", action="store_true", help="print annotations for GitHub Actions"
@@ -75,7 +115,12 @@ def run(chosen: argparse.Namespace) -> int:
     from cli.check_reports import make_junit, make_markdown
 
     settings = load_settings()
-    result = asyncio.run(_check(settings, chosen))
+    if chosen.answers and not settings.uses_model:
+        raise CommandError("--answers needs a model: set GEN_MODEL")
+    answers = RequestedAnswers(settings, chosen) if chosen.answers else None
+    result = asyncio.run(_check(settings, chosen, answers))
+    if answers is not None:
+        result = replace(result, answers=tuple(answers.found))
     if chosen.junit is not None:
         chosen.junit.write_bytes(make_junit(result))
     if chosen.markdown is not None:
@@ -112,7 +157,13 @@ def _make_question(case: "GoldenCase", prefix: str) -> "CheckQuestion":
     )
 
 
-async def _check(settings: Settings, chosen: argparse.Namespace) -> "CheckRun":
+def _report(line: str) -> None:
+    sys.stderr.write(f"refdesk: {line}\n")
+
+
+async def _check(
+    settings: Settings, chosen: argparse.Namespace, answers: RequestedAnswers | None
+) -> "CheckRun":
     from cli.commands.ingest import report_on_terminal
     from deploy.assembly.checks import find_proposals, run_check
 
@@ -125,7 +176,7 @@ async def _check(settings: Settings, chosen: argparse.Namespace) -> "CheckRun":
         return await run_check(
             settings, questions, proposals, report, base=chosen.base,
             groups=read_groups(chosen.groups),
-            with_records=chosen.recorded or not chosen.questions,
+            with_records=chosen.recorded or not chosen.questions, ask=answers,
         )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from cli.evaluation.golden import GoldenCase
 from cli.evaluation.judging import JudgedClaim, JudgedQuestion, judge_answer
 from cli.evaluation.sentences import split_covered
 from config.settings import Settings
+from deploy.assembly.checks import AnswerChange
 from deploy.assembly.knowledge import Knowledge
 from deploy.assembly.model_choice import find_context_tokens, vendor_access
 from deploy.assembly.models import make_registry
@@ -33,20 +34,6 @@ class AnswerCost:
     calls: int
     tokens: int
     usd: Decimal | None
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerChange:
-    """Both answers of a question; `lost` are sentences of the first one, with the judge's reason.
-
-    `error`: why nothing was judged.
-    """
-
-    question: CheckQuestion
-    before: str
-    after: str
-    lost: tuple[tuple[str, str], ...] = ()
-    error: str = ""
 
 
 def list_touched(result: CheckResult) -> list[CheckQuestion]:

@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -51,6 +51,10 @@ from knowledge.source_registry import GIT, FetchedSource, SourceSpec, locate_cop
 
 PREFIX = "check-"
 """How the folder of a copy begins, in the data folder."""
+EARLIER = "earlier"
+"""The folder of the state before the change, inside the folder of the copy."""
+AskBoth = Callable[[CheckResult, Knowledge, Knowledge], Awaitable[None]]
+"""Asks questions of the documents before and after the change."""
 _NO_QUESTIONS = (
     "there are no questions to check: name a file with --questions; nothing was recorded, marked "
     "or verified here"
@@ -75,12 +79,27 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerChange:
+    """Both answers of a question; `lost` are sentences of the first one, with the judge's reason.
+
+    `error`: why nothing was judged.
+    """
+
+    question: CheckQuestion
+    before: str
+    after: str
+    lost: tuple[tuple[str, str], ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class CheckRun:
     """The result of a check; `notes` say what it could not see."""
 
     result: CheckResult
     seconds: float
     notes: tuple[str, ...] = ()
+    answers: tuple[AnswerChange, ...] = ()
 
 
 def find_proposals(
@@ -115,11 +134,13 @@ async def run_check(
     base: str | None = None,
     groups: tuple[str, ...] = (),
     with_records: bool = False,
+    ask: AskBoth | None = None,
 ) -> CheckRun:
     """Return what the proposed documents do to the questions.
 
-    `with_records` adds the recorded, marked and verified questions of the assistant. The documents
-    are compared with the index in use, or, with `base`, with that revision of themselves.
+    The documents are compared with the index in use, or, with `base`, with that revision of
+    themselves. `with_records` adds the recorded, marked and verified questions of the assistant.
+    `ask` receives the result and both states of the documents.
     Raises `CommandError`, and the errors of sources and of the index.
     """
     began = time.monotonic()
@@ -134,12 +155,26 @@ async def run_check(
             raise CommandError(_NO_QUESTIONS)
         before = await take_snapshot(knowledge, questions, options)
         notes = _find_strangers(proposals, before) if base is None else []
+        if ask is not None:
+            await _keep_earlier(own, knowledge)
         await asyncio.to_thread(_copy_mirrors, settings, own, proposals)
         ingested = await _ingest(own, knowledge, proposals, report)
         after = await take_snapshot(knowledge, questions, options, since=before)
-    result = compare(questions, before, after)
+        result = compare(questions, before, after)
+        if ask is not None:
+            state = own.model_copy(update={"refdesk_data": own.refdesk_data / EARLIER})
+            async with open_knowledge(state, alone=True) as first:
+                await ask(result, first, knowledge)
     notes += [f"{source} could not be read: {reason}" for source, reason in ingested.failed]
     return CheckRun(result, time.monotonic() - began, tuple(notes))
+
+
+async def _keep_earlier(own: Settings, knowledge: Knowledge) -> None:
+    """Copy the copy before the proposed documents change it."""
+    target = own.refdesk_data / EARLIER / "index"
+    await knowledge.index.copy_to(target)
+    (copied,) = target.iterdir()
+    _find_folders(own.model_copy(update={"refdesk_data": target.parent})).switch(copied.name)
 
 
 async def _read_recorded(settings: Settings, knowledge: Knowledge) -> list[CheckQuestion]:

@@ -10,8 +10,12 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from cli.commands.check import EXIT_BROKEN
+from deploy.assembly.checks import Proposal, run_check
 from deploy.assembly.ingestion_run import run_ingestion
+from deploy.assembly.knowledge import Knowledge
+from knowledge.checks import CheckQuestion, CheckResult
 from knowledge.ingestion_report import PlainReport
+from knowledge.source_registry import parse_source
 from tests.support.app_harness import settings_of
 from tests.support.checked_documents import PAGES, change, write_pages
 from tests.support.command_line import Run, one_line
@@ -175,3 +179,25 @@ def test_what_cannot_be_compared_is_refused_with_the_reason(
     (elsewhere / "questions.yaml").write_text(QUESTIONS, "utf-8")
 
     assert message in one_line(run("check", *words, "--questions", "questions.yaml"))
+
+
+async def test_questions_can_be_asked_of_both_states(ingested: Path, tmp_path: Path) -> None:
+    docs = Path(shutil.copytree(ingested / "docs", tmp_path / "docs"))
+    change(docs)
+    seen: list[bool] = []
+
+    async def ask(result: CheckResult, before: Knowledge, after: Knowledge) -> None:
+        assert result.count("broken") == 1
+        found = [await one.index.versions() for one in (before, after)]
+        seen.extend("docs/api/errors" in one for one in found)
+
+    proposal = Proposal(parse_source(str(docs)), stands_for=str(ingested / "docs"))
+    question = CheckQuestion("e", "What does error 4013 mean?", "golden", pages=("errors.md",))
+    quiet = PlainReport(lambda _line: None)
+    await run_check(settings_of(ingested / "data"), [question], [proposal], quiet, ask=ask)
+
+    assert seen == [True, False]
+
+
+def test_answers_need_a_model(run: Run, desk: Path) -> None:
+    assert "GEN_MODEL" in one_line(run("check", "docs", "--answers"))
