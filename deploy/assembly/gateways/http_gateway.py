@@ -1,16 +1,18 @@
 """Assembles the HTTP channel: keys, memory and desks behind the ports of the gateway."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import structlog
 from fastapi import Request
+from starlette.routing import BaseRoute
 
 from broker.errors import BrokerUnavailableError
 from broker.keys import record_of
@@ -231,6 +233,7 @@ async def open_http_app(
         others.append(sources_router(channel, parts.operations))
         if parts.gaps is not None:
             others.append(gaps_router(channel, parts.gaps))
+        path = find_public_path(settings.public_url)
         made = make_app(
             channel,
             stopping=stopping,
@@ -249,7 +252,9 @@ async def open_http_app(
             has_session=gate.has_session,
             library=library,
             mcp=_find_mcp(replace(channel, desks=desks(runtime, MCP)), library, stopping),
+            path=path,
         )
+        check_public_path(path, made.routes)
         async with made.running(), reading_mail_replies(runtime, client, channel.handover):
             yield made.app
     finally:
@@ -260,6 +265,24 @@ async def open_http_app(
         if opened is not None:
             await opened.close()
         await client.aclose()
+
+
+def find_public_path(public_url: str | None) -> str:
+    """Return the path of the public address, such as `/desk`; empty for a host alone."""
+    return urlsplit(public_url or "").path.rstrip("/")
+
+
+def check_public_path(path: str, routes: Sequence[BaseRoute]) -> None:
+    """Raise `CommandError` for a path that Refdesk itself uses.
+
+    Behind a proxy that strips it, requests below it could not be told from others.
+    """
+    own = {str(getattr(route, "path", "")).split("/")[1] for route in routes} - {""}
+    if path and path.split("/")[1] in own:
+        raise CommandError(
+            f"PUBLIC_URL: expected a path whose first part Refdesk does not use, found {path}; it "
+            f"uses {', '.join(sorted(own))}"
+        )
 
 
 def list_person_issuers(issuers: Mapping[str, PersonIssuer], tenant: str) -> list[TrustedIssuer]:
