@@ -215,8 +215,14 @@ async def run_desk(
     """
     if grace_seconds is None:
         grace_seconds = settings.agent_timeout_seconds + GRACE_SECONDS
+
+    def load() -> None:
+        from deploy.assembly.knowledge import load_libraries
+
+        load_libraries(settings)
+
     async with AsyncExitStack() as stack:
-        async with _loading(settings):
+        async with _loading(load):
             runtime = await stack.enter_async_context(connect_runtime(settings))
         runtime = replace(runtime, grace_seconds=grace_seconds, report_waiting=report_waiting)
         from deploy.assembly.knowledge import open_knowledge
@@ -319,7 +325,14 @@ async def run_workers(
         stack.push_async_callback(client.aclose)
         quarantine = None
         if models is None and runtime.endpoint.played is None:
-            quarantine = make_quarantine(roles, settings, runtime.endpoint, KNOWING)
+            # An embedded index belongs to this process alone: suspects of its roles run here.
+            here = KNOWING if settings.qdrant_url is None else frozenset[str]()
+            quarantine = Quarantine(
+                partial(make_handler, settings, runtime.endpoint, KNOWING),
+                set(roles) - here,
+                make_poison_notice,
+                preload=[__name__],
+            )
             if warm:
                 await stack.enter_async_context(
                     runtime.jobs.running("warm_quarantine", quarantine.warm)
@@ -370,19 +383,6 @@ def make_meter() -> "PrometheusMeter":
     return PrometheusMeter()
 
 
-def make_quarantine(
-    roles: Collection[str], settings: Settings, endpoint: Endpoint, knowing: Collection[str]
-) -> Quarantine:
-    """Return the quarantine of a process that runs `roles`.
-
-    Roles that need the index (`knowing`) are included only if the index is on a server: an embedded
-    index belongs to this process alone, so that its suspects run here.
-    """
-    here = () if settings.qdrant_url is not None else knowing
-    make = partial(make_handler, settings, endpoint, frozenset(knowing))
-    return Quarantine(make, set(roles) - set(here), make_poison_notice, preload=[__name__])
-
-
 @asynccontextmanager
 async def make_handler(
     settings: Settings, endpoint: Endpoint, knowing: Collection[str], role: str
@@ -406,16 +406,10 @@ async def make_handler(
 
 
 @asynccontextmanager
-async def _loading(settings: Settings) -> AsyncIterator[None]:
+async def _loading(load: Callable[[], None]) -> AsyncIterator[None]:
     """Import the libraries of the index in the background: they take a third of the start time of a
     command.
     """
-
-    def load() -> None:
-        from deploy.assembly.knowledge import load_libraries
-
-        load_libraries(settings)
-
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(asyncio.to_thread(load))
         yield

@@ -17,7 +17,7 @@ from broker.errors import BrokerUnavailableError
 from broker.keys import record_of
 from config.channel_settings import PersonIssuer
 from config.texts import load_texts
-from deploy.assembly.gateways.console import make_gate, make_provider, open_parts
+from deploy.assembly.gateways.console import list_roles, make_gate, make_provider, open_parts
 from deploy.assembly.gateways.documents import (
     documents_of,
     make_attachments,
@@ -55,6 +55,7 @@ from gateway.port import SearchableLibrary
 from gateway.signing_keys import SigningKeys, check_address
 from gateway.widget.routes import FindContents, PageContents, widget_router
 from knowledge.errors import KnowledgeError
+from memory.console_state import RedisConsoleSessions
 from memory.conversation import RedisPeople
 from memory.errors import MemoryUnavailableError
 from memory.http_state import RedisRates
@@ -198,7 +199,15 @@ async def open_http_app(
             )
         catalog = make_catalog(settings, runtime.broker, opened)
         others.append(Catalog(channel, catalog).router())
-        gate = make_gate(settings, client)
+        gate = make_gate(
+            RedisConsoleSessions(
+                client,
+                idle_seconds=int(settings.console_idle_minutes * 60),
+                longest_seconds=int(settings.console_session_hours * 3600),
+            ),
+            list_roles(settings),
+            settings.public_url,
+        )
         people = PersonalData(
             records,
             RedisPeople(client, lambda one: settings.memory_seconds_of(one.tenant, one.assistant)),
