@@ -29,7 +29,7 @@ from agents.review.requirements import (
     TextPlace,
 )
 from agents.review.specialist import (
-    GivenOutput,
+    BatchOutputs,
     LoopReads,
     LoopWrites,
     NoOutput,
@@ -241,17 +241,18 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         inputs = self._make_inputs(reads, rules, own, material).model_copy(
             update={"direction": "clauses"}
         )
-        given = await self.toolbox.consult(COMPLIANCE, inputs, reads=reads)
-        if isinstance(given, NoOutput):
+        given = await self.toolbox.consult_each(COMPLIANCE, (inputs,), None, reads, by="passages")
+        if not given.outputs:
             return _fail_part(part, given)
         names, ids = {one.id for one in own}, {one.id for one in rules}
         found = ReadClauses(
             readings=tuple(
                 one
-                for one in given.output.readings
+                for output in given.outputs
+                for one in output.readings
                 if one.passage in names and one.requirement_id in ids
             ),
-            notes=given.output.notes,
+            notes=tuple(note for output in given.outputs for note in output.notes),
         )
         return await self._store_part(part, found, len(own), given)
 
@@ -259,22 +260,32 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         own = material.rules[part.first : part.last + 1]
         clauses = await self.toolbox.load(part.reference, ReadClauses)
         inputs = await asyncio.to_thread(self._prepare, reads, own, clauses.readings, material)
-        turns = reads.turns
-        given = await self.toolbox.consult(COMPLIANCE, inputs, turns, reads)
-        if isinstance(given, NoOutput):
-            return Writes(**given.as_writes()) if given.calls else _fail_part(part, given)
-        outputs, errors = [given.output], given.errors
-        if lost := _list_lost(own, outputs):
+        given = await self.toolbox.consult_each(COMPLIANCE, (inputs,), reads.turns, reads)
+        if given.calls is not None:
+            return Writes(**given.calls.as_writes())
+        if not given.outputs:
+            return _fail_part(part, given)
+        outputs, errors = [*given.outputs], given.errors
+        reasons = {
+            one.id: failed.errors[-1].text
+            for inputs_of_part, failed in given.failed
+            for one in inputs_of_part.requirements
+        }
+        if lost := [one for one in _list_lost(own, outputs) if one.id not in reasons]:
             wanted = inputs.model_copy(update={"requirements": compress_requirements(lost)})
             again = await self.toolbox.consult(COMPLIANCE, wanted, reads=reads)
             outputs += [] if isinstance(again, NoOutput) else [again.output]
             errors += again.errors
-        decided = _decide_verdicts(own, outputs, inputs, material)
+        decided = _decide_verdicts(own, outputs, inputs, material, reasons)
         written = await self._store_part(part, decided, len(decided.verdicts), given)
         return written.model_copy(update={"errors": errors})
 
     async def _store_part(
-        self, part: PartPlan, found: BaseModel, items: int, given: GivenOutput[ComplianceOutput]
+        self,
+        part: PartPlan,
+        found: BaseModel,
+        items: int,
+        given: BatchOutputs[ComplianceInputs, ComplianceOutput],
     ) -> Writes:
         stored = StoredPart(
             reference=await self.toolbox.store(found), items=items, decided_by=given.decided_by
@@ -368,7 +379,7 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         )
 
 
-def _fail_part(part: PartPlan, given: NoOutput) -> Writes:
+def _fail_part(part: PartPlan, given: BatchOutputs[ComplianceInputs, ComplianceOutput]) -> Writes:
     failure = given.errors[-1].text if given.errors else _NO_VERDICT
     return Writes(stored_parts={part.key: StoredPart(failure=failure)}, errors=given.errors)
 
@@ -540,8 +551,12 @@ def _decide_verdicts(
     outputs: Sequence[ComplianceOutput],
     inputs: ComplianceInputs,
     material: _Material,
+    reasons: Mapping[str, str],
 ) -> DecidedPart:
-    """Return the model's verdicts, as far as code finds their passages."""
+    """Return the model's verdicts, as far as code finds their passages.
+
+    `reasons` states for some requirements why no model gave a verdict.
+    """
     by_id = {one.requirement_id: one for output in outputs for one in output.verdicts}
     names = {one.id for one in inputs.passages}
     shown = {one.id: one for one in material.passages if one.id in names}
@@ -550,7 +565,8 @@ def _decide_verdicts(
     for rule in own:
         given = by_id.get(rule.id)
         if given is None:
-            lost = RuleVerdict(requirement_id=rule.id, status=Status.UNDECIDED, note=_NO_VERDICT)
+            note = reasons.get(rule.id, _NO_VERDICT)
+            lost = RuleVerdict(requirement_id=rule.id, status=Status.UNDECIDED, note=note)
             verdicts.append(lost)
             continue
         evidence = tuple(_find_evidence(rule, given, shown, notes))

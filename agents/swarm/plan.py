@@ -93,10 +93,10 @@ class Writes(BaseModel, frozen=True):
 class PlanAgent(Agent[Reads, Writes]):
     """Asks a model for a plan, and accepts only one that can run.
 
-    A plan that is rejected is planned once more with its problems. A further plan repeats
-    the workers that failed; if none has, it adds workers for the missing parts, and without any it
-    gives up. Without a model, each thing that the question lists
-    gets a worker.
+    A plan that is rejected is planned once more with its problems. If the judge asks for more
+    research, the workers that failed are repeated. If none has failed, a further plan adds workers
+    for the missing parts, and without any it gives up. Without a model, each thing that the
+    question lists gets a worker.
     """
 
     role = Role.PLAN
@@ -195,14 +195,17 @@ class PlanAgent(Agent[Reads, Writes]):
         return Wrote(writes)
 
     def _repeat_failed(self, reads: Reads, before: SwarmPlan) -> Writes | None:
-        """Return a plan that only repeats the workers that failed; None if there are none."""
+        """Return the plan with new workers for those that failed; None if there are none.
+
+        Each has used up its retries, so that only an answer that was not good enough is a reason.
+        """
         outputs = read_ends(reads.worker_outputs, reads.task_ledger, before)
-        further = repeat_failed(before, outputs, self._most_workers)
-        if further is None:
+        plan, repeated = repeat_failed(before, outputs)
+        if not repeated or not reads.quality_analysis:
             return None
-        plan = extend_plan(before, further)
         plan = plan.model_copy(update={"notes": (*before.notes, REPEATED)})
         output = PlanSwarmOutput(reasoning=REPEATED, action="orchestrate", complexity=0.0)
+        further = plan.model_copy(update={"workers": repeated})
         return self._make_writes(reads, plan, output, "", further=further)
 
     def _plan_listed(self, reads: Reads, before: SwarmPlan | None) -> HopOutcome[Writes]:

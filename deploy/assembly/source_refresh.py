@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import structlog
 
-from broker.errors import BrokerError
+from broker.errors import BrokerError, BrokerUnavailableError
 from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.ingestion import ingest_by_owner
 from deploy.assembly.runtime import Runtime
@@ -30,20 +30,22 @@ CHECK_SECONDS = 10.0
 
 
 async def refresh_source(runtime: Runtime, source: RegisteredSource) -> None:
-    """Read a source of the assistant of `runtime` again, and record the result."""
+    """Read a source of the assistant of `runtime` again, and record the result.
+
+    Raises `BrokerUnavailableError`: an outage of Redis is no failure of the source.
+    """
+    # Imported here, because a process that refreshes no source needs no crawler.
+    from deploy.assembly.source_opening import fetch_sources
+
     settings = runtime.settings
-    registry, spec = (
-        open_source_registry(settings.data_place),
-        source.spec,
-    )
+    registry, spec = open_source_registry(settings.data_place), source.spec
     quiet = PlainReport(lambda _line: None)
     failure: Exception
     try:
-        # Imported here, because a process that refreshes no source needs no crawler.
-        from deploy.assembly.source_opening import fetch_sources
-
         fetched = await fetch_sources(settings, [spec], quiet)
         result = await ingest_by_owner(runtime.broker, settings.assistant_key, fetched, quiet)
+    except BrokerUnavailableError:
+        raise
     except (KnowledgeError, BrokerError, CommandError, OSError) as error:
         log.warning("source_not_refreshed", source=spec.root, error=str(error))
         failure = error

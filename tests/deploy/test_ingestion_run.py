@@ -40,6 +40,7 @@ from tests.llm.vendor_dialects import OpenAI
 from tests.support.app_harness import command, environment, refdesk, settings_of
 from tests.support.model_server import ModelServer, Received, Response, running_server
 from tests.support.restricted_documents import write_pages
+from tests.support.waiting import within
 
 pytestmark = pytest.mark.slow
 
@@ -238,7 +239,7 @@ async def test_a_running_desk_answers_from_the_earlier_index_and_refuses_to_chan
     fax = write_pages(tmp_path / "fax", FAX)
     await ingest(running, fax)
 
-    async with asyncio.timeout(30), run_desk(running) as runtime:
+    async with within(), run_desk(running) as runtime:
         result = await ingest(changed, fax)
         reply = await desk(runtime, "cli").ask(Message(QUESTION.question, "c-old", "m-old"))
         with pytest.raises(IndexUnavailable, match="has replaced its index; restart it"):
@@ -292,7 +293,7 @@ async def test_a_killed_replacement_goes_on_where_it_stopped_while_the_earlier_i
         process = await asyncio.create_subprocess_exec(
             *command("ingest", str(fax), str(gate)), env=environment(data, **other), cwd=data
         )
-        async with asyncio.timeout(30):
+        async with within():
             while not any(STOP in text for text in server.list_texts()):
                 server.was_asked.clear()
                 await server.was_asked.wait()

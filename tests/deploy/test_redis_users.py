@@ -112,7 +112,7 @@ async def guarded(tmp_path: Path) -> AsyncIterator[GuardedRedis]:
     for client in (*made.clients, made.operator):
         await client.aclose()
     server.terminate()
-    server.wait(10)
+    server.wait()
 
 
 def test_the_drawn_list_is_fresh() -> None:

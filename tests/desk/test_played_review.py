@@ -6,6 +6,7 @@ three of its articles and leaves out two.
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -262,5 +263,25 @@ def test_the_answer_has_what_is_fulfilled_and_what_contradicts_within_the_docume
 ) -> None:
     text = str(german.fields["text"])
 
-    assert "Article 12 Recordings (12 Vertraulichkeit)" in text
+    [line] = [one for one in text.splitlines() if "Article 12 Recordings" in one]
+    assert "12 Vertraulichkeit des Dokuments sagt" in line
+    assert list_cited(german, line) >= {"law.md", "vertrag.md"}
     assert "5 Steckengeblieben" in text
+
+
+def test_a_gap_cites_the_article_the_passages_that_were_judged_and_the_verdict(
+    german: Reviewed,
+) -> None:
+    text = str(german.fields["text"])
+
+    lines = [one for one in text.splitlines() if "ist nicht erfüllt" in one]
+
+    assert len(lines) == len([one for one in german.report.requirements if one.status == "GAP"])
+    for line in lines:
+        assert list_cited(german, line) >= {"law.md", "vertrag.md", ""}
+
+
+def list_cited(reviewed: Reviewed, line: str) -> set[str]:
+    """Return the files of the sources that a line of the answer cites; empty for the review."""
+    sources = {one["number"]: one for one in reviewed.fields["sources"]}
+    return {sources[int(one)]["path"] or "" for one in re.findall(r"\[(\d+)\]", line)}

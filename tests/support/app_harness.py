@@ -39,7 +39,6 @@ ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = ROOT / "examples"
 DOMAIN = "SMS platform documentation"
 TOPIC = "setting up and running an SMS messaging platform"
-PATIENCE_SECONDS = 30.0
 Fields = dict[str, Any]
 
 
@@ -110,7 +109,7 @@ def _has_a_loop() -> bool:
 
 def _run_beside_the_loop(words: Sequence[str]) -> int:
     with ThreadPoolExecutor(1) as threads:
-        return threads.submit(_run_main, words).result(PATIENCE_SECONDS)
+        return threads.submit(_run_main, words).result()
 
 
 def _run_main(words: Sequence[str]) -> int:

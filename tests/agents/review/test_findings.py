@@ -8,7 +8,9 @@ import pytest
 
 from agents.named_documents import TitledDocument, find_scope
 from agents.review import findings
-from agents.review.findings import list_errors, translate_note
+from agents.review.findings import describe_review, list_errors, translate_note
+from agents.review.requirements import Extraction, Requirement, RuleKind, TextPlace
+from agents.review.verdicts import ReviewResult, RuleVerdict, Status, VerdictEvidence
 from envelope.specialists import SpecialistError, complete_sequence
 
 NOTES: dict[str, dict[str, str]] = tomllib.loads(
@@ -83,3 +85,75 @@ def test_one_fault_of_two_attempts_is_named_once() -> None:
     ]
 
     assert list_errors(errors) == [str(errors[0]), str(errors[2])]
+
+
+def make_place(document: str, *path: str) -> TextPlace:
+    return TextPlace(document_id=document, unit_id="u", heading_path=path, start=0, end=9)
+
+
+def make_requirement(name: str, statement: str, *path: str) -> Requirement:
+    return Requirement(
+        id=name, kind=RuleKind.DUTY, statement=statement, quotation=statement,
+        place=make_place("law", *path),
+    )  # fmt: skip
+
+
+def describe(requirements: list[Requirement], verdicts: list[RuleVerdict]) -> list[str]:
+    found = describe_review(
+        Extraction(requirements=tuple(requirements), units=()),
+        ReviewResult(verdicts=tuple(verdicts)),
+        law="Harbour Act",
+        document="Berth Contract",
+        language="en",
+    )
+    return [one.text for one in found]
+
+
+def test_a_requirement_is_named_by_its_article_also_if_a_heading_stands_below_it() -> None:
+    path = ("Harbour Act", "Title II", "Article 9", "Pilots")
+    duty = make_requirement("REQ-001", "A pilot is on board.", *path)
+
+    said = describe([duty], [RuleVerdict(requirement_id="REQ-001", status=Status.UNDECIDED)])
+
+    assert said[1].endswith("the report says why: Article 9 > Pilots.")
+
+
+def test_requirements_under_one_heading_are_told_apart_by_their_words() -> None:
+    texts = ("A pilot is on board.", "The crew is insured.")
+    duties = [
+        make_requirement(f"REQ-{at}", text, "California", "TITLE") for at, text in enumerate(texts)
+    ]
+    verdicts = [RuleVerdict(requirement_id=one.id, status=Status.UNDECIDED) for one in duties]
+
+    said = describe(duties, verdicts)
+
+    assert "TITLE (“A pilot is on board”); TITLE (“The crew is insured”)" in said[1]
+
+
+def test_a_gap_has_the_passages_that_were_judged_and_a_fulfilled_rule_its_clause() -> None:
+    duties = [
+        make_requirement("REQ-1", "A pilot is on board.", "Article 1"),
+        make_requirement("REQ-2", "The crew is insured.", "Article 2"),
+    ]
+    crew = VerdictEvidence(place=make_place("contract", "7 Crew"), text="All are insured.")
+    verdicts = [
+        RuleVerdict(
+            requirement_id="REQ-1", status=Status.GAP, closest=(crew,), note="It names no pilot."
+        ),
+        RuleVerdict(requirement_id="REQ-2", status=Status.COMPLIANT, evidence=(crew,)),
+    ]
+
+    _, gap, met = describe_review(
+        Extraction(requirements=tuple(duties), units=()),
+        ReviewResult(verdicts=tuple(verdicts)),
+        law="Harbour Act",
+        document="Berth Contract",
+        language="en",
+    )
+
+    assert gap.text.endswith("It names no pilot. Closest in the document: 7 Crew.")
+    assert gap.places == (duties[0].place, crew.place)
+    assert met.text == "Article 2 is fulfilled: 7 Crew of the document says “All are insured”."
+    assert met.places == (duties[1].place, crew.place)
+    assert gap.is_verdict
+    assert met.is_verdict

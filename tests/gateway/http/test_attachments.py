@@ -134,7 +134,7 @@ class HeldReader:
     ) -> Preparation:
         if item.source == "slow.md":
             self._begun.set()
-            assert self._gate.wait(30)
+            assert self._gate.wait()
         return preparation.prepare(item, path, location, most_characters)
 
 
