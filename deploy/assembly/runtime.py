@@ -20,7 +20,6 @@ from broker.maintenance.erasure import Rewriting
 from broker.ports import Eraser
 from broker.producer import AdmissionPolicy
 from broker.redis_broker import RedisBroker
-from config.errors import PromptError
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.agent_factory import make_worker_specs
@@ -37,8 +36,9 @@ from knowledge.data_folder import protect_data_folder
 from knowledge.errors import IndexOwned
 from llm.port import Model
 from manager.flows import NEWEST
-from memory.presence import RedisPresence, WorkerControls
+from memory.presence import RedisPresence
 from worker.agent_handler import make_poison_notice
+from worker.controls import ProcessControls
 from worker.isolation import Quarantine
 from worker.port import Handler
 from worker.process import WorkerProcess, WorkerSpec
@@ -81,49 +81,6 @@ class Runtime:
     jobs: BackgroundJobs = field(default_factory=BackgroundJobs)
     grace_seconds: float = GRACE_SECONDS
     report_waiting: Callable[[], None] = lambda: None
-
-
-class ProcessControls:
-    """Pauses roles, sets the log level and reloads prompts, as operators requested.
-
-    `level` is the log level if operators request none. If prompts cannot be used, for which
-    `reload_prompts` raises `ValueError`, this is logged, and the previous ones stay in use.
-    """
-
-    def __init__(
-        self,
-        pause: Callable[[Collection[str]], None],
-        set_level: Callable[[str], None],
-        reload_prompts: Callable[[], None],
-        *,
-        level: str,
-    ) -> None:
-        self._pause = pause
-        self._set_level = set_level
-        self._level = level
-        self._reload_prompts = reload_prompts
-        self._before = WorkerControls()
-        self._reloads: int | None = None
-
-    def follow(self, controls: WorkerControls) -> None:
-        """Do what the operators want; the prompts of the start need not be read again."""
-        before, self._before = self._before, controls
-        if controls.paused != before.paused:
-            self._pause(controls.paused)
-            log.info("roles_paused", roles=sorted(controls.paused))
-        if controls.level != before.level:
-            self._set_level(controls.level or self._level)
-        if self._reloads not in (None, controls.reloads):
-            self._reload()
-        self._reloads = controls.reloads
-
-    def _reload(self) -> None:
-        try:
-            self._reload_prompts()
-        except PromptError as error:
-            log.error("prompts_not_reloaded", error=str(error))
-        else:
-            log.info("prompts_reloaded")
 
 
 @asynccontextmanager

@@ -9,13 +9,13 @@ import structlog
 from broker.ports import Broker
 from config.settings import Settings
 from deploy.assembly.agent_factory import open_own_index
-from deploy.assembly.gateways.review_documents import StoredAttachments
 from deploy.assembly.languages import language_of, make_detector
 from deploy.assembly.runtime import Runtime
 from gateway.documents.catalog import OwnedCatalog, OwnedLibrary
 from gateway.documents.index_owner import Name, ask_owner
 from gateway.documents.indexed_documents import IndexedDocuments
 from gateway.documents.uploads import Uploads
+from gateway.http.review_documents import StoredAttachments
 from knowledge.errors import IndexUnavailable
 from knowledge.index.port import Index
 from memory.work_store import MOST_ATTACHMENTS, RedisAttachments

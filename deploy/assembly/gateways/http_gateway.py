@@ -26,7 +26,6 @@ from deploy.assembly.gateways.documents import (
 )
 from deploy.assembly.gateways.handover import make_handover, reading_mail_replies
 from deploy.assembly.gateways.report_rendering import StoredReports
-from deploy.assembly.gateways.review_documents import NamedDocumentFinder
 from deploy.assembly.recording import connect_records, make_conversations
 from deploy.assembly.runtime import Runtime, desks
 from deploy.errors import CommandError
@@ -42,6 +41,7 @@ from gateway.http.app import MakeEndpoint, make_app
 from gateway.http.context import HttpChannel, HttpMeter
 from gateway.http.errors import ForbiddenError, LimitedError, UnauthorizedError
 from gateway.http.links import SourceLinks
+from gateway.http.review_documents import NamedDocumentFinder
 from gateway.http.routes.catalog import Catalog, gaps_router
 from gateway.http.routes.documents import reader_router
 from gateway.http.routes.people import people_router

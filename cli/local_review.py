@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 from pydantic import JsonValue
 
-from agents.named_documents import make_sort_key
 from broker.keys import record_of
 from deploy.assembly.gateways.documents import documents_of, make_attachments, make_catalog
 from deploy.assembly.gateways.report_rendering import (
@@ -18,20 +17,20 @@ from deploy.assembly.gateways.report_rendering import (
     read_passage,
     render_report,
 )
-from deploy.assembly.gateways.review_documents import (
-    MOST_FOUND,
-    NamedDocumentFinder,
-    StoredAttachments,
-)
 from deploy.assembly.recording import make_conversations
 from deploy.assembly.runtime import Runtime
 from deploy.errors import CommandError
 from envelope.question import Question
 from gateway.conversations import Conversations
 from gateway.desk import erase
+from gateway.http.review_documents import (
+    MOST_FOUND,
+    NamedDocumentFinder,
+    StoredAttachments,
+)
 from gateway.review_ports import DocumentEntry, DocumentRefusedError, ReportForm
 from knowledge.documents.decoding import MAX_BYTES
-from knowledge.documents.folder import FolderListing, walk
+from knowledge.documents.folder import FolderListing, make_sort_key, walk
 from knowledge.sections import document_of
 from memory.work_store import RedisWorkStore
 
