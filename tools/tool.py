@@ -16,7 +16,7 @@ from pydantic import BaseModel, JsonValue
 
 from knowledge.library.library import Library, WholeDocument
 from knowledge.port import Searcher
-from tools.calls import CitedPassage, EffectClass, QuotedPassage, ToolCaller
+from tools.calls import CitedPassage, EffectClass, PassageText, ToolCaller
 from tools.errors import InvalidInput
 
 I = TypeVar("I", bound=BaseModel)  # noqa: E741 - the pair I and O is the usual one
@@ -92,7 +92,7 @@ class Tool(ABC, Generic[I, O]):
         """Return the passages that the result relies on, best first."""
         return ()
 
-    def quote(self, output: O) -> Iterable[QuotedPassage]:
+    def quote(self, output: O) -> Iterable[PassageText]:
         """Return the texts of passages that an answer may be written from, best first."""
         return ()
 

@@ -438,9 +438,9 @@ async def _serve_health(
     meter: "PrometheusMeter",
     port: int,
 ) -> AsyncIterator[None]:
-    from worker.health import Readiness, serving
+    from worker.health import WorkerHealth, serving
 
-    readiness = Readiness(
+    readiness = WorkerHealth(
         process,
         lambda: renewal.alive,
         stuck_seconds=STUCK_DEADLINES * runtime.settings.deadline_seconds,
