@@ -228,7 +228,7 @@ async def open_http_app(
                     ],
                     concerns=[
                         *parts.concerns,
-                        find_turned_away(meter),
+                        find_turned_away(meter.began_at, meter.count_turned_away),
                         find_in_jobs(RedisJobReports(client).list_reports),
                     ],
                     unavailable=stores,
