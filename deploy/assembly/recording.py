@@ -15,6 +15,7 @@ from deploy.errors import CommandError
 from envelope.question import Question
 from gateway.conversations import Conversations
 from memory.http_state import Feedback, RedisSessionStore
+from records.conversation_records import ConversationRecords
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -28,67 +29,6 @@ if TYPE_CHECKING:
 FILE = "records.sqlite3"
 
 
-class Records:
-    """The operations of channels on the records of a conversation, if records are kept."""
-
-    def __init__(self, settings: Settings, broker: Broker) -> None:
-        self._settings = settings
-        self._broker = broker
-
-    async def announce_rating(self, question: Question) -> None:
-        """Have the rating of an answer recorded."""
-        if self._settings.keeps_records:
-            await self._broker.ended.announce(question, "rated")
-
-    async def forget(self, question: Question) -> int:
-        """Delete the records of the question's conversation, also those of an earlier setting.
-
-        Returns their number.
-
-        A process on another machine that keeps a database of its own is told, and deletes them too.
-        """
-        await self._broker.ended.announce(question, "forgotten")
-        is_there = self._settings.records_url is not None
-        if is_there or (self._settings.refdesk_data / FILE).exists():
-            return await asyncio.to_thread(self._forget, question)
-        return 0
-
-    def _forget(self, question: Question) -> int:
-        store = connect_records(self._settings.records_url, self._settings.refdesk_data)
-        try:
-            store.prepare()
-            return store.forget(question)
-        finally:
-            store.close()
-
-
-class _LazyEmbedder:
-    def __init__(self, settings: Settings, given: "Embedder | None") -> None:
-        self._settings = settings
-        self._given = given
-        self._own: Embedder | None = None
-        self._making = asyncio.Lock()
-
-    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        return await (await self._find()).embed_questions(texts)
-
-    async def _find(self) -> "Embedder":
-        if self._given is not None:
-            return self._given
-        async with self._making:
-            if self._own is None:
-                from deploy.assembly.knowledge import make_embedder
-
-                self._own = await asyncio.to_thread(make_embedder, self._settings)
-            return self._own
-
-    async def close(self) -> None:
-        if self._own is not None:
-            from deploy.assembly.knowledge import close_embedder
-
-            await close_embedder(self._own)
-
-
 def connect_records(url: SecretStr | None, data_folder: Path) -> "RecordStore":
     """Return the store of the records; raises `CommandError` for an unusable `RECORDS_URL`."""
     from records.store import RecordsUrlError, connect_store
@@ -100,6 +40,16 @@ def connect_records(url: SecretStr | None, data_folder: Path) -> "RecordStore":
         raise CommandError(f"RECORDS_URL: {error}") from error
 
 
+def make_conversation_records(settings: Settings, broker: Broker) -> ConversationRecords:
+    """Return the operations on the records of conversations."""
+    url, folder = settings.records_url, settings.refdesk_data
+
+    def open_store() -> "RecordStore | None":
+        return connect_records(url, folder) if url or (folder / FILE).exists() else None
+
+    return ConversationRecords(broker.ended, open_store, is_recording=settings.keeps_records)
+
+
 def make_conversations(
     settings: Settings,
     broker: Broker,
@@ -109,7 +59,7 @@ def make_conversations(
     ttl_of: Callable[[Question], int] | None = None,
 ) -> Conversations:
     """Return the conversations of the channels, with their records."""
-    records = Records(settings, broker)
+    records = make_conversation_records(settings, broker)
     return Conversations(
         client,
         shards=settings.shards,
@@ -156,16 +106,31 @@ async def finding_gaps(
     from knowledge.embedding import name_vectors
     from records.gaps import GapFinder
 
-    lazy = _LazyEmbedder(settings, embedder)
+    made: list[Embedder] = []
+    making = asyncio.Lock()
+
+    async def embed(texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        if embedder is not None:
+            return await embedder.embed_questions(texts)
+        async with making:
+            if not made:
+                from deploy.assembly.knowledge import make_embedder
+
+                made.append(await asyncio.to_thread(make_embedder, settings))
+        return await made[0].embed_questions(texts)
+
     try:
         yield GapFinder(
             store,
-            lazy.embed,
+            embed,
             name_vectors(settings.embedding_model),
             find_foreign_questions(settings.default_language) or find_foreign_questions("en"),
         )
     finally:
-        await lazy.close()
+        for own in made:
+            from deploy.assembly.knowledge import close_embedder
+
+            await close_embedder(own)
 
 
 @asynccontextmanager

@@ -1,11 +1,7 @@
 """The routes by which people sign in to the console and out of it."""
 
 import hmac
-import json
-import secrets
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from dataclasses import asdict, dataclass
-from typing import Annotated, Protocol
+from typing import Annotated
 from urllib.parse import urlencode
 
 import structlog
@@ -23,8 +19,8 @@ from gateway.console.access import (
     require,
     user_of,
 )
+from gateway.console.oidc import LoginAttempt, OidcProvider, SignInError
 from gateway.console.pages import HEADERS, PATH, show_page
-from gateway.errors import GatewayError
 from gateway.signing_keys import ProviderUnavailableError
 
 log = structlog.get_logger("gateway")
@@ -35,57 +31,10 @@ _LONGEST_NEXT = 1000
 _MARKS = frozenset("\\\r\n\t")
 
 
-@dataclass(frozen=True, slots=True)
-class LoginAttempt:
-    """What a browser keeps of a sign-in while its person is at the provider."""
-
-    state: str
-    nonce: str
-    verifier: str
-    """The secret of the authorization code (RFC 7636)."""
-    target: str
-    """The page of the console to which the sign-in leads."""
-
-    @classmethod
-    def make(cls, target: str) -> "LoginAttempt":
-        """Return a new attempt."""
-        state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
-        return cls(state, nonce, verifier, target)
-
-    def encode(self) -> str:
-        """Return the value of a cookie."""
-        return urlsafe_b64encode(json.dumps(asdict(self)).encode()).decode()
-
-    @classmethod
-    def decode(cls, value: str) -> "LoginAttempt | None":
-        """Return the attempt of a cookie's value; None if it has none."""
-        try:
-            fields = json.loads(urlsafe_b64decode(value))
-            return cls(**{name: str(fields[name]) for name in cls.__slots__})
-        except (ValueError, TypeError, KeyError, RecursionError):
-            return None
-
-
-class SignInError(GatewayError):
-    """The provider did not confirm who the person is; the message says why."""
-
-
-class SignInProvider(Protocol):
-    """Confirms who a person is, by OpenID Connect."""
-
-    async def find_address(self, attempt: LoginAttempt) -> str:
-        """Return the page of the provider at which a person signs in."""
-        ...
-
-    async def identify(self, code: str, attempt: LoginAttempt) -> SignedInIdentity:
-        """Return who came back with a code; raises `SignInError`."""
-        ...
-
-
 class SignIn:
     """The routes; without a provider only one-time links open the console."""
 
-    def __init__(self, gate: Gate, provider: SignInProvider | None) -> None:
+    def __init__(self, gate: Gate, provider: OidcProvider | None) -> None:
         self._gate = gate
         self._provider = provider
 
@@ -218,7 +167,7 @@ class SignIn:
         answer.delete_cookie(COOKIE, path=PATH)
         return answer
 
-    def _need_provider(self) -> SignInProvider:
+    def _need_provider(self) -> OidcProvider:
         if self._provider is None:
             raise ConsoleRefusedError(
                 404,

@@ -18,7 +18,7 @@ from broker.errors import BrokerUnavailableError
 from broker.keys import record_of
 from config.channel_settings import PersonIssuer
 from config.texts import load_texts
-from deploy.assembly.gateways.console import make_gate, make_provider, open_parts
+from deploy.assembly.gateways.console import list_roles, make_gate, make_provider, open_parts
 from deploy.assembly.gateways.documents import (
     documents_of,
     make_attachments,
@@ -27,7 +27,6 @@ from deploy.assembly.gateways.documents import (
 )
 from deploy.assembly.gateways.handover import make_handover, reading_mail_replies
 from deploy.assembly.gateways.report_rendering import StoredReports
-from deploy.assembly.gateways.review_documents import NamedDocumentFinder
 from deploy.assembly.model_choice import vendor_access
 from deploy.assembly.models import estimate_review
 from deploy.assembly.recording import connect_records, make_conversations
@@ -45,6 +44,7 @@ from gateway.http.app import MakeEndpoint, make_app
 from gateway.http.context import HttpChannel, HttpMeter
 from gateway.http.errors import ForbiddenError, LimitedError, UnauthorizedError
 from gateway.http.links import SourceLinks
+from gateway.http.review_documents import NamedDocumentFinder
 from gateway.http.routes.catalog import Catalog, gaps_router
 from gateway.http.routes.documents import reader_router
 from gateway.http.routes.people import people_router
@@ -59,6 +59,7 @@ from gateway.signing_keys import SigningKeys, check_address
 from gateway.widget.routes import FindContents, PageContents, widget_router
 from knowledge.errors import KnowledgeError
 from llm.vendors.catalogue import VendorAccess
+from memory.console_state import RedisConsoleSessions
 from memory.conversation import RedisPeople
 from memory.errors import MemoryUnavailableError
 from memory.http_state import RedisRates
@@ -202,7 +203,15 @@ async def open_http_app(
             )
         catalog = make_catalog(settings, runtime.broker, opened)
         others.append(Catalog(channel, catalog).router())
-        gate = make_gate(settings, client)
+        gate = make_gate(
+            RedisConsoleSessions(
+                client,
+                idle_seconds=int(settings.console_idle_minutes * 60),
+                longest_seconds=int(settings.console_session_hours * 3600),
+            ),
+            list_roles(settings),
+            settings.public_url,
+        )
         people = PersonalData(
             records,
             RedisPeople(client, lambda one: settings.memory_seconds_of(one.tenant, one.assistant)),
@@ -223,7 +232,7 @@ async def open_http_app(
                     ],
                     concerns=[
                         *parts.concerns,
-                        find_turned_away(meter),
+                        find_turned_away(meter.began_at, meter.count_turned_away),
                         find_in_jobs(RedisJobReports(client).list_reports),
                     ],
                     unavailable=stores,
