@@ -18,7 +18,7 @@ surprise       how unlikely that is by chance: the sum of log(N / n) over the te
 """
 
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -83,12 +83,11 @@ async def _touches(view: CorpusView, query: Query, found: Found) -> bool:
         return False
     read = await view.index.read_points(points, (), (layout.KEYWORDS,))
     texts = [set(stored.texts[layout.KEYWORDS].terms.tolist()) for stored in read.values()]
-    of = view.numbers.of
-    return any(
-        word.is_in(lambda term, text=text: of(term) in text)
-        for word in query.subject
-        for text in texts
-    )
+
+    def contains(text: set[int], term: str) -> bool:
+        return view.numbers.of(term) in text
+
+    return any(word.is_in(partial(contains, text)) for word in query.subject for text in texts)
 
 
 async def _measure_subject(
