@@ -369,6 +369,16 @@ def make_manager(
     )
 
 
+async def open_own_index(settings: Settings, stack: AsyncExitStack | None = None) -> "Index":
+    """Return the index of an assistant in a process that did not open it; `stack` closes it."""
+    from deploy.assembly.knowledge import make_embedder, open_index
+
+    index = await open_index(settings, make_embedder(settings))
+    if stack is not None:
+        stack.push_async_callback(index.close)
+    return index
+
+
 def _make_early_embedding(
     settings: Settings, knowledge: "Knowledge | None", client: "Redis"
 ) -> "EarlyEmbedding | None":
@@ -430,16 +440,6 @@ def _make_factories(
             verified,
         )
     return factories
-
-
-async def open_own_index(settings: Settings, stack: AsyncExitStack | None = None) -> "Index":
-    """Return the index of an assistant in a process that did not open it; `stack` closes it."""
-    from deploy.assembly.knowledge import make_embedder, open_index
-
-    index = await open_index(settings, make_embedder(settings))
-    if stack is not None:
-        stack.push_async_callback(index.close)
-    return index
 
 
 def _models(
