@@ -37,8 +37,8 @@ from typing import IO, TYPE_CHECKING, Any
 from broker.embedded_redis import Endpoint, run_embedded_redis
 from broker.maintenance.snapshot import RedisSnapshot, SavedKey
 from config.settings import Settings
-from deploy.assembly.recording import FILE as RECORDS_FILE
-from deploy.assembly.recording import connect_records
+from deploy.assembly.open_records import FILE as RECORDS_FILE
+from deploy.assembly.open_records import connect_records
 from deploy.errors import CommandError
 from knowledge.data_folder import protect_data_folder
 from memory.key_names import workers_key
@@ -56,6 +56,8 @@ LEFT_OUT = frozenset({"broker", "index", "model_in_use"})
 """Parts of the data folder that are not copied as files: those of Redis, and the index, which its
 owner copies.
 """
+_TEMPORARY = ("backup-", "check-", "git-")
+"""How folders of commands that run meanwhile begin."""
 KEEP_IN_MEMORY = 16 * 1024 * 1024
 _DAMAGES = (ArithmeticError, AttributeError, EOFError, LookupError, OSError, RecursionError,
             TypeError, ValueError, tarfile.TarError, zlib.error)  # fmt: skip
@@ -214,7 +216,7 @@ def _add_files(archive: tarfile.TarFile, folder: Path, place: PurePosixPath) -> 
 def _add_data(archive: tarfile.TarFile, folder: Path) -> int:
     count = 0
     for top in sorted(folder.iterdir()):
-        if top.name in LEFT_OUT or top.name.startswith(("backup-", RECORDS_FILE)):
+        if top.name in LEFT_OUT or top.name.startswith((*_TEMPORARY, RECORDS_FILE)):
             continue
         if top.is_dir():
             count += _add_files(archive, top, PurePosixPath(DATA, top.name))

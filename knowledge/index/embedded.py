@@ -22,6 +22,7 @@ from knowledge.index.maintenance.shard_files import (
     index_fields,
     open_shard,
 )
+from knowledge.index.maintenance.sparse_files import copy_sparse
 from knowledge.index.maintenance.unused_memory import return_unused_memory
 from knowledge.index.points import layout
 from knowledge.index.points.engine_values import (
@@ -229,7 +230,7 @@ class EdgeEngine:
         own = Path(self.location)
         with self._changing:
             self._shard.flush()
-            shutil.copytree(own, folder / own.name, ignore=shutil.ignore_patterns("owner"))
+            _copy_files(own, folder)
 
     def _change(self, operation: edge.UpdateOperation, points: int) -> None:
         with self._changing:
@@ -326,6 +327,21 @@ async def open_embedded(
     return index
 
 
+def copy_closed(folder: Path, target: Path) -> None:
+    """Copy an index that no process has open below a folder; raise `IndexOwned` if one has.
+
+    Nothing is written to it. What an interrupted process left is repaired in the copy.
+    """
+    try:
+        with (folder / "owner").open("rb") as owner:
+            fcntl.flock(owner, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            _copy_files(folder, target)
+    except BlockingIOError as error:
+        raise IndexOwned(f"the index at {folder} is open in another process") from error
+    except OSError as error:
+        raise IndexUnavailable(f"the index at {folder} cannot be copied: {error}") from error
+
+
 def lock_folder(folder: Path) -> IO[str]:
     """Return the file whose lock owns an index until it is closed; raise `IndexOwned`."""
     try:
@@ -347,3 +363,8 @@ def lock_folder(folder: Path) -> IO[str]:
     owner.write(str(os.getpid()))
     owner.flush()
     return owner
+
+
+def _copy_files(folder: Path, target: Path) -> None:
+    ignored = shutil.ignore_patterns("owner")
+    shutil.copytree(folder, target / folder.name, ignore=ignored, copy_function=copy_sparse)
