@@ -1,6 +1,7 @@
 """Says which model writes the answers, or that none does."""
 
 import sys
+from pathlib import Path
 
 from config.settings import Settings
 from deploy.assembly.model_choice import list_answering_models
@@ -22,11 +23,11 @@ def describe_models(settings: Settings) -> str:
     return f"answers are written by {', '.join(dict.fromkeys(names))}; see: refdesk models"
 
 
-def say_models_once(settings: Settings) -> None:
-    """Write the line to standard error if it was not written for this data folder before."""
-    line, file = describe_models(settings), settings.refdesk_data / _SAID
+def say_models_once(line: str, data_folder: Path) -> None:
+    """Write a line about the models to standard error, once for each data folder."""
+    file = data_folder / _SAID
     if file.is_file() and file.read_text(encoding="utf-8") == line:
         return
     sys.stderr.write(f"refdesk: {line}\n")
-    protect_data_folder(settings.refdesk_data)
+    protect_data_folder(data_folder)
     file.write_text(line, encoding="utf-8")

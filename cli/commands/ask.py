@@ -25,7 +25,7 @@ from broker.values import Fields
 from citations.links import clean_text
 from cli.arguments import add_groups_argument, read_groups
 from cli.main import EXIT_STATUSES
-from cli.model_in_use import say_models_once
+from cli.model_in_use import describe_models, say_models_once
 from cli.printing import (
     ERASE_LINE,
     WIDTH,
@@ -348,8 +348,8 @@ def _show(
     reply: dict[str, JsonValue], message: Message, settings: Settings, *, as_json: bool
 ) -> None:
     if not as_json:
-        say_models_once(settings)
-    for note in list_operator_notes(reply, settings):
+        say_models_once(describe_models(settings), settings.refdesk_data)
+    for note in list_operator_notes(reply, settings.index_location):
         sys.stderr.write(f"{note}\n")
     if as_json:
         say_json(safe_reply(reply)[0])
@@ -398,7 +398,7 @@ async def _chat(first: Message, way: str | None) -> None:
             reply = await _ask_desk(desk, message)
             options = [str(choice.get("value")) for choice in choices(reply)]
             _show_reply(reply, asked_back=bool(options))
-            for note in list_operator_notes(reply, settings):
+            for note in list_operator_notes(reply, settings.index_location):
                 print_line(note)
 
 

@@ -14,6 +14,7 @@ from config.settings import Settings, load_settings
 from deploy.assembly.assistant_prompts import TASK_OF_ROLE
 from deploy.assembly.gateways.listening import limits_of, serve_probes
 from deploy.assembly.job_reports import publishing_jobs
+from deploy.assembly.model_choice import vendor_access
 from deploy.assembly.models import check_keys
 from deploy.assembly.observing import observing
 from deploy.assembly.recording import recording
@@ -115,7 +116,7 @@ async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> No
         stack.callback(listener.close)
         await stack.enter_async_context(stop_on_signals(stop))
         if not alone:
-            await check_keys(settings, tuple(TASK_OF_ROLE.values()))
+            await check_keys(vendor_access(settings), map(settings.model_of, TASK_OF_ROLE.values()))
         meter = make_meter()
         runtime = await stack.enter_async_context(
             answering(settings, alone=alone, records=True, meter=meter)

@@ -215,7 +215,7 @@ async def _status() -> DeskStatus:
         finally:
             await client.aclose()
         notes = [*(await find_notes(settings, runtime.broker)), *describe_controls(controls)]
-        sources = open_source_registry(settings).read().sources
+        sources = open_source_registry(settings.data_place).read().sources
         return DeskStatus(server, list(roles), workers, notes, sources)
 
 
@@ -228,7 +228,7 @@ async def _ask_owner_for_notes(broker: Broker, settings: Settings) -> list[str]:
     try:
         async with asyncio.timeout(OWNER_SECONDS):
             reply = await ask_owner(
-                broker, (settings.tenant, settings.assistant), OwnerRequest(action="check").encode()
+                broker, settings.assistant_key, OwnerRequest(action="check").encode()
             )
     except (IndexUnavailable, TimeoutError):
         return [

@@ -27,7 +27,14 @@ from knowledge.ingestion_report import (
 )
 from knowledge.open_index import OpenIndex
 from knowledge.owner_requests import RESULT, SOURCES
-from knowledge.source_registry import FetchedSource, SourceSpec, spec_of
+from knowledge.source_registry import (
+    STORES,
+    WEBSITES,
+    FetchedSource,
+    SourceSpec,
+    locate_copy,
+    spec_of,
+)
 from llm.quotas import Limiter, PatientLimiter
 from worker.ingestion import IngestionHandler
 from worker.paid_embedder import PaidEmbedder
@@ -95,13 +102,15 @@ async def ingest_here(
         stack = closing.enter_context(ExitStack())
         reader = closing.enter_context(ReaderProcess(reading_limits(settings)))
         result = await ingest(
-            [_open_source(settings, source, stack) for source in sources],
+            [_open_source(settings.data_place, source, stack) for source in sources],
             knowledge.index,
             embedder,
             describer,
             reader,
             report,
-            language_of=language_of(settings, make_detector(settings)),
+            language_of=language_of(
+                make_detector(settings.refdesk_data), settings.default_language
+            ),
             default_language=settings.default_language,
             replaced=replaced,
         )
@@ -191,13 +200,14 @@ def make_describer(
 
 
 async def ingest_by_owner(
-    broker: Broker, settings: Settings, sources: Sequence[FetchedSource], report: Report
+    broker: Broker,
+    assistant_key: tuple[str, str],
+    sources: Sequence[FetchedSource],
+    report: Report,
 ) -> IngestionResult:
     """Have the process that owns the index ingest, and wait for it; raises `IndexUnavailable`."""
     payload: Fields = {SOURCES: [source.model_dump(mode="json") for source in sources]}
-    result = RESULT.validate_python(
-        await ask_owner(broker, (settings.tenant, settings.assistant), payload)
-    )
+    result = RESULT.validate_python(await ask_owner(broker, assistant_key, payload))
     for source, reason in result.warned:
         report.record_warning(source, reason)
     for source, left_out in result.left_out:
@@ -215,22 +225,26 @@ def make_ingestion_handler(settings: Settings, knowledge: Knowledge) -> Ingestio
         quiet = PlainReport(lambda _line: None)
         return await ingest_here(settings, opened, sources, quiet, limits=knowledge.limits)
 
-    return IngestionHandler((first.tenant, first.assistant), knowledge, ingest)
+    return IngestionHandler(first.assistant_key, knowledge, ingest)
 
 
 def _open_source(
-    settings: Settings, source: Path | FetchedSource, stack: ExitStack
+    data_place: tuple[Path, str, str], source: Path | FetchedSource, stack: ExitStack
 ) -> "Path | SurveySource":
     if isinstance(source, Path):
         return source
     if source.outcome is not None:
         from deploy.assembly.source_opening import survey_website
 
-        return survey_website(settings, source.spec.place, source.outcome)
+        return survey_website(
+            locate_copy(*data_place, WEBSITES, source.spec.place), source.spec.place, source.outcome
+        )
     if source.copied is not None:
         from deploy.assembly.source_opening import open_copy
 
-        return open_copy(settings, source.spec, source.copied)
+        return open_copy(
+            locate_copy(*data_place, STORES, source.spec.place), source.spec, source.copied
+        )
     from deploy.assembly.source_opening import open_local
 
-    return open_local(settings, source.spec, stack)
+    return open_local(data_place[0], source.spec, stack)

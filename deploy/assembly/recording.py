@@ -4,7 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pydantic import SecretStr
 
 from broker.ports import Broker
 from config.settings import Settings
@@ -34,7 +37,7 @@ class Records:
 
     async def announce_rating(self, question: Question) -> None:
         """Have the rating of an answer recorded."""
-        if keeps_records(self._settings):
+        if self._settings.keeps_records:
             await self._broker.ended.announce(question, "rated")
 
     async def forget(self, question: Question) -> int:
@@ -51,7 +54,7 @@ class Records:
         return 0
 
     def _forget(self, question: Question) -> int:
-        store = connect_records(self._settings)
+        store = connect_records(self._settings.records_url, self._settings.refdesk_data)
         try:
             store.prepare()
             return store.forget(question)
@@ -86,18 +89,11 @@ class _LazyEmbedder:
             await close_embedder(self._own)
 
 
-def keeps_records(settings: Settings) -> bool:
-    """Return whether the questions of any assistant are recorded."""
-    return any(one.records_days_of(one.tenant, one.assistant) > 0
-               for one in settings.of_assistants())  # fmt: skip
-
-
-def connect_records(settings: Settings) -> "RecordStore":
+def connect_records(url: SecretStr | None, data_folder: Path) -> "RecordStore":
     """Return the store of the records; raises `CommandError` for an unusable `RECORDS_URL`."""
     from records.store import RecordsUrlError, connect_store
 
-    url = settings.records_url
-    place = f"sqlite:///{(settings.refdesk_data / FILE).resolve()}"
+    place = f"sqlite:///{(data_folder / FILE).resolve()}"
     try:
         return connect_store(place if url is None else url.get_secret_value())
     except RecordsUrlError as error:
@@ -127,7 +123,7 @@ def make_conversations(
 @asynccontextmanager
 async def recording(runtime: "Runtime") -> AsyncIterator[None]:
     """Record the messages that end, as far as the settings keep records."""
-    if not keeps_records(runtime.settings):
+    if not runtime.settings.keeps_records:
         yield
         return
     async with (
@@ -145,7 +141,7 @@ async def record_waiting(runtime: "Runtime") -> None:
     """
     settings = runtime.settings
     is_own = settings.redis_url is None or settings.records_url is not None
-    if keeps_records(settings) and is_own:
+    if settings.keeps_records and is_own:
         async with _open_recorder(runtime) as recorder:
             while await recorder.record_next():
                 pass
@@ -180,12 +176,15 @@ async def _open_recorder(runtime: "Runtime") -> AsyncIterator["Recorder"]:
     settings = runtime.settings
     rules = RecordRules(
         days={
-            (one.tenant, one.assistant): settings.records_days_of(one.tenant, one.assistant)
+            one.assistant_key: settings.records_days_of(one.tenant, one.assistant)
             for one in settings.of_assistants()
         },
         redact=partial(redact, kinds=settings.records_redact),
     )
-    store, client = connect_records(settings), runtime.endpoint.client()
+    store, client = (
+        connect_records(settings.records_url, settings.refdesk_data),
+        runtime.endpoint.client(),
+    )
     sessions = RedisSessionStore(client, shards=settings.shards, ttl_seconds=1, empty_seconds=1)
 
     async def find_rating(question: Question) -> Feedback | None:

@@ -17,7 +17,7 @@ from broker.embedded_redis import Endpoint, run_embedded_redis
 from broker.errors import BrokerUnavailableError
 from broker.lease_renewer import InLoopRenewal, LeaseRenewal
 from broker.maintenance.erasure import Rewriting
-from broker.ports import Broker, Eraser
+from broker.ports import Eraser
 from broker.producer import AdmissionPolicy
 from broker.redis_broker import RedisBroker
 from config.errors import PromptError
@@ -84,19 +84,24 @@ class Runtime:
 
 
 class ProcessControls:
-    """Pauses roles, sets the log level and reloads prompts, as operators requested. If prompts
-    cannot be used, this is logged, and the previous ones stay in use.
+    """Pauses roles, sets the log level and reloads prompts, as operators requested.
+
+    `level` is the log level if operators request none. If prompts cannot be used, for which
+    `reload_prompts` raises `ValueError`, this is logged, and the previous ones stay in use.
     """
 
     def __init__(
         self,
         pause: Callable[[Collection[str]], None],
-        prompts: PromptFolders,
-        settings: Settings,
+        set_level: Callable[[str], None],
+        reload_prompts: Callable[[], None],
+        *,
+        level: str,
     ) -> None:
         self._pause = pause
-        self._prompts = prompts
-        self._settings = settings
+        self._set_level = set_level
+        self._level = level
+        self._reload_prompts = reload_prompts
         self._before = WorkerControls()
         self._reloads: int | None = None
 
@@ -107,15 +112,14 @@ class ProcessControls:
             self._pause(controls.paused)
             log.info("roles_paused", roles=sorted(controls.paused))
         if controls.level != before.level:
-            level = controls.level or self._settings.log_level
-            configure_logging(level, secrets=secrets_of(self._settings))
+            self._set_level(controls.level or self._level)
         if self._reloads not in (None, controls.reloads):
             self._reload()
         self._reloads = controls.reloads
 
     def _reload(self) -> None:
         try:
-            self._prompts.reload()
+            self._reload_prompts()
         except PromptError as error:
             log.error("prompts_not_reloaded", error=str(error))
         else:
@@ -157,20 +161,15 @@ async def rewrite_file(eraser: Eraser) -> None:
 
 
 @asynccontextmanager
-async def connect_broker(settings: Settings) -> AsyncIterator[Broker]:
-    """Provide the broker without running workers."""
-    async with connect_runtime(settings) as runtime:
-        yield runtime.broker
-
-
-@asynccontextmanager
 async def working(
     settings: Settings, roles: Sequence[str], *, health_port: int = 0
 ) -> AsyncIterator[Runtime]:
     """Run workers of `roles`, and connect to Redis."""
     async with AsyncExitStack() as stack:
         runtime = await stack.enter_async_context(connect_runtime(settings))
-        meter = make_meter() if needs_meter(settings, health_port) else None
+        meter = (
+            make_meter() if needs_meter(settings.otel_exporter_otlp_endpoint, health_port) else None
+        )
         knowledge = None
         if KNOWING & set(roles):
             from deploy.assembly.knowledge import open_knowledge
@@ -260,7 +259,7 @@ def desk(runtime: Runtime, channel: str, *, result_list: str = "") -> Desk:
         deadline_seconds=runtime.settings.deadline_seconds,
         words=load_texts().text,
         result_list=result_list,
-        keep_seconds=result_seconds(runtime.settings),
+        keep_seconds=runtime.settings.result_seconds,
         flow=NEWEST[runtime.settings.way.value],
         ways=NEWEST,
         names_people=runtime.settings.records_people == "id",
@@ -277,12 +276,6 @@ def dead_letters(runtime: Runtime) -> DeadLetters:
         settings.deadline_seconds,
         settings.result_seconds_of,
     )
-
-
-def result_seconds(settings: Settings) -> float | None:
-    """Return how long this assistant's replies and journals are kept; None: the default."""
-    kept = settings.result_seconds_of(settings.tenant, settings.assistant)
-    return None if kept == settings.result_ttl_hours * HOUR_SECONDS else kept
 
 
 @asynccontextmanager
@@ -354,7 +347,10 @@ async def run_workers(
         if process.roles and runtime.endpoint.played is None:
             # Removed last, because a process that finishes its work is still alive.
             own = RedisPresence(client).of_process(gethostname(), os.getpid(), process.roles)
-            controls = ProcessControls(process.pause, prompts, settings)
+            set_level = partial(configure_logging, secrets=secrets_of(settings))
+            controls = ProcessControls(
+                process.pause, set_level, prompts.reload, level=settings.log_level
+            )
             stack.push_async_callback(own.leave_quietly)
             announce = partial(own.keep_announcing, lambda: process.paused_roles, controls.follow)
             await stack.enter_async_context(runtime.jobs.running("worker_presence", announce))
@@ -511,13 +507,15 @@ def _broker(settings: Settings, endpoint: Endpoint) -> RedisBroker:
         ttl_seconds=settings.result_ttl_hours * HOUR_SECONDS,
         quota=settings.shard_quota,
         pace=AdmissionPolicy(
-            at_least=max(1, count_smallest_role(settings) // settings.shards),
+            at_least=max(
+                1, count_smallest_role(settings.instances, settings.concurrency) // settings.shards
+            ),
             lanes=(INGESTION,),
         ),
         make_notice=make_poison_notice,
         dead_letter_ttl_seconds=settings.dead_letter_ttl_days * DAY_SECONDS,
         dead_letter_ttls={
-            (one.tenant, one.assistant): settings.dead_letter_seconds_of(one.tenant, one.assistant)
+            one.assistant_key: settings.dead_letter_seconds_of(one.tenant, one.assistant)
             for one in settings.of_assistants()
         },
         rewriting=Rewriting(

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import structlog
 
-from broker.errors import BrokerError
+from broker.errors import BrokerError, BrokerUnavailableError
 from config.settings import Settings
 from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.ingestion import fetch, ingest_by_owner
@@ -31,13 +31,18 @@ CHECK_SECONDS = 10.0
 
 
 async def refresh_source(runtime: Runtime, settings: Settings, source: RegisteredSource) -> None:
-    """Read a source again, and record the result."""
-    registry, spec = open_source_registry(settings), source.spec
+    """Read a source again, and record the result.
+
+    Raises `BrokerUnavailableError`: an outage of Redis is no failure of the source.
+    """
+    registry, spec = open_source_registry(settings.data_place), source.spec
     quiet = PlainReport(lambda _line: None)
     failure: Exception
     try:
         fetched = await fetch(settings, [spec], quiet)
-        result = await ingest_by_owner(runtime.broker, settings, fetched, quiet)
+        result = await ingest_by_owner(runtime.broker, settings.assistant_key, fetched, quiet)
+    except BrokerUnavailableError:
+        raise
     except (KnowledgeError, BrokerError, CommandError, OSError) as error:
         log.warning("source_not_refreshed", source=spec.root, error=str(error))
         failure = error
@@ -65,7 +70,7 @@ async def refresh(runtime: Runtime, every_seconds: float | None) -> AsyncIterato
     """
     client = runtime.endpoint.client()
     try:
-        listed = open_source_registry(runtime.settings).read()
+        listed = open_source_registry(runtime.settings.data_place).read()
         duty = RedisDuty(client, "ingestion", f"refresh-{listed.id}", uuid4().hex)
         work = partial(_refresh_repeatedly, runtime, duty, every_seconds)
         async with runtime.jobs.running("source_refresh", work):
@@ -76,9 +81,10 @@ async def refresh(runtime: Runtime, every_seconds: float | None) -> AsyncIterato
 
 async def refresh_due_sources(runtime: Runtime, every_seconds: float | None) -> None:
     """Ingest the sources that are due, one after the other; log and record the failures."""
-    listed = open_source_registry(runtime.settings).read()
+    listed = open_source_registry(runtime.settings.data_place).read()
+    served = {one.assistant_key: one for one in runtime.settings.of_assistants()}
     for source in sorted(listed.sources, key=lambda one: one.read_at):
-        settings = _find_settings(runtime.settings, source)
+        settings = served.get((source.tenant, source.assistant))
         if source.fault:
             log.warning("source_not_scheduled", source=source.spec.root, error=source.fault)
             continue
@@ -88,7 +94,7 @@ async def refresh_due_sources(runtime: Runtime, every_seconds: float | None) -> 
 
 
 async def _record_result(runtime: Runtime, spec: SourceSpec, result: IngestionResult) -> None:
-    registry = open_source_registry(runtime.settings)
+    registry = open_source_registry(runtime.settings.data_place)
     await asyncio.to_thread(registry.record, [spec], result)
     if failure := find_failure(spec, result):
         await announce_failed_source(runtime, spec.root, failure)
@@ -125,15 +131,3 @@ async def _renew(duty: RedisDuty) -> None:
     while True:
         await asyncio.sleep(RENEWAL_SECONDS)
         await duty.keep(LEASE_SECONDS)
-
-
-def _find_settings(settings: Settings, source: RegisteredSource) -> Settings | None:
-    """Return the settings of the assistant of a source; None if this process has another one."""
-    return next(
-        (
-            one
-            for one in settings.of_assistants()
-            if (one.tenant, one.assistant) == (source.tenant, source.assistant)
-        ),
-        None,
-    )

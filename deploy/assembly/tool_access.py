@@ -17,7 +17,7 @@ from knowledge.port import Findings, Searcher, SearchRequest
 from memory.budgets import RedisBudgets
 from memory.learned_outcomes import RedisOutcomeLog
 from memory.receipts import RedisReceipts
-from memory.work_store import RedisAttachments, RedisWorkStore
+from memory.work_store import RedisWorkStore
 from worker.budgets import ToolCallBudget
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ async def open_tool_access(
         return ToolAccess(work=work)
     outside = await stack.enter_async_context(open_outside_tools(settings.outside_tools))
     outcomes = RedisOutcomeLog(client, shards=shards) if Role.PLAN.value in roles else None
-    open_budget = make_tool_budgets(settings, client)
+    open_budget = make_tool_budgets(client, shards=shards, most_calls=settings.budget_tool_calls)
     return ToolAccess(
         tuple(outside), open_budget, partial(open_receipts, client, shards), work, outcomes
     )
@@ -132,22 +132,12 @@ def open_receipts(client: "Redis", shards: int, run: Run) -> RedisReceipts:
 
 
 def make_tool_budgets(
-    settings: Settings, client: "Redis"
+    client: "Redis", *, shards: int, most_calls: int
 ) -> Callable[[Run], ToolCallBudget] | None:
     """Return what opens the budget of a run's tool calls; None where no limit is set."""
-    if not settings.budget_tool_calls:
+    if not most_calls:
         return None
-    budgets = RedisBudgets(client, shards=settings.shards)
-    return partial(ToolCallBudget, budgets, settings.budget_tool_calls)
-
-
-def open_attachments(settings: Settings, client: "Redis") -> RedisAttachments:
-    """Return the documents that people gave to conversations, kept as long as these."""
-    return RedisAttachments(
-        client,
-        shards=settings.shards,
-        ttl_of=lambda one: settings.memory_seconds_of(one.tenant, one.assistant),
-    )
+    return partial(ToolCallBudget, RedisBudgets(client, shards=shards), most_calls)
 
 
 @asynccontextmanager
@@ -182,7 +172,7 @@ async def open_outside_tools(path: Path | None) -> "AsyncIterator[list[OutsideTo
 
 
 def make_tools(
-    settings: "Settings", knowledge: "OpenIndex", outside: "Sequence[Tool[Any, Any]]" = ()
+    tool_set: Path | None, knowledge: "OpenIndex", outside: "Sequence[Tool[Any, Any]]" = ()
 ) -> "ToolCatalog":
     """Return the tools of an assistant, with those that run elsewhere.
 
@@ -192,6 +182,6 @@ def make_tools(
     from tools.catalog import load_tool_set, make_builtin
 
     catalog = make_builtin(IndexTools(knowledge)).extend(outside)
-    if settings.tool_set is not None:
-        catalog = load_tool_set(settings.tool_set, catalog)
+    if tool_set is not None:
+        catalog = load_tool_set(tool_set, catalog)
     return catalog

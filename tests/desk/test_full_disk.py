@@ -129,7 +129,7 @@ async def test_records_of_a_full_disk_are_written_once_there_is_space(
 
 
 def list_recorded(settings: Settings) -> set[str]:
-    store = connect_records(settings)
+    store = connect_records(settings.records_url, settings.refdesk_data)
     try:
         store.prepare()
         return {one.message_id for one in store.find(Selection(), limit=1000)}
@@ -174,7 +174,7 @@ async def test_a_restore_that_redis_has_no_memory_for_leaves_what_redis_had(
     used = (await client.info("memory"))["used_memory"]
     await client.config_set("maxmemory", used + 8_000_000)
     try:
-        with pytest.raises(BrokerUnavailableError, match="Redis cannot write: .*maxmemory"):
+        with pytest.raises(BrokerUnavailableError, match=r"Redis cannot write: .*maxmemory"):
             await read_backup(
                 settings_of(tmp_path / "here", redis_url=redis_url), file, overwrite=True
             )

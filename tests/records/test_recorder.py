@@ -9,6 +9,8 @@ import pytest
 from broker.values import Fields, Finish, JournalEntry
 from envelope.outcome import Outcome
 from envelope.question import Question
+from envelope.role import Role
+from gateway.documents.index_owner import ask_owner
 from records.record import Record, redact
 from records.recorder import Recorder, RecordRules
 from records.store import RecordStore, RecordsUnavailableError, Selection, connect_store
@@ -79,6 +81,21 @@ async def test_an_ended_message_is_recorded_once_with_its_work(desk: Desk) -> No
     ]  # fmt: skip
 
 
+async def test_an_ingestion_by_the_owner_of_the_index_is_not_recorded_as_a_question(
+    desk: Desk,
+) -> None:
+    broker = desk.harness.broker
+    await broker.prepare([Role.INGESTION])
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(ask_owner(broker, ("acme", "desk"), {"documents": []}))
+        (taken,) = await broker.consumer.take(Role.INGESTION, "w1", slots=1, block_seconds=10)
+        await desk.harness.settle(taken, Finish(Outcome.ANSWERED, {"outcome": "answered"}))
+
+    assert await desk.recorder().record_next() == 1
+
+    assert desk.records() == []
+
+
 class KilledError(BaseException):
     """The process dies."""
 
@@ -144,7 +161,7 @@ async def test_a_conversation_erased_while_it_is_recorded_leaves_no_record(
 
     def erase_first(records: list[Record]) -> None:
         erased = desk.harness.broker.eraser.forget(asked)
-        asyncio.run_coroutine_threadsafe(_drop(erased), loop).result(10)
+        asyncio.run_coroutine_threadsafe(_drop(erased), loop).result()
         desk.store.forget(asked)
         write(records)
 

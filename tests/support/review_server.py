@@ -5,8 +5,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from deploy.assembly.gateways.documents import make_attachments
 from deploy.assembly.gateways.report_rendering import StoredReports
-from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
+from deploy.assembly.gateways.review_documents import NamedDocumentFinder
 from envelope.question import Question
 from gateway.http.routes.review_form import ReviewEstimate
 from gateway.http.routes.reviews import ReviewParts
@@ -57,7 +58,7 @@ async def open_review_server(
     harness: WorkerHarness, data: Path, **options: Any
 ) -> AsyncIterator[HttpServerFixture]:
     """Open the server; `data` is the data folder of its settings."""
-    attachments = StoredAttachments(settings_of(data), harness.client)
+    attachments = make_attachments(settings_of(data), harness.client)
     finder = NamedDocumentFinder(attachments, SelectingCatalog())
 
     async def read_nothing(_question: Question, _reference: str) -> None:

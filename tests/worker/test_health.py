@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, within
 from tests.support.worker_harness import WorkerHarness
 from worker.errors import HealthPortError
 from worker.health import LONGEST_SILENCE_SECONDS, Readiness, serving
@@ -150,7 +150,7 @@ async def test_a_loop_that_has_not_turned_for_long_is_taken_for_dead_until_it_tu
 
     assert readiness.dead() == "the event loop has stood still for 61 s"
 
-    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+    async with within(), asyncio.TaskGroup() as tasks:
         turning = tasks.create_task(readiness.record_turns())
         await wait_until(lambda: not readiness.dead())
         turning.cancel()

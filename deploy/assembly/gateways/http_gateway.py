@@ -1,7 +1,7 @@
 """Assembles the HTTP channel: keys, memory and desks behind the ports of the gateway."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -14,16 +14,23 @@ import structlog
 from fastapi import Request
 from starlette.routing import BaseRoute
 
-from agents.review.cost_estimate import estimate_cost
 from broker.errors import BrokerUnavailableError
-from config.settings import Settings
+from broker.keys import record_of
+from config.channel_settings import PersonIssuer
 from config.texts import load_texts
 from deploy.assembly.gateways.console import make_gate, make_provider, open_parts
-from deploy.assembly.gateways.documents import documents_of, make_catalog, make_library
+from deploy.assembly.gateways.documents import (
+    documents_of,
+    make_attachments,
+    make_catalog,
+    make_library,
+)
 from deploy.assembly.gateways.handover import make_handover, reading_mail_replies
-from deploy.assembly.gateways.report_rendering import StoredReports, make_report_reader
-from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
-from deploy.assembly.recording import connect_records, keeps_records, make_conversations
+from deploy.assembly.gateways.report_rendering import StoredReports
+from deploy.assembly.gateways.review_documents import NamedDocumentFinder
+from deploy.assembly.model_choice import vendor_access
+from deploy.assembly.models import estimate_review
+from deploy.assembly.recording import connect_records, make_conversations
 from deploy.assembly.runtime import Runtime, desks
 from deploy.errors import CommandError
 from envelope.question import HTTP
@@ -51,10 +58,12 @@ from gateway.port import SearchableLibrary
 from gateway.signing_keys import SigningKeys, check_address
 from gateway.widget.routes import FindContents, PageContents, widget_router
 from knowledge.errors import KnowledgeError
+from llm.vendors.catalogue import VendorAccess
 from memory.conversation import RedisPeople
 from memory.errors import MemoryUnavailableError
 from memory.http_state import RedisRates
 from memory.job_reports import RedisJobReports
+from memory.work_store import RedisWorkStore
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -91,10 +100,18 @@ async def make_channel(
     guard = Guard(
         keys,
         RedisRates(client),
-        visitors=Visitors(secret, visitor_limits(settings)),
+        visitors=Visitors(
+            secret,
+            VisitorLimits(
+                requests_per_minute=settings.visitor_requests_per_minute,
+                questions_per_minute=settings.visitor_questions_per_minute,
+                questions_per_day=settings.visitor_questions_per_day,
+                share=settings.visitor_share,
+            ),
+        ),
         open_tenant=settings.tenant if keyless else None,
         hosts=hosts,
-        persons=PersonTokens(list_person_issuers(settings)),
+        persons=PersonTokens(list_person_issuers(settings.person_issuers, settings.tenant)),
         digests=PersonDigests(secret),
     )
     conversations = make_conversations(
@@ -116,10 +133,7 @@ async def make_channel(
         release=settings.release,
         job_seconds=settings.job_deadline_seconds,
         links=SourceLinks(
-            {
-                (one.tenant, one.assistant): one.documentation_url or ""
-                for one in settings.of_assistants()
-            },
+            {one.assistant_key: one.documentation_url or "" for one in settings.of_assistants()},
             secret=secret if has_reader else None,
             address=settings.public_url or "",
         ),
@@ -142,8 +156,12 @@ async def open_http_app(
     """
     settings, meter = runtime.settings, HttpMeter(registry)
     client, opened = runtime.endpoint.client(), documents_of(runtime)
-    attachments = StoredAttachments(settings, client)
-    records = connect_records(settings) if keeps_records(settings) else None
+    attachments = make_attachments(settings, client)
+    records = (
+        connect_records(settings.records_url, settings.refdesk_data)
+        if settings.keeps_records
+        else None
+    )
     documents = opened if settings.source_links else None
     stack = AsyncExitStack()
     try:
@@ -155,8 +173,23 @@ async def open_http_app(
             runtime, client, keys, meter, keyless=keyless, has_reader=documents is not None
         )
         library = make_library(runtime)
-        others, stores = [widget_router(_make_find_contents(settings, channel, library))], STORES
-        reports = StoredReports(make_report_reader(settings, client))
+        others, stores = (
+            [
+                widget_router(
+                    _make_find_contents(
+                        settings.domain_name,
+                        settings.assistant,
+                        channel,
+                        library,
+                        has_model=settings.uses_model,
+                    )
+                )
+            ],
+            STORES,
+        )
+        reports = StoredReports(
+            RedisWorkStore(client, shards=settings.shards, record_of=record_of(settings.shards)).get
+        )
         if documents is not None:
             others.append(
                 reader_router(
@@ -200,7 +233,7 @@ async def open_http_app(
         others.append(sources_router(channel, parts.operations))
         if parts.gaps is not None:
             others.append(gaps_router(channel, parts.gaps))
-        path = find_public_path(settings)
+        path = find_public_path(settings.public_url)
         made = make_app(
             channel,
             stopping=stopping,
@@ -212,7 +245,9 @@ async def open_http_app(
                 attachments,
                 NamedDocumentFinder(attachments, catalog),
                 reports,
-                _make_estimate(settings),
+                _make_estimate(settings.gen_model, vendor_access(settings), client)
+                if settings.uses_model
+                else estimate_nothing,
             ),
             has_session=gate.has_session,
             library=library,
@@ -232,9 +267,9 @@ async def open_http_app(
         await client.aclose()
 
 
-def find_public_path(settings: Settings) -> str:
+def find_public_path(public_url: str | None) -> str:
     """Return the path of the public address, such as `/desk`; empty for a host alone."""
-    return urlsplit(settings.public_url or "").path.rstrip("/")
+    return urlsplit(public_url or "").path.rstrip("/")
 
 
 def check_public_path(path: str, routes: Sequence[BaseRoute]) -> None:
@@ -250,38 +285,27 @@ def check_public_path(path: str, routes: Sequence[BaseRoute]) -> None:
         )
 
 
-def list_person_issuers(settings: Settings) -> list[TrustedIssuer]:
+def list_person_issuers(issuers: Mapping[str, PersonIssuer], tenant: str) -> list[TrustedIssuer]:
     """Return the providers whose tokens state persons; raises `CommandError`."""
     return [
         TrustedIssuer(
             issuer,
             one.audience,
-            one.tenant or settings.tenant,
+            one.tenant or tenant,
             _keys_at(one.jwks_url),
             one.groups_claim,
         )
-        for issuer, one in settings.person_issuers.items()
+        for issuer, one in issuers.items()
     ]
 
 
-def visitor_limits(settings: Settings) -> VisitorLimits:
-    """Return the limits of one visitor of a public key."""
-    return VisitorLimits(
-        requests_per_minute=settings.visitor_requests_per_minute,
-        questions_per_minute=settings.visitor_questions_per_minute,
-        questions_per_day=settings.visitor_questions_per_day,
-        share=settings.visitor_share,
-    )
-
-
 def _make_find_contents(
-    settings: Settings, channel: HttpChannel, library: SearchableLibrary
+    name: str, assistant: str, channel: HttpChannel, library: SearchableLibrary, *, has_model: bool
 ) -> FindContents:
     """Return what determines the contents of the start page.
 
     Titles of documents are shown only to callers who may ask without a key.
     """
-    name = settings.domain_name
 
     async def find_contents(request: Request) -> PageContents:
         try:
@@ -289,7 +313,7 @@ def _make_find_contents(
             if caller.key is not None:
                 return PageContents(name)
             found = await library.browse(
-                caller.tenant, settings.assistant, groups=(), after="", limit=EXAMPLES
+                caller.tenant, assistant, groups=(), after="", limit=EXAMPLES
             )
         except (UnauthorizedError, ForbiddenError, LimitedError):
             return PageContents(name, "key")
@@ -299,7 +323,7 @@ def _make_find_contents(
         if not found:
             return PageContents(name, "empty")
         titles = tuple(dict.fromkeys(document.title for document in found))
-        return PageContents(name, "ready" if settings.uses_model else "search", titles)
+        return PageContents(name, "ready" if has_model else "search", titles)
 
     return find_contents
 
@@ -315,16 +339,19 @@ def _find_mcp(
     return partial(make_endpoint, channel, library, stopping, version("refdesk"), STORES)
 
 
-def _make_estimate(settings: Settings) -> EstimateReview:
-    """Return the estimator of reviews; None without a model."""
-    if not settings.uses_model:
-        return estimate_nothing
+def _make_estimate(
+    model: str, access: Mapping[str, VendorAccess], client: "Redis"
+) -> EstimateReview:
+    """Return the estimator of reviews with a model."""
 
-    def estimate(rules: int, documents: int) -> ReviewEstimate:
-        cost = estimate_cost(rules, documents, settings.gen_model)
-        usd = None if cost.usd is None else float(cost.usd)
+    async def estimate(rules: int, documents: int) -> ReviewEstimate:
+        cost = await estimate_review(model, access, client, rules, documents)
         return ReviewEstimate(
-            model=settings.gen_model, calls=cost.calls, tokens=cost.tokens, cost_usd=usd
+            model=model,
+            calls=cost.calls,
+            tokens=cost.tokens,
+            cost_usd=None if cost.usd is None else float(cost.usd),
+            seconds=cost.seconds,
         )
 
     return estimate
@@ -340,7 +367,3 @@ def _keys_at(address: str) -> SigningKeys:
         return address
 
     return SigningKeys(find_address)
-
-
-def _or_zero(limit: int | None) -> int:
-    return 0 if limit is None else limit

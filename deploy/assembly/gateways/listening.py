@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -108,15 +108,22 @@ def limits_of(settings: Settings) -> "ConnectionLimits":
 
 
 @asynccontextmanager
-async def serve_app(app: "ASGIApp", host: str, port: int, settings: Settings) -> AsyncIterator[int]:
+async def serve_app(
+    app: "ASGIApp",
+    host: str,
+    port: int,
+    *,
+    trusted_proxies: Sequence[str],
+    limits: "ConnectionLimits",
+) -> AsyncIterator[int]:
     """Serve an application inside the context; yield the port."""
     from gateway.connections.server import listening, serving
 
     listener = listening(host, port)
-    proxies = settings.trusted_proxies
-    limits = limits_of(settings)
     try:
-        async with serving(app, listener, asyncio.Event(), trusted_proxies=proxies, limits=limits):
+        async with serving(
+            app, listener, asyncio.Event(), trusted_proxies=trusted_proxies, limits=limits
+        ):
             yield listener.getsockname()[1]
     finally:
         listener.close()

@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agents.named_documents import make_sort_key
-from config.settings import Settings
-from deploy.assembly.languages import language_of, make_detector
 from envelope.question import Question
 from gateway.http.routes.attachments import ReadingTurns
 from gateway.port import (
@@ -32,11 +30,9 @@ from knowledge.documents.errors import (
 )
 from knowledge.library.attached_documents import AttachedDocument
 from knowledge.sections import document_of, join_chunks
-from memory.work_store import MOST_ATTACHMENTS, RedisAttachments, Stored
+from memory.work_store import RedisAttachments, Stored
 
 if TYPE_CHECKING:
-    from redis.asyncio import Redis
-
     from knowledge.library.attachment_reading import PreparingReader
 
 _KINDS: tuple[tuple[type[ReadingError], str], ...] = (
@@ -54,32 +50,25 @@ _SHOWN = 5
 
 
 class StoredAttachments:
-    """A `gateway.review_ports.Attachments`.
+    """Stores the documents that people give to conversations; a `gateway.review_ports.Attachments`.
 
-    A process that reads starts with the first file, another when two clients need one at the same
-    time. Each file is read within the limits of ingestion; `ReadingTurns` decides the order.
+    `make_reader` starts a process that reads: one for the first file, another when two clients need
+    one at the same time. It is closed by the stack that it receives. `ReadingTurns` decides the
+    order of the files.
     """
 
     def __init__(
         self,
-        settings: Settings,
-        client: "Redis",
-        *,
-        most_documents: int = MOST_ATTACHMENTS,
-        make_reader: "Callable[[], PreparingReader] | None" = None,
+        store: RedisAttachments,
+        make_reader: "Callable[[ExitStack], PreparingReader]",
+        make_language_of: Callable[[], Callable[[str], str]],
     ) -> None:
-        self._settings = settings
-        self._most_documents = most_documents
-        self._store = RedisAttachments(
-            client,
-            shards=settings.shards,
-            ttl_of=lambda one: settings.memory_seconds_of(one.tenant, one.assistant),
-            most_documents=most_documents,
-        )
+        self._store = store
+        self._make_reader = make_reader
+        self._make_language_of = make_language_of
         self._language_of: Callable[[str], str] | None = None
         self._idle: list[PreparingReader] = []
         self._opened = ExitStack()
-        self._make_reader = make_reader or self._open_reader
         self._turns = ReadingTurns()
 
     async def attach(
@@ -90,7 +79,7 @@ class StoredAttachments:
         stored = await self._store.put(question, document.id, document.encode())
         if stored is Stored.NO_ROOM:
             raise DocumentRefusedError(
-                f"expected at most {self._most_documents} documents of a usual size in a "
+                f"expected at most {self._store.most_documents} documents of a usual size in a "
                 f"conversation, found no room for another one: start a new conversation",
                 "too_many_documents",
             )
@@ -139,9 +128,9 @@ class StoredAttachments:
         # Imported here: the readers are needed only if a document is added.
         from knowledge.library.attachment_reading import read_attachment
 
-        reader = self._idle.pop() if self._idle else self._make_reader()
+        reader = self._idle.pop() if self._idle else self._make_reader(self._opened)
         if self._language_of is None:
-            self._language_of = language_of(self._settings, make_detector(self._settings))
+            self._language_of = self._make_language_of()
         try:
             return await read_attachment(
                 reader, name, data, groups=groups, language_of=self._language_of
@@ -150,12 +139,6 @@ class StoredAttachments:
             raise DocumentRefusedError(str(error), _name_kind(error)) from error
         finally:
             self._idle.append(reader)
-
-    def _open_reader(self) -> "PreparingReader":
-        from deploy.assembly.ingestion import reading_limits
-        from knowledge.isolation.reader_process import ReaderProcess
-
-        return self._opened.enter_context(ReaderProcess(reading_limits(self._settings)))
 
 
 class NamedDocumentFinder:

@@ -7,8 +7,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from deploy.assembly.gateways.documents import make_attachments
 from deploy.assembly.gateways.report_rendering import StoredReports
-from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
+from deploy.assembly.gateways.review_documents import NamedDocumentFinder
 from envelope.question import Question
 from envelope.role import Role
 from gateway.conversations import Conversations
@@ -32,7 +33,7 @@ Way = Callable[[RewritingHarness, httpx.AsyncClient], Awaitable[None]]
 
 @asynccontextmanager
 async def open_server(harness: RewritingHarness, data: Path) -> AsyncIterator[HttpServerFixture]:
-    attachments = StoredAttachments(settings_of(data), harness.client)
+    attachments = make_attachments(settings_of(data), harness.client)
 
     async def read_nothing(_question: Question, _reference: str) -> None:
         return None
