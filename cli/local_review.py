@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from pydantic import JsonValue
 
+from agents.review.cost_estimate import ReviewCost
 from broker.keys import record_of
 from deploy.assembly.gateways.documents import documents_of, make_attachments, make_catalog
 from deploy.assembly.gateways.report_rendering import (
@@ -17,6 +18,8 @@ from deploy.assembly.gateways.report_rendering import (
     read_passage,
     render_report,
 )
+from deploy.assembly.model_choice import vendor_access
+from deploy.assembly.models import estimate_review
 from deploy.assembly.recording import make_conversations
 from deploy.assembly.runtime import Runtime
 from deploy.errors import CommandError
@@ -84,6 +87,18 @@ class LocalReview:
         if written is None:
             raise CommandError("there is no checklist to write, because no rules were read")
         return written
+
+    async def estimate(
+        self, model: str, against: Sequence[DocumentEntry], documents: Sequence[DocumentEntry]
+    ) -> ReviewCost:
+        """Return what the review takes before it begins."""
+        client = self.runtime.endpoint.client()
+        access = vendor_access(self.runtime.settings)
+        rules, own = (sum(one.chunks for one in group) for group in (against, documents))
+        try:
+            return await estimate_review(model, access, client, rules, own)
+        finally:
+            await client.aclose()
 
     def render(self, report: Report, form: ReportForm) -> bytes:
         """Return the file of a report, with links to the places in the files of this machine."""

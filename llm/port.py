@@ -26,11 +26,12 @@ PREPARING_SHARE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call; cached tokens are part of the input tokens."""
+    """Tokens of one call; those that were read from or written to a cache are input tokens, too."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_input_tokens: int = 0
+    cache_write_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ LONGEST_QUERY = 4_000
 LINKED = "is mentioned"
 """What the relation of a passage says that another one names."""
 PAGE_CHARACTERS = 8_000
+_MOST_LANGUAGES = 8
 MOST_DOCUMENTS = 60
 _LONGEST_LINE = 200
 
@@ -192,6 +193,12 @@ def describe_documents(
     lines = [_describe(one) for one in shown[:most]]
     left = len(documents) - len(lines)
     return (*lines, f"... and {left} further documents") if left else tuple(lines)
+
+
+def list_languages(documents: Iterable[ListedDocument]) -> tuple[str, ...]:
+    """Return the languages of documents, ISO 639-1, the most frequent first."""
+    counts = Counter(one.language for one in documents if one.language)
+    return tuple(language for language, _ in counts.most_common(_MOST_LANGUAGES))
 
 
 def _list_pictures(pictures: Sequence[tuple[str, str]]) -> tuple[SourcePicture, ...]:

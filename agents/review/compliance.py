@@ -145,7 +145,10 @@ class _Material:
     def find_closest(self, rule: Requirement, most: int) -> tuple[RulePassage, ...]:
         """Return the passages closest to a requirement, to what fulfils it, and what breaks it."""
         # The statement is in the language of the reader, the quotation in that of the law.
-        asked = " ".join((*rule.place.heading_path, rule.quotation))
+        # The number of an article says nothing: the clause of that number is about something else.
+        heading = (word for one in rule.place.heading_path for word in one.split())
+        named = (word for word in heading if any(sign.isalpha() for sign in word))
+        asked = " ".join((*named, rule.quotation))
         found = [self.search.find(asked, self.language_of(rule), most, _read_subject(rule.place))]
         found += [self.search.find(one, self.language, most) for one in rule.wordings]
         return tuple({one.id: one for own in found for one in own}.values())
@@ -403,6 +406,8 @@ def _find_problem(reads: Reads) -> str:
             "expected the output of requirement_extractor, found none: the order is extractor, "
             "requirement_extractor, compliance"
         )
+    if not reads.checklist.requirements and reads.checklist.units_unread:
+        return f"no requirement of {reads.checklist.target_law!r} is known, because it was not read"
     if not reads.checklist.requirements:
         return f"expected requirements in {reads.checklist.target_law!r}, found none"
     if reads.extracted is None or not reads.extracted.documents:

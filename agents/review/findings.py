@@ -17,7 +17,7 @@ _ENGLISH = "en"
 _SEPARATOR = "; "
 _TEXTS_FILE = Path(__file__).with_name("finding_texts.toml")
 _LONGEST, _LONGEST_NAME = 260, 80
-_MOST_NAMED = 100
+_MOST_NAMED, _MOST_REASONS = 100, 3
 MOST_FINDINGS = 12
 """Findings that an answer names; the report has all."""
 _MOST_CLOSEST = 2
@@ -106,19 +106,15 @@ def describe_review(
     def pair(verdicts: Iterable[RuleVerdict]) -> list[tuple[RuleVerdict, Requirement]]:
         return [(one, known[one.requirement_id]) for one in verdicts if one.requirement_id in known]
 
-    counts = texts["counts"].format(
-        document=document,
-        law=law,
-        total=len(review.verdicts),
-        compliant=len(review.of_status(Status.COMPLIANT)),
-        violations=len(review.of_status(Status.VIOLATION)),
-        gaps=len(review.of_status(Status.GAP)),
-    )
-    shown = [Finding(counts)]
+    shown = [Finding(_count_verdicts(review, texts, law, document, language))]
     undecided = pair(review.of_status(Status.UNDECIDED))
-    if undecided:
+    if undecided and len(undecided) < len(review.verdicts):
         named = names.list(rule for _, rule in undecided)
-        shown.append(Finding(texts["undecided"].format(count=len(undecided), ids=named)))
+        reasons = _list_reasons((one for one, _ in undecided), language)
+        text = texts["undecided"].format(
+            count=len(undecided), total=len(review.verdicts), reasons=reasons, ids=named
+        )
+        shown.append(Finding(text))
     open_ones = pair(
         sorted(review.findings, key=lambda one: rank.get(one.requirement_id, len(rank)))
     )
@@ -162,11 +158,19 @@ def describe_closest(
     return (Finding(first), *shown)
 
 
-def describe_checklist(extraction: Extraction, *, law: str, language: str) -> tuple[Finding, ...]:
-    """Return how many requirements there are, and the first of them."""
+def describe_checklist(
+    extraction: Extraction, *, law: str, language: str, read: int, unread: int
+) -> tuple[Finding, ...]:
+    """Return how many requirements the units that were read have, and the first of them.
+
+    Units that nobody read are counted apart: it is not known what they require.
+    """
     texts = load_finding_texts(language)
     rules = extraction.rules
-    first = Finding(texts["listed"].format(law=law, total=len(rules), units=len(extraction.units)))
+    first = [Finding(texts["listed"].format(law=law, total=len(rules), units=read))] if read else []
+    if unread:
+        lost = texts["unread"].format(law=law, count=unread, total=read + unread)
+        first.append(Finding(lost))
     shown = [
         Finding(
             # The sentence contains the statement: the article is enough of a name.
@@ -180,7 +184,7 @@ def describe_checklist(extraction: Extraction, *, law: str, language: str) -> tu
     more = len(rules) - MOST_FINDINGS
     if more > 0:
         shown.append(Finding(texts["more"].format(count=more)))
-    return (first, *shown)
+    return (*first, *shown)
 
 
 def describe_notes(notes: Iterable[str], language: str) -> Iterator[Finding]:
@@ -244,6 +248,29 @@ def _read_values(note: str, template: str) -> dict[str, str] | None:
 def _load_notes() -> Mapping[str, Mapping[str, str]]:
     tables: dict[str, dict[str, str]] = tomllib.loads(_NOTES_FILE.read_text("utf-8"))
     return tables
+
+
+def _count_verdicts(
+    review: ReviewResult, texts: Mapping[str, str], law: str, document: str, language: str
+) -> str:
+    """Return the verdicts of each status; where there is none at all, why."""
+    total, undecided = len(review.verdicts), review.of_status(Status.UNDECIDED)
+    if total and len(undecided) == total:
+        reasons = _list_reasons(undecided, language)
+        return texts["none_judged"].format(total=total, law=law, document=document, reasons=reasons)
+    return texts["counts"].format(
+        document=document,
+        law=law,
+        total=total,
+        compliant=len(review.of_status(Status.COMPLIANT)),
+        violations=len(review.of_status(Status.VIOLATION)),
+        gaps=len(review.of_status(Status.GAP)),
+    )
+
+
+def _list_reasons(verdicts: Iterable[RuleVerdict], language: str) -> str:
+    notes = (translate_note(one.note, language) for one in verdicts if one.note)
+    return "; ".join(list(dict.fromkeys(map(quote, notes)))[:_MOST_REASONS]) or "–"
 
 
 def _describe(

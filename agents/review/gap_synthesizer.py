@@ -76,7 +76,7 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
 
     async def examine(self, reads: Reads) -> Wrote[Writes]:
         if reads.checklist is None or reads.verdicts is None:
-            text = "expected the output of compliance, found none: there are no gaps to collect"
+            text = "no gaps were collected, because the output of compliance is missing"
             return Wrote(Writes(errors=(self.toolbox.make_error(text),)))
         if self.toolbox.is_offline:
             return Wrote(Writes())

@@ -104,7 +104,7 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
 
     async def examine(self, reads: Reads) -> Wrote[Writes]:
         if reads.checklist is None or reads.verdicts is None:
-            text = "expected the output of compliance, found none: there is nothing to report"
+            text = "no report was written, because the output of compliance is missing"
             return Wrote(Writes(errors=(self.toolbox.make_error(text),)))
         documents = await self._cut(reads)
         inputs = await self._collect(reads, reads.checklist, reads.verdicts, documents)

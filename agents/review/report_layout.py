@@ -92,8 +92,11 @@ class _Layout:
         if shown := "; ".join(states):
             yield self.say("sections", states=shown)
 
-    def _explain(self, name: str) -> list[ReportText]:
-        """Return why a section is empty or incomplete; nothing for one with its whole result."""
+    def _explain(self, name: str, *, has_items: bool = False) -> list[ReportText]:
+        """Return why a section is empty or incomplete; nothing for one with its whole result.
+
+        `has_items`: it has some entries, which another specialist made.
+        """
         if not self._report.is_judged:
             return [ReportText(self.say("nobody_judged"))]
         one = self._report.sections.get(name)
@@ -106,6 +109,8 @@ class _Layout:
         if state is SectionState.RESULT:
             return []
         reason = self._translate(one.reason)
+        if has_items and state is SectionState.FAILED:
+            state = SectionState.INCOMPLETE
         shown = self.say(f"explain_{state.value}", specialist=one.specialist, reason=reason)
         return [ReportText(shown)]
 
@@ -274,8 +279,8 @@ class _Layout:
                 shown = self.say("recommendation", number=one.number, advice=advice)
                 items.append(ReportText(shown, one.law.link, place=self._name_place(one.law)))
         is_whole = bool(items) and not self._is_lacking("recommendations")
-        lines = () if is_whole else tuple(self._explain("recommendations"))
-        return ReportPart(self.say("recommendations"), lines, tuple(items))
+        lines = () if is_whole else self._explain("recommendations", has_items=bool(items))
+        return ReportPart(self.say("recommendations"), tuple(lines), tuple(items))
 
     def print_appendix(self) -> ReportPart:
         report = self._report

@@ -57,7 +57,7 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
 
     async def examine(self, reads: Reads) -> Wrote[Writes]:
         if reads.checklist is None or reads.verdicts is None:
-            text = "expected the output of compliance, found none: there is nothing to rank"
+            text = "no risks were ranked, because the output of compliance is missing"
             return Wrote(Writes(errors=(self.toolbox.make_error(text),)))
         if self.toolbox.is_offline:
             # Nothing was ranked: an empty list would say that there are no risks.

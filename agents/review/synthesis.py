@@ -269,7 +269,13 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
             notes += extraction.notes
             if reads.verdicts is None:
                 law = reads.checklist.target_law
-                findings = describe_checklist(extraction, law=law, language=reads.reply_language)
+                findings = describe_checklist(
+                    extraction,
+                    law=law,
+                    language=reads.reply_language,
+                    read=reads.checklist.units_read,
+                    unread=len(reads.checklist.units_unread),
+                )
             else:
                 review = await self.toolbox.load(reads.verdicts.reference, ReviewResult)
                 notes += [one for one in review.notes if one not in notes]

@@ -82,6 +82,7 @@ _LEAST_BYTES = 4_000
 _ALL_BYTES = 300_000
 """The bytes of passages that all workers of a plan give back together."""
 _LONGEST_VALUE = 300
+LONGEST_PERSONA = 200
 
 
 class WorkerStatus(StrEnum):

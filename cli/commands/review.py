@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -291,7 +292,6 @@ async def _make_message(
     deadline_seconds: float,
 ) -> Message:
     """Return the message of the review, with the documents that its names lead to."""
-    from agents.review.cost_estimate import estimate_cost
     from agents.review.passages import name_documents
 
     documents = await local.find(chosen.contract)
@@ -303,15 +303,16 @@ async def _make_message(
             f"be read as documents: {shown}\n"
         )
     if model is not None:
-        cost = estimate_cost(
-            sum(one.chunks for one in against),
-            sum(one.chunks for one in documents),
-            model,
+        cost = await local.estimate(model, against, documents)
+        price = "price unknown" if cost.usd is None else f"about {cost.usd:.2g} USD"
+        took = (
+            "time unknown, because the speed of the model was not measured yet"
+            if cost.seconds is None
+            else f"about {ceil(cost.seconds / 60)} minutes"
         )
-        price = "its price is unknown" if cost.usd is None else f"about {cost.usd:.2f} USD"
         sys.stderr.write(
             f"refdesk: this review takes about {cost.calls:,} calls of {model} and "
-            f"{cost.tokens:,} tokens ({price})\n"
+            f"{cost.tokens:,} tokens ({price}; {took})\n"
         )
     heading = load_texts().text("review_request", chosen.language or ENGLISH)
     titles = [name_documents([one.title for one in found]) for found in (documents, against)]

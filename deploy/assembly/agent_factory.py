@@ -6,6 +6,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from broker.values import Delivery
 from config.settings import Settings
 from config.texts import FixedTexts, load_texts
 from deploy.assembly.languages import language_of, make_detector
-from deploy.assembly.model_choice import find_context_tokens
+from deploy.assembly.model_choice import find_context_tokens, vendor_access
 from deploy.assembly.role_slots import CONCURRENCY, INSTANCES
 from deploy.assembly.tool_access import (
     NO_ACCESS,
@@ -34,6 +35,7 @@ from knowledge.language.port import Detector
 from knowledge.search.findings_cache import CachedSearcher, FindingsCache
 from llm.missing_model import MissingModel
 from llm.port import Model
+from llm.registry import estimate_call_usd
 from manager.evidence_checks import OnFault, ignore_fault
 from manager.flows import FLOWS
 from manager.machine import Limits
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from knowledge.open_index import OpenIndex
     from knowledge.port import Searcher
     from knowledge.search.question_vectors import EarlyEmbedding
+    from llm.port import Usage
     from memory.learned_outcomes import LoggedOutcome
     from records.verified_finder import VerifiedFinder
     from tools.calls import ToolReceipts
@@ -97,6 +100,9 @@ class AgentFactory:
     @property
     def uses_model(self) -> bool:
         return self.settings.uses_model
+
+    def estimate_usd(self, task: str, usage: "Usage") -> Decimal | None:
+        return estimate_call_usd(self.settings.model_of(task), usage, vendor_access(self.settings))
 
     @property
     def context_tokens(self) -> int:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from agents.review.cost_estimate import ReviewCost, estimate_cost
 from broker.keys import record_of
 from config.model_settings import ModelLimit
 from config.settings import Settings
@@ -15,11 +16,12 @@ from knowledge.search.question_vectors import QuestionVectors
 from llm.port import Model
 from llm.prompts import Prompts
 from llm.quotas import Limiter
-from llm.registry import AnswerStores, Registry, providers_of
+from llm.registry import AnswerStores, Registry, estimate_call_usd, providers_of
 from llm.stored_model import SharedCache
-from llm.vendors.catalogue import VendorAccess, vendors_by_name
+from llm.vendors.catalogue import VendorAccess, parse_models, vendors_by_name
 from memory.budgets import RedisBudgets
 from memory.model_calls import RedisCacheStore, RedisCallStore
+from memory.model_speed import RedisModelSpeeds
 from memory.rate_limits import RedisLimiter
 from worker.budgets import BudgetLimits, ModelCallBudget
 from worker.vendor_vectors import RunningVectors, ServerReranker
@@ -135,12 +137,26 @@ def make_stored_models(
         )
         if cache_seconds
         else None,
+        speeds=RedisModelSpeeds(client),
     )
 
     def model(task: str) -> Model:
         return registry.model(model_of(task), stores)
 
     return model
+
+
+async def estimate_review(
+    model: str, access: Mapping[str, VendorAccess], client: "Redis", rules: int, documents: int
+) -> ReviewCost:
+    """Return what a review takes of the model that writes answers, by chunks of its documents."""
+    [name, *_] = parse_models(model, vendors_by_name(access))
+    return estimate_cost(
+        rules,
+        documents,
+        price=lambda usage: estimate_call_usd(model, usage, access),
+        tokens_per_second=await RedisModelSpeeds(client).read(str(name)),
+    )
 
 
 def share_vectors(vendor: QuestionVectors | ServerReranker, client: "Redis", shards: int) -> None:

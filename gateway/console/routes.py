@@ -191,6 +191,7 @@ class _Pages:
         store = self._console.store
         if store is None:
             return show_page(
+                request,
                 "notice.html",
                 user=user_of(request),
                 title="No records are kept",
@@ -203,6 +204,7 @@ class _Pages:
         if found is None:
             template, status, found = "missing.html", 404, {}
         return show_page(
+            request,
             template,
             status,
             **values,

@@ -50,11 +50,13 @@ class SignIn:
     def refuse(self, request: Request, refusal: ConsoleRefusedError) -> Response:
         """Return the page that says why a request is not carried out, and what to do."""
         if refusal.status != 401:
-            return show_page("notice.html", refusal.status, title=refusal.title, text=refusal.text)
+            return show_page(
+                request, "notice.html", refusal.status, title=refusal.title, text=refusal.text
+            )
         target = f"{request.url.path}?{request.url.query}" if request.method == "GET" else PATH
         query = urlencode({"next": target[:_LONGEST_NEXT]})
         return show_page(
-            "sign_in.html", 401, start=f"{PATH}/login/start?{query}" if self._provider else ""
+            request, "sign_in.html", 401, query=query, has_provider=self._provider is not None
         )
 
     @admit_visitors
@@ -122,16 +124,19 @@ class SignIn:
             raise _not_signed_in("The response of the provider could not be verified.") from error
         except ProviderUnavailableError as error:
             raise self._away(error) from error
-        answer = self._answer(identity, attempt)
+        answer = self._answer(request, identity, attempt)
         if answer.status_code == 200:
             await self._gate.sign_in(request, answer, identity)
         answer.delete_cookie(LOGIN_COOKIE, path=f"{PATH}/login")
         return answer
 
-    def _answer(self, identity: SignedInIdentity, attempt: LoginAttempt) -> Response:
+    def _answer(
+        self, request: Request, identity: SignedInIdentity, attempt: LoginAttempt
+    ) -> Response:
         if not self._gate.roles_of(identity):
             log.warning("console_sign_in_refused", error="no role")
             return show_page(
+                request,
                 "notice.html",
                 403,
                 title="You have no role here",
@@ -139,25 +144,26 @@ class SignIn:
                 f"assistant. An owner can give you one with the setting CONSOLE_ROLES.",
             )
         # A redirect would come from the provider's website: the browser would withhold the cookie.
-        return show_page("signed_in.html", target=keep_inside(attempt.target))
+        target = keep_inside(attempt.target).removeprefix(PATH)
+        return show_page(request, "signed_in.html", target=target)
 
     @require(ConsoleRole.VIEWER)
     async def sign_out(self, request: Request) -> Response:
         """End the session."""
         await self._gate.sessions.end(request.cookies.get(COOKIE, ""))
-        return self._say_signed_out("You are signed out")
+        return self._say_signed_out(request, "You are signed out")
 
     @require(ConsoleRole.VIEWER)
     async def sign_out_everywhere(self, request: Request) -> Response:
         """End every session of the person, in all browsers."""
         await self._gate.sessions.end_all(user_of(request).identity.subject)
-        return self._say_signed_out("You are signed out in every browser")
+        return self._say_signed_out(request, "You are signed out in every browser")
 
-    def _say_signed_out(self, title: str) -> Response:
+    def _say_signed_out(self, request: Request, title: str) -> Response:
         again = "To sign in again, open any page of the console." if self._provider else (
             "Open the console again with: refdesk console"
         )  # fmt: skip
-        answer = show_page("notice.html", title=title, text=again)
+        answer = show_page(request, "notice.html", title=title, text=again)
         answer.delete_cookie(COOKIE, path=PATH)
         return answer
 

@@ -29,6 +29,8 @@ from llm.tasks.review import (
     REPORT_GENERATOR,
     REQUIREMENT_EXTRACTOR,
     RISK_VERIFIER,
+    ClassifierInputs,
+    ClassifierOutput,
     ComplianceInputs,
     ComplianceOutput,
     RequirementExtractorInputs,
@@ -106,6 +108,8 @@ def replay(task: Any, recorded: Mapping[str, list[Any]]) -> Any:
         output: Any = choose(outputs, inputs) if task is COMPLIANCE else outputs[0]
         if task is REQUIREMENT_EXTRACTOR:
             output = rename(output, inputs)
+        if task is CLASSIFIER:
+            output = rename_documents(output, inputs)
         return ModelMessage(text=output.model_dump_json()) if is_talk else output
 
     return answer
@@ -130,6 +134,16 @@ def rename(
                 )
                 for one in output.checklist
             )
+        }
+    )
+
+
+def rename_documents(output: ClassifierOutput, inputs: ClassifierInputs) -> ClassifierOutput:
+    ids = list(dict.fromkeys(one.id for one in inputs.documents))
+    named = zip(output.documents, ids, strict=True)
+    return output.model_copy(
+        update={
+            "documents": tuple(one.model_copy(update={"document_id": name}) for one, name in named)
         }
     )
 
@@ -239,6 +253,8 @@ def test_a_german_contract_is_judged_by_an_english_law(german: Reviewed) -> None
     evidence = [place for one in report.requirements for place in one.evidence]
     assert all(place.words in contract for place in evidence)
     assert all(one.recommendation for one in report.findings)
+    assert [one.classes["document_type"] for one in report.documents] == ["contract", "law"]
+    assert {one.state.value for one in report.sections.values()} == {"result", "nothing"}
     assert "errors" not in german.fields
 
 

@@ -165,7 +165,8 @@ async def test_a_contract_is_reviewed_and_the_links_of_its_report_open_at_the_pl
         assert found["answer"]["checklist"]["requirements"] == len(listed["checklist"])
         assert found["answer"]["outcome"] == "answered"
         assert found["counts"] == {
-            "requirements": 8, "compliant": 3, "violations": 3, "gaps": 2, "undecided": 0
+            "requirements": 8, "compliant": 3, "violations": 3, "gaps": 2, "undecided": 0,
+            "confidence": 0.9,
         }  # fmt: skip
         answer = found["answer"]
         assert [one["title"] for one in answer["against"]] == [TITLE]

@@ -117,10 +117,9 @@ class Outages:
 def outages(monkeypatch: pytest.MonkeyPatch) -> Iterator[Outages]:
     """Outages of every client of Redis in this process."""
     made = Outages()
-    originals: dict[str, Any] = {
-        name: getattr(AutoPipeliningRedis, name) for name in ("evalsha", "eval")
-    }
-    execute, execute_all = AutoPipeliningRedis.execute_command, Pipeline.execute
+    client_class: Any = AutoPipeliningRedis
+    originals = {name: getattr(client_class, name) for name in ("evalsha", "eval")}
+    execute, execute_all = client_class.execute_command, Pipeline.execute
     attempt = BackgroundJobs.attempt
 
     def failing(name: str) -> Any:

@@ -1,18 +1,19 @@
 """Assembles the HTTP channel: keys, memory and desks behind the ports of the gateway."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import structlog
 from fastapi import Request
+from starlette.routing import BaseRoute
 
-from agents.review.cost_estimate import estimate_cost
 from broker.errors import BrokerUnavailableError
 from broker.keys import record_of
 from config.channel_settings import PersonIssuer
@@ -26,6 +27,8 @@ from deploy.assembly.gateways.documents import (
 )
 from deploy.assembly.gateways.handover import make_handover, reading_mail_replies
 from deploy.assembly.gateways.report_rendering import StoredReports
+from deploy.assembly.model_choice import vendor_access
+from deploy.assembly.models import estimate_review
 from deploy.assembly.recording import connect_records, make_conversations
 from deploy.assembly.runtime import Runtime, desks
 from deploy.errors import CommandError
@@ -55,6 +58,7 @@ from gateway.port import SearchableLibrary
 from gateway.signing_keys import SigningKeys, check_address
 from gateway.widget.routes import FindContents, PageContents, widget_router
 from knowledge.errors import KnowledgeError
+from llm.vendors.catalogue import VendorAccess
 from memory.console_state import RedisConsoleSessions
 from memory.conversation import RedisPeople
 from memory.errors import MemoryUnavailableError
@@ -238,6 +242,7 @@ async def open_http_app(
         others.append(sources_router(channel, parts.operations))
         if parts.gaps is not None:
             others.append(gaps_router(channel, parts.gaps))
+        path = find_public_path(settings.public_url)
         made = make_app(
             channel,
             stopping=stopping,
@@ -249,12 +254,16 @@ async def open_http_app(
                 attachments,
                 NamedDocumentFinder(attachments, catalog),
                 reports,
-                _make_estimate(settings.gen_model) if settings.uses_model else estimate_nothing,
+                _make_estimate(settings.gen_model, vendor_access(settings), client)
+                if settings.uses_model
+                else estimate_nothing,
             ),
             has_session=gate.has_session,
             library=library,
             mcp=_find_mcp(replace(channel, desks=desks(runtime, MCP)), library, stopping),
+            path=path,
         )
+        check_public_path(path, made.routes)
         async with made.running(), reading_mail_replies(runtime, client, channel.handover):
             yield made.app
     finally:
@@ -265,6 +274,24 @@ async def open_http_app(
         if opened is not None:
             await opened.close()
         await client.aclose()
+
+
+def find_public_path(public_url: str | None) -> str:
+    """Return the path of the public address, such as `/desk`; empty for a host alone."""
+    return urlsplit(public_url or "").path.rstrip("/")
+
+
+def check_public_path(path: str, routes: Sequence[BaseRoute]) -> None:
+    """Raise `CommandError` for a path that Refdesk itself uses.
+
+    Behind a proxy that strips it, requests below it could not be told from others.
+    """
+    own = {str(getattr(route, "path", "")).split("/")[1] for route in routes} - {""}
+    if path and path.split("/")[1] in own:
+        raise CommandError(
+            f"PUBLIC_URL: expected a path whose first part Refdesk does not use, found {path}; it "
+            f"uses {', '.join(sorted(own))}"
+        )
 
 
 def list_person_issuers(issuers: Mapping[str, PersonIssuer], tenant: str) -> list[TrustedIssuer]:
@@ -321,13 +348,20 @@ def _find_mcp(
     return partial(make_endpoint, channel, library, stopping, version("refdesk"), STORES)
 
 
-def _make_estimate(model: str) -> EstimateReview:
+def _make_estimate(
+    model: str, access: Mapping[str, VendorAccess], client: "Redis"
+) -> EstimateReview:
     """Return the estimator of reviews with a model."""
 
-    def estimate(rules: int, documents: int) -> ReviewEstimate:
-        cost = estimate_cost(rules, documents, model)
-        usd = None if cost.usd is None else float(cost.usd)
-        return ReviewEstimate(model=model, calls=cost.calls, tokens=cost.tokens, cost_usd=usd)
+    async def estimate(rules: int, documents: int) -> ReviewEstimate:
+        cost = await estimate_review(model, access, client, rules, documents)
+        return ReviewEstimate(
+            model=model,
+            calls=cost.calls,
+            tokens=cost.tokens,
+            cost_usd=None if cost.usd is None else float(cost.usd),
+            seconds=cost.seconds,
+        )
 
     return estimate
 

@@ -81,7 +81,8 @@ class NewReview(BaseModel, frozen=True, extra="forbid"):
 
     estimate_only: bool = Field(
         False,
-        description="return an estimate of calls, tokens and cost, without starting the review",
+        description="return an estimate of calls, tokens, cost and time, without starting the "
+        "review",
     )
 
     @property
@@ -116,12 +117,15 @@ class ReviewSection(BaseModel, frozen=True, extra="ignore"):
 
 
 class ReviewEstimate(BaseModel, frozen=True):
-    """What a review takes about: the calls of models, their tokens, and their list price."""
+    """What a review takes about: the calls of models, their tokens, their price, and the time."""
 
     model: str
     calls: int
     tokens: int
     cost_usd: float | None = Field(None, description="omitted if the price is unknown")
+    seconds: int | None = Field(
+        None, description="by the speed of the model in the last days; omitted if not measured"
+    )
 
 
 class EstimatedReview(BaseModel, frozen=True):
@@ -146,7 +150,8 @@ class Review(BaseModel):
     )
     against: list[ConversationDocument] = []
     estimate: ReviewEstimate | None = Field(
-        None, description="estimate of calls, tokens and cost; only in the response to the request"
+        None,
+        description="estimate of calls, tokens, cost and time; only in the response to the request",
     )
     progress: JobProgress | None = None
     counts: ReviewCounts | None = Field(

@@ -5,7 +5,7 @@ are those of messages.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -45,6 +45,7 @@ from gateway.http.routes.review_form import (
     ReviewCounts,
     ReviewEstimate,
     ReviewName,
+    ReviewSection,
     RuleNames,
     Specialists,
     digest_request,
@@ -86,7 +87,7 @@ _REPORT: dict[int | str, dict[str, object]] = {
         "content": {form.media_type.partition(";")[0]: {} for form in ReportForm},
     }
 }
-EstimateReview = Callable[[int, int], ReviewEstimate | None]
+EstimateReview = Callable[[int, int], Awaitable[ReviewEstimate | None]]
 """Returns what a review takes, by the passages of the rules and of the documents."""
 
 
@@ -99,7 +100,7 @@ class Upload:
     review: NewReview
 
 
-def estimate_nothing(_rules: int, _documents: int) -> ReviewEstimate | None:
+async def estimate_nothing(_rules: int, _documents: int) -> ReviewEstimate | None:
     """Return no estimate: no model is in use."""
     return None
 
@@ -302,7 +303,7 @@ class ReviewRoutes:
         try:
             against = await self._find(access, review.against, is_rule=True)
             documents = await self._collect(access, given)
-            estimate = self._parts.estimate(
+            estimate = await self._parts.estimate(
                 sum(one.chunks for one in against), sum(one.chunks for one in documents)
             )
             if review.estimate_only:
@@ -443,7 +444,7 @@ class ReviewRoutes:
             **by_status,
             "further_gaps": found.get("gaps", []) if searched else None,
             "classification": found.get("documents", []),
-            "sections": sections,
+            "sections": {part: ReviewSection.model_validate(one) for part, one in sections.items()},
         }
 
     async def _render(

@@ -10,7 +10,7 @@ from envelope.specialists import Extracted, ReviewedDocument, SpecialistName, Sp
 from knowledge.document import Chunk
 from knowledge.index.listing import ListedDocument
 from knowledge.library.library import ChunkWithVector, WholeDocument
-from llm.errors import UnreadableOutput
+from llm.errors import ModelTimeout
 from llm.tasks.review import ClassifiedDocument, ClassifierInputs, ClassifierOutput
 from tests.support.scripted_model import ScriptedModel
 
@@ -82,12 +82,12 @@ async def test_a_document_beyond_the_limit_states_the_share_that_was_read() -> N
 
 
 async def test_a_part_that_no_model_answered_lowers_the_share_and_is_reported() -> None:
-    written = await run(40, [classify, UnreadableOutput("cut off")])
+    written = await run(40, [classify, ModelTimeout("too slow")])
 
     [found] = written.classification
     assert found["share_read"] == 0.63
     [error] = written.errors
-    assert "cut off" in error.text
+    assert "too slow" in error.text
 
 
 async def test_classes_of_another_document_are_reported_as_none() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from agents.named_documents import TitledDocument, find_scope
 from agents.review import findings
-from agents.review.findings import describe_review, list_errors, translate_note
+from agents.review.findings import describe_checklist, describe_review, list_errors, translate_note
 from agents.review.requirements import Extraction, Requirement, RuleKind, TextPlace
 from agents.review.verdicts import ReviewResult, RuleVerdict, Status, VerdictEvidence
 from envelope.specialists import SpecialistError, complete_sequence
@@ -112,10 +112,12 @@ def describe(requirements: list[Requirement], verdicts: list[RuleVerdict]) -> li
 def test_a_requirement_is_named_by_its_article_also_if_a_heading_stands_below_it() -> None:
     path = ("Harbour Act", "Title II", "Article 9", "Pilots")
     duty = make_requirement("REQ-001", "A pilot is on board.", *path)
+    other = make_requirement("REQ-002", "The crew is insured.", "Article 10")
+    late = RuleVerdict(requirement_id="REQ-001", status=Status.UNDECIDED, note="too late")
 
-    said = describe([duty], [RuleVerdict(requirement_id="REQ-001", status=Status.UNDECIDED)])
+    said = describe([duty, other], [late, RuleVerdict(requirement_id="REQ-002", status=Status.GAP)])
 
-    assert said[1].endswith("the report says why: Article 9 > Pilots.")
+    assert said[1] == "1 of 2 requirements could not be decided (too late): Article 9 > Pilots."
 
 
 def test_requirements_under_one_heading_are_told_apart_by_their_words() -> None:
@@ -123,11 +125,35 @@ def test_requirements_under_one_heading_are_told_apart_by_their_words() -> None:
     duties = [
         make_requirement(f"REQ-{at}", text, "California", "TITLE") for at, text in enumerate(texts)
     ]
-    verdicts = [RuleVerdict(requirement_id=one.id, status=Status.UNDECIDED) for one in duties]
+    verdicts = [RuleVerdict(requirement_id=one.id, status=Status.COMPLIANT) for one in duties]
 
     said = describe(duties, verdicts)
 
-    assert "TITLE (“A pilot is on board”); TITLE (“The crew is insured”)" in said[1]
+    assert said[1].startswith("TITLE (“A pilot is on board”) is fulfilled")
+    assert said[2].startswith("TITLE (“The crew is insured”) is fulfilled")
+
+
+def test_verdicts_that_nobody_gave_are_not_counted_as_none() -> None:
+    duties = [make_requirement(f"REQ-{at}", "Insure it.", f"Article {at}") for at in range(3)]
+    lost = [
+        RuleVerdict(requirement_id=one.id, status=Status.UNDECIDED, note="the model is away")
+        for one in duties
+    ]
+
+    assert describe(duties, lost) == [
+        "None of the 3 requirements of Harbour Act could be judged for Berth Contract: the model "
+        "is away."
+    ]
+
+
+def test_a_law_that_was_not_read_is_not_a_law_without_requirements() -> None:
+    found = describe_checklist(
+        Extraction(requirements=(), units=()), law="Harbour Act", language="en", read=0, unread=12
+    )
+
+    assert [one.text for one in found] == [
+        "12 of 12 units of Harbour Act could not be read, so nobody knows what they require."
+    ]
 
 
 def test_a_gap_has_the_passages_that_were_judged_and_a_fulfilled_rule_its_clause() -> None:
