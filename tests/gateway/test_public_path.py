@@ -16,10 +16,10 @@ from typing import Any
 import httpx
 import pytest
 from playwright.async_api import BrowserContext, Response
-from tests.cli.commands.test_serve_process import serving
 
 from deploy.assembly.gateways.http_gateway import check_public_path
 from deploy.errors import CommandError
+from tests.cli.commands.test_serve_process import serving
 from tests.deploy.test_pods_worker import free_port
 from tests.support.app_harness import ROOT, refdesk
 from tests.support.browser import BrowserVisitor, chromium
