@@ -32,7 +32,7 @@ from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from broker.embedded_redis import Endpoint, run_embedded_redis
 from broker.maintenance.snapshot import RedisSnapshot, SavedKey
@@ -44,6 +44,9 @@ from knowledge.data_folder import protect_data_folder
 from memory.key_names import workers_key
 from memory.presence import RedisPresence
 from records.record import Record
+
+if TYPE_CHECKING:
+    from records.store import RecordStore
 
 FORMAT = 1
 MANIFEST, REDIS, DATA, RECORDS, OWNED, END = (
@@ -76,13 +79,13 @@ class BackupResult:
 
 
 @asynccontextmanager
-async def open_endpoint(settings: Settings) -> AsyncIterator[Endpoint]:
+async def open_endpoint(data_folder: Path, redis_url: str | None) -> AsyncIterator[Endpoint]:
     """Connect to Redis without preparing it: an empty one stays empty."""
-    if settings.redis_url is not None:
-        yield Endpoint(url=settings.redis_url, durable=True)
+    if redis_url is not None:
+        yield Endpoint(url=redis_url, durable=True)
         return
-    protect_data_folder(settings.refdesk_data)
-    async with run_embedded_redis(settings.refdesk_data) as endpoint:
+    protect_data_folder(data_folder)
+    async with run_embedded_redis(data_folder) as endpoint:
         if not endpoint.durable:
             raise CommandError(
                 "there is nothing to back up: without a Redis server, data is lost when a "
@@ -117,19 +120,21 @@ async def read_backup(settings: Settings, source: Path, *, overwrite: bool) -> B
     """
     with _open(source) as archive:
         with _naming_damage():
-            _check(archive, settings)
+            _check(archive, settings.shards)
             _check_content(archive)
-        async with open_endpoint(settings) as endpoint:
+        async with open_endpoint(settings.refdesk_data, settings.redis_url) as endpoint:
             client = endpoint.client()
             try:
                 snapshot = RedisSnapshot(client)
-                await _check_target(settings, client, snapshot, overwrite=overwrite)
+                await _check_target(settings.refdesk_data, client, snapshot, overwrite=overwrite)
                 await snapshot.delete_all()
                 keys = await snapshot.write(_read_keys(archive))
             finally:
                 await client.aclose()
         files = _restore_files(archive, settings.refdesk_data)
-        records = _restore_records(archive, settings)
+        records = _restore_records(
+            archive, connect_records(settings.records_url, settings.refdesk_data)
+        )
     return BackupResult(keys, records, files)
 
 
@@ -145,13 +150,16 @@ async def _write_parts(settings: Settings, archive: tarfile.TarFile) -> BackupRe
         "format": FORMAT, "release": version("refdesk"), "created_at": time.time(),
         "shards": settings.shards,
     })  # fmt: skip
-    async with open_endpoint(settings) as endpoint:
+    async with open_endpoint(settings.refdesk_data, settings.redis_url) as endpoint:
         client = endpoint.client()
         try:
             keys = await _add_keys(archive, RedisSnapshot(client))
         finally:
             await client.aclose()
-        with tempfile.TemporaryDirectory(dir=_prepare(settings), prefix="backup-") as copied:
+        protect_data_folder(settings.refdesk_data)
+        # The path must mean the same to the process that owns the index.
+        folder = settings.refdesk_data.resolve()
+        with tempfile.TemporaryDirectory(dir=folder, prefix="backup-") as copied:
             if not await _copy_index(settings, Path(copied)):
                 notes.append(
                     "this backup does not contain the index, which is on the server of "
@@ -162,15 +170,9 @@ async def _write_parts(settings: Settings, archive: tarfile.TarFile) -> BackupRe
             for one in pointers:
                 archive.add(one, f"{DATA}/index/{one.name}")
             files += len(pointers) + _add_data(archive, settings.refdesk_data)
-    records = _add_records(archive, settings)
+    records = _add_records(archive, connect_records(settings.records_url, settings.refdesk_data))
     _add_json(archive, END, {"keys": keys, "records": records, "files": files})
     return BackupResult(keys, records, files, notes)
-
-
-def _prepare(settings: Settings) -> Path:
-    """Return the data folder, by a path that means the same to the owner of the index."""
-    protect_data_folder(settings.refdesk_data)
-    return settings.refdesk_data.resolve()
 
 
 async def _copy_index(settings: Settings, folder: Path) -> bool:
@@ -222,8 +224,9 @@ def _add_data(archive: tarfile.TarFile, folder: Path) -> int:
     return count
 
 
-def _add_records(archive: tarfile.TarFile, settings: Settings) -> int:
-    count, store = 0, connect_records(settings)
+def _add_records(archive: tarfile.TarFile, store: "RecordStore") -> int:
+    """Add the records of a store to a backup, and close it."""
+    count = 0
     try:
         store.prepare()
         with tempfile.SpooledTemporaryFile(KEEP_IN_MEMORY) as lines:
@@ -266,7 +269,7 @@ def _open(source: Path) -> tarfile.TarFile:
         raise CommandError(f"expected the file of a backup, found {source}: {error}") from error
 
 
-def _check(archive: tarfile.TarFile, settings: Settings) -> None:
+def _check(archive: tarfile.TarFile, shards: int) -> None:
     names = set(archive.getnames())
     if MANIFEST not in names or END not in names:
         raise CommandError(
@@ -278,10 +281,10 @@ def _check(archive: tarfile.TarFile, settings: Settings) -> None:
             f"expected a backup of format {FORMAT}, found {manifest.get('format')}, written by "
             f"Refdesk {manifest.get('release')}: restore it with that release or a newer one"
         )
-    if manifest.get("shards") != settings.shards:
+    if manifest.get("shards") != shards:
         raise CommandError(
             f"the backup has SHARDS={manifest.get('shards')}, and this installation "
-            f"{settings.shards}: set SHARDS as in the backup"
+            f"{shards}: set SHARDS as in the backup"
         )
 
 
@@ -312,7 +315,7 @@ def _naming_damage() -> Iterator[None]:
 
 
 async def _check_target(
-    settings: Settings, client: Any, snapshot: RedisSnapshot, *, overwrite: bool
+    data_folder: Path, client: Any, snapshot: RedisSnapshot, *, overwrite: bool
 ) -> None:
     if living := await RedisPresence(client).living():
         one = living[0]
@@ -320,7 +323,7 @@ async def _check_target(
             f"processes of this installation are running ({one.host}, pid {one.pid}): stop them "
             f"first; a process that was killed is listed for half a minute"
         )
-    has_index = any((settings.refdesk_data / "index").glob("*"))
+    has_index = any((data_folder / "index").glob("*"))
     if not overwrite and (has_index or not await snapshot.is_empty()):
         raise CommandError(
             "this installation already has data, which the backup would replace: to replace it, "
@@ -368,8 +371,9 @@ def _find_place(entry: tarfile.TarInfo) -> PurePosixPath | None:
     return PurePosixPath(*place.parts[1:])
 
 
-def _restore_records(archive: tarfile.TarFile, settings: Settings) -> int:
-    count, store = 0, connect_records(settings)
+def _restore_records(archive: tarfile.TarFile, store: "RecordStore") -> int:
+    """Write the records of a backup into a store, and close it."""
+    count = 0
 
     def read() -> Iterator[Record]:
         nonlocal count

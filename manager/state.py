@@ -293,7 +293,7 @@ class ToolExecutionView(JsonObject):
     attempts = _whole()
 
 
-class PlannedWorker(JsonObject):
+class PlannedWorkerView(JsonObject):
     """A worker of a swarm, with its brief."""
 
     id = _text()
@@ -309,14 +309,14 @@ class SwarmPlanView(JsonObject):
     """The plan of a swarm."""
 
     strategy = _text()
-    workers = _views(PlannedWorker)
+    workers = _views(PlannedWorkerView)
     criteria = _list()
 
 
 class WorkerTaskView(JsonObject):
     """The brief of a branch."""
 
-    worker = _view(PlannedWorker)
+    worker = _view(PlannedWorkerView)
 
 
 class FoundPassageView(JsonObject):
@@ -407,7 +407,7 @@ class BestAnswer(JsonObject):
     """Whether the judge approved it: it then needs no note above it."""
 
 
-class ModelUsage(JsonObject):
+class UsageView(JsonObject):
     """Calls, tokens and cost of the models."""
 
     calls = _whole()
@@ -575,7 +575,7 @@ class State(JsonObject):
     approvals = _by_name(_narrow_flag)
     statistics = _by_name(_narrow_number)
     stage = _text()
-    model_usage = _view(ModelUsage)
+    model_usage = _view(UsageView)
     exhausted_budget = _text()
     counters = _by_name(_narrow_whole)
     branches = _views(ScatteredBranch)

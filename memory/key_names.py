@@ -50,6 +50,7 @@
 | rd:push:<channel>:duty:<what>              | str  | gateway | gateway | seconds  |
 | rd:cache:<tenant>/<assistant>:<hash>       | str  | agents  | agents  | ttl      |
 | rd:limit:<model>                           | hash | agents  | agents  | ttl      |
+| rd:speed:<model>:<day>                     | hash | agents  | gateway | 8 days   |
 | rd:{shard}:budget:<question>               | hash | agents  | agents  | ttl (2)  |
 | rd:budget:<tenant>:<day>                   | hash | agents  | agents  | two days |
 | rd:{shard}:outcomes:<tenant>/<assistant>   | list | finish, gateway (3) | agents | 90 days |
@@ -212,6 +213,11 @@ def push_conversation_key(channel: str, question: Question, *parts: str) -> str:
 def limit_key(model: str) -> str:
     """Return the key of a model's token buckets."""
     return f"rd:limit:{in_key(model)}"
+
+
+def speed_key(model: str, day: str) -> str:
+    """Return the key of what a model wrote on a day, and how long it took."""
+    return f"rd:speed:{in_key(model)}:{in_key(day)}"
 
 
 def question_budget_key(question: Question, shards: int) -> str:

@@ -254,7 +254,7 @@ async def make_pictures(folder: Path) -> None:
         plain = settings_of(data)
         await run_ingestion(plain, [DOCUMENTS], PlainReport(lambda _line: None))
         embedder = make_embedder(plain)
-        registry = open_source_registry(plain)
+        registry = open_source_registry(plain.data_place)
         for source, schedule in (
             ("https://docs.acme.example/guide/", "0 5 * * *"), ("s3://acme-handbook", "0 * * * *"),
         ):  # fmt: skip

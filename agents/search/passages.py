@@ -75,7 +75,7 @@ class Say(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class SelectedPassage:
     """The parts of one source that are shown, and the words of the question that they hold."""
 
     source: SourceReference
@@ -200,7 +200,7 @@ def compose_passages(
     make_safe: MakeSafe,
     is_suspicious: Callable[[str], bool],
     common: Collection[str] = (),
-) -> tuple[Passage, ...]:
+) -> tuple[SelectedPassage, ...]:
     """Return the passages around the best hits, the best first.
 
     Terms of the question that are `common` in the documents are not bold, unless all are.
@@ -235,7 +235,7 @@ def _write_passage(passage: ShownPassage) -> str:
     return "\n\n".join(part for part in (heading, warning, passage.text) if part)
 
 
-def _find_asked(question: str, passage: Passage) -> frozenset[str]:
+def _find_asked(question: str, passage: SelectedPassage) -> frozenset[str]:
     """Return the terms of the question that a passage or its place contains."""
     return _list_shared_terms(question, passage.source, passage.text)
 
@@ -259,14 +259,14 @@ def _compose(
     make_safe: MakeSafe,
     is_suspicious: Callable[[str], bool],
     common: Collection[str],
-) -> Passage:
+) -> SelectedPassage:
     asked = frozenset(terms(question, found.source.language or "en"))
     shown = _show(found, asked, counted_rows)
     marker = _Marker(asked.difference(common) or asked, found.source.language or "en")
     gives_orders = is_suspicious("\n\n".join(part for _, part in shown))
     safe = [(is_code, make_safe(found.source, part, gives_orders)) for is_code, part in shown]
     text = "\n\n".join(part if is_code else marker.mark(part) for is_code, part in safe)
-    return Passage(found.source, text, frozenset(marker.marked), gives_orders)
+    return SelectedPassage(found.source, text, frozenset(marker.marked), gives_orders)
 
 
 def _is_exact(term: str) -> bool:

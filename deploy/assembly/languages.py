@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
@@ -30,15 +31,15 @@ if TYPE_CHECKING:
 log = structlog.get_logger("knowledge")
 
 
-def make_detector(settings: Settings) -> Detector:
+def make_detector(data_folder: Path) -> Detector:
     """Return the detector of this process; the stored model saves half a second of unpacking."""
-    first = ScriptAndNgramDetector(kept_in=settings.refdesk_data / "language")
+    first = ScriptAndNgramDetector(kept_in=data_folder / "language")
     return SecondOpinion(first, FencedLangdetect(candidates=CANDIDATES))
 
 
-def language_of(settings: Settings, detector: Detector) -> Callable[[str], str]:
+def language_of(detector: Detector, default: str) -> Callable[[str], str]:
     """Return a function that returns a text's language, or the default if it is unclear."""
-    return lambda text: detector.detect(text).language or settings.default_language
+    return lambda text: detector.detect(text).language or default
 
 
 def read_corpus_languages(

@@ -11,7 +11,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Protocol
 
 from py_rust_stemmers import SnowballStemmer
 
@@ -65,10 +64,6 @@ _ENGLISH_WORDS = (
     "was we were what when where which while who whom whose why will with would you your"
 )
 _ENGLISH = frozenset(_ENGLISH_WORDS.split())
-
-
-class _Stemmer(Protocol):
-    def stem_word(self, word: str) -> str: ...
 
 
 def terms(text: str, language: str) -> list[str]:
@@ -161,12 +156,11 @@ def _is_function_word(word: str, language: str) -> bool:
 def _stem(word: str, language: str) -> str:
     if _JOINT.search(word):
         return word
-    stemmer = _stemmer(language)
-    return without_accents(stemmer.stem_word(word) if stemmer is not None else word)
+    stem = _find_stemming(language)
+    return without_accents(word if stem is None else stem(word))
 
 
 @lru_cache(maxsize=len(_STEMMERS))
-def _stemmer(language: str) -> _Stemmer | None:
+def _find_stemming(language: str) -> Callable[[str], str] | None:
     name = _STEMMERS.get(language)
-    stemmer: _Stemmer | None = SnowballStemmer(name) if name is not None else None
-    return stemmer
+    return None if name is None else SnowballStemmer(name).stem_word

@@ -99,7 +99,7 @@ async def shown(tmp_path: Path) -> dict[str, set[str]]:
         for sample in family.samples
         if not sample.name.endswith("_created")
     }
-    sources = SourceMetrics(open_source_registry(settings_of(tmp_path))).describe()
+    sources = SourceMetrics(open_source_registry(settings_of(tmp_path).data_place)).describe()
     return {**list_shown_metrics(), **sampled, **{one.name: set() for one in sources}}
 
 
@@ -168,7 +168,7 @@ def test_promtool_accepts_the_rules_and_they_fire(tmp_path: Path) -> None:
 
     for words in (["check", "rules", "rules.yaml"], ["test", "rules", "test.yaml"]):
         done = subprocess.run(
-            [promtool, *words], cwd=tmp_path, capture_output=True, text=True, timeout=60,
+            [promtool, *words], cwd=tmp_path, capture_output=True, text=True,
             check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr

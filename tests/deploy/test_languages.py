@@ -36,7 +36,7 @@ async def test_a_process_that_cannot_reach_the_index_answers_an_english_word_in_
         await wait_until(is_published)
     light = settings.model_copy(update={"qdrant_url": UNREACHABLE})
     read = read_corpus_languages(light, None, client)
-    agent = LangAgent(detector=make_detector(light), read_languages=read)
+    agent = LangAgent(detector=make_detector(light.refdesk_data), read_languages=read)
     outcomes = [await agent.work(Reads(text=word)) for word in ("raises", "API key", "rate limit")]
 
     assert await own.read() == {"en": 3.0}

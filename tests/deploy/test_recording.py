@@ -13,7 +13,7 @@ from tests.support.empty_redis import play_redis
 async def test_what_ended_without_a_recorder_is_recorded_once(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     endpoint = play_redis()
-    store = connect_records(settings)
+    store = connect_records(settings.records_url, settings.refdesk_data)
     store.prepare()
     async with (
         connect_runtime(settings, endpoint=endpoint) as runtime,
