@@ -13,11 +13,11 @@ from broker.errors import BrokerUnavailableError
 from cli.backup_file import read_backup, write_backup
 from cli.commands.serve import answering
 from config.settings import Settings
-from deploy.assembly.recording import connect_records
+from deploy.assembly.open_records import connect_records
 from deploy.assembly.runtime import desk
 from gateway.desk import Message
 from records.store import Selection
-from tests.gateway.http.test_commands import serving
+from tests.cli.commands.test_serve_process import serving
 from tests.support.app_harness import EXAMPLES, command, environment, settings_of
 from tests.support.folder_copy import copy_folder
 from tests.support.postgres import PostgresServer
