@@ -95,4 +95,5 @@ def _submission(question: Question, payload: Fields, seconds: float) -> Submissi
         role=Role.INGESTION.value,
         deadline_seconds=seconds,
         last_resort={"outcome": "failed", "error": "it did not finish before its time limit"},
+        accepted={"role": Role.INGESTION.value},
     )

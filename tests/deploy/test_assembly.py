@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from config.settings import Settings
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import open_knowledge
-from deploy.assembly.runtime import INGESTION, connect_broker, open_desk, run_desk
+from deploy.assembly.runtime import INGESTION, connect_runtime, open_desk, run_desk
 from gateway.desk import Message
 from knowledge.answerability import UNCALIBRATED_NOTE
 from knowledge.calibration.calibrating import find_notes
@@ -104,7 +104,8 @@ async def test_who_handed_documents_over_reads_them_when_the_owner_leaves(
 
 async def _waiting(settings: Settings) -> None:
     """Wait until documents were handed over."""
-    async with connect_broker(settings) as broker:
+    async with connect_runtime(settings) as runtime:
+        broker = runtime.broker
 
         async def count_waiting() -> int:
             (role,) = await broker.admin.read_status([INGESTION])

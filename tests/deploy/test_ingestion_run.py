@@ -17,8 +17,8 @@ from deploy.assembly.ingestion_run import (
     run_ingestion,
 )
 from deploy.assembly.knowledge import (
+    locate_index,
     make_embedder,
-    open_folders,
     open_index,
     open_knowledge,
     open_replacement,
@@ -69,7 +69,7 @@ async def ingest(settings: Settings, *folders: Path) -> IngestionResult:
     """Ingest folders as the command does."""
     specs = [parse_source(str(folder)) for folder in folders]
     result = await run_ingestion(settings, specs, PlainReport(lambda _line: None))
-    open_source_registry(settings).record(specs, result)
+    open_source_registry(settings.data_place).record(specs, result)
     return result
 
 
@@ -194,7 +194,7 @@ async def test_a_source_that_is_not_registered_is_asked_for(
 ) -> None:
     fax, leave = write_pages(tmp_path / "fax", FAX), write_pages(tmp_path / "leave", LEAVE)
     await ingest(first, fax, leave)
-    open_source_registry(first).forget(str(fax))
+    open_source_registry(first.data_place).forget(str(fax))
 
     result = await ingest(second, leave)
 
@@ -206,7 +206,7 @@ async def test_a_process_with_the_earlier_index_answers_from_it_until_it_ends(
     tmp_path: Path, first: Settings, second: Settings
 ) -> None:
     await ingest(first, write_pages(tmp_path / "fax", FAX))
-    folders = open_folders(second)
+    folders = locate_index(second).folders
 
     async with open_knowledge(first) as running:
         reply = await act_on_documents(running.index, OwnerRequest(action="check"))

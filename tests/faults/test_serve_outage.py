@@ -7,6 +7,7 @@ from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,7 @@ async def test_one_process_outlives_hostile_mails_and_an_outage_with_a_webhook_i
         for mail in HOSTILE:
             await mailbox.put(mail)
         hook = {"url": receiver.url, "secret": SECRET, "private": True}
-        settings = {
+        settings: dict[str, Any] = {
             "redis_url": redis.url,
             "domain_name": DOMAIN,
             "domain_scope": TOPIC,
@@ -174,7 +175,7 @@ async def test_one_process_outlives_hostile_mails_and_an_outage_with_a_webhook_i
         assert 'refdesk_job_paused{job="mail_replies"} 0.0' in metrics
 
         async def is_shown() -> bool:
-            found = await asyncio.to_thread(refdesk, own_library, "doctor", **settings)
+            found = await asyncio.to_thread(partial(refdesk, own_library, "doctor", **settings))
             return "OverflowError" in found.stdout and "could not be read" in found.stdout
 
         assert await wait_until(is_shown)

@@ -22,12 +22,13 @@ from broker.values import JournalEntry
 from cli.commands.ask import COMMANDS
 from cli.main import main
 from config.settings import Settings, load_settings
-from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
+from deploy.assembly.knowledge import Knowledge, open_index
 from deploy.assembly.runtime import ROLES, connect_runtime, desk, run_workers
 from envelope.run import OUTSIDE, Run
 from gateway.desk import Desk, Message
 from gateway.text import parse_command
 from knowledge.embedding import Embedder
+from knowledge.search.searcher import LevelSearcher
 from llm.missing_model import MissingModel
 from llm.port import I, Model, ModelAnswer, ModelStep, O, Task, TextListener, ToolConversation
 from llm.tasks.search import JudgeOutput, Verdict
@@ -60,7 +61,11 @@ async def open_knowledge_with(settings: Settings, embedder: Embedder) -> AsyncIt
     """Open the index of these settings with an embedder that is loaded already."""
     index = await open_index(settings, embedder)
     try:
-        yield Knowledge(index, embedder, make_searcher(settings, index, embedder))
+        yield Knowledge(
+            index,
+            embedder,
+            LevelSearcher(index, embedder),
+        )
     finally:
         await index.close()
 
