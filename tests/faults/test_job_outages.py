@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ from deploy.assembly.gateways.chat_gateways import (
     turns_of,
 )
 from deploy.assembly.gateways.http_gateway import open_http_app
-from deploy.assembly.recording import connect_records
+from deploy.assembly.open_records import connect_records
 from deploy.assembly.runtime import Runtime, make_meter
 from gateway.api_keys import Scope, StoredKeys, make_key
 from gateway.chat.platform_calls import Pacer
@@ -108,7 +108,7 @@ class Outages:
         self.failing.discard(job)
         return answer
 
-    def log(self, _logger: Any, level: str, event: dict[str, Any]) -> Any:
+    def log(self, _logger: Any, level: str, event: MutableMapping[str, Any]) -> Any:
         """Note that a job logged something; a processor of structlog."""
         self.logged[JOB.get()].add(f"{level} {event['event']}")
         raise structlog.DropEvent
@@ -118,8 +118,9 @@ class Outages:
 def outages(monkeypatch: pytest.MonkeyPatch) -> Iterator[Outages]:
     """Outages of every client of Redis in this process."""
     made = Outages()
-    originals = {name: getattr(AutoPipeliningRedis, name) for name in ("evalsha", "eval")}
-    execute, execute_all = AutoPipeliningRedis.execute_command, Pipeline.execute
+    client_class: Any = AutoPipeliningRedis
+    originals = {name: getattr(client_class, name) for name in ("evalsha", "eval")}
+    execute, execute_all = client_class.execute_command, Pipeline.execute
     attempt = BackgroundJobs.attempt
 
     def failing(name: str) -> Any:
@@ -233,7 +234,7 @@ class Visitors:
 
     def are_recorded(self, settings: Settings) -> bool:
         """Whether every message over HTTP and in Telegram is recorded."""
-        store = connect_records(settings)
+        store = connect_records(settings.records_url, settings.refdesk_data)
         records = list(store.read_all())
         store.close()
         chats = {f"telegram/{number + 1}:0" for number in range(len(self.asked))}
@@ -359,6 +360,6 @@ async def open_visitors(
             base_url="http://desk.test",
             headers={"Authorization": f"Bearer {token}"},
         )
-        registry = open_source_registry(settings)
+        registry = open_source_registry(settings.data_place)
         await enter(http)
         yield Visitors(http, api, mail, mailbox, registry, folder / "more"), runtime, received
