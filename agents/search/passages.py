@@ -19,6 +19,7 @@ from citations.reading import restore, spans_aside
 from citations.sources import collect_allowed
 from envelope.sources import ShownPassage, SourceReference
 from knowledge.index.terms import terms
+from knowledge.index.word_parts import list_content_words, list_parts
 from knowledge.search.section_text import MARK
 from llm.injection import is_order_to_assistant
 
@@ -241,8 +242,14 @@ def _find_asked(question: str, passage: SelectedPassage) -> frozenset[str]:
 
 def _list_shared_terms(question: str, source: SourceReference, text: str = "") -> frozenset[str]:
     language = source.language or "en"
-    own = terms(f"{_name_place(source)}\n{text}", language)
-    return frozenset(terms(question, language)).intersection(own)
+    whole = f"{_name_place(source)}\n{text}"
+    own = frozenset(terms(whole, language))
+    shared = own.intersection(terms(question, language))
+    if language == "en":
+        return shared
+    held = own.union(list_parts(whole, language))
+    words = list_content_words(question, language)
+    return shared.union(*(word.terms for word in words if word.is_in(held.__contains__)))
 
 
 def _compose(

@@ -25,6 +25,7 @@ from config.texts import load_texts
 from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.assistant_prompts import PromptFolders
 from deploy.assembly.job_reports import publishing_jobs
+from deploy.assembly.languages import publishing_languages
 from deploy.assembly.observing import needs_meter, observing
 from deploy.assembly.role_slots import INSTANCES, count_smallest_role
 from deploy.errors import CommandError
@@ -133,6 +134,9 @@ async def working(
 
             knowledge = await stack.enter_async_context(open_knowledge(settings))
             await stack.enter_async_context(runtime.jobs.running("warm_index", knowledge.warm))
+            await stack.enter_async_context(
+                publishing_languages(settings, knowledge, runtime.endpoint, runtime.jobs)
+            )
         await stack.enter_async_context(
             run_workers(runtime, roles, knowledge, health_port=health_port, meter=meter, warm=True)
         )

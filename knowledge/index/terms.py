@@ -101,6 +101,20 @@ def surface_words(text: str) -> list[str]:
     return [word[:_LONGEST].lower() for word in words if not _IS_UNSPACED.match(word)]
 
 
+def find_runs(text: str) -> list[str]:
+    """Return the runs of characters of scripts without spaces, and of Korean."""
+    words = _WORD.findall(unicodedata.normalize("NFKC", text))
+    return [word for word in words if _IS_UNSPACED.match(word)]
+
+
+def without_accents(word: str) -> str:
+    """Drop the accents of Latin letters; elsewhere a mark makes another letter."""
+    if word.isascii() or not "a" <= unicodedata.normalize("NFD", word)[0] <= "z":
+        return word
+    apart = unicodedata.normalize("NFD", word)
+    return "".join(letter for letter in apart if not unicodedata.combining(letter))
+
+
 def _list_terms(text: str) -> Iterator[str]:
     for run in _RUN.finditer(text):
         if run[1] is not None:
@@ -143,18 +157,10 @@ def _stem(word: str, language: str) -> str:
     if _JOINT.search(word):
         return word
     stem = _find_stemming(language)
-    return _without_accents(word if stem is None else stem(word))
+    return without_accents(word if stem is None else stem(word))
 
 
 @lru_cache(maxsize=len(_STEMMERS))
 def _find_stemming(language: str) -> Callable[[str], str] | None:
     name = _STEMMERS.get(language)
     return None if name is None else SnowballStemmer(name).stem_word
-
-
-def _without_accents(word: str) -> str:
-    """Drop the accents of Latin letters; elsewhere a mark makes another letter."""
-    if word.isascii() or not "a" <= unicodedata.normalize("NFD", word)[0] <= "z":
-        return word
-    apart = unicodedata.normalize("NFD", word)
-    return "".join(letter for letter in apart if not unicodedata.combining(letter))

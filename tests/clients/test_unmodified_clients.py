@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.app_harness import PATIENCE_SECONDS, ROOT, command, environment, refdesk
+from tests.support.app_harness import ROOT, command, environment, refdesk
+from tests.support.waiting import PATIENCE_SECONDS
 
 HERE = Path(__file__).parent
 CLIENTS = ROOT / ".clients"

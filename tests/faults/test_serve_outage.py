@@ -138,7 +138,7 @@ async def test_one_process_outlives_hostile_mails_and_an_outage_with_a_webhook_i
         for mail in HOSTILE:
             await mailbox.put(mail)
         hook = {"url": receiver.url, "secret": SECRET, "private": True}
-        settings = {
+        settings: dict[str, Any] = {
             "redis_url": redis.url,
             "domain_name": DOMAIN,
             "domain_scope": TOPIC,
