@@ -50,7 +50,7 @@ _SPAN = re.compile(r"(?<!`)(`{1,3})(?!`)([^`\n]+)\1(?!`)")
 _QUANTITY = re.compile(r"[<>=~\u2248+-]{0,3}\s?\d[\d.,:]*\s?[^\W\d]{0,12}%?")
 _TARGET = re.compile(r"\]\([^()\s]*\)")
 _ADDRESS = re.compile(r"(?<![\w.])(?:\d{1,3}(?:\.\d{1,3}){3}|0[xX][0-9A-Fa-f]{8,16})(?![\w.]*\d)")
-_LONG_NUMBER = re.compile(r"(?<![\w.])\d{8,}(?![\w.]*\d)")
+_LONG_NUMBER = re.compile(r"(?<![\w.])\d{8,}+(?![\w.]*\d)")
 _CODE_WORD = re.compile(r"[^\W\d_]{2,}")
 _DOTS = str.maketrans("\u3002\uff0e\uff61", "...")
 """What a browser and a resolver of names read as a full stop."""

@@ -22,10 +22,11 @@ from cli.printing import WIDTH, print_line, say_json
 from config.env_file import describe_env_file, find_env_file
 from config.settings import Settings, load_settings
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.recording import connect_records
+from deploy.assembly.open_records import connect_records
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime
 from deploy.errors import CommandError
 from deploy.logging_setup import HIDDEN, secrets_of
+from knowledge.data_folder import LEAST_FREE_BYTES
 from memory.job_reports import RedisJobReports
 from memory.presence import RedisControls, RedisPresence
 
@@ -39,7 +40,7 @@ SLOW_REDIS_SECONDS = 0.05
 SLOW_MODEL_SECONDS = 10.0
 SLOW_EMBEDDING_SECONDS = 1.0
 CLOCK_SECONDS = 1.0
-LEAST_FREE_BYTES = 1024**3
+NOTED_FREE_BYTES = 1024**3
 GIBIBYTE = 1024**3
 NAME_WIDTH = 11
 DAY_SECONDS = 86_400
@@ -169,7 +170,9 @@ def _check_disk(folder: Path) -> list[SetupFinding]:
         ]
     free = shutil.disk_usage(existing).free
     text = f"{folder}, {free / GIBIBYTE:.1f} GiB free"
-    return [SetupFinding("disk", "note" if free < LEAST_FREE_BYTES else "ok", text)]
+    if free < LEAST_FREE_BYTES:
+        return [SetupFinding("disk", "fault", f"{text}: nothing can be ingested; free some space")]
+    return [SetupFinding("disk", "note" if free < NOTED_FREE_BYTES else "ok", text)]
 
 
 async def _check_redis(settings: Settings) -> Sequence[SetupFinding]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from broker.ports import Broker
 from broker.values import Fields
 from config.settings import Settings
+from deploy.assembly.check_questions import checking
 from deploy.assembly.knowledge import (
     Knowledge,
     close_embedder,
@@ -31,6 +32,7 @@ from knowledge.source_registry import (
     WEBSITES,
     FetchedSource,
     locate_copy,
+    spec_of,
 )
 from llm.quotas import Limiter, PatientLimiter
 from worker.ingestion import IngestionHandler
@@ -58,15 +60,17 @@ def count_waits(patient: PatientLimiter | None) -> LimitWaits | None:
 async def ingest_here(
     settings: Settings,
     knowledge: OpenIndex,
-    sources: Sequence[Path | FetchedSource],
+    sources: "Sequence[Path | FetchedSource | SurveySource]",
     report: Report,
     replaced: "Sequence[ListedDocument]" = (),
     *,
     limits: "Limiter | None" = None,
+    describes_by_rules: bool = False,
 ) -> IngestionResult:
     """Ingest sources into an index that this process owns; `replaced` is that of `ingest`.
 
-    `limits` are those of its vendor of vectors.
+    `limits` are those of its vendor of vectors. `describes_by_rules` asks no model for descriptions
+    of changed documents; those of others stay, whoever wrote them.
     """
     # Imported here: it loads every reader of documents, which most commands do not need.
     from knowledge.ingestion import ingest
@@ -76,6 +80,10 @@ async def ingest_here(
 
     patient = make_patient(limits)
     describer = make_describer(settings, report, limiter=patient)
+    if describes_by_rules and not isinstance(describer, RuleDescriber):
+        name, close = describer.name, describer.close
+        await close()
+        describer = RuleDescriber(name)
     chosen = knowledge.embedder
     if patient is not None and settings.has_vendor_embedding:
         waiting = make_embedder(settings, patient)
@@ -134,9 +142,10 @@ async def ingest_alone(
     blocks the process while it builds.
     """
     knowledge.index.optimize_regularly()
-    result = await ingest_here(
-        settings, knowledge, sources, report, replaced, limits=knowledge.limits
-    )
+    async with checking(settings, knowledge, _name_sources(sources)):
+        result = await ingest_here(
+            settings, knowledge, sources, report, replaced, limits=knowledge.limits
+        )
     await knowledge.index.optimize()
     return result
 
@@ -199,15 +208,30 @@ def make_ingestion_handler(settings: Settings, knowledge: Knowledge) -> Ingestio
 
     async def ingest(opened: OpenIndex, sources: Sequence[FetchedSource]) -> IngestionResult:
         quiet = PlainReport(lambda _line: None)
-        return await ingest_here(settings, opened, sources, quiet, limits=knowledge.limits)
+        own = _find_settings(settings, knowledge, opened)
+        async with checking(own, opened, _name_sources(sources)):
+            return await ingest_here(settings, opened, sources, quiet, limits=knowledge.limits)
 
     return IngestionHandler(first.assistant_key, knowledge, ingest)
 
 
+def _find_settings(settings: Settings, knowledge: OpenIndex, opened: OpenIndex) -> Settings:
+    """Return the settings of the assistant of an index."""
+    first, *further = settings.of_assistants()
+    others = (one for one in further if knowledge.others.get(one.assistant_key) is opened)
+    return next(others, first)
+
+
+def _name_sources(sources: Sequence[Path | FetchedSource]) -> list[str]:
+    return [spec_of(one if isinstance(one, Path) else one.spec).root for one in sources]
+
+
 def _open_source(
-    data_place: tuple[Path, str, str], source: Path | FetchedSource, stack: ExitStack
+    data_place: tuple[Path, str, str],
+    source: "Path | FetchedSource | SurveySource",
+    stack: ExitStack,
 ) -> "Path | SurveySource":
-    if isinstance(source, Path):
+    if not isinstance(source, FetchedSource):
         return source
     if source.outcome is not None:
         from deploy.assembly.source_opening import survey_website

@@ -1,17 +1,14 @@
 """Assembles the records: the database, the rules of retention, and the task that writes them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-from pydantic import SecretStr
 
 from broker.ports import Broker
 from config.settings import Settings
-from deploy.errors import CommandError
+from deploy.assembly.open_records import FILE, connect_records
 from envelope.question import Question
 from gateway.conversations import Conversations
 from memory.http_state import Feedback, RedisSessionStore
@@ -21,23 +18,8 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
     from deploy.assembly.runtime import Runtime
-    from knowledge.embedding import Embedder
-    from records.gaps import GapFinder
     from records.recorder import Recorder
     from records.store import RecordStore
-
-FILE = "records.sqlite3"
-
-
-def connect_records(url: SecretStr | None, data_folder: Path) -> "RecordStore":
-    """Return the store of the records; raises `CommandError` for an unusable `RECORDS_URL`."""
-    from records.store import RecordsUrlError, connect_store
-
-    place = f"sqlite:///{(data_folder / FILE).resolve()}"
-    try:
-        return connect_store(place if url is None else url.get_secret_value())
-    except RecordsUrlError as error:
-        raise CommandError(f"RECORDS_URL: {error}") from error
 
 
 def make_conversation_records(settings: Settings, broker: Broker) -> ConversationRecords:
@@ -95,42 +77,6 @@ async def record_waiting(runtime: "Runtime") -> None:
         async with _open_recorder(runtime) as recorder:
             while await recorder.record_next():
                 pass
-
-
-@asynccontextmanager
-async def finding_gaps(
-    settings: Settings, store: "RecordStore", embedder: "Embedder | None" = None
-) -> AsyncIterator["GapFinder"]:
-    """Provide what finds the gaps; the embedder is made when it is first used, if none is given."""
-    from knowledge.calibration.queries import find_foreign_questions
-    from knowledge.embedding import name_vectors
-    from records.gaps import GapFinder
-
-    made: list[Embedder] = []
-    making = asyncio.Lock()
-
-    async def embed(texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        if embedder is not None:
-            return await embedder.embed_questions(texts)
-        async with making:
-            if not made:
-                from deploy.assembly.knowledge import make_embedder
-
-                made.append(await asyncio.to_thread(make_embedder, settings))
-        return await made[0].embed_questions(texts)
-
-    try:
-        yield GapFinder(
-            store,
-            embed,
-            name_vectors(settings.embedding_model),
-            find_foreign_questions(settings.default_language) or find_foreign_questions("en"),
-        )
-    finally:
-        for own in made:
-            from deploy.assembly.knowledge import close_embedder
-
-            await close_embedder(own)
 
 
 @asynccontextmanager

@@ -37,6 +37,7 @@ DAY_SECONDS = 86_400
 PERIODS = (1, 7, 30, 90)
 LONGEST_SEARCH = 200
 Text = Annotated[str, Query(max_length=LONGEST_SEARCH)]
+Document = Annotated[str, Query(max_length=2_000)]
 Days = Annotated[int, Query(ge=1, le=3660)]
 Page = Annotated[int, Query(ge=1, le=10_000)]
 
@@ -113,11 +114,12 @@ class _Pages:
         channel: Text = "",
         way: Text = "",
         rating: Text = "",
+        document: Document = "",
     ) -> Response:
         """Show a list of questions, by a search and filters."""
         chosen = {
             "text": text, "outcome": outcome, "reason": reason, "channel": channel, "way": way,
-            "rating": rating,
+            "rating": rating, "document": document,
         }  # fmt: skip
         selection = Selection(
             assistants=user_of(request).list_assistants(),
@@ -128,6 +130,7 @@ class _Pages:
             way=way,
             rating=rating,
             text=text,
+            document=document,
         )
 
         def read(store: RecordStore) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ from broker.values import DeadLetter
 from config.env_file import find_env_file, read_names
 from config.settings import Settings
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.recording import finding_gaps
+from deploy.assembly.open_records import finding_gaps
 from deploy.assembly.runtime import Runtime, dead_letters, desks
 from deploy.assembly.source_refresh import refresh_source
 from deploy.errors import CommandError
@@ -27,6 +27,7 @@ from envelope.verified import VerifiedAnswer
 from gateway.console.access import Assistant, ConsoleRole, Gate
 from gateway.console.again import Again
 from gateway.console.attention import FindConcerns, find_in_gaps, find_in_operations
+from gateway.console.check_pages import CheckPages, find_in_checks
 from gateway.console.frame import Frame
 from gateway.console.gap_pages import GapPages
 from gateway.console.oidc import OidcClient, OidcProvider
@@ -156,6 +157,9 @@ async def open_parts(
             verified = VerifiedPages(frame, VerifiedStore(records), catalog, publish)
             pages.append(verified)
             concerns.append(find_in_answers(verified))
+            checks = CheckPages(frame)
+            pages.append(checks)
+            concerns.append(find_in_checks(checks))
             await _publish_all(frame, verified, list_roles(settings))
         yield ConsoleParts(pages, concerns, gaps, operations)
 

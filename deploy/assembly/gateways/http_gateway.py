@@ -29,7 +29,8 @@ from deploy.assembly.gateways.handover import make_handover, reading_mail_replie
 from deploy.assembly.gateways.report_rendering import StoredReports
 from deploy.assembly.model_choice import vendor_access
 from deploy.assembly.models import estimate_review
-from deploy.assembly.recording import connect_records, make_conversations
+from deploy.assembly.open_records import connect_records
+from deploy.assembly.recording import make_conversations
 from deploy.assembly.runtime import Runtime, desks
 from deploy.errors import CommandError
 from envelope.question import HTTP
