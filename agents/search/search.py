@@ -455,6 +455,7 @@ def _make_result(section: ContextSection, span: tuple[int, int], first_rank: int
         levels=best.levels,
         span=span,
         is_cut=section.is_cut,
+        is_release_notes=section.is_release_notes,
         found=tuple(
             FoundPart(rank=first_rank + part.rank, start=part.start, end=part.end)
             for part in section.found

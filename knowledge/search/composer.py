@@ -90,8 +90,8 @@ class _Documents:
         self._documents: Sequence[FoundDocument] = [page.document for page in pages]
         self._numbers = {one.document_id: at for at, one in enumerate(self._documents)}
         self._excluded = frozenset(asked.excluded)
-        self.later = frozenset(
-            at for at, one in enumerate(self._documents) if at and one.kind == PageKind.CHANGELOG
+        self.changelogs = frozenset(
+            at for at, one in enumerate(self._documents) if one.kind == PageKind.CHANGELOG
         )
 
     def number(self, ranked: RankedChunk) -> _Candidate:
@@ -142,12 +142,12 @@ class _Composer:
         passages: Mapping[int, IndexedPassage],
         sections: Sequence[_Section],
         asked: AskedContext,
-        later: Collection[int],
+        changelogs: Collection[int],
     ) -> None:
         self._passages = passages
         self._tokens = asked.tokens
         self._most_sections = asked.sections
-        self._later = later
+        self._changelogs = changelogs
         self._used = 0
         self._begun = 0
         """How many sections have chunks given."""
@@ -243,6 +243,7 @@ class _Composer:
                 ),
                 found=tuple(sorted(found, key=lambda span: span.rank)),
                 is_cut=written.is_cut,
+                is_release_notes=section.first // _MOST_CHUNKS in self._changelogs,
                 pictures=tuple(
                     dict.fromkeys(
                         picture
@@ -272,7 +273,9 @@ class _Composer:
             yield from given[start:end]
 
     def _is_later(self, chunk: int) -> bool:
-        return chunk // _MOST_CHUNKS in self._later
+        """Return whether a chunk stands in a changelog that is not the best page."""
+        document = chunk // _MOST_CHUNKS
+        return document > 0 and document in self._changelogs
 
     def _take(self, candidate: _Candidate) -> None:
         """Give the part around a chunk, if there is room for it."""
@@ -394,7 +397,7 @@ async def compose(
     unread = {one for one in ends if not documents.is_excluded(one)}
     for section in sections:
         section.goes_on = not unread.isdisjoint((section.first - 1, section.last + 1))
-    composer = _Composer(passages, sections, asked, documents.later)
+    composer = _Composer(passages, sections, asked, documents.changelogs)
     composer.select(chosen, {hit.chunk_id for hit in hits[:LEADING]})
     return tuple(composer.write(hits))
 

@@ -135,6 +135,8 @@ async def test_an_old_release_note_comes_after_the_page_that_says_how_it_is_now(
 
     assert usual.context[-1].best.document_id == "notes"
     assert asked.context[0].best.document_id == "notes"
+    for one in (*usual.context, *asked.context):
+        assert one.is_release_notes is (one.best.document_id == "notes")
 
 
 async def test_no_more_sections_are_given_than_results_are_wanted(fake_documents: Index) -> None:
