@@ -64,7 +64,7 @@ async def open_review_server(
     async def read_nothing(_question: Question, _reference: str) -> None:
         return None
 
-    def estimate(rules: int, documents: int) -> ReviewEstimate:
+    async def estimate(rules: int, documents: int) -> ReviewEstimate:
         return ReviewEstimate(model="large", calls=rules + documents, tokens=1000, cost_usd=0.25)
 
     parts = ReviewParts(attachments, finder, StoredReports(read_nothing), estimate)
