@@ -30,7 +30,8 @@ from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import make_embedder
-from deploy.assembly.recording import FILE, recording
+from deploy.assembly.open_records import FILE
+from deploy.assembly.recording import recording
 from deploy.assembly.runtime import ROLES, connect_runtime, run_workers
 from gateway.connections.server import listening, serving
 from knowledge.embedding import Embedder

@@ -8,7 +8,8 @@ from functools import partial
 from broker.values import Erased
 from cli.printing import print_line, say_json
 from config.settings import Settings, load_settings
-from deploy.assembly.recording import connect_records, make_conversations
+from deploy.assembly.open_records import connect_records
+from deploy.assembly.recording import make_conversations
 from deploy.assembly.runtime import Runtime, connect_runtime
 from deploy.errors import CommandError
 from envelope.envelope import EnvelopeError

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from cli.printing import print_line
 from config.settings import Settings, load_settings
-from deploy.assembly.recording import connect_records, finding_gaps, record_waiting
+from deploy.assembly.open_records import connect_records, finding_gaps
+from deploy.assembly.recording import record_waiting
 from deploy.assembly.runtime import connect_runtime
 from deploy.errors import CommandError
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from broker.ports import Broker
 from broker.values import Fields
 from config.settings import Settings
+from deploy.assembly.check_questions import checking
 from deploy.assembly.knowledge import (
     Knowledge,
     close_embedder,
@@ -18,7 +19,6 @@ from deploy.assembly.knowledge import (
 from deploy.assembly.languages import language_of, make_detector
 from gateway.documents.index_owner import ask_owner
 from knowledge.calibration.calibrating import calibrate
-from knowledge.embedding import Embedder
 from knowledge.ingestion_report import (
     IngestionResult,
     LimitWaits,
@@ -31,7 +31,6 @@ from knowledge.source_registry import (
     STORES,
     WEBSITES,
     FetchedSource,
-    SourceSpec,
     locate_copy,
     spec_of,
 )
@@ -42,7 +41,6 @@ from worker.paid_embedder import PaidEmbedder
 if TYPE_CHECKING:
     from knowledge.index.listing import ListedDocument
     from knowledge.index.overlap import SurveySource
-    from knowledge.isolation.messages import ReadingLimits
     from knowledge.rule_descriptions import RuleDescriber
     from worker.descriptions import ModelDescriber
 
@@ -50,19 +48,6 @@ if TYPE_CHECKING:
 def make_patient(limits: Limiter | None) -> PatientLimiter | None:
     """Return the limits for an ingestion, which waits as long as necessary."""
     return None if limits is None else PatientLimiter(limits)
-
-
-def choose_embedder(
-    settings: Settings, present: Embedder, patient: PatientLimiter | None
-) -> Embedder:
-    """Return the embedder of an index that waits for the limits; `present` has answered so far.
-
-    An embedder that other settings have made goes on as it is.
-    """
-    if patient is None or not settings.has_vendor_embedding:
-        return present
-    made = make_embedder(settings, patient)
-    return made if identify_vectors(made) == identify_vectors(present) else present
 
 
 def count_waits(patient: PatientLimiter | None) -> LimitWaits | None:
@@ -75,24 +60,35 @@ def count_waits(patient: PatientLimiter | None) -> LimitWaits | None:
 async def ingest_here(
     settings: Settings,
     knowledge: OpenIndex,
-    sources: Sequence[Path | FetchedSource],
+    sources: "Sequence[Path | FetchedSource | SurveySource]",
     report: Report,
     replaced: "Sequence[ListedDocument]" = (),
     *,
     limits: "Limiter | None" = None,
+    describes_by_rules: bool = False,
 ) -> IngestionResult:
     """Ingest sources into an index that this process owns; `replaced` is that of `ingest`.
 
-    `limits` are those of its vendor of vectors.
+    `limits` are those of its vendor of vectors. `describes_by_rules` asks no model for descriptions
+    of changed documents; those of others stay, whoever wrote them.
     """
     # Imported here: it loads every reader of documents, which most commands do not need.
     from knowledge.ingestion import ingest
+    from knowledge.isolation.messages import ReadingLimits
     from knowledge.isolation.reader_process import ReaderProcess
     from knowledge.rule_descriptions import RuleDescriber
 
     patient = make_patient(limits)
     describer = make_describer(settings, report, limiter=patient)
-    chosen = choose_embedder(settings, knowledge.embedder, patient)
+    if describes_by_rules and not isinstance(describer, RuleDescriber):
+        name, close = describer.name, describer.close
+        await close()
+        describer = RuleDescriber(name)
+    chosen = knowledge.embedder
+    if patient is not None and settings.has_vendor_embedding:
+        waiting = make_embedder(settings, patient)
+        # An embedder that other settings have made goes on as it is.
+        chosen = waiting if identify_vectors(waiting) == identify_vectors(chosen) else chosen
     embedder = PaidEmbedder(chosen)
     async with AsyncExitStack() as closing:
         if chosen is not knowledge.embedder:
@@ -100,7 +96,14 @@ async def ingest_here(
         if not isinstance(describer, RuleDescriber):
             closing.push_async_callback(describer.close)
         stack = closing.enter_context(ExitStack())
-        reader = closing.enter_context(ReaderProcess(reading_limits(settings)))
+        reader = closing.enter_context(
+            ReaderProcess(
+                ReadingLimits(
+                    seconds=settings.ingestion_file_seconds,
+                    memory_mb=settings.ingestion_file_memory_mb,
+                )
+            )
+        )
         result = await ingest(
             [_open_source(settings.data_place, source, stack) for source in sources],
             knowledge.index,
@@ -128,16 +131,6 @@ async def ingest_here(
     )
 
 
-async def fetch(
-    settings: Settings, sources: Sequence[Path | SourceSpec], report: Report
-) -> list[FetchedSource]:
-    """Fetch the pages of websites before the index is opened: that may take hours."""
-    from deploy.assembly.source_opening import fetch_sources
-
-    specs = [spec_of(source) for source in sources]
-    return await fetch_sources(settings, specs, reading_limits(settings), report)
-
-
 async def ingest_alone(
     settings: Settings,
     knowledge: Knowledge,
@@ -149,20 +142,12 @@ async def ingest_alone(
     blocks the process while it builds.
     """
     knowledge.index.optimize_regularly()
-    result = await ingest_here(
-        settings, knowledge, sources, report, replaced, limits=knowledge.limits
-    )
+    async with checking(settings, knowledge, _name_sources(sources)):
+        result = await ingest_here(
+            settings, knowledge, sources, report, replaced, limits=knowledge.limits
+        )
     await knowledge.index.optimize()
     return result
-
-
-def reading_limits(settings: Settings) -> "ReadingLimits":
-    """Return the limits for reading one file."""
-    from knowledge.isolation.messages import ReadingLimits
-
-    return ReadingLimits(
-        seconds=settings.ingestion_file_seconds, memory_mb=settings.ingestion_file_memory_mb
-    )
 
 
 def make_describer(
@@ -223,15 +208,30 @@ def make_ingestion_handler(settings: Settings, knowledge: Knowledge) -> Ingestio
 
     async def ingest(opened: OpenIndex, sources: Sequence[FetchedSource]) -> IngestionResult:
         quiet = PlainReport(lambda _line: None)
-        return await ingest_here(settings, opened, sources, quiet, limits=knowledge.limits)
+        own = _find_settings(settings, knowledge, opened)
+        async with checking(own, opened, _name_sources(sources)):
+            return await ingest_here(settings, opened, sources, quiet, limits=knowledge.limits)
 
     return IngestionHandler(first.assistant_key, knowledge, ingest)
 
 
+def _find_settings(settings: Settings, knowledge: OpenIndex, opened: OpenIndex) -> Settings:
+    """Return the settings of the assistant of an index."""
+    first, *further = settings.of_assistants()
+    others = (one for one in further if knowledge.others.get(one.assistant_key) is opened)
+    return next(others, first)
+
+
+def _name_sources(sources: Sequence[Path | FetchedSource]) -> list[str]:
+    return [spec_of(one if isinstance(one, Path) else one.spec).root for one in sources]
+
+
 def _open_source(
-    data_place: tuple[Path, str, str], source: Path | FetchedSource, stack: ExitStack
+    data_place: tuple[Path, str, str],
+    source: "Path | FetchedSource | SurveySource",
+    stack: ExitStack,
 ) -> "Path | SurveySource":
-    if isinstance(source, Path):
+    if not isinstance(source, FetchedSource):
         return source
     if source.outcome is not None:
         from deploy.assembly.source_opening import survey_website

@@ -86,7 +86,7 @@ async def note_windows(settings: Settings) -> Settings:
     access = vendor_access(settings)
     vendors = vendors_by_name(access)
     limits = dict(settings.model_limits)
-    for name in list_answering_models(settings):
+    for name in list_answering_models(access, settings.model_of):
         vendor = vendors[name.provider]
         is_own = vendor.is_local or vendor.is_configured or access[name.provider].base_url
         limit = limits.get(str(name), ModelLimit())

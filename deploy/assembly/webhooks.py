@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from deploy.assembly.recording import connect_records, finding_gaps
+from deploy.assembly.open_records import connect_records, finding_gaps
 from envelope.question import Question
 from knowledge.errors import KnowledgeError
 from memory.errors import MemoryUnavailableError

@@ -17,7 +17,7 @@ from broker.embedded_redis import Endpoint
 from cli.backup_file import END, FORMAT, MANIFEST, RECORDS, REDIS, read_backup, write_backup
 from cli.commands.serve import answering
 from config.settings import Settings
-from deploy.assembly.recording import connect_records
+from deploy.assembly.open_records import connect_records
 from deploy.assembly.runtime import desk
 from deploy.errors import CommandError
 from gateway.desk import Message

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from deploy.assembly.recording import connect_records, record_waiting
+from deploy.assembly.open_records import connect_records
+from deploy.assembly.recording import record_waiting
 from deploy.assembly.runtime import connect_runtime, desk, run_workers
 from gateway.desk import Message
 from records.store import Selection

@@ -33,7 +33,7 @@ from deploy.assembly.gateways.chat_gateways import (
     turns_of,
 )
 from deploy.assembly.gateways.http_gateway import open_http_app
-from deploy.assembly.recording import connect_records
+from deploy.assembly.open_records import connect_records
 from deploy.assembly.runtime import Runtime, make_meter
 from gateway.api_keys import Scope, StoredKeys, make_key
 from gateway.chat.platform_calls import Pacer

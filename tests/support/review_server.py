@@ -7,8 +7,8 @@ from typing import Any
 
 from deploy.assembly.gateways.documents import make_attachments
 from deploy.assembly.gateways.report_rendering import StoredReports
-from deploy.assembly.gateways.review_documents import NamedDocumentFinder
 from envelope.question import Question
+from gateway.http.review_documents import NamedDocumentFinder
 from gateway.http.routes.review_form import ReviewEstimate
 from gateway.http.routes.reviews import ReviewParts
 from gateway.port import CatalogEntry

@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -17,7 +17,7 @@ from broker.values import DeadLetter
 from config.env_file import find_env_file, read_names
 from config.settings import Settings
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.recording import finding_gaps
+from deploy.assembly.open_records import finding_gaps
 from deploy.assembly.runtime import Runtime, dead_letters, desks
 from deploy.assembly.source_refresh import refresh_source
 from deploy.errors import CommandError
@@ -27,6 +27,7 @@ from envelope.verified import VerifiedAnswer
 from gateway.console.access import Assistant, ConsoleRole, Gate
 from gateway.console.again import Again
 from gateway.console.attention import FindConcerns, find_in_gaps, find_in_operations
+from gateway.console.check_pages import CheckPages, find_in_checks
 from gateway.console.frame import Frame
 from gateway.console.gap_pages import GapPages
 from gateway.console.oidc import OidcClient, OidcProvider
@@ -87,7 +88,7 @@ async def operating(runtime: Runtime, catalog: OwnedCatalog) -> AsyncIterator[Co
     }
 
     async def refresh(assistant: Assistant, source: RegisteredSource) -> None:
-        await refresh_source(runtime, settings[assistant], source)
+        await refresh_source(replace(runtime, settings=settings[assistant]), source)
 
     async with asyncio.TaskGroup() as tasks:
         operations = ConsoleOperations(
@@ -156,19 +157,20 @@ async def open_parts(
             verified = VerifiedPages(frame, VerifiedStore(records), catalog, publish)
             pages.append(verified)
             concerns.append(find_in_answers(verified))
+            checks = CheckPages(frame)
+            pages.append(checks)
+            concerns.append(find_in_checks(checks))
             await _publish_all(frame, verified, list_roles(settings))
         yield ConsoleParts(pages, concerns, gaps, operations)
 
 
-def make_gate(settings: Settings, client: "Redis") -> Gate:
+def make_gate(
+    sessions: RedisConsoleSessions,
+    roles: Mapping[Assistant, Mapping[str, ConsoleRole]],
+    public_url: str | None,
+) -> Gate:
     """Return the access control, which verifies sessions and roles."""
-    parts = urlsplit(settings.public_url or "")
-    sessions = RedisConsoleSessions(
-        client,
-        idle_seconds=int(settings.console_idle_minutes * 60),
-        longest_seconds=int(settings.console_session_hours * 3600),
-    )
-    roles = list_roles(settings)
+    parts = urlsplit(public_url or "")
     origin = f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
     return Gate(sessions, tuple(roles), roles, origin)
 
