@@ -127,14 +127,14 @@ def make_markdown(run: CheckRun) -> str:
 
 
 def _lay_out_answers(change: AnswerChange) -> Iterator[str]:
-    yield from wrap(f"Answers: {change.question.text}")
+    yield from wrap(clean_text(f"Answers: {change.question.text}"))
     for name, text in (("before", change.before), ("after", change.after)):
         yield f"  {name}:"
-        yield from (f"    {line}" for line in wrap(text, WIDTH - 4))
+        yield from (f"    {line}" for line in wrap(clean_text(text), WIDTH - 4))
     for text, reason in change.lost:
-        yield from wrap(f"  - lost or contradicted: {text} ({reason})")
+        yield from wrap(clean_text(f"  - lost or contradicted: {text} ({reason})"))
     if change.error:
-        yield from wrap(f"  - not judged: {change.error}")
+        yield from wrap(clean_text(f"  - not judged: {change.error}"))
 
 
 def _describe_result(one: QuestionResult) -> dict[str, Any]:

@@ -97,7 +97,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "with --yes, ask the model of the settings, and judge what the new answers have lost",
     )
     parser.add_argument("--yes", action="store_true", help="accept the estimate of --answers")
-    parser.add_argument("--judge", metavar="NAME", help="the model that judges (default: JUDGE)")
+    parser.add_argument(
+        "--judge", metavar="NAME", help="the model that judges (default: QUALITY_MODEL)"
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument(
         "--github", action="store_true", help="print annotations for GitHub Actions"

@@ -163,7 +163,7 @@ def _read_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, A
     except UnicodeDecodeError as error:
         faults.append(f"{path}: expected UTF-8, found {error}")
     except (ValueError, yaml.YAMLError, RecursionError) as error:
-        form = path.suffix.removeprefix(".").upper()
+        form = path.suffix.removeprefix(".").upper().replace("YML", "YAML")
         faults.append(f"{path}: expected {form}, found: {' '.join(str(error).split())}")
     except OSError as error:
         raise UnknownFormatError(f"{path}: expected a file, found: {error.strerror}") from error

@@ -97,6 +97,22 @@ def test_questions_may_be_lines_of_json_beside_tables(tmp_path: Path) -> None:
     assert [case.id for case in load_golden_cases(tmp_path)] == ["q01", "weather", "q03"]
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("golden.yaml", "questions:\n  - question: Who?\n    facts: ['Ann']\n    pages: a.md\n"),
+        ("golden.yml", "- {question: 'Who?', facts: [[Ann]], page: [a.md]}\n"),
+        ("golden.json", '{"questions": [{"question": "Who?", "facts": ["Ann"], "pages": "a.md"}]}'),
+    ],
+)
+def test_questions_may_be_a_list_of_yaml_or_json(tmp_path: Path, name: str, text: str) -> None:
+    write(tmp_path, text, name)
+
+    (case,) = load_golden_cases(tmp_path)
+
+    assert (case.question, case.facts, case.pages) == ("Who?", (("Ann",),), ("a.md",))
+
+
 def test_every_fault_names_its_file_and_question_and_what_was_expected(tmp_path: Path) -> None:
     write(tmp_path, BAD)
 
@@ -122,6 +138,10 @@ def test_every_fault_names_its_file_and_question_and_what_was_expected(tmp_path:
         ("[[question]\n", "golden.toml", "golden.toml: expected TOML, found: "),
         ("title = 'x'\n", "golden.toml", "golden.toml: expected only [[question]] tables, found "),
         ('\n{"question": \n', "golden.jsonl", "golden.jsonl:2: expected a JSON object, found "),
+        ("questions: [\n", "golden.yaml", "golden.yaml: expected YAML, found: "),
+        ("{}x", "golden.json", "golden.json: expected JSON, found: "),
+        ("title: x\n", "golden.yaml", "golden.yaml: expected only a list of questions, found "),
+        ("- 1\n", "golden.yaml", "golden.yaml: expected only a list of questions, found "),
         ("[1]\n", "golden.jsonl", "golden.jsonl:1: expected a JSON object, found [1]"),
         ("[" * 90_000, "golden.jsonl", "golden.jsonl:1: expected a JSON object, found "),
         ("# nothing\n", "golden.toml", "expected at least one question in "),

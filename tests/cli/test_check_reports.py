@@ -1,0 +1,75 @@
+"""The reports of a check are safe to paste into a pull request, a log and a test report."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from cli.check_reports import (
+    describe_run,
+    make_annotations,
+    make_junit,
+    make_markdown,
+    make_table,
+)
+from deploy.assembly.checks import AnswerChange, CheckRun
+from knowledge.checks import CheckQuestion, CheckResult, QuestionResult, SectionChange
+
+HOSTILE = "a|b <script>x</script>\n::error::x 100%, \x1b[31m @all #1 \u202e"
+LOST = CheckQuestion("lost", HOSTILE, "golden")
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CheckRun:
+    monkeypatch.chdir(tmp_path)
+    gone = SectionChange("Errors", "api/errors.md", f"{tmp_path}/docs/api/errors,1.md", "deleted")
+    results = (
+        QuestionResult(LOST, "broken", lost=("50 requests",), sections=(gone,), rank_before=1),
+        QuestionResult(CheckQuestion("gap", "Refunds?", "gap"), "changed", newly_answered=True),
+        QuestionResult(CheckQuestion("same", "Who?", "golden"), "unchanged"),
+    )
+    answers = (AnswerChange(LOST, "50 | requests", "none", (("50 requests", "not said"),)),)
+    return CheckRun(CheckResult(results, removed=1), 1.0, ("a note",), answers)
+
+
+def test_an_annotation_is_one_command_at_the_deleted_document(run: CheckRun) -> None:
+    first, second = make_annotations(run)
+
+    assert first.startswith("::error file=docs/api/errors%2C1.md,title=Question broken::a|b ")
+    assert "\n" not in first
+    assert "100%25" in first
+    assert second == (
+        "::notice title=Question changed::Refunds?%0Anewly answered: the documents did not cover "
+        "it before"
+    )
+
+
+def test_a_broken_question_is_a_failed_test_of_junit(run: CheckRun) -> None:
+    suite = ET.fromstring(make_junit(run)).find("testsuite")  # noqa: S314
+
+    assert suite is not None
+    assert (suite.get("tests"), suite.get("failures")) == ("3", "1")
+    assert [one.get("classname") for one in suite.findall("testcase/failure/..")] == [
+        "refdesk.golden"
+    ]
+
+
+def test_a_summary_contains_no_markup_of_questions_and_documents(run: CheckRun) -> None:
+    text = make_markdown(run)
+
+    assert "<script" not in text
+    assert "\n::error" not in text
+    assert "@all" not in text
+    assert all(line.count("|") == 4 for line in text.splitlines() if line.startswith("| BROKEN"))
+    assert "Lost or contradicted: 50 requests (not said)" in text
+    assert "Who?" not in text
+
+
+def test_a_terminal_shows_both_answers_and_the_numbers_in_80_columns(run: CheckRun) -> None:
+    lines = list(make_table(run))
+
+    assert max(map(len, lines)) <= 80
+    assert "  - lost or contradicted: 50 requests (not said)" in lines
+    assert not any(sign in "".join(lines) for sign in "\x1b\u202e")
+    assert json.loads(json.dumps(describe_run(run)))["newly_answered"] == 1
