@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from citations.abbreviations import ends_in_abbreviation
+
 _OPEN, _CLOSE = "[\\[\u3010\uff3b]", "[\\]\u3011\uff3d]"
 # Possessive quantifiers, and neighbours without common characters: otherwise a model's answer of a
 # few hundred characters could take exponential time.
@@ -36,15 +38,6 @@ _STOP = re.compile(
     r"(?=[^\sa-z\u0430-\u044f])"
     rf"|(?<=[\u3002\uff01\uff1f\u0964\u061f])[\u300d\u300f\u201d\uff09]*+(?:\s*+{_CITE})*\s*+(?!{_CITE})"
 )
-_ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:e\.g|i\.e|z\. ?b|d\. ?h|bzw|nr|vs|approx|ca|dr|mr|mrs|ms|fig|т\. ?е|т\. ?к"
-    r"|st|prof|gen|jr|sr|inc|u\.s|[^\W\d_]"
-    # An ordinal of German: "die 1. Klasse".
-    r"|(?:der|die|das|den|dem|des|am|im|zum|vom|ab|bis|zur|beim|seit)\s\d{1,2})"
-    r"\.\Z",
-    re.IGNORECASE,
-)
-_LONGEST_ABBREVIATION = 12
 _DEEPEST_NESTING = 8
 _BRACKETS = str.maketrans("", "", "[]\u3010\u3011\uff3b\uff3d")
 _UNSUPPORTED = "- unsupported: "
@@ -103,7 +96,8 @@ def sentences(text: str) -> Iterator[str]:
     """Yield the sentences of a paragraph, each with the citations after its full stop."""
     start = 0
     for stop in _STOP.finditer(text):
-        if _ends_in_abbreviation(text, start, stop):
+        is_bare = not stop[0].strip()
+        if is_bare and ends_in_abbreviation(text, start, stop.start(), stop.end()):
             continue
         if sentence := text[start : stop.end()].strip():
             yield sentence
@@ -165,12 +159,6 @@ def write_complaints(summary: str, unsupported: Sequence[Complaint], missing: Se
 def parse_unsupported(analysis: str) -> tuple[str, ...]:
     """Return the claims that `analysis` names as unsupported."""
     return tuple(_CLAIM.findall(analysis))
-
-
-def _ends_in_abbreviation(text: str, start: int, stop: re.Match[str]) -> bool:
-    """Return whether the full stop belongs to an abbreviation, by the letters before it."""
-    tail = text[max(start, stop.start() - _LONGEST_ABBREVIATION) : stop.start()]
-    return not stop[0].strip() and _ABBREVIATION.search(tail) is not None
 
 
 def _extent(lines: Sequence[str], start: int) -> tuple[UnitKind, int]:

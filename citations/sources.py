@@ -40,7 +40,7 @@ def collect_allowed(
 
 def cite_reference(reference: SourceReference, number: int) -> SourceUsed:
     """Return a source as an answer cites it under this number."""
-    fields = reference.model_dump(exclude={"span", "is_cut", "number", "found"})
+    fields = reference.model_dump(exclude={"span", "is_cut", "is_release_notes", "number", "found"})
     return SourceUsed.model_validate({**fields, "number": number})
 
 

@@ -103,11 +103,9 @@ async def write_backup(settings: Settings, target: Path) -> BackupResult:
     part = target.with_name(f"{target.name}.part")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
-        with (
-            os.fdopen(descriptor, "wb") as file,
-            tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as archive,
-        ):
-            result = await _write_parts(settings, archive)
+        with os.fdopen(descriptor, "wb") as file:
+            with tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as archive:
+                result = await _write_parts(settings, archive)
             file.flush()
             os.fsync(file.fileno())
         part.rename(target)
@@ -119,24 +117,30 @@ async def write_backup(settings: Settings, target: Path) -> BackupResult:
 async def read_backup(settings: Settings, source: Path, *, overwrite: bool) -> BackupResult:
     """Write the content of a file back; raises `CommandError`, before anything is changed, if it
     cannot be used here, if something would be overwritten, or while processes run.
+
+    If something cannot be written, for example because a disk is full, Redis and the data folder
+    are as before, and the records of the file may be among those of the installation.
     """
     with _open(source) as archive:
         with _naming_damage():
             _check(archive, settings.shards)
             _check_content(archive)
-        async with open_endpoint(settings.refdesk_data, settings.redis_url) as endpoint:
+        folder = settings.refdesk_data
+        async with open_endpoint(folder, settings.redis_url) as endpoint:
             client = endpoint.client()
             try:
                 snapshot = RedisSnapshot(client)
-                await _check_target(settings.refdesk_data, client, snapshot, overwrite=overwrite)
-                await snapshot.delete_all()
-                keys = await snapshot.write(_read_keys(archive))
+                await _check_target(folder, client, snapshot, overwrite=overwrite)
+                protect_data_folder(folder)
+                with tempfile.TemporaryDirectory(dir=folder, prefix="backup-") as written:
+                    files = _write_files(archive, Path(written))
+                    async with _replacing(snapshot, archive) as keys:
+                        records = _restore_records(
+                            archive, connect_records(settings.records_url, folder)
+                        )
+                    _replace_files(Path(written), folder)
             finally:
                 await client.aclose()
-        files = _restore_files(archive, settings.refdesk_data)
-        records = _restore_records(
-            archive, connect_records(settings.records_url, settings.refdesk_data)
-        )
     return BackupResult(keys, records, files)
 
 
@@ -190,19 +194,24 @@ async def _copy_index(settings: Settings, folder: Path) -> bool:
 
 
 async def _add_keys(archive: tarfile.TarFile, snapshot: RedisSnapshot) -> int:
-    count = 0
     with tempfile.SpooledTemporaryFile(KEEP_IN_MEMORY) as lines:
-        async for key in snapshot.read():
-            if key.name.decode() == workers_key():
-                continue  # processes that run now are not those of the restored installation
-            line = {
-                "name": key.name.decode(),
-                "value": base64.b64encode(key.value).decode(),
-                "expires_at": key.expires_at,
-            }
-            lines.write(json.dumps(line).encode() + b"\n")
-            count += 1
+        count = await _copy_keys(snapshot, lines)
         _add_stream(archive, REDIS, lines)
+    return count
+
+
+async def _copy_keys(snapshot: RedisSnapshot, lines: IO[bytes]) -> int:
+    count = 0
+    async for key in snapshot.read():
+        if key.name.decode() == workers_key():
+            continue  # processes that run now are not those of the restored installation
+        line = {
+            "name": key.name.decode(),
+            "value": base64.b64encode(key.value).decode(),
+            "expires_at": key.expires_at,
+        }
+        lines.write(json.dumps(line).encode() + b"\n")
+        count += 1
     return count
 
 
@@ -294,7 +303,7 @@ def _check_content(archive: tarfile.TarFile) -> None:
     """Read everything once: a damaged or hostile file must not cost the data that it replaces."""
     for entry in archive.getmembers():
         _find_place(entry)
-    for _ in _read_keys(archive):
+    for _ in _read_keys(_member(archive, REDIS)):
         pass
     for line in _member(archive, RECORDS):
         read_record(json.loads(line))
@@ -340,15 +349,28 @@ def _member(archive: tarfile.TarFile, name: str) -> IO[bytes]:
     return found
 
 
-def _read_keys(archive: tarfile.TarFile) -> Iterator[SavedKey]:
-    for line in _member(archive, REDIS):
+def _read_keys(lines: IO[bytes]) -> Iterator[SavedKey]:
+    for line in lines:
         one = json.loads(line)
         yield SavedKey(one["name"].encode(), base64.b64decode(one["value"]), one["expires_at"])
 
 
-def _restore_files(archive: tarfile.TarFile, folder: Path) -> int:
-    protect_data_folder(folder)
-    shutil.rmtree(folder / "index", ignore_errors=True)
+@asynccontextmanager
+async def _replacing(snapshot: RedisSnapshot, archive: tarfile.TarFile) -> AsyncIterator[int]:
+    """Replace the keys of Redis by those of the file; on an error, write the earlier ones back."""
+    with tempfile.SpooledTemporaryFile(KEEP_IN_MEMORY) as before:
+        await _copy_keys(snapshot, before)
+        try:
+            await snapshot.delete_all()
+            yield await snapshot.write(_read_keys(_member(archive, REDIS)))
+        except Exception:
+            before.seek(0)
+            await snapshot.delete_all()
+            await snapshot.write(_read_keys(before))
+            raise
+
+
+def _write_files(archive: tarfile.TarFile, folder: Path) -> int:
     count = 0
     for entry in archive.getmembers():
         place = _find_place(entry)
@@ -360,6 +382,16 @@ def _restore_files(archive: tarfile.TarFile, folder: Path) -> int:
             shutil.copyfileobj(_member(archive, entry.name), written)
         count += 1
     return count
+
+
+def _replace_files(written: Path, folder: Path) -> None:
+    """Move files into the data folder, which needs no space."""
+    shutil.rmtree(folder / "index", ignore_errors=True)
+    for one in sorted(written.rglob("*")):
+        if one.is_file():
+            target = folder / one.relative_to(written)
+            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            one.replace(target)
 
 
 def _find_place(entry: tarfile.TarInfo) -> PurePosixPath | None:

@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+import errno
 import importlib
 import os
 import sys
@@ -223,6 +224,8 @@ def _format_error(error: Exception) -> str:
         return str(error)
     if isinstance(error, OSError) and error.strerror is not None:
         about = "" if error.filename is None else f": {os.fsdecode(error.filename)!r}"
+        if error.errno == errno.ENOSPC:
+            about += "; free some space for the data folder (see: refdesk doctor) and in /tmp"
         return f"{error.strerror}{about}"
     _show_where(error)
     return f"unexpected error, {type(error).__name__}: {error}"

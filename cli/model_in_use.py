@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from config.settings import Settings
-from deploy.assembly.model_choice import list_answering_models
+from deploy.assembly.model_choice import list_answering_models, vendor_access
 from knowledge.data_folder import protect_data_folder
 
 NO_MODEL = (
@@ -19,7 +19,9 @@ def describe_models(settings: Settings) -> str:
     """Return a line about the models of the settings, without asking them."""
     if not settings.uses_model:
         return NO_MODEL
-    names = [str(name) for name in list_answering_models(settings)]
+    names = [
+        str(name) for name in list_answering_models(vendor_access(settings), settings.model_of)
+    ]
     return f"answers are written by {', '.join(dict.fromkeys(names))}; see: refdesk models"
 
 

@@ -41,6 +41,7 @@ class SearchResult(Place, frozen=True, extra="forbid"):
         "None when it did not fit",
     )
     is_cut: bool = Field(default=False, description="the text marks what its section has besides")
+    is_release_notes: bool = Field(default=False, description="its page is a changelog")
     found: tuple[FoundPart, ...] = Field(default=(), description="best first")
     pictures: tuple[SourcePicture, ...] = Field(default=(), description="that stand in its text")
 
@@ -68,6 +69,7 @@ class SourceReference(Place, frozen=True, extra="forbid"):
     chunk_id: str
     span: tuple[int, int] = Field(description="its text in `search_context`, in characters")
     is_cut: bool = Field(default=False, description="the text marks what its section has besides")
+    is_release_notes: bool = Field(default=False, description="its page is a changelog")
     found: tuple[FoundPart, ...] = Field(default=(), description="best first")
     pictures: tuple[SourcePicture, ...] = Field(default=(), description="that stand in its text")
 

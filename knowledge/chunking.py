@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from citations.abbreviations import ends_in_abbreviation
 from knowledge.document import Chunk, Document
 from knowledge.documents.page import Block, BlockKind, Page, Picture
 from knowledge.link_places import Link, find_label, find_linked
@@ -143,6 +144,9 @@ def sentences(text: str) -> Iterator[str]:
     for end in _SENTENCE_END.finditer(text):
         if end.start() - start <= _LONGEST_NUMBER and _NUMBER.match(text, start, end.start()):
             # The number of an item belongs to its first sentence.
+            continue
+        is_line = "\n" in end[0]
+        if not is_line and ends_in_abbreviation(text, start, end.start(), end.end()):
             continue
         if sentence := text[start : end.end()].strip():
             yield sentence

@@ -83,7 +83,8 @@ class ContextSection:
     """Chunks of one section as one text, without what the chunks share; `is_cut`: not all of them.
 
     `best` is the chunk for whose sake the section is given; `found` are the hits in the text;
-    `pictures` are the ids and captions of the pictures that stand in it.
+    `pictures` are the ids and captions of the pictures that stand in it. `is_release_notes`: it
+    stands in a changelog.
     """
 
     best: Hit
@@ -92,6 +93,7 @@ class ContextSection:
     found: tuple[FoundSpan, ...] = ()
     is_cut: bool = False
     pictures: tuple[tuple[str, str], ...] = ()
+    is_release_notes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,10 @@ class Findings:
         """Whether nothing in the documents is like the question, by its words or its meaning.
 
         It is no statement about the topic: two of 251 answerable questions are below the limit.
+        Where meaning was not compared, a single content word is a match.
         """
+        if not self.are_calibrated and self.features.get("touches"):
+            return not self.hits
         return not self.hits or self.coverage < _MATCHES_NOTHING
 
     @property

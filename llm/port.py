@@ -249,21 +249,6 @@ class Model(Protocol):
         ...
 
 
-class VectorModel(Protocol):
-    """Turns texts into vectors of `dimensions` numbers, L2-normalised.
-
-    `forms` names how it embeds questions and documents differently; empty: it does not.
-    """
-
-    name: str
-    dimensions: int
-    forms: str
-
-    async def embed(
-        self, texts: Sequence[str], run: Run, *, are_questions: bool = False
-    ) -> Sequence[Sequence[float]]: ...
-
-
 class ScoreModel(Protocol):
     """Scores texts by how well they answer a question; the higher, the better."""
 

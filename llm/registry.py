@@ -11,7 +11,7 @@ from llm.chain import PATIENCE_SECONDS, ChainLink, FallbackChain
 from llm.errors import MissingKey, UnknownProvider
 from llm.metering import CallBudget
 from llm.missing_model import MissingModel
-from llm.port import Model, ScoreModel, Usage, VectorModel
+from llm.port import Model, ScoreModel, Usage
 from llm.prices import PriceSource
 from llm.prompts import Prompts
 from llm.quotas import Limiter
@@ -117,7 +117,7 @@ class Registry:
             raise UnknownProvider(f"expected a model of a vendor, found '{name}'")
         return model
 
-    def embedder(self, setting: str, dimensions: int | None = None) -> VectorModel:
+    def embedder(self, setting: str, dimensions: int | None = None) -> VendorEmbedder:
         """Return the embedder of a setting such as `text-embedding-3-small@openai`.
 
         `dimensions` is the length of its vectors if it is not the model's usual one.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import AliasChoices, BaseModel, Field
 
 from envelope.question import Question
+from memory.errors import MemoryUnavailableError
 from memory.key_names import (
     api_keys_key,
     conversation_keys,
@@ -97,6 +98,13 @@ end
 redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f', now + tonumber(ARGV[2])))
 redis.call('EXPIRE', KEYS[1], ARGV[3])
 return 'new'
+"""
+
+_END_SENDING = """
+-- KEYS[1] what was sent of a conversation. ARGV: the message. A key that is gone stays so.
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
+  redis.call('HSET', KEYS[1], ARGV[1], 'sent')
+end
 """
 
 _VISIT = """
@@ -234,24 +242,37 @@ class RedisReplyAddresses:
         return states[found]
 
     async def end_sending(self, question: Question, *, is_sent: bool) -> None:
-        """End the claim; a conversation that was not sent may be sent later."""
+        """End the claim; a conversation that was not sent may be sent later.
+
+        Nothing is stored of a conversation that was erased in the meantime.
+        """
         key, field = handed_over_key(await self._name(question)), digest_of(question.message_id)
         if is_sent:
-            await await_answer(self._client.hset(key, field, "sent"))
+            await await_answer(self._client.eval(_END_SENDING, 1, key, field))
         else:
             await await_answer(self._client.hdel(key, field))
 
     async def forget(self, question: Question) -> None:
         """Delete the address of the question's conversation, and what was sent of it."""
+        if await self._find_secret() is None:
+            return
         name = await self._name(question)
         for key in (reply_address_key(name), handed_over_key(name)):
             await await_answer(self._client.delete(key))
 
     async def _name(self, question: Question) -> str:
-        secret: bytes | None = await await_answer(self._client.get(handover_secret_key()))
+        secret = await self._find_secret()
+        if secret is None:
+            raise MemoryUnavailableError(
+                "Redis has lost the secret of the hand-over; restart this process"
+            )
         named = b"address." + "\x1f".join(question.conversation).encode()
-        made = hmac.new(secret or b"", named, hashlib.sha256).digest()[:20]
+        made = hmac.new(secret, named, hashlib.sha256).digest()[:20]
         return base64.b32encode(made).decode().lower()
+
+    async def _find_secret(self) -> bytes | None:
+        found: bytes | None = await await_answer(self._client.get(handover_secret_key()))
+        return found
 
 
 class RedisRates:

@@ -30,6 +30,7 @@
 | rd:handover:<name>:sent                    | hash | gateway | gateway | 7 days   |
 | rd:keys:uses                               | hash | gateway | console | never    |
 | rd:verified:<tenant>/<assistant>           | str  | gateway | agents  | never    |
+| rd:languages:<tenant>/<assistant>          | str  | search  | agents  | never    |
 | rd:{console}:code:<hash>                   | str  | console | gateway | minutes  |
 | rd:{console}:session:<hash>                | hash | gateway | gateway | hours    |
 | rd:{console}:person:<hash>                 | set  | gateway | gateway | hours    |
@@ -238,6 +239,11 @@ def outcomes_key(tenant: str, assistant: str, shard: int) -> str:
 def verified_answers_key(tenant: str, assistant: str) -> str:
     """Return the key of the verified answers of an assistant."""
     return f"rd:verified:{in_key(tenant)}/{in_key(assistant)}"
+
+
+def document_languages_key(tenant: str, assistant: str) -> str:
+    """Return the key of the languages of the documents of an assistant."""
+    return f"rd:languages:{in_key(tenant)}/{in_key(assistant)}"
 
 
 def console_key(kind: str, digest: str) -> str:

@@ -97,7 +97,7 @@ WEEK = (
     Asked("Do you accept Bitcoin for invoices?", 9, "refused", "insufficient_context", "Invoices"),
     Asked("Can I send messages over WhatsApp?", 11, "refused", "insufficient_context", "Channels"),
     Asked("Is there a status page for outages?", 8, "refused", "insufficient_context", "Support"),
-    Asked("How do I create one?", 6, "clarification", "ambiguous_query"),
+    Asked("How do I set it up?", 6, "clarification", "ambiguous_query"),
     Asked("What is the capital of Australia?", 5, "refused", "out_of_scope"),
     Asked("How do I export my reports to Excel?", 12, page="Export a report", down=4),
 )

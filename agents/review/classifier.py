@@ -37,16 +37,6 @@ class Writes(LoopWrites, frozen=True):
     classification: tuple[dict[str, JsonValue], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A piece of a document, and how many of them the document has."""
-
-    document: WholeDocument
-    number: int
-    count: int
-    text: str
-
-
 class ClassifierAgent(SpecialistAgent[Reads, Writes]):
     """Reads each document in parts, up to a limit; a question without a document, those of its
     passages.
@@ -103,6 +93,16 @@ class ClassifierAgent(SpecialistAgent[Reads, Writes]):
             return ()
         text = f"the model gave no classes of: {'; '.join(lost)}"
         return (self.toolbox.make_error(text, ErrorSeverity.MEDIUM),)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A piece of a document, and how many of them the document has."""
+
+    document: WholeDocument
+    number: int
+    count: int
+    text: str
 
 
 def _list_parts(documents: Sequence[WholeDocument]) -> Iterator[_Part]:

@@ -25,7 +25,7 @@ from agents.review.verdicts import CollectedGaps, RankedRisks, ReviewResult, Syn
 from citations.citing import cite
 from citations.links import keep_links
 from citations.proof import ProofSource, SourceTexts
-from citations.sources import collect_allowed, references_of, with_addresses
+from citations.sources import cite_reference, collect_allowed, references_of, with_addresses
 from envelope.conversation import ClarificationOption, ClarificationReason
 from envelope.outcome import Wrote
 from envelope.role import Role
@@ -428,11 +428,7 @@ def _write(output: SynthesisOutput, model: str, material: _AnswerMaterial, reads
         return Writes(citation_check=answer.check, answer_model=model)
     by_number = {one.number: one for one in references}
     used = tuple(
-        SourceUsed.model_validate(
-            by_number[given].model_dump(exclude={"span", "is_cut", "number", "found"})
-            | {"number": shown}
-        )
-        for shown, given in enumerate(kept.order, start=1)
+        cite_reference(by_number[given], shown) for shown, given in enumerate(kept.order, start=1)
     )
     return Writes(
         response=kept.text,

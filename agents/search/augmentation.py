@@ -73,6 +73,7 @@ def _number_references(results: tuple[SearchResult, ...]) -> tuple[SourceReferen
             **result.list_fields(),
             span=span,
             is_cut=result.is_cut,
+            is_release_notes=result.is_release_notes,
             found=result.found,
             pictures=result.pictures,
         )
@@ -97,7 +98,8 @@ def _source_block(reference: SourceReference, context: str) -> str:
     version = f"version {reference.version}" if reference.version else ""
     parts = (reference.trail, version, address or "", reference.language or "")
     place = " | ".join(_one_line(part) for part in parts if part)
-    kind = ", a part of its section" if reference.is_cut else ""
+    kind = ", release notes" if reference.is_release_notes else ""
+    kind += ", a part of its section" if reference.is_cut else ""
     text = fence(escape_brackets(f"{place}\n\n{context[start:end]}"), "source")
     return f"Source {reference.number}{kind}:\n{text}"
 

@@ -430,8 +430,8 @@ def _find_unclear(reads: Reads, findings: Findings) -> tuple[ClarificationReason
 
 
 def _fit_alike(findings: Findings) -> bool:
-    """Return whether the two best pages fit alike."""
-    if len(findings.places) < 2:
+    """Return whether the two best pages fit alike; pages that hardly fit are shown instead."""
+    if len(findings.places) < 2 or (findings.quality == "poor" and not findings.are_calibrated):
         return False
     first, second = findings.places[:2]
     is_alike = first.score > 0 and second.score >= _ALIKE * first.score
@@ -455,6 +455,7 @@ def _make_result(section: ContextSection, span: tuple[int, int], first_rank: int
         levels=best.levels,
         span=span,
         is_cut=section.is_cut,
+        is_release_notes=section.is_release_notes,
         found=tuple(
             FoundPart(rank=first_rank + part.rank, start=part.start, end=part.end)
             for part in section.found

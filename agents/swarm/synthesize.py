@@ -31,7 +31,7 @@ from citations.claims import parse_unsupported
 from citations.links import keep_links, plain_line
 from citations.marking import escape_brackets
 from citations.proof import ProofSource, SourceTexts
-from citations.sources import collect_allowed, references_of, with_addresses
+from citations.sources import cite_reference, collect_allowed, references_of, with_addresses
 from envelope.conversation import AnswerStyle, Preferences
 from envelope.outcome import HopOutcome, RetryAfter, Wrote
 from envelope.role import Role
@@ -493,9 +493,5 @@ def _select_used(
 ) -> tuple[SourceUsed, ...]:
     by_number = {one.number: one for one in references}
     return tuple(
-        SourceUsed.model_validate(
-            by_number[given].model_dump(exclude={"span", "is_cut", "number", "found"})
-            | {"number": shown}
-        )
-        for shown, given in enumerate(order, start=1)
+        cite_reference(by_number[given], shown) for shown, given in enumerate(order, start=1)
     )

@@ -14,6 +14,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic import SecretStr
+
 from cli.commands.status import describe_controls, describe_server, find_notes
 from cli.model_in_use import NO_MODEL, describe_models
 from cli.printing import WIDTH, print_line, say_json
@@ -24,6 +26,7 @@ from deploy.assembly.open_records import connect_records
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime
 from deploy.errors import CommandError
 from deploy.logging_setup import HIDDEN, secrets_of
+from knowledge.data_folder import LEAST_FREE_BYTES
 from memory.job_reports import RedisJobReports
 from memory.presence import RedisControls, RedisPresence
 
@@ -37,7 +40,7 @@ SLOW_REDIS_SECONDS = 0.05
 SLOW_MODEL_SECONDS = 10.0
 SLOW_EMBEDDING_SECONDS = 1.0
 CLOCK_SECONDS = 1.0
-LEAST_FREE_BYTES = 1024**3
+NOTED_FREE_BYTES = 1024**3
 GIBIBYTE = 1024**3
 NAME_WIDTH = 11
 DAY_SECONDS = 86_400
@@ -103,8 +106,11 @@ async def examine(settings: Settings) -> list[SetupFinding]:
         ("embedding", lambda: _check_embedding(settings)),
         ("models", lambda: _check_models(settings)),
         ("records", lambda: _check_records(settings)),
-        ("slack", lambda: _check_slack(settings)),
-        ("telegram", lambda: _check_telegram(settings)),
+        ("slack", lambda: _check_slack(settings.slack_bot_token, settings.slack_api_url)),
+        (
+            "telegram",
+            lambda: _check_telegram(settings.telegram_bot_token, settings.telegram_api_url),
+        ),
     ]
     async with asyncio.TaskGroup() as tasks:
         # Each model has a time limit of its own: one that hangs does not hide the others.
@@ -164,7 +170,9 @@ def _check_disk(folder: Path) -> list[SetupFinding]:
         ]
     free = shutil.disk_usage(existing).free
     text = f"{folder}, {free / GIBIBYTE:.1f} GiB free"
-    return [SetupFinding("disk", "note" if free < LEAST_FREE_BYTES else "ok", text)]
+    if free < LEAST_FREE_BYTES:
+        return [SetupFinding("disk", "fault", f"{text}: nothing can be ingested; free some space")]
+    return [SetupFinding("disk", "note" if free < NOTED_FREE_BYTES else "ok", text)]
 
 
 async def _check_redis(settings: Settings) -> Sequence[SetupFinding]:
@@ -320,8 +328,7 @@ async def _check_records(settings: Settings) -> Sequence[SetupFinding]:
     return [SetupFinding("records", "ok", text, round(time.monotonic() - began, 3))]
 
 
-async def _check_slack(settings: Settings) -> Sequence[SetupFinding]:
-    token = settings.slack_bot_token
+async def _check_slack(token: SecretStr | None, url: str | None) -> Sequence[SetupFinding]:
     if token is None or not token.get_secret_value():
         return [SetupFinding("slack", "off", "SLACK_BOT_TOKEN is not set")]
     try:
@@ -329,14 +336,13 @@ async def _check_slack(settings: Settings) -> Sequence[SetupFinding]:
         from gateway.slack.transport import make_client
     except ImportError as error:
         raise CommandError("the extra `slack` is not installed") from error
-    client = make_client(token.get_secret_value(), url=settings.slack_api_url)
+    client = make_client(token.get_secret_value(), url=url)
     began = time.monotonic()
     await identify(client, frozenset())
     return [SetupFinding("slack", "ok", "accepts the token", round(time.monotonic() - began, 3))]
 
 
-async def _check_telegram(settings: Settings) -> Sequence[SetupFinding]:
-    token = settings.telegram_bot_token
+async def _check_telegram(token: SecretStr | None, url: str | None) -> Sequence[SetupFinding]:
     if token is None or not token.get_secret_value():
         return [SetupFinding("telegram", "off", "TELEGRAM_BOT_TOKEN is not set")]
     try:
@@ -344,7 +350,7 @@ async def _check_telegram(settings: Settings) -> Sequence[SetupFinding]:
     except ImportError as error:
         raise CommandError("the extra `telegram` is not installed") from error
     began = time.monotonic()
-    async with connect_bot(make_bot(token.get_secret_value(), url=settings.telegram_api_url)) as me:
+    async with connect_bot(make_bot(token.get_secret_value(), url=url)) as me:
         seconds = round(time.monotonic() - began, 3)
         return [SetupFinding("telegram", "ok", f"accepts the token of @{me.username}", seconds)]
 

@@ -29,7 +29,7 @@ from gateway.desk import JobOrder, Message
 from gateway.review_ports import ReportForm
 
 if TYPE_CHECKING:
-    from deploy.assembly.gateways.local_review import LocalReview
+    from cli.local_review import LocalReview
     from deploy.assembly.gateways.report_rendering import Report
     from gateway.desk import Desk
 
@@ -255,7 +255,7 @@ def _cut_line(line: str) -> str:
 
 async def _review(chosen: argparse.Namespace, form: ReportForm | None, settings: Settings) -> int:
     # Imported here: --help and wrong arguments need no index.
-    from deploy.assembly.gateways.local_review import open_local_review
+    from cli.local_review import open_local_review
     from deploy.assembly.runtime import desk, run_desk
 
     groups = read_groups(chosen.groups)

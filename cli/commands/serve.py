@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import ipaddress
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -85,12 +85,14 @@ async def answering(
         yield runtime
 
 
-def why_keys(settings: Settings, host: str) -> str:
+def why_keys(
+    host: str, *, require_keys: bool, public_url: str | None, trusted_proxies: Sequence[str]
+) -> str:
     """Return why requests need a key before one is created, or "" if they need none."""
     reasons = {
-        "REQUIRE_KEYS is set": settings.require_keys,
-        "PUBLIC_URL is set, so other machines can connect": settings.public_url is not None,
-        "TRUSTED_PROXIES is set, so other machines can connect": bool(settings.trusted_proxies),
+        "REQUIRE_KEYS is set": require_keys,
+        "PUBLIC_URL is set, so other machines can connect": public_url is not None,
+        "TRUSTED_PROXIES is set, so other machines can connect": bool(trusted_proxies),
         "other machines can connect to this address": not is_local(host),
     }
     return next((reason for reason, is_true in reasons.items() if is_true), "")
@@ -122,7 +124,12 @@ async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> No
             answering(settings, alone=alone, records=True, meter=meter)
         )
         stopping = asyncio.Event()
-        reason = why_keys(settings, host)
+        reason = why_keys(
+            host,
+            require_keys=settings.require_keys,
+            public_url=settings.public_url,
+            trusted_proxies=settings.trusted_proxies,
+        )
         app = await stack.enter_async_context(
             open_http_app(
                 runtime,

@@ -18,7 +18,7 @@ from broker.ports import DraftWriter
 from broker.values import Delivery
 from config.settings import Settings
 from config.texts import FixedTexts, load_texts
-from deploy.assembly.languages import language_of, make_detector
+from deploy.assembly.languages import language_of, make_detector, read_corpus_languages
 from deploy.assembly.model_choice import find_context_tokens, vendor_access
 from deploy.assembly.role_slots import CONCURRENCY, INSTANCES
 from deploy.assembly.tool_access import (
@@ -30,7 +30,6 @@ from envelope.evidence import INDEX_READERS, name_index_version
 from envelope.role import Role
 from envelope.run import Run
 from knowledge.errors import KnowledgeError
-from knowledge.language.corpus_languages import CorpusLanguages
 from knowledge.language.port import Detector
 from knowledge.search.findings_cache import CachedSearcher, FindingsCache
 from llm.missing_model import MissingModel
@@ -307,7 +306,7 @@ async def make_worker_specs(
             knowledge,
             models_of,
             drafts is not None,
-            stack,
+            client,
             findings,
             _make_early_embedding(settings, knowledge, client),
             await open_tool_access(settings, roles, client, stack),
@@ -395,7 +394,7 @@ def _make_factories(
     knowledge: "Knowledge | None",
     models: Mapping[PromptPlaces, Callable[[str], Model]],
     shows_drafts: bool,
-    stack: AsyncExitStack,
+    client: "Redis",
     findings: FindingsCache | None,
     early_embedding: "EarlyEmbedding | None",
     tool_access: ToolAccess,
@@ -413,16 +412,12 @@ def _make_factories(
         known = None
         if knowledge is not None:
             known = knowledge.of(one.tenant, one.assistant, own=own.assistant_key)
-        languages = CorpusLanguages(
-            None if known is None else known.index,
-            None if one.qdrant_url is None else partial(open_own_index, one, stack),
-        )
         factories[one.assistant_key] = AgentFactory(
             one,
             known,
             models[one.prompts_folder, one.specialists_folder],
             detector,
-            languages.read,
+            read_corpus_languages(one, known, client),
             shows_drafts and one.release != "approved",
             findings,
             early_embedding,
@@ -432,14 +427,11 @@ def _make_factories(
     return factories
 
 
-async def open_own_index(settings: Settings, stack: AsyncExitStack | None = None) -> "Index":
-    """Return the index of an assistant in a process that did not open it; `stack` closes it."""
+async def open_own_index(settings: Settings) -> "Index":
+    """Return the index of an assistant in a process that did not open it; the caller closes it."""
     from deploy.assembly.knowledge import make_embedder, open_index
 
-    index = await open_index(settings, make_embedder(settings))
-    if stack is not None:
-        stack.push_async_callback(index.close)
-    return index
+    return await open_index(settings, make_embedder(settings))
 
 
 def _models(

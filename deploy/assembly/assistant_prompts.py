@@ -77,11 +77,15 @@ class PromptFolders:
         for prompts in self._prompts.values():
             prompts.inject_prompts(texts)
 
-    def reload(self) -> None:
-        """Read all folders again; raises `PromptError`, and then nothing has changed."""
-        read = {key: load_overriding_prompts(*key) for key in self._prompts}
+    def reload(self) -> str:
+        """Read all folders again; return why one cannot be used, and then nothing has changed."""
+        try:
+            read = {key: load_overriding_prompts(*key) for key in self._prompts}
+        except PromptError as error:
+            return str(error)
         for key, prompts in read.items():
             self._prompts[key].current = prompts
+        return ""
 
 
 def load_prompts() -> PromptFiles:

@@ -19,7 +19,7 @@ from pathlib import Path
 from config.settings import Settings
 from deploy.assembly.check_questions import collect_questions, has_records, make_options
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.ingestion import ingest_here, reading_limits
+from deploy.assembly.ingestion import ingest_here
 from deploy.assembly.knowledge import Knowledge, open_knowledge
 from deploy.assembly.open_records import connect_records
 from deploy.assembly.runtime import connect_runtime, ready_to_take_over
@@ -277,7 +277,7 @@ async def _open(
     if not spec.is_local:
         if proposal.revision:
             raise CommandError(f"{spec.root} is not a folder of a repository: it has no revisions")
-        (fetched,) = await fetch_sources(own, [spec], reading_limits(own), report)
+        (fetched,) = await fetch_sources(own, [spec], report)
         return fetched
     if proposal.revision:
         folder = stack.enter_context(tempfile.TemporaryDirectory(dir=own.refdesk_data))

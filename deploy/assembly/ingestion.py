@@ -19,7 +19,6 @@ from deploy.assembly.knowledge import (
 from deploy.assembly.languages import language_of, make_detector
 from gateway.documents.index_owner import ask_owner
 from knowledge.calibration.calibrating import calibrate
-from knowledge.embedding import Embedder
 from knowledge.ingestion_report import (
     IngestionResult,
     LimitWaits,
@@ -32,7 +31,6 @@ from knowledge.source_registry import (
     STORES,
     WEBSITES,
     FetchedSource,
-    SourceSpec,
     locate_copy,
     spec_of,
 )
@@ -44,7 +42,6 @@ if TYPE_CHECKING:
     from knowledge.index.listing import ListedDocument
     from knowledge.index.overlap import SurveySource
     from knowledge.ingestion import BeforeChange
-    from knowledge.isolation.messages import ReadingLimits
     from knowledge.rule_descriptions import RuleDescriber
     from worker.descriptions import ModelDescriber
 
@@ -52,19 +49,6 @@ if TYPE_CHECKING:
 def make_patient(limits: Limiter | None) -> PatientLimiter | None:
     """Return the limits for an ingestion, which waits as long as necessary."""
     return None if limits is None else PatientLimiter(limits)
-
-
-def choose_embedder(
-    settings: Settings, present: Embedder, patient: PatientLimiter | None
-) -> Embedder:
-    """Return the embedder of an index that waits for the limits; `present` has answered so far.
-
-    An embedder that other settings have made goes on as it is.
-    """
-    if patient is None or not settings.has_vendor_embedding:
-        return present
-    made = make_embedder(settings, patient)
-    return made if identify_vectors(made) == identify_vectors(present) else present
 
 
 def count_waits(patient: PatientLimiter | None) -> LimitWaits | None:
@@ -93,6 +77,7 @@ async def ingest_here(
     """
     # Imported here: it loads every reader of documents, which most commands do not need.
     from knowledge.ingestion import ingest
+    from knowledge.isolation.messages import ReadingLimits
     from knowledge.isolation.reader_process import ReaderProcess
     from knowledge.rule_descriptions import RuleDescriber
 
@@ -102,7 +87,11 @@ async def ingest_here(
         name, close = describer.name, describer.close
         await close()
         describer = RuleDescriber(name)
-    chosen = choose_embedder(settings, knowledge.embedder, patient)
+    chosen = knowledge.embedder
+    if patient is not None and settings.has_vendor_embedding:
+        waiting = make_embedder(settings, patient)
+        # An embedder that other settings have made goes on as it is.
+        chosen = waiting if identify_vectors(waiting) == identify_vectors(chosen) else chosen
     embedder = PaidEmbedder(chosen)
     async with AsyncExitStack() as closing:
         if chosen is not knowledge.embedder:
@@ -110,7 +99,14 @@ async def ingest_here(
         if not isinstance(describer, RuleDescriber):
             closing.push_async_callback(describer.close)
         stack = closing.enter_context(ExitStack())
-        reader = closing.enter_context(ReaderProcess(reading_limits(settings)))
+        reader = closing.enter_context(
+            ReaderProcess(
+                ReadingLimits(
+                    seconds=settings.ingestion_file_seconds,
+                    memory_mb=settings.ingestion_file_memory_mb,
+                )
+            )
+        )
         result = await ingest(
             [_open_source(settings.data_place, source, stack) for source in sources],
             knowledge.index,
@@ -139,16 +135,6 @@ async def ingest_here(
     )
 
 
-async def fetch(
-    settings: Settings, sources: Sequence[Path | SourceSpec], report: Report
-) -> list[FetchedSource]:
-    """Fetch the pages of websites before the index is opened: that may take hours."""
-    from deploy.assembly.source_opening import fetch_sources
-
-    specs = [spec_of(source) for source in sources]
-    return await fetch_sources(settings, specs, reading_limits(settings), report)
-
-
 async def ingest_alone(
     settings: Settings,
     knowledge: Knowledge,
@@ -172,15 +158,6 @@ async def ingest_alone(
         )
     await knowledge.index.optimize()
     return result
-
-
-def reading_limits(settings: Settings) -> "ReadingLimits":
-    """Return the limits for reading one file."""
-    from knowledge.isolation.messages import ReadingLimits
-
-    return ReadingLimits(
-        seconds=settings.ingestion_file_seconds, memory_mb=settings.ingestion_file_memory_mb
-    )
 
 
 def make_describer(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter
 
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.ingestion import fetch, ingest_alone, ingest_by_owner
+from deploy.assembly.ingestion import ingest_alone, ingest_by_owner
 from deploy.assembly.knowledge import (
     IndexPlace,
     identify_vectors,
@@ -46,7 +46,10 @@ async def run_ingestion(
     settings: "Settings", sources: "Sequence[Path | SourceSpec]", report: "Report"
 ) -> "IngestionResult":
     """Ingest sources: in this process, or by the process that owns the index."""
-    fetched = await fetch(settings, sources, report)
+    # Imported here, because a request about documents needs no crawler.
+    from deploy.assembly.source_opening import fetch_sources
+
+    fetched = await fetch_sources(settings, sources, report)
     wanted = identify_vectors(make_embedder(settings))
     try:
         async with open_knowledge(settings, alone=True) as knowledge:
@@ -110,13 +113,15 @@ async def _ingest_replacement(
     report: "Report",
 ) -> "IngestionResult":
     """Ingest all sources into the replacing index; let it answer if nothing is missing from it."""
+    from deploy.assembly.source_opening import fetch_sources
+
     roots = {source.spec.root for source in given}
     further = [
         one
         for one in open_source_registry(settings.data_place).list_specs()
         if one.root not in roots
     ]
-    sources = [*given, *await fetch(settings, further, report)]
+    sources = [*given, *await fetch_sources(settings, further, report)]
     before = await _list_serving(settings)
     try:
         async with open_replacement(settings) as knowledge:

@@ -238,16 +238,21 @@ def locate_index(settings: Settings) -> IndexPlace:
 
 async def open_index(settings: Settings, embedder: Embedder) -> Index:
     """Return the embedded index that answers, or the one on `QDRANT_URL`."""
-    restore = partial(restore_embedder, settings)
+
+    def make(changes: dict[str, object]) -> Embedder:
+        return make_embedder(settings.model_copy(update=changes))
+
+    restore = partial(restore_embedder, make)
     return (await _open_serving(locate_index(settings), embedder, restore))[0]
 
 
 def restore_embedder(
-    settings: Settings, vectors: VectorIdentity, limiter: "Limiter | None" = None
+    make: Callable[[dict[str, object]], Embedder], vectors: VectorIdentity
 ) -> Embedder:
     """Return the embedder of vectors that other settings have made.
 
-    If it cannot be made any more, the returned one fails, so that searches use keywords.
+    `make` returns the embedder of changed settings. If the embedder cannot be made any more, the
+    returned one fails, so that searches use keywords.
     """
     earlier = earlier_embedder(vectors)
     if earlier is not None:
@@ -255,14 +260,14 @@ def restore_embedder(
     forms = read_forms(vectors.forms)
     reason = f"its forms of texts are {vectors.forms!r}"
     for dimensions in (None, vectors.dimensions):
-        changes = {
+        changes: dict[str, object] = {
             "embedding_model": vectors.model,
             "embedding_dimensions": dimensions,
             "embedding_question_prefix": forms.question,
             "embedding_document_prefix": forms.document,
         }
         try:
-            embedder = make_embedder(settings.model_copy(update=changes), limiter)
+            embedder = make(changes)
         except (EmbeddingFailed, ModelError, ImportError) as error:
             reason = str(error)
             continue
@@ -286,7 +291,11 @@ async def _open_one(
     stack: AsyncExitStack,
 ) -> Knowledge:
     place = locate_index(settings)
-    restore = partial(restore_embedder, settings, limiter=limits)
+
+    def make(changes: dict[str, object]) -> Embedder:
+        return make_embedder(settings.model_copy(update=changes), limits)
+
+    restore = partial(restore_embedder, make)
 
     async def open_serving() -> Knowledge:
         index, own = await _open_serving(place, embedder, restore)

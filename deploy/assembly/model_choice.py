@@ -1,6 +1,6 @@
 """Reads the settings of models: the vendors, the models that answer, and what these can read."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from config.model_settings import ModelLimit
 from config.settings import Settings
@@ -23,13 +23,15 @@ def vendor_access(settings: Settings) -> dict[str, VendorAccess]:
     return access
 
 
-def list_answering_models(settings: Settings) -> list[ModelName]:
+def list_answering_models(
+    access: Mapping[str, VendorAccess], model_of: Callable[[str], str]
+) -> list[ModelName]:
     """Return the models of vendors and servers that write or judge answers."""
-    vendors = vendors_by_name(vendor_access(settings))
+    vendors = vendors_by_name(access)
     named = (
         name
         for task in ("respond", "judge")
-        for name in parse_models(settings.model_of(task), vendors)
+        for name in parse_models(model_of(task), vendors)
         if not name.is_local
     )
     return list(dict.fromkeys(named))
@@ -42,7 +44,9 @@ def find_context_tokens(settings: Settings) -> int:
     if not settings.uses_model:
         return _SMALL_CONTEXT
     access = vendor_access(settings)
-    windows = _list_windows(list_answering_models(settings), access, settings.model_limits)
+    windows = _list_windows(
+        list_answering_models(access, settings.model_of), access, settings.model_limits
+    )
     smallest = min(windows, default=_LARGE_WINDOW)
     # A repeated search may double the context; the rest is for the instructions and the answer.
     return min(_SMALL_CONTEXT, smallest // 3) if smallest < _LARGE_WINDOW else USUAL_CONTEXT

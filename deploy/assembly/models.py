@@ -65,15 +65,6 @@ def make_registry(
     )
 
 
-def _make_budget(
-    limits: BudgetLimits | None, client: "Redis | None", shards: int
-) -> ModelCallBudget | None:
-    """Return the budget of paid model calls; None without limits or Redis."""
-    if limits is None or client is None:
-        return None
-    return ModelCallBudget(RedisBudgets(client, shards=shards), limits)
-
-
 async def check_keys(access: Mapping[str, VendorAccess], models: Iterable[str]) -> None:
     """Ask the vendors of these models whether they accept the keys; raises `MissingKey`."""
     from llm.vendors.catalogue import check_key
@@ -95,7 +86,7 @@ async def note_windows(settings: Settings) -> Settings:
     access = vendor_access(settings)
     vendors = vendors_by_name(access)
     limits = dict(settings.model_limits)
-    for name in list_answering_models(settings):
+    for name in list_answering_models(access, settings.model_of):
         vendor = vendors[name.provider]
         is_own = vendor.is_local or vendor.is_configured or access[name.provider].base_url
         limit = limits.get(str(name), ModelLimit())
@@ -163,3 +154,12 @@ def share_vectors(vendor: QuestionVectors | ServerReranker, client: "Redis", sha
     """Let the processes that work on a question share what a vendor has returned for it."""
     calls = RedisCallStore(client, shards=shards, record_of=record_of(shards))
     vendor.share_through(RunningVectors(calls))
+
+
+def _make_budget(
+    limits: BudgetLimits | None, client: "Redis | None", shards: int
+) -> ModelCallBudget | None:
+    """Return the budget of paid model calls; None without limits or Redis."""
+    if limits is None or client is None:
+        return None
+    return ModelCallBudget(RedisBudgets(client, shards=shards), limits)

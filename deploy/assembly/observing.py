@@ -1,7 +1,7 @@
 """Assembles the measurement of ended questions, for processes with metrics or telemetry."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -49,7 +49,13 @@ async def observing(
     Without `registry` and without such a setting nothing is done.
     """
     async with AsyncExitStack() as stack:
-        sender = connect_telemetry(settings, registry)
+        sender = connect_telemetry(
+            settings.otel_exporter_otlp_endpoint,
+            registry,
+            headers=settings.otlp_headers(),
+            service=settings.otel_service_name,
+            content=settings.telemetry_content,
+        )
         tracker = connect_tracker(settings.sentry_dsn)
         if tracker is not None:
             stack.enter_context(_reporting(tracker))
@@ -73,10 +79,14 @@ async def observing(
 
 
 def connect_telemetry(
-    settings: Settings, registry: "CollectorRegistry | None"
+    endpoint: str | None,
+    registry: "CollectorRegistry | None",
+    *,
+    headers: Mapping[str, str],
+    service: str,
+    content: bool,
 ) -> "OpenTelemetry | None":
     """Return the sender of telemetry, or None; raises `CommandError` without the extra."""
-    endpoint = settings.otel_exporter_otlp_endpoint
     if endpoint is None:
         return None
     try:
@@ -84,11 +94,11 @@ def connect_telemetry(
 
         return connect(
             endpoint,
-            settings.otlp_headers(),
-            service=settings.otel_service_name,
+            headers,
+            service=service,
             release=version("refdesk"),
             registry=registry,
-            content=settings.telemetry_content,
+            content=content,
         )
     except ImportError as error:
         names = {"setting": "OTEL_EXPORTER_OTLP_ENDPOINT", "extra": "opentelemetry"}

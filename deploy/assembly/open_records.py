@@ -19,33 +19,6 @@ if TYPE_CHECKING:
 FILE = "records.sqlite3"
 
 
-class _LazyEmbedder:
-    def __init__(self, settings: Settings, given: "Embedder | None") -> None:
-        self._settings = settings
-        self._given = given
-        self._own: Embedder | None = None
-        self._making = asyncio.Lock()
-
-    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        return await (await self._find()).embed_questions(texts)
-
-    async def _find(self) -> "Embedder":
-        if self._given is not None:
-            return self._given
-        async with self._making:
-            if self._own is None:
-                from deploy.assembly.knowledge import make_embedder
-
-                self._own = await asyncio.to_thread(make_embedder, self._settings)
-            return self._own
-
-    async def close(self) -> None:
-        if self._own is not None:
-            from deploy.assembly.knowledge import close_embedder
-
-            await close_embedder(self._own)
-
-
 def connect_records(url: SecretStr | None, data_folder: Path) -> "RecordStore":
     """Return the store of the records; raises `CommandError` for an unusable `RECORDS_URL`."""
     from records.store import RecordsUrlError, connect_store
@@ -66,13 +39,28 @@ async def finding_gaps(
     from knowledge.embedding import name_vectors
     from records.gaps import GapFinder
 
-    lazy = _LazyEmbedder(settings, embedder)
+    made: list[Embedder] = []
+    making = asyncio.Lock()
+
+    async def embed(texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        if embedder is not None:
+            return await embedder.embed_questions(texts)
+        async with making:
+            if not made:
+                from deploy.assembly.knowledge import make_embedder
+
+                made.append(await asyncio.to_thread(make_embedder, settings))
+        return await made[0].embed_questions(texts)
+
     try:
         yield GapFinder(
             store,
-            lazy.embed,
+            embed,
             name_vectors(settings.embedding_model),
             find_foreign_questions(settings.default_language) or find_foreign_questions("en"),
         )
     finally:
-        await lazy.close()
+        for own in made:
+            from deploy.assembly.knowledge import close_embedder
+
+            await close_embedder(own)

@@ -12,46 +12,24 @@ from deploy.assembly.open_records import FILE, connect_records
 from envelope.question import Question
 from gateway.conversations import Conversations
 from memory.http_state import Feedback, RedisSessionStore
+from records.conversation_records import ConversationRecords
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
     from deploy.assembly.runtime import Runtime
     from records.recorder import Recorder
+    from records.store import RecordStore
 
 
-class Records:
-    """The operations of channels on the records of a conversation, if records are kept."""
+def make_conversation_records(settings: Settings, broker: Broker) -> ConversationRecords:
+    """Return the operations on the records of conversations."""
+    url, folder = settings.records_url, settings.refdesk_data
 
-    def __init__(self, settings: Settings, broker: Broker) -> None:
-        self._settings = settings
-        self._broker = broker
+    def open_store() -> "RecordStore | None":
+        return connect_records(url, folder) if url or (folder / FILE).exists() else None
 
-    async def announce_rating(self, question: Question) -> None:
-        """Have the rating of an answer recorded."""
-        if self._settings.keeps_records:
-            await self._broker.ended.announce(question, "rated")
-
-    async def forget(self, question: Question) -> int:
-        """Delete the records of the question's conversation, also those of an earlier setting.
-
-        Returns their number.
-
-        A process on another machine that keeps a database of its own is told, and deletes them too.
-        """
-        await self._broker.ended.announce(question, "forgotten")
-        is_there = self._settings.records_url is not None
-        if is_there or (self._settings.refdesk_data / FILE).exists():
-            return await asyncio.to_thread(self._forget, question)
-        return 0
-
-    def _forget(self, question: Question) -> int:
-        store = connect_records(self._settings.records_url, self._settings.refdesk_data)
-        try:
-            store.prepare()
-            return store.forget(question)
-        finally:
-            store.close()
+    return ConversationRecords(broker.ended, open_store, is_recording=settings.keeps_records)
 
 
 def make_conversations(
@@ -63,7 +41,7 @@ def make_conversations(
     ttl_of: Callable[[Question], int] | None = None,
 ) -> Conversations:
     """Return the conversations of the channels, with their records."""
-    records = Records(settings, broker)
+    records = make_conversation_records(settings, broker)
     return Conversations(
         client,
         shards=settings.shards,

@@ -20,12 +20,12 @@ from broker.maintenance.erasure import Rewriting
 from broker.ports import Eraser
 from broker.producer import AdmissionPolicy
 from broker.redis_broker import RedisBroker
-from config.errors import PromptError
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.assistant_prompts import PromptFolders
 from deploy.assembly.job_reports import publishing_jobs
+from deploy.assembly.languages import publishing_languages
 from deploy.assembly.observing import needs_meter, observing
 from deploy.assembly.role_slots import INSTANCES, count_smallest_role
 from deploy.errors import CommandError
@@ -37,8 +37,9 @@ from knowledge.data_folder import protect_data_folder
 from knowledge.errors import IndexOwned
 from llm.port import Model
 from manager.flows import NEWEST
-from memory.presence import RedisPresence, WorkerControls
+from memory.presence import RedisPresence
 from worker.agent_handler import make_poison_notice
+from worker.controls import ProcessControls
 from worker.isolation import Quarantine
 from worker.port import Handler
 from worker.process import WorkerProcess, WorkerSpec
@@ -81,49 +82,6 @@ class Runtime:
     jobs: BackgroundJobs = field(default_factory=BackgroundJobs)
     grace_seconds: float = GRACE_SECONDS
     report_waiting: Callable[[], None] = lambda: None
-
-
-class ProcessControls:
-    """Pauses roles, sets the log level and reloads prompts, as operators requested.
-
-    `level` is the log level if operators request none. If prompts cannot be used, for which
-    `reload_prompts` raises `ValueError`, this is logged, and the previous ones stay in use.
-    """
-
-    def __init__(
-        self,
-        pause: Callable[[Collection[str]], None],
-        set_level: Callable[[str], None],
-        reload_prompts: Callable[[], None],
-        *,
-        level: str,
-    ) -> None:
-        self._pause = pause
-        self._set_level = set_level
-        self._level = level
-        self._reload_prompts = reload_prompts
-        self._before = WorkerControls()
-        self._reloads: int | None = None
-
-    def follow(self, controls: WorkerControls) -> None:
-        """Do what the operators want; the prompts of the start need not be read again."""
-        before, self._before = self._before, controls
-        if controls.paused != before.paused:
-            self._pause(controls.paused)
-            log.info("roles_paused", roles=sorted(controls.paused))
-        if controls.level != before.level:
-            self._set_level(controls.level or self._level)
-        if self._reloads not in (None, controls.reloads):
-            self._reload()
-        self._reloads = controls.reloads
-
-    def _reload(self) -> None:
-        try:
-            self._reload_prompts()
-        except PromptError as error:
-            log.error("prompts_not_reloaded", error=str(error))
-        else:
-            log.info("prompts_reloaded")
 
 
 @asynccontextmanager
@@ -176,6 +134,9 @@ async def working(
 
             knowledge = await stack.enter_async_context(open_knowledge(settings))
             await stack.enter_async_context(runtime.jobs.running("warm_index", knowledge.warm))
+            await stack.enter_async_context(
+                publishing_languages(settings, knowledge, runtime.endpoint, runtime.jobs)
+            )
         await stack.enter_async_context(
             run_workers(runtime, roles, knowledge, health_port=health_port, meter=meter, warm=True)
         )
@@ -215,8 +176,14 @@ async def run_desk(
     """
     if grace_seconds is None:
         grace_seconds = settings.agent_timeout_seconds + GRACE_SECONDS
+
+    def load() -> None:
+        from deploy.assembly.knowledge import load_libraries
+
+        load_libraries(settings)
+
     async with AsyncExitStack() as stack:
-        async with _loading(settings):
+        async with _loading(load):
             runtime = await stack.enter_async_context(connect_runtime(settings))
         runtime = replace(runtime, grace_seconds=grace_seconds, report_waiting=report_waiting)
         from deploy.assembly.knowledge import open_knowledge
@@ -319,7 +286,14 @@ async def run_workers(
         stack.push_async_callback(client.aclose)
         quarantine = None
         if models is None and runtime.endpoint.played is None:
-            quarantine = make_quarantine(roles, settings, runtime.endpoint, KNOWING)
+            # An embedded index belongs to this process alone: suspects of its roles run here.
+            here = KNOWING if settings.qdrant_url is None else frozenset[str]()
+            quarantine = Quarantine(
+                partial(make_handler, settings, runtime.endpoint, KNOWING),
+                set(roles) - here,
+                make_poison_notice,
+                preload=[__name__],
+            )
             if warm:
                 await stack.enter_async_context(
                     runtime.jobs.running("warm_quarantine", quarantine.warm)
@@ -370,19 +344,6 @@ def make_meter() -> "PrometheusMeter":
     return PrometheusMeter()
 
 
-def make_quarantine(
-    roles: Collection[str], settings: Settings, endpoint: Endpoint, knowing: Collection[str]
-) -> Quarantine:
-    """Return the quarantine of a process that runs `roles`.
-
-    Roles that need the index (`knowing`) are included only if the index is on a server: an embedded
-    index belongs to this process alone, so that its suspects run here.
-    """
-    here = () if settings.qdrant_url is not None else knowing
-    make = partial(make_handler, settings, endpoint, frozenset(knowing))
-    return Quarantine(make, set(roles) - set(here), make_poison_notice, preload=[__name__])
-
-
 @asynccontextmanager
 async def make_handler(
     settings: Settings, endpoint: Endpoint, knowing: Collection[str], role: str
@@ -406,16 +367,10 @@ async def make_handler(
 
 
 @asynccontextmanager
-async def _loading(settings: Settings) -> AsyncIterator[None]:
+async def _loading(load: Callable[[], None]) -> AsyncIterator[None]:
     """Import the libraries of the index in the background: they take a third of the start time of a
     command.
     """
-
-    def load() -> None:
-        from deploy.assembly.knowledge import load_libraries
-
-        load_libraries(settings)
-
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(asyncio.to_thread(load))
         yield
@@ -487,9 +442,9 @@ async def _serve_health(
     meter: "PrometheusMeter",
     port: int,
 ) -> AsyncIterator[None]:
-    from worker.health import Readiness, serving
+    from worker.health import WorkerHealth, serving
 
-    readiness = Readiness(
+    readiness = WorkerHealth(
         process,
         lambda: renewal.alive,
         stuck_seconds=STUCK_DEADLINES * runtime.settings.deadline_seconds,

@@ -38,7 +38,14 @@ from knowledge.index.overlap import SurveySource, survey_part
 from knowledge.ingestion_report import Report
 from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
-from knowledge.source_registry import STORES, WEBSITES, FetchedSource, SourceSpec, locate_copy
+from knowledge.source_registry import (
+    STORES,
+    WEBSITES,
+    FetchedSource,
+    SourceSpec,
+    locate_copy,
+    spec_of,
+)
 
 _NAME_IN_SERVICE = re.compile(r"[A-Za-z0-9~_-]{0,255}")
 
@@ -56,15 +63,20 @@ def open_local(data_folder: Path, spec: SourceSpec, stack: ExitStack) -> Path | 
 
 
 async def fetch_sources(
-    settings: Settings, specs: Sequence[SourceSpec], limits: ReadingLimits, report: Report
+    settings: Settings, sources: Sequence[Path | SourceSpec], report: Report
 ) -> list[FetchedSource]:
     """Crawl the websites and copy the stores among the sources; others are ready as they are.
 
-    Raises `ConnectorError` for a store that cannot be reached.
+    This is done before the index is opened, because it may take hours. Raises `ConnectorError` for
+    a store that cannot be reached.
     """
+    specs = [spec_of(source) for source in sources]
     if all(spec.is_local for spec in specs):
         return [FetchedSource(spec=spec) for spec in specs]
     protect_data_folder(settings.refdesk_data)
+    limits = ReadingLimits(
+        seconds=settings.ingestion_file_seconds, memory_mb=settings.ingestion_file_memory_mb
+    )
     with ReaderProcess(limits) as reader:
         return [await _fetch(settings, spec, reader, report) for spec in specs]
 

@@ -11,9 +11,8 @@ from uuid import uuid4
 import structlog
 
 from broker.errors import BrokerError, BrokerUnavailableError
-from config.settings import Settings
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.ingestion import fetch, ingest_by_owner
+from deploy.assembly.ingestion import ingest_by_owner
 from deploy.assembly.runtime import Runtime
 from deploy.assembly.webhooks import announce_failed_source
 from deploy.errors import CommandError
@@ -30,16 +29,20 @@ CHECK_SECONDS = 10.0
 """How often a process checks whether a source is due, or the process that refreshed is gone."""
 
 
-async def refresh_source(runtime: Runtime, settings: Settings, source: RegisteredSource) -> None:
-    """Read a source again, and record the result.
+async def refresh_source(runtime: Runtime, source: RegisteredSource) -> None:
+    """Read a source of the assistant of `runtime` again, and record the result.
 
     Raises `BrokerUnavailableError`: an outage of Redis is no failure of the source.
     """
+    # Imported here, because a process that refreshes no source needs no crawler.
+    from deploy.assembly.source_opening import fetch_sources
+
+    settings = runtime.settings
     registry, spec = open_source_registry(settings.data_place), source.spec
     quiet = PlainReport(lambda _line: None)
     failure: Exception
     try:
-        fetched = await fetch(settings, [spec], quiet)
+        fetched = await fetch_sources(settings, [spec], quiet)
         result = await ingest_by_owner(runtime.broker, settings.assistant_key, fetched, quiet)
     except BrokerUnavailableError:
         raise
@@ -51,10 +54,10 @@ async def refresh_source(runtime: Runtime, settings: Settings, source: Registere
         log.error("source_not_refreshed", source=spec.root, error=str(error), exc_info=error)
         failure = error
     else:
-        await _record_result(replace(runtime, settings=settings), spec, result)
+        await _record_result(runtime, spec, result)
         return
     await asyncio.to_thread(registry.record_error, spec, failure)
-    await announce_failed_source(replace(runtime, settings=settings), spec.root, str(failure))
+    await announce_failed_source(runtime, spec.root, str(failure))
 
 
 def find_failure(spec: SourceSpec, result: IngestionResult) -> str:
@@ -90,7 +93,7 @@ async def refresh_due_sources(runtime: Runtime, every_seconds: float | None) -> 
             continue
         due = source.next_at(every_seconds) if source.read_at or not source.schedule else 0.0
         if settings is not None and due is not None and time.time() >= due:
-            await refresh_source(runtime, settings, source)
+            await refresh_source(replace(runtime, settings=settings), source)
 
 
 async def _record_result(runtime: Runtime, spec: SourceSpec, result: IngestionResult) -> None:

@@ -13,7 +13,6 @@ from deploy.errors import CommandError
 from envelope.role import Role
 from envelope.run import Run
 from envelope.specialists import SpecialistName
-from knowledge.port import Findings, Searcher, SearchRequest
 from memory.budgets import RedisBudgets
 from memory.learned_outcomes import RedisOutcomeLog
 from memory.receipts import RedisReceipts
@@ -23,10 +22,7 @@ from worker.budgets import ToolCallBudget
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-    from knowledge.index.port import Index
-    from knowledge.library.library import Library
     from knowledge.open_index import OpenIndex
-    from knowledge.search.searcher import LevelSearcher
     from tools.calls import ToolReceipts
     from tools.catalog import ToolCatalog
     from tools.executor import ToolBudget
@@ -50,54 +46,6 @@ class ToolAccess:
 
 
 NO_ACCESS = ToolAccess()
-
-
-@dataclass(frozen=True, slots=True)
-class IndexTools:
-    """The parts of tools over an open index; see `tools.tool.ToolParts`."""
-
-    knowledge: "OpenIndex"
-
-    @property
-    def searcher(self) -> Searcher:
-        """The search on all levels."""
-        return self.knowledge
-
-    @property
-    def library(self) -> "Library":
-        """The documents themselves."""
-        return self.knowledge.library
-
-    @property
-    def search_level(self) -> Callable[[str], Searcher]:
-        """Returns the search on one level."""
-        return self._make_level
-
-    def _make_level(self, level: str) -> Searcher:
-        return LevelSearch(self.knowledge, level)
-
-
-class LevelSearch:
-    """Searches on one level of the index that answers now."""
-
-    def __init__(self, knowledge: "OpenIndex", level: str) -> None:
-        self._knowledge = knowledge
-        self._level = level
-        self._made: tuple[Index, LevelSearcher] | None = None
-
-    async def search(self, request: SearchRequest) -> Findings:
-        """Search the index; see `knowledge.port.Searcher`."""
-        await self._knowledge.follow()
-        index = self._knowledge.index
-        if self._made is None or self._made[0] is not index:
-            # Imported here: a worker without an index loads neither it nor numpy.
-            from knowledge.search.ranking import weigh_levels_alone
-            from knowledge.search.searcher import LevelSearcher
-
-            weights = weigh_levels_alone()[self._level]
-            searcher = LevelSearcher(index, self._knowledge.embedder, weights=weights)
-            self._made = index, searcher
-        return await self._made[1].search(request)
 
 
 async def open_tool_access(
@@ -179,9 +127,13 @@ def make_tools(
     Raises `InvalidToolSet` for a tool set that is wrong.
     """
     # Imported here: they are needed only where tools are planned or run.
+    from knowledge.open_index import LevelSearch
     from tools.catalog import load_tool_set, make_builtin
+    from tools.tool import ToolParts
 
-    catalog = make_builtin(IndexTools(knowledge)).extend(outside)
+    catalog = make_builtin(
+        ToolParts(knowledge, partial(LevelSearch, knowledge), knowledge.library)
+    ).extend(outside)
     if tool_set is not None:
         catalog = load_tool_set(tool_set, catalog)
     return catalog

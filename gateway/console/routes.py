@@ -25,8 +25,9 @@ from gateway.console.again import find_repeated
 from gateway.console.attention import Concern, FindConcerns, find_in_figures
 from gateway.console.charts import draw_days, draw_lanes, list_lanes
 from gateway.console.figures import OUTCOMES, compute_figures
+from gateway.console.oidc import OidcProvider
 from gateway.console.pages import HEADERS, PATH, render_answer, show_page
-from gateway.console.sign_in import SignIn, SignInProvider
+from gateway.console.sign_in import SignIn
 from records.record import Record
 from records.store import PAGE, RecordStore, Selection
 
@@ -56,7 +57,7 @@ class Console:
     gate: Gate
     store: RecordStore | None
     records_days: float
-    provider: SignInProvider | None = None
+    provider: OidcProvider | None = None
     parts: Sequence[ConsolePart] = ()
     concerns: Sequence[FindConcerns] = ()
     unavailable: tuple[type[Exception], ...] = ()
@@ -193,6 +194,7 @@ class _Pages:
         store = self._console.store
         if store is None:
             return show_page(
+                request,
                 "notice.html",
                 user=user_of(request),
                 title="No records are kept",
@@ -205,6 +207,7 @@ class _Pages:
         if found is None:
             template, status, found = "missing.html", 404, {}
         return show_page(
+            request,
             template,
             status,
             **values,

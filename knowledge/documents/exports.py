@@ -200,7 +200,7 @@ def _clean(part: str) -> str:
 def _expand(
     archive: ZipArchive, file: FoundFile, found: FolderListing, *, is_inner: bool = False
 ) -> None:
-    if any(PurePosixPath(member.filename).name == RULES_FILE for member in archive.members):
+    if any(_split(member)[-1:] == [RULES_FILE] for member in archive.members):
         reason = f"access rules ({RULES_FILE}) are supported in folders only: unpack the archive"
         found.failures.append((file.path, reason))
         return

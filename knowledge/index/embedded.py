@@ -15,6 +15,7 @@ from typing import IO, Any, TypeVar
 
 import qdrant_edge as edge
 
+from knowledge.data_folder import check_space
 from knowledge.errors import IndexOwned, IndexUnavailable
 from knowledge.index.maintenance.change_log import ChangeLog
 from knowledge.index.maintenance.shard_files import (
@@ -218,6 +219,7 @@ class EdgeEngine:
             await self._in_thread(self._close)
 
     def _upsert(self, points: Sequence[Point]) -> None:
+        check_space(Path(self.location))
         made = [edge.Point(point.id, make_vectors(point), point.payload) for point in points]
         self._change(edge.UpdateOperation.upsert_points(made), len(made))
 
@@ -302,6 +304,8 @@ class EdgeEngine:
             raise IndexUnavailable(f"the index at {self.location} is closed")
         try:
             return call()
+        except IndexUnavailable:
+            raise
         except Exception as error:  # the engine raises nothing narrower
             raise IndexUnavailable(f"the index at {self.location} failed: {error}") from error
 

@@ -5,6 +5,7 @@ They match most questions a little, so a search weighs them less.
 
 import re
 from enum import StrEnum
+from pathlib import PurePosixPath
 
 from knowledge.documents.page import Block, BlockKind, Page
 
@@ -41,14 +42,15 @@ def recognise_kind(page: Page, source: bytes) -> PageKind:
 
 
 def _is_changelog(page: Page) -> bool:
-    """Return whether most headings are versions, or some of a page that is named like one."""
+    """Return whether most headings are versions, or some where the page or its file is named so."""
     headings = [
         block.text
         for block in page.blocks
         if block.kind is BlockKind.HEADING and block.text != page.title
     ]
     versions = sum(_VERSION.match(heading) is not None for heading in headings)
-    if _NAMES.fullmatch(page.title.strip()):
+    file = re.sub("[_-]", " ", PurePosixPath(page.source).stem)
+    if _NAMES.fullmatch(page.title.strip()) or _NAMES.fullmatch(file):
         return versions > 0
     return versions >= _LEAST_HEADINGS and versions * 2 > len(headings)
 

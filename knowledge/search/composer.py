@@ -8,6 +8,8 @@ order, as long as there is room:
 2. the chunks further down, with the neighbours that fit, from as many pages as possible;
 3. the rest of the sections that are begun.
 
+The best hits are cut out of no section: worse sections make room for them.
+
 A changelog that is not the best page comes after all others. Each section is one text, the best
 section first; sections that follow each other in a document stay together, up to `TOGETHER` of
 them. Cuts are marked. Sections far below the best one are left out (`LEAST_SCORE`).
@@ -15,7 +17,7 @@ them. Cuts are marked. Sections far below the best one are left out (`LEAST_SCOR
 `docs/measurements/evaluation.md` has the figures by which the numbers were chosen.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from envelope.place import Place
@@ -30,7 +32,9 @@ from knowledge.search.section_text import SectionText, write_section
 from knowledge.sections import count_overlap, count_table_header, count_tokens
 
 LEADING = 10
-"""The number of best chunks that are given before a second chunk of any section."""
+"""The number of best chunks that are given before a second chunk of any section, and of best hits
+that are cut out of no section.
+"""
 MOST_PAGES = 24
 """The best pages, of which each has its best chunk among the candidates."""
 WHOLE_SECTIONS = 3
@@ -86,8 +90,8 @@ class _Documents:
         self._documents: Sequence[FoundDocument] = [page.document for page in pages]
         self._numbers = {one.document_id: at for at, one in enumerate(self._documents)}
         self._excluded = frozenset(asked.excluded)
-        self.later = frozenset(
-            at for at, one in enumerate(self._documents) if at and one.kind == PageKind.CHANGELOG
+        self.changelogs = frozenset(
+            at for at, one in enumerate(self._documents) if one.kind == PageKind.CHANGELOG
         )
 
     def number(self, ranked: RankedChunk) -> _Candidate:
@@ -138,12 +142,12 @@ class _Composer:
         passages: Mapping[int, IndexedPassage],
         sections: Sequence[_Section],
         asked: AskedContext,
-        later: Collection[int],
+        changelogs: Collection[int],
     ) -> None:
         self._passages = passages
         self._tokens = asked.tokens
         self._most_sections = asked.sections
-        self._later = later
+        self._changelogs = changelogs
         self._used = 0
         self._begun = 0
         """How many sections have chunks given."""
@@ -152,9 +156,12 @@ class _Composer:
         self._sizes = {chunk: _count_chunk(one.chunk) for chunk, one in passages.items()}
         self._shared: dict[int, int] = {}
 
-    def select(self, ranked: Sequence[_Candidate]) -> None:
-        """Choose the chunks around the ranked ones, best first, as long as there is room."""
-        present = [one for one in ranked if one.chunk in self._passages]
+    def select(self, ranked: Sequence[_Candidate], best: Collection[str]) -> None:
+        """Choose the chunks around the ranked ones, best first, as long as there is room.
+
+        Those with the ids `best` are in their sections if these are given at all.
+        """
+        present = self._choose_matching(ranked)
         last: list[_Candidate] = []
         further: list[_Candidate] = []
         for rank, one in enumerate(present):
@@ -175,7 +182,45 @@ class _Composer:
                 tokens = count_tokens(written) + count_tokens(self._name_place(section.first))
                 self._used += tokens - section.tokens
                 section.tokens = tokens
+        self._keep(one for one in present if self._identify(one) in best)
         self._fill(usual)
+
+    def _choose_matching(self, ranked: Sequence[_Candidate]) -> list[_Candidate]:
+        """Return the chunks that were read and are not far below the best one."""
+        present = [one for one in ranked if one.chunk in self._passages]
+        best = max((one.score for one in present), default=0.0)
+        least = min(best, LEAST_SCORE * best)
+        return [one for one in present if one.score >= least]
+
+    def _identify(self, candidate: _Candidate) -> str:
+        return self._passages[candidate.chunk].chunk.chunk_id
+
+    def _keep(self, best: Iterable[_Candidate]) -> None:
+        """Give the best chunks of sections that are begun, in place of worse sections."""
+        for one in best:
+            section = self._section_of[one.chunk]
+            if not section.given or one.chunk in section.given:
+                continue
+            self._make_room(section, one)
+            self._give(section, {one.chunk}, one)
+
+    def _make_room(self, section: _Section, candidate: _Candidate) -> None:
+        """Take worse sections back, the worst first, if that makes room for a chunk."""
+        together = section.given | {candidate.chunk}
+        missing = self._used - section.tokens + self._estimate(section, together) - self._tokens
+        given = (one for one in self._sections if one.given and one.score < candidate.score)
+        worse = sorted(given, key=lambda one: one.score)
+        if missing > sum(one.tokens for one in worse):
+            return
+        for one in worse:
+            if missing > 0:
+                missing -= one.tokens
+                self._drop(one)
+
+    def _drop(self, section: _Section) -> None:
+        self._used -= section.tokens
+        self._begun -= 1
+        section.given, section.tokens, section.score = set(), 0, 0.0
 
     def write(self, hits: Sequence[Hit]) -> Iterator[ContextSection]:
         """Return the sections that are given, the best first."""
@@ -198,6 +243,7 @@ class _Composer:
                 ),
                 found=tuple(sorted(found, key=lambda span: span.rank)),
                 is_cut=written.is_cut,
+                is_release_notes=section.first // _MOST_CHUNKS in self._changelogs,
                 pictures=tuple(
                     dict.fromkeys(
                         picture
@@ -209,10 +255,7 @@ class _Composer:
 
     def _order_sections(self) -> Iterator[_Section]:
         """Yield the sections that are given, the best first, each with those next to it."""
-        begun = [one for one in self._sections if one.given]
-        best = max((one.score for one in begun), default=0.0)
-        least = min(best, LEAST_SCORE * best)
-        given = [one for one in begun if one.score >= least]
+        given = [one for one in self._sections if one.given]
         at = {id(one): position for position, one in enumerate(given)}
         waiting = set(at)
         for section in sorted(given, key=lambda one: (self._is_later(one.first), -one.score)):
@@ -230,7 +273,9 @@ class _Composer:
             yield from given[start:end]
 
     def _is_later(self, chunk: int) -> bool:
-        return chunk // _MOST_CHUNKS in self._later
+        """Return whether a chunk stands in a changelog that is not the best page."""
+        document = chunk // _MOST_CHUNKS
+        return document > 0 and document in self._changelogs
 
     def _take(self, candidate: _Candidate) -> None:
         """Give the part around a chunk, if there is room for it."""
@@ -352,8 +397,8 @@ async def compose(
     unread = {one for one in ends if not documents.is_excluded(one)}
     for section in sections:
         section.goes_on = not unread.isdisjoint((section.first - 1, section.last + 1))
-    composer = _Composer(passages, sections, asked, documents.later)
-    composer.select(chosen)
+    composer = _Composer(passages, sections, asked, documents.changelogs)
+    composer.select(chosen, {hit.chunk_id for hit in hits[:LEADING]})
     return tuple(composer.write(hits))
 
 

@@ -224,6 +224,9 @@ class ReadFactsOutput(BaseModel, frozen=True):
 
     is_reply: bool
     facts: tuple[GivenFact, ...] = ()
+    declined: tuple[str, ...] = Field(
+        default=(), description="names of fields that the user does not know or does not tell"
+    )
 
 
 READ_FACTS = Task(

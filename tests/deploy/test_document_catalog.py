@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -11,14 +12,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from cli.printing import list_operator_notes
-from deploy.assembly.gateways.documents import (
-    make_catalog,
-    make_indexed_documents,
-)
+from deploy.assembly.agent_factory import open_own_index
+from deploy.assembly.gateways.documents import make_catalog
 from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.knowledge import make_embedder
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime, run_workers
 from gateway.documents.index_owner import ask_owner
+from gateway.documents.indexed_documents import IndexedDocuments
 from gateway.documents.uploads import Uploads
 from gateway.port import CatalogSelection
 from knowledge.embedding import Embedder
@@ -253,7 +253,7 @@ async def test_the_log_says_why_an_index_cannot_be_opened_for_http(tmp_path: Pat
     await engine.close()
 
     with capture_logs() as logged, pytest.raises(IndexMismatch):
-        await make_indexed_documents(settings, {}).index(name)
+        await IndexedDocuments({name: partial(open_own_index, settings)}, {}).index(name)
 
     [line] = [line for line in logged if line["event"] == "index_not_opened"]
     assert f"remove the folder {folder}, then ingest" in line["reason"]

@@ -142,6 +142,18 @@ async def test_a_person_is_asked_by_mail_and_their_answer_is_in_the_conversation
     assert messages[1]["answer"]["text"] == f"A person answered:\n\n{ANSWER}"
 
 
+async def test_a_form_that_is_not_the_one_of_the_page_is_refused(
+    runtime: Runtime, mail: MailServer
+) -> None:
+    async with open_client(runtime) as client:
+        await client.post(HANDOVER, json={"message_id": await ask(client)})
+        form = {"text": "Yes.", **{f"field{number}": "" for number in range(9)}}
+        answer = await client.post(path_in(mail), data=form, headers={"Authorization": ""})
+
+    assert answer.status_code == 400
+    assert "the form cannot be read" in answer.text
+
+
 async def test_the_visitor_is_told_if_nothing_could_be_sent(
     unrestricted: Path, embedder: Embedder
 ) -> None:
@@ -201,8 +213,8 @@ async def test_a_conversation_is_sent_once_for_a_message_however_often_it_is_ask
 async def test_a_conversation_that_was_not_sent_can_be_sent_again(
     runtime: Runtime, mail: MailServer
 ) -> None:
-    handover = make_stored(runtime, [Failing()])
-    working = make_stored(runtime, list_receivers(runtime.settings))
+    handover = await make_stored(runtime, [Failing()])
+    working = await make_stored(runtime, list_receivers(runtime.settings))
     async with open_client(runtime) as client:
         question = name_question(runtime, await ask(client))
 
@@ -223,7 +235,7 @@ async def test_a_visitor_and_a_tenant_have_a_limit_of_a_day(
     runtime: Runtime, mail: MailServer, limits: dict[str, int], visitors: tuple[str, ...]
 ) -> None:
     limited = replace(runtime, settings=runtime.settings.model_copy(update=limits))
-    handover = make_stored(limited, list_receivers(runtime.settings))
+    handover = await make_stored(limited, list_receivers(runtime.settings))
     async with open_client(runtime) as client:
         question = name_question(runtime, await ask(client))
     asked = [question.model_copy(update={"message_id": f"m{at}"}) for at in range(3)]
@@ -240,8 +252,8 @@ async def test_a_conversation_that_is_being_sent_is_not_sent_a_second_time(
     runtime: Runtime, mail: MailServer
 ) -> None:
     slow = Slow()
-    handover = make_stored(runtime, [slow])
-    other = make_stored(runtime, list_receivers(runtime.settings))
+    handover = await make_stored(runtime, [slow])
+    other = await make_stored(runtime, list_receivers(runtime.settings))
     async with open_client(runtime) as client:
         question = name_question(runtime, await ask(client))
 
@@ -277,14 +289,14 @@ class Slow:
         await self.may_end.wait()
 
 
-def make_stored(runtime: Runtime, receivers: Sequence[Receiver]) -> StoredHandOver:
+async def make_stored(runtime: Runtime, receivers: Sequence[Receiver]) -> StoredHandOver:
     client = runtime.endpoint.client()
     return make_stored_handover(
         runtime,
         client,
         Conversations(client, shards=runtime.settings.shards, ttl_seconds=60),
         receivers,
-        Tickets(b"secret"),
+        Tickets(await StoredKeys(client).handover_secret()),
     )
 
 
@@ -429,7 +441,7 @@ async def test_in_a_chat_the_answer_is_posted_where_the_question_was_asked(
         client,
         Conversations(client, shards=settings.shards, ttl_seconds=60),
         list_receivers(settings),
-        Tickets(b"secret"),
+        Tickets(await StoredKeys(client).handover_secret()),
     )
 
     sent = await handover.request(question, note="", language="de", visitor="ada")

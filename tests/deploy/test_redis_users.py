@@ -19,7 +19,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from broker.embedded_redis import Endpoint
 from broker.errors import BrokerUnavailableError
 from deploy.assembly.knowledge import Knowledge
-from deploy.assembly.recording import Records, recording
+from deploy.assembly.recording import make_conversation_records, recording
 from deploy.assembly.runtime import (
     ROLES,
     connect_runtime,
@@ -344,7 +344,7 @@ async def test_a_chat_is_answered_rated_and_cancelled_within_the_reach_of_its_us
         answer = await asking.ask(Message(CLEAR, "c", "m1"))
         asked = asking.question(Message(CLEAR, "c", "m1"))
         client = chat.client()
-        announcing = Records(settings, serving.broker)
+        announcing = make_conversation_records(settings, serving.broker)
         stored = Conversations(
             client,
             shards=1,

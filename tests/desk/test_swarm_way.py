@@ -420,6 +420,22 @@ async def test_only_the_facts_that_a_reply_leaves_open_are_asked_again(open_app:
     assert len(model.find_asked("plan_swarm")) == 1
 
 
+async def test_a_fact_that_the_user_does_not_tell_is_not_asked_again(open_app: OpenApp) -> None:
+    read = ReadFactsOutput(
+        is_reply=True, facts=(GivenFact(name="country", value="Austria"),), declined=("seats",)
+    )
+    model = make_model_that_needs(SEATS, COUNTRY, read_facts=[read])
+
+    async with open_app(model, way="swarm") as harness:
+        driver = harness.driver()
+        await driver.say("Research delivery reports")
+        answered = await driver.say("We are in Austria, the number of seats is confidential.")
+
+    assert (answered["outcome"], answered["way"]) == ("answered", "swarm")
+    [brief, *_] = model.find_asked("work_on_task")
+    assert brief.prompt.known == {"country": "Austria", "seats": None}
+
+
 async def test_a_message_that_the_model_reads_as_something_else_is_a_question_of_its_own(
     open_app: OpenApp,
 ) -> None:

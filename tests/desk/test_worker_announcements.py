@@ -12,12 +12,12 @@ from structlog.testing import capture_logs
 
 from broker.background_jobs import BackgroundJobs
 from deploy.assembly.assistant_prompts import PromptFolders
-from deploy.assembly.runtime import ProcessControls
 from deploy.logging_setup import configure_logging
 from llm.tasks.question import ScopeInputs
 from memory.errors import MemoryUnavailableError
 from memory.presence import ProcessPresence, WorkerControls
 from tests.support.waiting import wait_until
+from worker.controls import ProcessControls
 
 
 class Board(ProcessPresence):

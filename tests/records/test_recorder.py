@@ -11,6 +11,7 @@ from envelope.outcome import Outcome
 from envelope.question import Question
 from envelope.role import Role
 from gateway.documents.index_owner import ask_owner
+from memory.http_state import Feedback
 from records.record import Record, redact
 from records.recorder import Recorder, RecordRules
 from records.store import RecordStore, RecordsUnavailableError, Selection, connect_store
@@ -23,23 +24,17 @@ RUN: Fields = {"role": "essence", "milliseconds": 1500.0, "writes": {"canonical_
 
 
 @dataclass
-class GivenRating:
-    rating: str
-    reason: str = ""
-
-
-@dataclass
 class Desk:
     """A broker whose questions are answered, and what records them."""
 
     harness: BrokerHarness
     store: RecordStore
-    ratings: dict[Question, GivenRating] = field(default_factory=dict)
+    ratings: dict[Question, Feedback] = field(default_factory=dict)
 
     def recorder(self, rules: RecordRules = RULES, *, pause_seconds: float = 1.0) -> Recorder:
         broker = self.harness.broker
 
-        async def find(asked: Question) -> GivenRating | None:
+        async def find(asked: Question) -> Feedback | None:
             return self.ratings.get(asked)
 
         return Recorder(
@@ -233,7 +228,7 @@ async def test_a_rating_is_added_to_the_record_even_after_the_journal_is_gone(de
     asked = await desk.answer()
     await desk.recorder().record_next()
     await desk.harness.client.delete("rd:{0}:journal:acme/desk/c1/m1")
-    desk.ratings[asked] = GivenRating("down", "out of date")
+    desk.ratings[asked] = Feedback(rating="down", reason="out of date")
 
     await desk.harness.broker.ended.announce(asked, "rated")
     await desk.recorder().record_next()

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import WSMsgType, web
+from slack_sdk.errors import SlackObjectFormationError
+from slack_sdk.models.blocks import Block
 
 TOKEN = "xoxb-test"  # noqa: S105 - of a server that only tests reach
 APP_TOKEN = "xapp-test"  # noqa: S105 - as above
@@ -244,20 +246,26 @@ def _check(text: str, blocks: list[dict[str, Any]]) -> None:
 
 
 def _is_valid(block: dict[str, Any]) -> bool:
-    if block["type"] == "section":
-        return 1 <= len(block["text"]["text"]) <= SECTION_CHARACTERS
-    elements = block["elements"]
+    """Return whether Slack's own package accepts a block, and the rules that it lacks are kept."""
+    try:
+        _validate(block)
+    except SlackObjectFormationError:
+        return False
+    texts = [block["text"]["text"]] if block["type"] == "section" else []
+    elements = block.get("elements", ())
+    ids = [each["action_id"] for each in elements if "action_id" in each]
     if block["type"] == "context":
-        return 1 <= len(elements) <= 10 and all(len(each["text"]) <= 3_000 for each in elements)
-    ids = [element["action_id"] for element in elements]
-    return (
-        len(elements) <= 25
-        and len(set(ids)) == len(ids)
-        and all(1 <= len(each["text"]["text"]) <= 75 for each in elements)
-        and all(len(each.get("value", "")) <= 2000 for each in elements)
-        and all(len(each.get("url", "")) <= 3000 for each in elements)
-        and all(len(id_) <= 255 for id_ in ids)
-    )
+        texts += [each["text"] for each in elements]
+    return len(set(ids)) == len(ids) and all(1 <= len(one) <= SECTION_CHARACTERS for one in texts)
+
+
+def _validate(block: dict[str, Any]) -> None:
+    parsed = Block.parse(block)
+    if parsed is None:
+        raise SlackObjectFormationError(f"expected a known type of block, found {block['type']!r}")
+    parsed.validate_json()
+    for element in getattr(parsed, "elements", ()):
+        element.validate_json()
 
 
 async def _read(request: web.Request) -> dict[str, Any]:

@@ -10,14 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
+from telegram.constants import FloodLimit, InlineKeyboardButtonLimit, MessageLimit
 
 TOKEN = "123456:test-token"  # noqa: S105 - of a server that only tests reach
 BOT: dict[str, Any] = {"id": 42, "is_bot": True, "first_name": "Desk", "username": "desk_bot"}
-LONGEST_UNITS = 4096
-MOST_ENTITIES = 100
-IN_A_SECOND = 30
+LONGEST_UNITS = int(MessageLimit.MAX_TEXT_LENGTH)
+MOST_ENTITIES = int(MessageLimit.MESSAGE_ENTITIES)
+CALLBACK_BYTES = int(InlineKeyboardButtonLimit.MAX_CALLBACK_DATA)
+IN_A_SECOND = int(FloodLimit.MESSAGES_PER_SECOND)
 """Calls that show something, in all."""
-IN_A_GROUP = 20
+IN_A_GROUP = int(FloodLimit.MESSAGES_PER_MINUTE_PER_GROUP)
 """Messages in a minute; so are edits and deletions counted, as often as they were seen to be."""
 IN_A_ROW = 5
 """Messages in one chat that may come at once; a second allows one more."""
@@ -283,7 +285,7 @@ def _check(fields: dict[str, Any]) -> None:
 def _check_buttons(fields: dict[str, Any]) -> None:
     for row in (fields.get("reply_markup") or {}).get("inline_keyboard", []):
         for button in row:
-            if len(button.get("callback_data", "x").encode()) not in range(1, 65):
+            if not 1 <= len(button.get("callback_data", "x").encode()) <= CALLBACK_BYTES:
                 raise RefusedError(400, "Bad Request: BUTTON_DATA_INVALID")
             if "//localhost" in button.get("url", ""):
                 what = f"inline keyboard button URL '{button['url']}' is invalid: Wrong HTTP URL"

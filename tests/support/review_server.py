@@ -7,8 +7,8 @@ from typing import Any
 
 from deploy.assembly.gateways.documents import make_attachments
 from deploy.assembly.gateways.report_rendering import StoredReports
-from deploy.assembly.gateways.review_documents import NamedDocumentFinder
 from envelope.question import Question
+from gateway.http.review_documents import NamedDocumentFinder
 from gateway.http.routes.review_form import ReviewEstimate
 from gateway.http.routes.reviews import ReviewParts
 from gateway.port import CatalogEntry
@@ -64,7 +64,7 @@ async def open_review_server(
     async def read_nothing(_question: Question, _reference: str) -> None:
         return None
 
-    def estimate(rules: int, documents: int) -> ReviewEstimate:
+    async def estimate(rules: int, documents: int) -> ReviewEstimate:
         return ReviewEstimate(model="large", calls=rules + documents, tokens=1000, cost_usd=0.25)
 
     parts = ReviewParts(attachments, finder, StoredReports(read_nothing), estimate)

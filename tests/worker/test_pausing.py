@@ -7,7 +7,7 @@ from envelope.role import Role
 from gateway.desk import Desk, Message
 from tests.support.waiting import wait_until, within
 from tests.support.worker_harness import WorkerHarness
-from worker.health import LONGEST_SILENCE_SECONDS, Readiness
+from worker.health import LONGEST_SILENCE_SECONDS, WorkerHealth
 from worker.process import WorkerProcess
 
 QUESTION = Message("How do I add a rule?", "c1", "m1")
@@ -84,4 +84,4 @@ async def test_a_paused_worker_is_ready(harness: WorkerHarness) -> None:
             if worker.role == SEARCH:
                 worker.last_read -= LONGEST_SILENCE_SECONDS + 1
 
-        assert Readiness(process, lambda: True).unready() == ""
+        assert WorkerHealth(process, lambda: True).unready() == ""

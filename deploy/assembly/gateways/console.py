@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -88,7 +88,7 @@ async def operating(runtime: Runtime, catalog: OwnedCatalog) -> AsyncIterator[Co
     }
 
     async def refresh(assistant: Assistant, source: RegisteredSource) -> None:
-        await refresh_source(runtime, settings[assistant], source)
+        await refresh_source(replace(runtime, settings=settings[assistant]), source)
 
     async with asyncio.TaskGroup() as tasks:
         operations = ConsoleOperations(
@@ -164,15 +164,13 @@ async def open_parts(
         yield ConsoleParts(pages, concerns, gaps, operations)
 
 
-def make_gate(settings: Settings, client: "Redis") -> Gate:
+def make_gate(
+    sessions: RedisConsoleSessions,
+    roles: Mapping[Assistant, Mapping[str, ConsoleRole]],
+    public_url: str | None,
+) -> Gate:
     """Return the access control, which verifies sessions and roles."""
-    parts = urlsplit(settings.public_url or "")
-    sessions = RedisConsoleSessions(
-        client,
-        idle_seconds=int(settings.console_idle_minutes * 60),
-        longest_seconds=int(settings.console_session_hours * 3600),
-    )
-    roles = list_roles(settings)
+    parts = urlsplit(public_url or "")
     origin = f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
     return Gate(sessions, tuple(roles), roles, origin)
 

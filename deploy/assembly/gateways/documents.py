@@ -9,14 +9,13 @@ import structlog
 from broker.ports import Broker
 from config.settings import Settings
 from deploy.assembly.agent_factory import open_own_index
-from deploy.assembly.gateways.review_documents import StoredAttachments
-from deploy.assembly.ingestion import reading_limits
 from deploy.assembly.languages import language_of, make_detector
 from deploy.assembly.runtime import Runtime
 from gateway.documents.catalog import OwnedCatalog, OwnedLibrary
 from gateway.documents.index_owner import Name, ask_owner
 from gateway.documents.indexed_documents import IndexedDocuments
 from gateway.documents.uploads import Uploads
+from gateway.http.review_documents import StoredAttachments
 from knowledge.errors import IndexUnavailable
 from knowledge.index.port import Index
 from memory.work_store import MOST_ATTACHMENTS, RedisAttachments
@@ -34,16 +33,13 @@ log = structlog.get_logger("gateway")
 def documents_of(runtime: Runtime) -> IndexedDocuments | None:
     """Return the documents of the opened index, or of an index on a server; else None."""
     settings = runtime.settings
+    opened: dict[Name, Index] = {}
     if runtime.knowledge is not None:
-        own = settings.assistant_key
-        known = {own: runtime.knowledge, **runtime.knowledge.others}
-        return make_indexed_documents(settings, {name: one.index for name, one in known.items()})
-    # An embedded index has one owner, which is another process here.
-    return None if settings.qdrant_url is None else make_indexed_documents(settings, {})
-
-
-def make_indexed_documents(settings: Settings, opened: dict[Name, Index]) -> IndexedDocuments:
-    """Return the documents of the assistants; those that are not in `opened` are opened late."""
+        known = {settings.assistant_key: runtime.knowledge, **runtime.knowledge.others}
+        opened = {name: one.index for name, one in known.items()}
+    elif settings.qdrant_url is None:
+        # An embedded index has one owner, which is another process here.
+        return None
     openers = {one.assistant_key: partial(open_own_index, one) for one in settings.of_assistants()}
     return IndexedDocuments(openers, opened)
 
@@ -54,9 +50,17 @@ def make_attachments(
     """Return what stores the documents of conversations, which are read as in an ingestion."""
 
     def make_reader(stack: ExitStack) -> "ReaderProcess":
+        from knowledge.isolation.messages import ReadingLimits
         from knowledge.isolation.reader_process import ReaderProcess
 
-        return stack.enter_context(ReaderProcess(reading_limits(settings)))
+        return stack.enter_context(
+            ReaderProcess(
+                ReadingLimits(
+                    seconds=settings.ingestion_file_seconds,
+                    memory_mb=settings.ingestion_file_memory_mb,
+                )
+            )
+        )
 
     store = RedisAttachments(
         client,

@@ -1,22 +1,24 @@
 """Assembles the HTTP channel: keys, memory and desks behind the ports of the gateway."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import structlog
 from fastapi import Request
+from starlette.routing import BaseRoute
 
 from broker.errors import BrokerUnavailableError
 from broker.keys import record_of
 from config.channel_settings import PersonIssuer
 from config.texts import load_texts
-from deploy.assembly.gateways.console import make_gate, make_provider, open_parts
+from deploy.assembly.gateways.console import list_roles, make_gate, make_provider, open_parts
 from deploy.assembly.gateways.documents import (
     documents_of,
     make_attachments,
@@ -25,7 +27,6 @@ from deploy.assembly.gateways.documents import (
 )
 from deploy.assembly.gateways.handover import make_handover, reading_mail_replies
 from deploy.assembly.gateways.report_rendering import StoredReports
-from deploy.assembly.gateways.review_documents import NamedDocumentFinder
 from deploy.assembly.model_choice import vendor_access
 from deploy.assembly.models import estimate_review
 from deploy.assembly.open_records import connect_records
@@ -44,6 +45,7 @@ from gateway.http.app import MakeEndpoint, make_app
 from gateway.http.context import HttpChannel, HttpMeter
 from gateway.http.errors import ForbiddenError, LimitedError, UnauthorizedError
 from gateway.http.links import SourceLinks
+from gateway.http.review_documents import NamedDocumentFinder
 from gateway.http.routes.catalog import Catalog, gaps_router
 from gateway.http.routes.documents import reader_router
 from gateway.http.routes.people import people_router
@@ -58,6 +60,7 @@ from gateway.signing_keys import SigningKeys, check_address
 from gateway.widget.routes import FindContents, PageContents, widget_router
 from knowledge.errors import KnowledgeError
 from llm.vendors.catalogue import VendorAccess
+from memory.console_state import RedisConsoleSessions
 from memory.conversation import RedisPeople
 from memory.errors import MemoryUnavailableError
 from memory.http_state import RedisRates
@@ -201,7 +204,15 @@ async def open_http_app(
             )
         catalog = make_catalog(settings, runtime.broker, opened)
         others.append(Catalog(channel, catalog).router())
-        gate = make_gate(settings, client)
+        gate = make_gate(
+            RedisConsoleSessions(
+                client,
+                idle_seconds=int(settings.console_idle_minutes * 60),
+                longest_seconds=int(settings.console_session_hours * 3600),
+            ),
+            list_roles(settings),
+            settings.public_url,
+        )
         people = PersonalData(
             records,
             RedisPeople(client, lambda one: settings.memory_seconds_of(one.tenant, one.assistant)),
@@ -222,7 +233,7 @@ async def open_http_app(
                     ],
                     concerns=[
                         *parts.concerns,
-                        find_turned_away(meter),
+                        find_turned_away(meter.began_at, meter.count_turned_away),
                         find_in_jobs(RedisJobReports(client).list_reports),
                     ],
                     unavailable=stores,
@@ -232,6 +243,7 @@ async def open_http_app(
         others.append(sources_router(channel, parts.operations))
         if parts.gaps is not None:
             others.append(gaps_router(channel, parts.gaps))
+        path = find_public_path(settings.public_url)
         made = make_app(
             channel,
             stopping=stopping,
@@ -250,7 +262,9 @@ async def open_http_app(
             has_session=gate.has_session,
             library=library,
             mcp=_find_mcp(replace(channel, desks=desks(runtime, MCP)), library, stopping),
+            path=path,
         )
+        check_public_path(path, made.routes)
         async with made.running(), reading_mail_replies(runtime, client, channel.handover):
             yield made.app
     finally:
@@ -261,6 +275,24 @@ async def open_http_app(
         if opened is not None:
             await opened.close()
         await client.aclose()
+
+
+def find_public_path(public_url: str | None) -> str:
+    """Return the path of the public address, such as `/desk`; empty for a host alone."""
+    return urlsplit(public_url or "").path.rstrip("/")
+
+
+def check_public_path(path: str, routes: Sequence[BaseRoute]) -> None:
+    """Raise `CommandError` for a path that Refdesk itself uses.
+
+    Behind a proxy that strips it, requests below it could not be told from others.
+    """
+    own = {str(getattr(route, "path", "")).split("/")[1] for route in routes} - {""}
+    if path and path.split("/")[1] in own:
+        raise CommandError(
+            f"PUBLIC_URL: expected a path whose first part Refdesk does not use, found {path}; it "
+            f"uses {', '.join(sorted(own))}"
+        )
 
 
 def list_person_issuers(issuers: Mapping[str, PersonIssuer], tenant: str) -> list[TrustedIssuer]:

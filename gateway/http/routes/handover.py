@@ -34,6 +34,8 @@ from gateway.text import LONGEST_CHARACTERS, clean_text
 
 PATH = "/v1/handover/"
 LONGEST_NOTE = 2_000
+MOST_FIELDS = 5
+"""Fields of the form of an answer."""
 Ticket = Annotated[str, Path(max_length=2_000, description="part of the address that was sent")]
 GONE = "This address is no longer valid: it has expired, or the conversation was erased."
 UNSENT = (
@@ -151,7 +153,10 @@ def _find_language(request: Request, known: object) -> str:
 
 def _read_answer(body: bytes) -> str:
     """Return the text of a form; raises `MessageError`."""
-    fields = parse_qs(body.decode(errors="replace"), max_num_fields=5)
+    try:
+        fields = parse_qs(body.decode(errors="replace"), max_num_fields=MOST_FIELDS)
+    except ValueError as error:
+        raise MessageError("the form cannot be read") from error
     return clean_text((fields.get("text") or [""])[0], longest=LONGEST_CHARACTERS)
 
 

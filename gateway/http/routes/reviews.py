@@ -27,6 +27,7 @@ from gateway.http.context import (
     require_scope,
 )
 from gateway.http.errors import InvalidRequestError, unknown
+from gateway.http.review_documents import NamedDocumentFinder, StoredAttachments
 from gateway.http.routes.attachments import (
     LONGEST_FILE_NAME,
     read_upload,
@@ -57,9 +58,7 @@ from gateway.http.routes.review_form import (
     validate_review,
 )
 from gateway.review_ports import (
-    Attachments,
     DocumentEntry,
-    DocumentFinder,
     ReportForm,
     ReportRenderer,
 )
@@ -110,8 +109,8 @@ async def estimate_nothing(_rules: int, _documents: int) -> ReviewEstimate | Non
 class ReviewParts:
     """What reviews need besides the channel."""
 
-    attachments: Attachments
-    documents: DocumentFinder
+    attachments: StoredAttachments
+    documents: NamedDocumentFinder
     reports: ReportRenderer
     estimate: EstimateReview = estimate_nothing
 

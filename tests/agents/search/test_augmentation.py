@@ -93,6 +93,16 @@ async def test_neither_a_title_nor_a_text_nor_a_question_can_leave_its_block(for
     ]
 
 
+async def test_a_part_of_a_changelog_is_marked_as_release_notes() -> None:
+    news = result("a#0", (0, 10)).model_copy(update={"is_release_notes": True})
+
+    writes = await augment(
+        Reads(canonical_question="What?", search_context="Ten rules.", search_results=(news,))
+    )
+
+    assert writes.augmented_prompt.startswith("Source 1, release notes:\n")
+
+
 async def test_the_structure_shows_which_page_has_which_sources() -> None:
     writes = await augment(
         Reads(

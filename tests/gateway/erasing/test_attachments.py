@@ -9,11 +9,11 @@ import pytest
 
 from deploy.assembly.gateways.documents import make_attachments
 from deploy.assembly.gateways.report_rendering import StoredReports
-from deploy.assembly.gateways.review_documents import NamedDocumentFinder
 from envelope.question import Question
 from envelope.role import Role
 from gateway.conversations import Conversations
 from gateway.desk import erase
+from gateway.http.review_documents import NamedDocumentFinder
 from gateway.http.routes.reviews import ReviewParts
 from memory.key_names import conversation_keys
 from memory.work_store import RedisAttachments

@@ -11,10 +11,10 @@ from pathlib import PurePosixPath
 import fakeredis
 import pytest
 
-from deploy.assembly.gateways.review_documents import StoredAttachments
 from envelope.question import Question
 from gateway.errors import BusyError
-from gateway.http.routes.attachments import ReadingTurns
+from gateway.http.reading_turns import ReadingTurns
+from gateway.http.review_documents import StoredAttachments
 from knowledge.documents.errors import TooLargeError
 from knowledge.documents.formats import Item
 from knowledge.documents.location import Location, locate

@@ -364,10 +364,11 @@ async def test_rules_for_an_archive_hold_for_its_files(desk: Desk) -> None:
 
 
 @pytest.mark.slow
-async def test_an_archive_with_rules_of_access_is_refused(desk: Desk) -> None:
+@pytest.mark.parametrize("name", ["refdesk.toml", "hr/refdesk.toml", "hr\\refdesk.toml"])
+async def test_an_archive_with_rules_of_access_is_refused(desk: Desk, name: str) -> None:
     rules = '[[documents]]\npath = "*"\ngroups = ["hr"]\n'
     archive = write_zip(
-        desk.folder / "pay.zip", {"refdesk.toml": rules, "bonus.md": "# Bonus\n\nTwo salaries."}
+        desk.folder / "pay.zip", {name: rules, "hr/bonus.md": "# Bonus\n\nTwo salaries."}
     )
 
     result = await desk.ingest(archive)

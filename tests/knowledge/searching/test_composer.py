@@ -1,12 +1,13 @@
 """The context of an answer: whole sections of the best chunks, within a number of tokens."""
 
 from collections.abc import Sequence
+from random import Random
 
 import pytest
 
 from knowledge.document import Document
 from knowledge.index.port import Index
-from knowledge.port import ContextSection, Findings, SearchRequest
+from knowledge.port import ContextSection, Findings, Hit, SearchRequest
 from knowledge.search import composer
 from knowledge.search.searcher import LevelSearcher
 from knowledge.sections import count_tokens
@@ -134,6 +135,8 @@ async def test_an_old_release_note_comes_after_the_page_that_says_how_it_is_now(
 
     assert usual.context[-1].best.document_id == "notes"
     assert asked.context[0].best.document_id == "notes"
+    for one in (*usual.context, *asked.context):
+        assert one.is_release_notes is (one.best.document_id == "notes")
 
 
 async def test_no_more_sections_are_given_than_results_are_wanted(fake_documents: Index) -> None:
@@ -154,3 +157,42 @@ async def test_without_a_size_there_is_no_context(fake_documents: Index) -> None
 @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("abcd", 1), ("abcde", 2), ("规则", 2)])
 def test_a_token_is_four_bytes(text: str, tokens: int) -> None:
     assert count_tokens(text) == tokens
+
+
+@pytest.mark.parametrize("tokens", [800, 1500, 4000])
+@pytest.mark.parametrize("seed", range(5))
+async def test_a_best_hit_is_cut_out_of_its_section_only_if_all_given_sections_are_better(
+    fake_documents: Index, tokens: int, seed: int
+) -> None:
+    draw = Random(seed)
+    pages = [draw_page(draw, f"page{n}") for n in range(6)]
+
+    found = await compose(
+        fake_documents, "Which carrier sends a rule?", *pages, tokens=tokens, limit=50
+    )
+
+    given = {one for section in found.context for one in section.chunk_ids}
+    sections = {place_of(section.best) for section in found.context}
+    left_out = [
+        hit
+        for hit in found.hits[: composer.LEADING]
+        if hit.chunk_id not in given and place_of(hit) in sections
+    ]
+    worst = min(section.best.score for section in found.context)
+    best = max(section.best.score for section in found.context)
+    assert all(hit.score <= worst or hit.score < composer.LEAST_SCORE * best for hit in left_out)
+
+
+def draw_page(draw: Random, name: str) -> Document:
+    """A page with long sections in which a few chunks match the question."""
+    chunks = []
+    for section in range(draw.randint(1, 4)):
+        for chunk in range(draw.randint(1, 12)):
+            matching = draw.sample(["carrier", "sends", "rule"], draw.choice([0, 0, 1, 3]))
+            filler = [f"{name}w{section}x{chunk}y{n}" for n in range(draw.randint(10, 60))]
+            chunks.append(((f"Part {section}",), " ".join([*matching, *filler])))
+    return document(name, *chunks)
+
+
+def place_of(hit: Hit) -> tuple[str, tuple[str, ...]]:
+    return hit.document_id, hit.place.heading_path

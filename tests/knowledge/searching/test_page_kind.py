@@ -34,6 +34,14 @@ def test_a_page_is_recognised_by_its_headings_and_links(text: str, kind: PageKin
     assert kind_of(text) is kind
 
 
+@pytest.mark.parametrize("name", ["CHANGELOG.md", "docs/release_notes.md", "whats-new.md"])
+def test_a_page_is_recognised_by_the_name_of_its_file(name: str) -> None:
+    text = b"# Acme Server\n\n## 2.1.0\n\nQueues are faster.\n\n## Thanks\n\nTo all.\n"
+
+    assert recognise_kind(markdown.read(text, name), text) is PageKind.CHANGELOG
+    assert recognise_kind(markdown.read(text, "guide.md"), text) is PageKind.CONTENT
+
+
 async def test_a_changelog_comes_behind_a_page_that_says_the_same(
     fake_documents: Index, embedder: WordEmbedder
 ) -> None:

@@ -6,9 +6,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agents.named_documents import make_sort_key
 from envelope.question import Question
-from gateway.http.routes.attachments import ReadingTurns
+from gateway.http.reading_turns import ReadingTurns
 from gateway.port import (
     CatalogEntry,
     CatalogSelection,
@@ -17,7 +16,6 @@ from gateway.port import (
     ReadableSection,
 )
 from gateway.review_ports import (
-    Attachments,
     DocumentEntry,
     DocumentRefusedError,
     DocumentUnknownError,
@@ -28,6 +26,7 @@ from knowledge.documents.errors import (
     TooLargeError,
     WrongFormatError,
 )
+from knowledge.documents.folder import make_sort_key
 from knowledge.library.attached_documents import AttachedDocument
 from knowledge.sections import document_of, join_chunks
 from memory.work_store import RedisAttachments, Stored
@@ -50,7 +49,7 @@ _SHOWN = 5
 
 
 class StoredAttachments:
-    """Stores the documents that people give to conversations; a `gateway.review_ports.Attachments`.
+    """Stores the documents that people give to conversations; any `Question` identifies one.
 
     `make_reader` starts a process that reads: one for the first file, another when two clients need
     one at the same time. It is closed by the stack that it receives. `ReadingTurns` decides the
@@ -74,6 +73,12 @@ class StoredAttachments:
     async def attach(
         self, question: Question, name: str, data: bytes, groups: Sequence[str], client: str = ""
     ) -> DocumentEntry:
+        """Read and store a file's bytes; raises `DocumentRefusedError`.
+
+        Only people with all of `groups` read it. The same file has the same id each time. Files are
+        read by turns of tenants and of their clients, which `client` names, such as a key; raises
+        `BusyError` where too many wait.
+        """
         async with self._turns.take(question.tenant, client):
             document = await self._read(name, data, groups)
         stored = await self._store.put(question, document.id, document.encode())
@@ -86,11 +91,13 @@ class StoredAttachments:
         return replace(name_document(document), is_new=stored is Stored.ADDED)
 
     async def remove(self, question: Question, document_id: str) -> None:
+        """Remove a document of the conversation."""
         await self._store.remove(question, document_id)
 
     async def list_attached(
         self, question: Question, groups: Sequence[str]
     ) -> Sequence[DocumentEntry]:
+        """Return the documents of the conversation that a person of these groups may read."""
         stored = await self._store.all(question)
         documents = [AttachedDocument.decode(one) for one in stored.values()]
         visible = [one for one in documents if one.is_visible_to(groups)]
@@ -99,6 +106,7 @@ class StoredAttachments:
     async def citing(
         self, question: Question, chunk_id: str, groups: Sequence[str]
     ) -> ReadableDocument | None:
+        """Return the document of a cited chunk, or None if this conversation has none."""
         name = document_of(chunk_id)
         stored = await self._store.find(question, [name])
         document = AttachedDocument.decode(stored[name]) if name in stored else None
@@ -142,18 +150,24 @@ class StoredAttachments:
 
 
 class NamedDocumentFinder:
-    """A `gateway.review_ports.DocumentFinder`.
+    """Finds the documents that a request names, as far as its caller may read them.
 
     A document that the caller may not read is as unknown as one that does not exist.
     """
 
-    def __init__(self, attachments: Attachments, catalog: DocumentCatalog) -> None:
+    def __init__(self, attachments: StoredAttachments, catalog: DocumentCatalog) -> None:
         self._attachments = attachments
         self._catalog = catalog
 
     async def find(
         self, question: Question, name: str, groups: Sequence[str], *, is_rule: bool = False
     ) -> Sequence[DocumentEntry]:
+        """Return the document of an id, file, title, or web address, or those of a folder.
+
+        Documents of the question's conversation are found, too. A rule (`is_rule`) is looked for in
+        the index first: a document that somebody gave to the conversation never takes its place.
+        Raises `DocumentUnknownError`, also for a name of more than one document.
+        """
         wanted = name.strip()
         attached = await self._attachments.list_attached(question, groups)
         if by_id := [one for one in attached if one.id == wanted]:

@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 from pydantic import JsonValue
 
-from agents.named_documents import make_sort_key
 from agents.review.cost_estimate import ReviewCost
 from broker.keys import record_of
 from deploy.assembly.gateways.documents import documents_of, make_attachments, make_catalog
@@ -19,11 +18,6 @@ from deploy.assembly.gateways.report_rendering import (
     read_passage,
     render_report,
 )
-from deploy.assembly.gateways.review_documents import (
-    MOST_FOUND,
-    NamedDocumentFinder,
-    StoredAttachments,
-)
 from deploy.assembly.model_choice import vendor_access
 from deploy.assembly.models import estimate_review
 from deploy.assembly.recording import make_conversations
@@ -32,9 +26,14 @@ from deploy.errors import CommandError
 from envelope.question import Question
 from gateway.conversations import Conversations
 from gateway.desk import erase
+from gateway.http.review_documents import (
+    MOST_FOUND,
+    NamedDocumentFinder,
+    StoredAttachments,
+)
 from gateway.review_ports import DocumentEntry, DocumentRefusedError, ReportForm
 from knowledge.documents.decoding import MAX_BYTES
-from knowledge.documents.folder import FolderListing, walk
+from knowledge.documents.folder import FolderListing, make_sort_key, walk
 from knowledge.sections import document_of
 from memory.work_store import RedisWorkStore
 
