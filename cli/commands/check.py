@@ -41,7 +41,7 @@ class RequestedAnswers:
         cost = estimate_answers(len(questions), self._settings)
         price = "an unknown price" if cost.usd is None else f"about {cost.usd:.2f} USD"
         _report(
-            f"{cost.questions} questions in both states: about {cost.calls} model calls, "
+            f"{cost.questions} question{'' if cost.questions == 1 else 's'} in both states: about {cost.calls} model calls, "
             f"{cost.tokens:,} tokens, {price}" + ("" if self._is_accepted else "; to ask: --yes")
         )
         if questions and self._is_accepted:

@@ -3,13 +3,14 @@
 import asyncio
 import shutil
 import subprocess
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from cli.commands.check import EXIT_BROKEN
+from cli.commands.check import EXIT_BROKEN, RequestedAnswers
 from deploy.assembly.checks import Proposal, run_check
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge
@@ -201,3 +202,26 @@ async def test_questions_can_be_asked_of_both_states(ingested: Path, tmp_path: P
 
 def test_answers_need_a_model(run: Run, desk: Path) -> None:
     assert "GEN_MODEL" in one_line(run("check", "docs", "--answers"))
+
+
+@pytest.mark.redis
+@pytest.mark.slow
+async def test_both_answers_stand_side_by_side_once_the_estimate_is_accepted(
+    ingested: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    docs = change(Path(shutil.copytree(ingested / "docs", tmp_path / "docs")))
+    settings = settings_of(ingested / "data")
+    proposal = Proposal(parse_source(str(docs)), stands_for=str(ingested / "docs"))
+    question = CheckQuestion("e", "What does error 4013 mean?", "golden", pages=("errors.md",))
+    found = []
+    for is_accepted in (False, True):
+        asked = RequestedAnswers(settings, Namespace(yes=is_accepted, judge="offline"))
+        quiet = PlainReport(lambda _line: None)
+        await run_check(settings, [question], [proposal], quiet, ask=asked)
+        found.append(asked.found)
+
+    assert "1 question in both states: about 7 model calls" in capsys.readouterr().err
+    assert found[0] == []
+    [answers] = found[1]
+    assert "opted out" in answers.before
+    assert "opted out" not in answers.after
