@@ -40,9 +40,10 @@ class RequestedAnswers:
         questions = list_touched(result)
         cost = estimate_answers(len(questions), self._settings)
         price = "an unknown price" if cost.usd is None else f"about {cost.usd:.2f} USD"
+        named = f"{cost.questions} question{'' if cost.questions == 1 else 's'}"
         _report(
-            f"{cost.questions} question{'' if cost.questions == 1 else 's'} in both states: about {cost.calls} model calls, "
-            f"{cost.tokens:,} tokens, {price}" + ("" if self._is_accepted else "; to ask: --yes")
+            f"{named} in both states: about {cost.calls} model calls, {cost.tokens:,} tokens, "
+            + (price if self._is_accepted else f"{price}; to ask: --yes")
         )
         if questions and self._is_accepted:
             self.found = await compare_answers(
