@@ -279,12 +279,12 @@ def _offers_answered(reads: Reads) -> bool:
     options = reads.clarification_options
     is_ambiguous = reads.clarification_reason is _Reason.AMBIGUOUS_QUERY
     is_asked = is_ambiguous and reads.asking_stage == Role.GUARDRAILS
-    return is_asked and bool(options) and not any(option.crumbs for option in options)
+    return is_asked and bool(options) and not any(o.crumbs or o.is_worded for o in options)
 
 
 def _choose_options(reads: Reads) -> tuple[ClarificationOption, ...]:
-    """Return the options to choose from: those that the search named, else the places of its
-    results.
+    """Return the options to choose from: those that an earlier stage named, else the places of
+    the results of the search.
     """
     if reads.unknown_documents is not None:
         return reads.clarification_options[:MOST_OPTIONS]

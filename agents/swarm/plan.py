@@ -32,7 +32,7 @@ from agents.swarm.swarm_plan import (
     SwarmPlan,
     measure_cost,
 )
-from agents.swarm.workers import TYPES, WorkerRegistry, make_registry, read_ends
+from agents.swarm.workers import WorkerRegistry, make_registry, read_ends
 from envelope.conversation import PauseQuestion, Turn
 from envelope.outcome import GaveUp, HopOutcome, RetryAfter, Wrote
 from envelope.role import Role
@@ -272,10 +272,6 @@ class PlanAgent(Agent[Reads, Writes]):
             documents=describe_documents(
                 await self._list_documents(reads.groups), reads.canonical_question
             ),
-            strategies={
-                name: self._strategies.find(name).description for name in self._strategies.names
-            },
-            roles={one.name: one.description for one in TYPES},
             tools={name: tool.description for name, tool in self._offered.items()},
             most_workers=self._most_workers,
             strategy=chosen,

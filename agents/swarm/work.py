@@ -11,12 +11,10 @@ from agents.swarm.swarm_plan import MOST_STEPS, WorkerPlan
 from agents.swarm.workers import (
     WorkerOutput,
     WorkerProgress,
-    WorkerRegistry,
     WorkerStatus,
     WorkerTask,
     dump_outputs,
     fit_output,
-    make_registry,
     open_worker,
     write_output,
 )
@@ -29,6 +27,7 @@ from llm.port import (
     ConversationModel,
     Model,
     ModelMessage,
+    Remark,
     ToolDescription,
     ToolUse,
     UserMessage,
@@ -112,14 +111,12 @@ class WorkAgent(Agent[Reads, Writes]):
         model: Model,
         tools: ToolCatalog,
         list_documents: ListDocuments,
-        registry: WorkerRegistry | None = None,
         domain: DeskDomain | None = None,
         uses_model: bool = True,
     ) -> None:
         self._model = model
         self._tools = describe_tools(tools.select())
         self._list_documents = list_documents
-        self._registry = make_registry() if registry is None else registry
         self._domain = DeskDomain() if domain is None else domain
         self._uses_model = uses_model
 
@@ -167,14 +164,13 @@ class WorkAgent(Agent[Reads, Writes]):
         step = await dialogue.take_step(model, self.run)
         if not (fault := _find_asking_fault(step.message, given)):
             return step, ""
-        remark = UserMessage(text=f"The user may not be asked this: {fault}. Go on without it.")
+        remark = UserMessage(remark=Remark(refused_question=fault))
         step = await replace(dialogue, remarks=(remark,)).take_step(model, self.run)
         return step, _find_asking_fault(step.message, given)
 
     async def _open(self, task: WorkerTask, reads: Reads) -> Dialogue:
         worker = task.worker
-        kind = self._registry.find(worker.role)
-        opened = open_worker(worker, kind, self._tools)
+        opened = open_worker(worker, self._tools)
         opening = opened.model_copy(
             update={
                 "task": WORK_ON_TASK.name,
@@ -187,7 +183,7 @@ class WorkAgent(Agent[Reads, Writes]):
                     domain_scope=self._domain.scope,
                     documents=await self._describe_documents(task, reads),
                     criteria=task.criteria if worker.subject else (),
-                    instructions=kind.instructions,
+                    role=worker.role,
                     specialization=worker.specialization,
                     output=worker.output,
                     known=task.known,

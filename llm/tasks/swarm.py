@@ -70,8 +70,6 @@ class PlanSwarmInputs(BaseModel, frozen=True):
     documents: tuple[str, ...] = Field(
         default=(), description="ids, titles, kinds and versions; the last line counts the others"
     )
-    strategies: dict[str, str] = Field(default_factory=dict, description="by name")
-    roles: dict[str, str] = Field(default_factory=dict, description="types of workers, by name")
     tools: dict[str, str] = Field(default_factory=dict, description="by name")
     most_workers: int = Field(default=32, ge=1)
     strategy: str = Field(default="", description="that was chosen already; empty: none")
@@ -98,7 +96,7 @@ class WorkOnTaskInputs(BaseModel, frozen=True):
         default=(), description="ids, titles, kinds and versions; the last line counts the others"
     )
     criteria: tuple[str, ...] = Field(default=(), description="what is asked about its item")
-    instructions: str = Field(default="", description="of the type of worker")
+    role: str = Field(default="", description="the type of worker")
     specialization: str = ""
     output: str = Field(default="", description="the form of the result")
     known: dict[str, JsonValue] = Field(default_factory=dict, description="that the user said")
@@ -131,7 +129,7 @@ class SynthesizeFindingsInputs(BaseModel, frozen=True):
     domain_name: str = Field(default="", description="the desk's name, as settings have it")
     domain_scope: str = Field(default="", description="the subject of the documents")
     persona: str = Field(default="", description="in whose voice the answer is written")
-    form: str = Field(default="", description="the form of the answer that the strategy wants")
+    strategy: str = Field(default="", description="by which the question was divided")
     style: AnswerStyle = Field(default="", description="the form in which the user wants it")
     items: tuple[str, ...] = Field(default=(), description="the rows of the table, if it is one")
     criteria: tuple[str, ...] = Field(default=(), description="the columns of the table")
