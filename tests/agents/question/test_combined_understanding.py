@@ -244,8 +244,8 @@ async def test_a_follow_up_is_in_english_what_was_typed_or_what_it_means(languag
 
 async def test_options_keep_the_words_of_the_model_and_only_places_that_it_was_given() -> None:
     worded = (("to create one", 2), ("to test one", 2), ("", 4), ("pay", 99), ("", 0), ("Pay", -1))
-    meanings = [{"label": label, "place": place} for label, place in worded]
-    details = {"meanings": meanings, "reason": "It names nothing."}
+    given = [{"label": label, "place": place} for label, place in worded]
+    details = {"meanings": given, "reason": "It names nothing."}
 
     writes, _ = await read_turn(
         "How do I set it up?", make_found("", verdict="unclear", details=details)
