@@ -184,7 +184,7 @@ class Pause(BaseModel, frozen=True, extra="forbid"):
     kind: PauseKind = "clarification"
     asked_by: str = ""
     questions: tuple[PauseQuestion, ...] = ()
-    answers: dict[str, str | float] = {}
+    answers: dict[str, str | int | float] = {}
     created: float = 0.0
     expires: float = 0.0
     resume_stage: str = ""

@@ -177,7 +177,7 @@ class WorkAgent(Agent[Reads, Writes]):
                 "messages": (UserMessage(text=task.objective),),
                 "tools": (*opened.tools, _ASK_TOOL),
                 "prompt": WorkOnTaskInputs(
-                    objective=task.objective,
+                    objective=worker.objective,
                     question=task.question,
                     domain_name=self._domain.name,
                     domain_scope=self._domain.scope,
