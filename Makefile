@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
-.PHONY: help install demo format lint types imports static test-fast test test-all coverage produced check lock audit wheel chart docs sbom bench patterns faults
+.PHONY: help install demo format lint types imports static test-fast test test-all coverage produced check clients lock audit wheel chart docs sbom bench patterns faults
 
 help:  ## print these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -52,6 +52,19 @@ test-fast: install  ## the tests that need no server and are quick: a minute
 
 test: static  ## lint, types, imports and every test that is not long; what CI calls
 	$(PYTEST) -n 3 || $(ALONE)
+
+# Clients that others publish, in a folder of their own: the environment has none of them.
+.clients/installed: Makefile
+	mkdir -p .clients
+	cd .clients && npm install --no-save --prefix . node@22 openai@7 \
+		@modelcontextprotocol/inspector@2 @modelcontextprotocol/conformance@0.1
+	python3 -m venv .clients/python
+	.clients/python/bin/pip install --quiet 'langchain-openai>=1.7,<2' \
+		'llama-index-llms-openai-like>=0.8,<1'
+	touch $@
+
+clients: install .clients/installed  ## ask a desk with clients of others: OpenAI, LangChain, LlamaIndex, MCP
+	$(PYTEST) -q -n 0 -m "" tests/clients
 
 test-all: static  ## all of that and the long tests: every place to die, every order, both Redis
 	$(PYTEST) -n 3 -m "" || $(ALONE)

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from knowledge.library.library import Library, NamedInText
     from knowledge.port import Searcher
     from knowledge.search.question_vectors import EarlyEmbedding
-    from llm.port import Model, Task
+    from llm.port import Model, Task, Usage
     from memory.learned_outcomes import LoggedOutcome
     from memory.work_store import RedisWorkStore
     from tools.calls import ToolReceipts
@@ -128,6 +129,10 @@ class AgentParts(Protocol):
     @property
     def uses_model(self) -> bool:
         """Whether a model writes the answers; otherwise the passages of the search are shown."""
+        ...
+
+    def estimate_usd(self, task: str, usage: "Usage") -> Decimal | None:
+        """Return the price of a call for a task; None where it is unknown."""
         ...
 
     @property

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from envelope.conversation import ClarificationOption
 from envelope.run import Run
 from envelope.specialists import Extracted
+from knowledge.documents.folder import make_sort_key
 from knowledge.stop_words import STOP_WORDS
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 _FILE = Path(__file__).with_name("named_documents.toml")
 _WORD = re.compile(r"[^\W_]{1,60}")
-_DIGITS = re.compile(r"(\d{1,15})")
 _LEAST_SHARE = 0.6
 _LEAST_LETTERS = 4
 _MOST_DOCUMENTS = 150
@@ -118,12 +118,6 @@ def list_named(question: str, documents: Sequence[TitledDocument]) -> list[Title
             found.append((max(share, 0.5 * bool(rare)), one))
     found.sort(key=lambda pair: (-pair[0], make_sort_key(pair[1].source)))
     return [one for _, one in found[:_MOST_DOCUMENTS]]
-
-
-def make_sort_key(source: str) -> list[tuple[int, str]]:
-    """Return a key for the names of files that puts `article_10` after `article_9`."""
-    pieces = _DIGITS.split(source.casefold())
-    return [(int(one), "") if one.isdecimal() else (-1, one) for one in pieces]
 
 
 def list_unknown_names(

@@ -119,13 +119,16 @@ def server_version(server: Path) -> ServerVersion:
 
 
 def answers(path: Path) -> bool:
-    """Return whether a server answers at this socket."""
+    """Return whether a server answers at this socket.
+
+    While its disk is full, it refuses even PING (`MISCONF`), but can be read.
+    """
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as connection:
         connection.settimeout(1.0)
         try:
             connection.connect(str(path))
             connection.sendall(b"PING\r\n")
-            return connection.recv(16).startswith(b"+PONG")
+            return connection.recv(16).startswith((b"+PONG", b"-MISCONF"))
         except OSError:
             return False
 

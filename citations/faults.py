@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from citations.addresses import addresses_of
+from citations.addresses import addresses_of, find_addresses
 from citations.blocks import BlockForm, LineBlock, leads_over, read_blocks, remove_blocks
 from citations.citing import (
     SourcedText,
@@ -214,16 +214,32 @@ class _Checks:
         """Return whether a source has this code, or the person said it."""
         return "".join(code.split()) in self._letters
 
-    def _leads_elsewhere(self, code: str) -> bool:
-        """Return whether code that no source has names an address of a machine or a person.
+    def list_foreign_addresses(self) -> set[str]:
+        """Return the addresses in the code of the answer that nobody stated."""
+        code = (
+            piece
+            for block in self._answer.blocks
+            for piece in (
+                block.text.split("\n")
+                if block.kind is BlockForm.CODE
+                else self._spans(remove_marks(block.text))
+            )
+        )
+        return {found for one in code if not self._has(one) for found in self._addresses(one)}
+
+    def _addresses(self, code: str) -> Iterator[str]:
+        """Yield the addresses of machines and people in code, as far as nobody stated them.
 
         Names of hosts were removed before; an address in numbers looks like a version.
         """
         plain = code.translate(_DOTS)
-        named = plain != code and any(not self._has(one) for one in addresses_of(plain))
-        unknown = any(not self._has(found) for found in _ADDRESS.findall(code))
-        numbers = _LONG_NUMBER.findall(code)
-        return named or unknown or any(map(self._numbers.find_unknown, numbers))
+        named = addresses_of(plain) if plain != code else ()
+        yield from (one for one in (*named, *_ADDRESS.findall(code)) if not self._has(one))
+        yield from filter(self._numbers.find_unknown, _LONG_NUMBER.findall(code))
+
+    def _leads_elsewhere(self, code: str) -> bool:
+        """Return whether code that no source has names an address of a machine or a person."""
+        return any(True for _ in self._addresses(code))
 
     def _has_foreign_word(self, code: str) -> bool:
         """Return whether a word of code stands in no source, and nobody said it."""
@@ -233,6 +249,32 @@ class _Checks:
     def _is_notice(self, block: LineBlock) -> bool:
         """Return whether a block states the assumption of the desk."""
         return bool(self._assumed) and self._assumed in block.text
+
+
+def mark_addresses(answer: CheckedAnswer) -> CheckedAnswer:
+    """Return the answer with a mark for each address in its code that nobody stated.
+
+    These are addresses in numbers, long numbers, and names with unusual full stops: other names of
+    hosts were removed before.
+    """
+    foreign = _Checks(answer).list_foreign_addresses()
+    if not foreign:
+        return answer
+    text = answer.text
+    places = [
+        (found.start(), found.end())
+        for pattern in (_ADDRESS, _LONG_NUMBER)
+        for found in pattern.finditer(text)
+        if found[0] in foreign
+    ]
+    named = find_addresses(text.translate(_DOTS))
+    places += [(found.start, found.end) for found in named if found.text in foreign]
+    parts, copied_to = [], 0
+    for start, end in sorted(places):
+        if start >= copied_to:
+            parts += [text[copied_to:start], REMOVED_ADDRESS]
+            copied_to = end
+    return replace(answer, text="".join((*parts, text[copied_to:])))
 
 
 def find_faults(answer: CheckedAnswer, *, in_draft: bool = False) -> tuple[Fault, ...]:

@@ -32,18 +32,21 @@ from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from broker.embedded_redis import Endpoint, run_embedded_redis
 from broker.maintenance.snapshot import RedisSnapshot, SavedKey
 from config.settings import Settings
-from deploy.assembly.recording import FILE as RECORDS_FILE
-from deploy.assembly.recording import connect_records
+from deploy.assembly.open_records import FILE as RECORDS_FILE
+from deploy.assembly.open_records import connect_records
 from deploy.errors import CommandError
 from knowledge.data_folder import protect_data_folder
 from memory.key_names import workers_key
 from memory.presence import RedisPresence
 from records.record import Record
+
+if TYPE_CHECKING:
+    from records.store import RecordStore
 
 FORMAT = 1
 MANIFEST, REDIS, DATA, RECORDS, OWNED, END = (
@@ -53,6 +56,8 @@ LEFT_OUT = frozenset({"broker", "index", "model_in_use"})
 """Parts of the data folder that are not copied as files: those of Redis, and the index, which its
 owner copies.
 """
+_TEMPORARY = ("backup-", "check-", "git-")
+"""How folders of commands that run meanwhile begin."""
 KEEP_IN_MEMORY = 16 * 1024 * 1024
 _DAMAGES = (ArithmeticError, AttributeError, EOFError, LookupError, OSError, RecursionError,
             TypeError, ValueError, tarfile.TarError, zlib.error)  # fmt: skip
@@ -76,13 +81,13 @@ class BackupResult:
 
 
 @asynccontextmanager
-async def open_endpoint(settings: Settings) -> AsyncIterator[Endpoint]:
+async def open_endpoint(data_folder: Path, redis_url: str | None) -> AsyncIterator[Endpoint]:
     """Connect to Redis without preparing it: an empty one stays empty."""
-    if settings.redis_url is not None:
-        yield Endpoint(url=settings.redis_url, durable=True)
+    if redis_url is not None:
+        yield Endpoint(url=redis_url, durable=True)
         return
-    protect_data_folder(settings.refdesk_data)
-    async with run_embedded_redis(settings.refdesk_data) as endpoint:
+    protect_data_folder(data_folder)
+    async with run_embedded_redis(data_folder) as endpoint:
         if not endpoint.durable:
             raise CommandError(
                 "there is nothing to back up: without a Redis server, data is lost when a "
@@ -98,11 +103,9 @@ async def write_backup(settings: Settings, target: Path) -> BackupResult:
     part = target.with_name(f"{target.name}.part")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
-        with (
-            os.fdopen(descriptor, "wb") as file,
-            tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as archive,
-        ):
-            result = await _write_parts(settings, archive)
+        with os.fdopen(descriptor, "wb") as file:
+            with tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as archive:
+                result = await _write_parts(settings, archive)
             file.flush()
             os.fsync(file.fileno())
         part.rename(target)
@@ -114,22 +117,30 @@ async def write_backup(settings: Settings, target: Path) -> BackupResult:
 async def read_backup(settings: Settings, source: Path, *, overwrite: bool) -> BackupResult:
     """Write the content of a file back; raises `CommandError`, before anything is changed, if it
     cannot be used here, if something would be overwritten, or while processes run.
+
+    If something cannot be written, for example because a disk is full, Redis and the data folder
+    are as before, and the records of the file may be among those of the installation.
     """
     with _open(source) as archive:
         with _naming_damage():
-            _check(archive, settings)
+            _check(archive, settings.shards)
             _check_content(archive)
-        async with open_endpoint(settings) as endpoint:
+        folder = settings.refdesk_data
+        async with open_endpoint(folder, settings.redis_url) as endpoint:
             client = endpoint.client()
             try:
                 snapshot = RedisSnapshot(client)
-                await _check_target(settings, client, snapshot, overwrite=overwrite)
-                await snapshot.delete_all()
-                keys = await snapshot.write(_read_keys(archive))
+                await _check_target(folder, client, snapshot, overwrite=overwrite)
+                protect_data_folder(folder)
+                with tempfile.TemporaryDirectory(dir=folder, prefix="backup-") as written:
+                    files = _write_files(archive, Path(written))
+                    async with _replacing(snapshot, archive) as keys:
+                        records = _restore_records(
+                            archive, connect_records(settings.records_url, folder)
+                        )
+                    _replace_files(Path(written), folder)
             finally:
                 await client.aclose()
-        files = _restore_files(archive, settings.refdesk_data)
-        records = _restore_records(archive, settings)
     return BackupResult(keys, records, files)
 
 
@@ -145,13 +156,16 @@ async def _write_parts(settings: Settings, archive: tarfile.TarFile) -> BackupRe
         "format": FORMAT, "release": version("refdesk"), "created_at": time.time(),
         "shards": settings.shards,
     })  # fmt: skip
-    async with open_endpoint(settings) as endpoint:
+    async with open_endpoint(settings.refdesk_data, settings.redis_url) as endpoint:
         client = endpoint.client()
         try:
             keys = await _add_keys(archive, RedisSnapshot(client))
         finally:
             await client.aclose()
-        with tempfile.TemporaryDirectory(dir=_prepare(settings), prefix="backup-") as copied:
+        protect_data_folder(settings.refdesk_data)
+        # The path must mean the same to the process that owns the index.
+        folder = settings.refdesk_data.resolve()
+        with tempfile.TemporaryDirectory(dir=folder, prefix="backup-") as copied:
             if not await _copy_index(settings, Path(copied)):
                 notes.append(
                     "this backup does not contain the index, which is on the server of "
@@ -162,15 +176,9 @@ async def _write_parts(settings: Settings, archive: tarfile.TarFile) -> BackupRe
             for one in pointers:
                 archive.add(one, f"{DATA}/index/{one.name}")
             files += len(pointers) + _add_data(archive, settings.refdesk_data)
-    records = _add_records(archive, settings)
+    records = _add_records(archive, connect_records(settings.records_url, settings.refdesk_data))
     _add_json(archive, END, {"keys": keys, "records": records, "files": files})
     return BackupResult(keys, records, files, notes)
-
-
-def _prepare(settings: Settings) -> Path:
-    """Return the data folder, by a path that means the same to the owner of the index."""
-    protect_data_folder(settings.refdesk_data)
-    return settings.refdesk_data.resolve()
 
 
 async def _copy_index(settings: Settings, folder: Path) -> bool:
@@ -186,19 +194,24 @@ async def _copy_index(settings: Settings, folder: Path) -> bool:
 
 
 async def _add_keys(archive: tarfile.TarFile, snapshot: RedisSnapshot) -> int:
-    count = 0
     with tempfile.SpooledTemporaryFile(KEEP_IN_MEMORY) as lines:
-        async for key in snapshot.read():
-            if key.name.decode() == workers_key():
-                continue  # processes that run now are not those of the restored installation
-            line = {
-                "name": key.name.decode(),
-                "value": base64.b64encode(key.value).decode(),
-                "expires_at": key.expires_at,
-            }
-            lines.write(json.dumps(line).encode() + b"\n")
-            count += 1
+        count = await _copy_keys(snapshot, lines)
         _add_stream(archive, REDIS, lines)
+    return count
+
+
+async def _copy_keys(snapshot: RedisSnapshot, lines: IO[bytes]) -> int:
+    count = 0
+    async for key in snapshot.read():
+        if key.name.decode() == workers_key():
+            continue  # processes that run now are not those of the restored installation
+        line = {
+            "name": key.name.decode(),
+            "value": base64.b64encode(key.value).decode(),
+            "expires_at": key.expires_at,
+        }
+        lines.write(json.dumps(line).encode() + b"\n")
+        count += 1
     return count
 
 
@@ -212,7 +225,7 @@ def _add_files(archive: tarfile.TarFile, folder: Path, place: PurePosixPath) -> 
 def _add_data(archive: tarfile.TarFile, folder: Path) -> int:
     count = 0
     for top in sorted(folder.iterdir()):
-        if top.name in LEFT_OUT or top.name.startswith(("backup-", RECORDS_FILE)):
+        if top.name in LEFT_OUT or top.name.startswith((*_TEMPORARY, RECORDS_FILE)):
             continue
         if top.is_dir():
             count += _add_files(archive, top, PurePosixPath(DATA, top.name))
@@ -222,8 +235,9 @@ def _add_data(archive: tarfile.TarFile, folder: Path) -> int:
     return count
 
 
-def _add_records(archive: tarfile.TarFile, settings: Settings) -> int:
-    count, store = 0, connect_records(settings)
+def _add_records(archive: tarfile.TarFile, store: "RecordStore") -> int:
+    """Add the records of a store to a backup, and close it."""
+    count = 0
     try:
         store.prepare()
         with tempfile.SpooledTemporaryFile(KEEP_IN_MEMORY) as lines:
@@ -266,7 +280,7 @@ def _open(source: Path) -> tarfile.TarFile:
         raise CommandError(f"expected the file of a backup, found {source}: {error}") from error
 
 
-def _check(archive: tarfile.TarFile, settings: Settings) -> None:
+def _check(archive: tarfile.TarFile, shards: int) -> None:
     names = set(archive.getnames())
     if MANIFEST not in names or END not in names:
         raise CommandError(
@@ -278,10 +292,10 @@ def _check(archive: tarfile.TarFile, settings: Settings) -> None:
             f"expected a backup of format {FORMAT}, found {manifest.get('format')}, written by "
             f"Refdesk {manifest.get('release')}: restore it with that release or a newer one"
         )
-    if manifest.get("shards") != settings.shards:
+    if manifest.get("shards") != shards:
         raise CommandError(
             f"the backup has SHARDS={manifest.get('shards')}, and this installation "
-            f"{settings.shards}: set SHARDS as in the backup"
+            f"{shards}: set SHARDS as in the backup"
         )
 
 
@@ -289,7 +303,7 @@ def _check_content(archive: tarfile.TarFile) -> None:
     """Read everything once: a damaged or hostile file must not cost the data that it replaces."""
     for entry in archive.getmembers():
         _find_place(entry)
-    for _ in _read_keys(archive):
+    for _ in _read_keys(_member(archive, REDIS)):
         pass
     for line in _member(archive, RECORDS):
         read_record(json.loads(line))
@@ -312,7 +326,7 @@ def _naming_damage() -> Iterator[None]:
 
 
 async def _check_target(
-    settings: Settings, client: Any, snapshot: RedisSnapshot, *, overwrite: bool
+    data_folder: Path, client: Any, snapshot: RedisSnapshot, *, overwrite: bool
 ) -> None:
     if living := await RedisPresence(client).living():
         one = living[0]
@@ -320,7 +334,7 @@ async def _check_target(
             f"processes of this installation are running ({one.host}, pid {one.pid}): stop them "
             f"first; a process that was killed is listed for half a minute"
         )
-    has_index = any((settings.refdesk_data / "index").glob("*"))
+    has_index = any((data_folder / "index").glob("*"))
     if not overwrite and (has_index or not await snapshot.is_empty()):
         raise CommandError(
             "this installation already has data, which the backup would replace: to replace it, "
@@ -335,15 +349,28 @@ def _member(archive: tarfile.TarFile, name: str) -> IO[bytes]:
     return found
 
 
-def _read_keys(archive: tarfile.TarFile) -> Iterator[SavedKey]:
-    for line in _member(archive, REDIS):
+def _read_keys(lines: IO[bytes]) -> Iterator[SavedKey]:
+    for line in lines:
         one = json.loads(line)
         yield SavedKey(one["name"].encode(), base64.b64decode(one["value"]), one["expires_at"])
 
 
-def _restore_files(archive: tarfile.TarFile, folder: Path) -> int:
-    protect_data_folder(folder)
-    shutil.rmtree(folder / "index", ignore_errors=True)
+@asynccontextmanager
+async def _replacing(snapshot: RedisSnapshot, archive: tarfile.TarFile) -> AsyncIterator[int]:
+    """Replace the keys of Redis by those of the file; on an error, write the earlier ones back."""
+    with tempfile.SpooledTemporaryFile(KEEP_IN_MEMORY) as before:
+        await _copy_keys(snapshot, before)
+        try:
+            await snapshot.delete_all()
+            yield await snapshot.write(_read_keys(_member(archive, REDIS)))
+        except Exception:
+            before.seek(0)
+            await snapshot.delete_all()
+            await snapshot.write(_read_keys(before))
+            raise
+
+
+def _write_files(archive: tarfile.TarFile, folder: Path) -> int:
     count = 0
     for entry in archive.getmembers():
         place = _find_place(entry)
@@ -357,6 +384,16 @@ def _restore_files(archive: tarfile.TarFile, folder: Path) -> int:
     return count
 
 
+def _replace_files(written: Path, folder: Path) -> None:
+    """Move files into the data folder, which needs no space."""
+    shutil.rmtree(folder / "index", ignore_errors=True)
+    for one in sorted(written.rglob("*")):
+        if one.is_file():
+            target = folder / one.relative_to(written)
+            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            one.replace(target)
+
+
 def _find_place(entry: tarfile.TarInfo) -> PurePosixPath | None:
     """Return where an entry belongs in the data folder; None: it is no file of that folder."""
     place = PurePosixPath(entry.name)
@@ -368,8 +405,9 @@ def _find_place(entry: tarfile.TarInfo) -> PurePosixPath | None:
     return PurePosixPath(*place.parts[1:])
 
 
-def _restore_records(archive: tarfile.TarFile, settings: Settings) -> int:
-    count, store = 0, connect_records(settings)
+def _restore_records(archive: tarfile.TarFile, store: "RecordStore") -> int:
+    """Write the records of a backup into a store, and close it."""
+    count = 0
 
     def read() -> Iterator[Record]:
         nonlocal count

@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+import errno
 import importlib
 import os
 import sys
@@ -42,6 +43,7 @@ VERBS: dict[str, str] = {
     "dead": "list, show, retry or drop dead letters",
     "review": "compare a document with rules, requirement by requirement",
     "audit": "check the citations of a Markdown answer against the documents",
+    "check": "show which questions a change of the documents breaks",
     "evaluate": "measure Refdesk on a folder of evaluation data",
 }
 MODULES = {
@@ -71,6 +73,7 @@ exit status:
   8  review: violations or gaps
   9  models: a model does not answer, or its context window is too small
  10  doctor: something that is configured does not work
+ 11  check: the change of the documents breaks questions
 
 refdesk VERB --help explains the arguments of a verb. Settings are environment
 variables or lines of a file that --env-file names; docs/settings.md lists them.
@@ -221,6 +224,8 @@ def _format_error(error: Exception) -> str:
         return str(error)
     if isinstance(error, OSError) and error.strerror is not None:
         about = "" if error.filename is None else f": {os.fsdecode(error.filename)!r}"
+        if error.errno == errno.ENOSPC:
+            about += "; free some space for the data folder (see: refdesk doctor) and in /tmp"
         return f"{error.strerror}{about}"
     _show_where(error)
     return f"unexpected error, {type(error).__name__}: {error}"

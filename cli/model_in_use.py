@@ -1,9 +1,10 @@
 """Says which model writes the answers, or that none does."""
 
 import sys
+from pathlib import Path
 
 from config.settings import Settings
-from deploy.assembly.model_choice import list_answering_models
+from deploy.assembly.model_choice import list_answering_models, vendor_access
 from knowledge.data_folder import protect_data_folder
 
 NO_MODEL = (
@@ -18,15 +19,17 @@ def describe_models(settings: Settings) -> str:
     """Return a line about the models of the settings, without asking them."""
     if not settings.uses_model:
         return NO_MODEL
-    names = [str(name) for name in list_answering_models(settings)]
+    names = [
+        str(name) for name in list_answering_models(vendor_access(settings), settings.model_of)
+    ]
     return f"answers are written by {', '.join(dict.fromkeys(names))}; see: refdesk models"
 
 
-def say_models_once(settings: Settings) -> None:
-    """Write the line to standard error if it was not written for this data folder before."""
-    line, file = describe_models(settings), settings.refdesk_data / _SAID
+def say_models_once(line: str, data_folder: Path) -> None:
+    """Write a line about the models to standard error, once for each data folder."""
+    file = data_folder / _SAID
     if file.is_file() and file.read_text(encoding="utf-8") == line:
         return
     sys.stderr.write(f"refdesk: {line}\n")
-    protect_data_folder(settings.refdesk_data)
+    protect_data_folder(data_folder)
     file.write_text(line, encoding="utf-8")

@@ -17,7 +17,6 @@ from pydantic import JsonValue
 
 from citations.links import clean_text
 from citations.marking import show_brackets
-from config.settings import Settings
 from config.texts import load_texts
 from envelope.json_values import read_list, read_objects
 from envelope.sources import TOOL_SOURCE
@@ -90,7 +89,7 @@ def reply_lines(reply: Fields) -> list[str]:
     return lines
 
 
-def list_operator_notes(reply: Fields, settings: Settings) -> list[str]:
+def list_operator_notes(reply: Fields, index_location: str) -> list[str]:
     """Return the notes below a reply that only the person at the terminal reads, not a website's
     visitor.
     """
@@ -103,8 +102,7 @@ def list_operator_notes(reply: Fields, settings: Settings) -> list[str]:
         ]
     if reply.get("clarification_reason") != "no_documents":
         return []
-    place = settings.qdrant_url or settings.refdesk_data.resolve()
-    return [f"refdesk: there are no documents in {place} that this question may use"]
+    return [f"refdesk: there are no documents in {index_location} that this question may use"]
 
 
 def wrap(text: str, width: int = WIDTH) -> list[str]:

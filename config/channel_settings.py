@@ -34,7 +34,7 @@ class HttpSettings(BaseModel):
     public_url: str | None = Field(
         None,
         description="public address of the HTTP server, if it differs from the address that "
-        "it listens on",
+        "it listens on; it may contain a path, such as https://acme.com/desk",
     )
     require_keys: bool = Field(
         False,

@@ -102,6 +102,11 @@ class DomainSettings(BaseModel):
     )
 
     @property
+    def assistant_key(self) -> tuple[str, str]:
+        """The tenant and the name of the assistant, which identify it together."""
+        return self.tenant, self.assistant
+
+    @property
     def topic(self) -> str:
         """The topic of questions: the scope without its full stop, else the name."""
         return self.domain_scope.strip().rstrip(".") or self.domain_name

@@ -120,6 +120,11 @@ class NotificationSettings(BaseModel):
             raise ValueError("expected addresses such as ada@acme.com")
         return value
 
+    @property
+    def mail_sender(self) -> str:
+        """The address that sends e-mail; replies come to it."""
+        return self.smtp_from or self.handover_email or ""
+
     @field_validator("handover_email", "smtp_from")
     @classmethod
     def _is_mailbox(cls, value: str | None) -> str | None:

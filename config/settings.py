@@ -1,5 +1,6 @@
 """Settings of the processes, and all the others combined; `docs/settings.md` lists them."""
 
+from pathlib import Path
 from typing import Literal, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationInfo, field_validator
@@ -18,7 +19,12 @@ from config.model_settings import (
     VendorSettings,
 )
 from config.notification_settings import NotificationSettings, TelemetrySettings
-from config.storage_settings import IngestionSettings, RetentionSettings, StorageSettings
+from config.storage_settings import (
+    HOUR_SECONDS,
+    IngestionSettings,
+    RetentionSettings,
+    StorageSettings,
+)
 from config.way_settings import SwarmSettings, WaySettings
 from envelope.role import Role
 
@@ -103,6 +109,11 @@ class Settings(
             raise ValueError(f"expected numbers of at least 1, found {value}")
         return value
 
+    @property
+    def data_place(self) -> tuple[Path, str, str]:
+        """Where the data of the assistant is: the data folder, the tenant and the assistant."""
+        return self.refdesk_data, *self.assistant_key
+
     def of_assistants(self) -> list["Settings"]:
         """Return the settings of every served assistant, beginning with the main one."""
         further = [
@@ -123,9 +134,25 @@ class Settings(
             )
             for one in self.assistants
         ]
-        named = {(one.tenant, one.assistant): one for one in further}
-        own = (self.tenant, self.assistant)
-        return [named.pop(own, self), *named.values()]
+        named = {one.assistant_key: one for one in further}
+        return [named.pop(self.assistant_key, self), *named.values()]
+
+    @property
+    def index_location(self) -> str:
+        """The address of the index server, or the path of the data folder, for people."""
+        return self.qdrant_url or str(self.refdesk_data.resolve())
+
+    @property
+    def result_seconds(self) -> float | None:
+        """How long this assistant's replies and journals are kept; None: the default."""
+        kept = self.result_seconds_of(*self.assistant_key)
+        return None if kept == self.result_ttl_hours * HOUR_SECONDS else kept
+
+    @property
+    def keeps_records(self) -> bool:
+        """Whether the questions of any assistant are recorded."""
+        served = (one.assistant_key for one in self.of_assistants())
+        return any(self.records_days_of(*assistant) > 0 for assistant in served)
 
     @property
     def has_vendor_embedding(self) -> bool:

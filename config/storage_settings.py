@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, SecretStr, ValidationInfo, field_validator
 
+from envelope.question import Question
+
 WEB_ADDRESS = re.compile(r"https?://[^\s\"'<>]+")
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "redis+cluster://", "rediss+cluster://")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -92,6 +94,10 @@ class RetentionSettings(BaseModel):
         """Return the retention of a conversation in seconds."""
         days = self._of(tenant, assistant, "memory_ttl_days")
         return max(1, int(days * DAY_SECONDS))
+
+    def find_memory_seconds(self, question: Question) -> int:
+        """Return the retention of a question's conversation in seconds."""
+        return self.memory_seconds_of(question.tenant, question.assistant)
 
     def result_seconds_of(self, tenant: str, assistant: str) -> float:
         """Return the retention of replies and journals in seconds."""

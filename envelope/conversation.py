@@ -148,11 +148,14 @@ class PauseQuestion(BaseModel, frozen=True, extra="forbid"):
 
 
 class PauseReply(BaseModel, frozen=True, extra="forbid"):
-    """A typed reply to a pause: the approval or its denial, or values of fields by name."""
+    """A typed reply to a pause: the approval or its denial, or values of fields by name.
+
+    None as a value: the user does not know it or does not say it, so the work goes on without it.
+    """
 
     pause_id: str = Field(min_length=1, max_length=128)
     approve: bool | None = None
-    fields: dict[str, str | int | float] = {}
+    fields: dict[str, str | int | float | None] = {}
 
 
 class Pause(BaseModel, frozen=True, extra="forbid"):
@@ -184,7 +187,7 @@ class Pause(BaseModel, frozen=True, extra="forbid"):
     kind: PauseKind = "clarification"
     asked_by: str = ""
     questions: tuple[PauseQuestion, ...] = ()
-    answers: dict[str, str | int | float] = {}
+    answers: dict[str, str | int | float | None] = {}
     created: float = 0.0
     expires: float = 0.0
     resume_stage: str = ""

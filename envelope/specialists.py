@@ -254,6 +254,12 @@ class ReportReference(BaseModel, frozen=True, extra="forbid"):
     compliant: int = Field(ge=0)
     violations: int = Field(ge=0)
     gaps: int = Field(ge=0)
+    undecided: int | None = Field(
+        default=None, ge=0, description="None: stored by an earlier version, which did not count"
+    )
+    confidence: float | None = Field(
+        default=None, ge=0, le=1, description="the mean of all verdicts; None: not measured"
+    )
     bytes: int = Field(ge=0)
     reference: str
     report: dict[str, JsonValue] | None = None

@@ -14,12 +14,13 @@ BY_WORKER = "by_worker"
 """The field of `model_usage` with the usage of each worker of a swarm, by its id."""
 TOPIC_CHANGE = "topic_change"
 """The termination reason of a question that ended because the user changed the topic."""
-NO_DISSENT, NO_PERSONA, TABLE_CELLS = "report_no_dissent", "report_persona", "report_cells"
-SEPARATE_PARTS = "report_parts"
-NOTES = frozenset({NO_DISSENT, NO_PERSONA, TABLE_CELLS, SEPARATE_PARTS})
+NO_DISSENT, NO_PERSONA, SEPARATE_PARTS = "report_no_dissent", "report_persona", "report_parts"
+NOTES = frozenset({NO_DISSENT, NO_PERSONA, SEPARATE_PARTS})
 """The keys of the fixed texts below an answer of a swarm, which state what no source says."""
-ANSWERED_ITEM = "answered_item"
-"""The key of a note that nobody is shown: an item whose row of the table is complete."""
+SHOWN_PART = "shown_part"
+"""The key of a note that nobody is shown: a part with a place of its own in the answer, where its
+result stands, or that it was not found.
+"""
 _OPEN = frozenset({PENDING, "in_progress", "awaiting_input"})
 Task = dict[str, JsonValue]
 StrategyChoice = Literal["auto", "council", "intelligent", "parallel"]

@@ -195,6 +195,8 @@ class ReportSummary(BaseModel, frozen=True, extra="ignore"):
     compliant: int
     violations: int
     gaps: int
+    undecided: int | None = None
+    confidence: float | None = None
     bytes: int
 
 

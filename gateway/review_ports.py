@@ -1,9 +1,6 @@
-"""The interfaces of reviews: the documents of a conversation, and the report in its forms.
+"""The values of reviews: documents of a conversation, and the report in its forms."""
 
-A conversation is identified by any `Question` of it.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -13,7 +10,6 @@ from pydantic import JsonValue
 from envelope.question import Question
 from gateway.answer import Opens
 from gateway.errors import GatewayError
-from gateway.port import ReadableDocument
 
 ATTACHED = "attached:"
 """With this the ids of documents of conversations begin, and those of their passages."""
@@ -49,52 +45,6 @@ class DocumentRefusedError(GatewayError):
 
 class DocumentUnknownError(GatewayError):
     """A name leads to no document that the caller may read, or to more than one."""
-
-
-class Attachments(Protocol):
-    """Stores the documents that a person gives to one conversation."""
-
-    async def attach(
-        self, question: Question, name: str, data: bytes, groups: Sequence[str], client: str = ""
-    ) -> DocumentEntry:
-        """Read and store a file's bytes; raises `DocumentRefusedError`.
-
-        Only people with all of `groups` read it. The same file has the same id each time. Files are
-        read by turns of tenants and of their clients, which `client` names, such as a key; raises
-        `BusyError` where too many wait.
-        """
-        ...
-
-    async def remove(self, question: Question, document_id: str) -> None:
-        """Remove a document of the conversation."""
-        ...
-
-    async def list_attached(
-        self, question: Question, groups: Sequence[str]
-    ) -> Sequence[DocumentEntry]:
-        """Return the documents of the conversation that a person of these groups may read."""
-        ...
-
-    async def citing(
-        self, question: Question, chunk_id: str, groups: Sequence[str]
-    ) -> ReadableDocument | None:
-        """Return the document of a cited chunk, or None where this conversation has none."""
-        ...
-
-
-class DocumentFinder(Protocol):
-    """Finds the documents that a request names, as far as its caller may read them."""
-
-    async def find(
-        self, question: Question, name: str, groups: Sequence[str], *, is_rule: bool = False
-    ) -> Sequence[DocumentEntry]:
-        """Return the document of an id, file, title, or web address, or those of a folder.
-
-        Documents of the question's conversation are found, too. A rule (`is_rule`) is looked for in
-        the index first: a document that somebody gave to the conversation never takes its place.
-        Raises `DocumentUnknownError`, also for a name of more than one document.
-        """
-        ...
 
 
 class ReportForm(StrEnum):

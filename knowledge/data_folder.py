@@ -1,15 +1,20 @@
-"""Restricts the data folder to its owner."""
+"""Restricts the data folder to its owner, and checks the free space of its disk."""
 
+import shutil
 import stat
 from pathlib import Path
 
 import structlog
+
+from knowledge.errors import IndexUnavailable
 
 log = structlog.get_logger("deploy")
 
 OWNER_ALONE = 0o700
 OTHERS = 0o077
 """The permissions of all users but the owner."""
+LEAST_FREE_BYTES = 128 * 1024 * 1024
+"""Space that a change may need: the files of an empty index have 37 MB, mapped in advance."""
 
 
 def protect_data_folder(folder: Path) -> None:
@@ -28,3 +33,18 @@ def protect_data_folder(folder: Path) -> None:
         log.warning("data_folder_permissions_insecure", **found, error=str(error))
     else:
         log.warning("data_folder_permissions_fixed", **found)
+
+
+def check_space(folder: Path) -> None:
+    """Raise `IndexUnavailable` if the disk is nearly full.
+
+    The engine writes through mapped files: where the disk has no room for them, the operating
+    system ends the process with SIGBUS, and every question that it is answering.
+    """
+    free = shutil.disk_usage(folder).free
+    if free < LEAST_FREE_BYTES:
+        raise IndexUnavailable(
+            f"the disk of {folder} is nearly full: {free // 1024**2} MiB are free, and a change of "
+            f"the index needs {LEAST_FREE_BYTES // 1024**2} MiB: free some space, then repeat "
+            "this"
+        )

@@ -19,9 +19,15 @@ Deliver = Callable[[Description], Awaitable[None]]
 """Receives the description of a page when it is the page's turn."""
 
 
-class PageDescriber(Protocol):
-    """Describes a page; `concurrency` is the number of pages at once."""
+class Describer(Protocol):
+    """Describes a page; `concurrency` is the number of pages at once.
 
+    `by_rules` is the description by rules. `name` is the name and version of the method; a new name
+    causes new descriptions of all pages. A describer that uses a model handles its failures by the
+    rules of `knowledge.rule_descriptions`.
+    """
+
+    name: str
     concurrency: int
 
     async def describe(self, page: Page, language: str, by_rules: Description) -> Description: ...
@@ -30,7 +36,7 @@ class PageDescriber(Protocol):
 class DescriptionQueue:
     """The pages that are being described; a describer of one page at a time needs no queue."""
 
-    def __init__(self, describer: PageDescriber, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, describer: Describer, tasks: asyncio.TaskGroup) -> None:
         self._describer = describer
         self._tasks = tasks
         self._slots = asyncio.Semaphore(describer.concurrency)
@@ -68,7 +74,7 @@ class _Waiting:
 
 
 @asynccontextmanager
-async def open_queue(describer: PageDescriber) -> AsyncIterator[DescriptionQueue]:
+async def open_queue(describer: Describer) -> AsyncIterator[DescriptionQueue]:
     """Provide a queue; its calls end with the block. Raises what the block or a call raised."""
     try:
         async with asyncio.TaskGroup() as tasks:

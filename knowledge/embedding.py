@@ -188,6 +188,13 @@ def local_embedder(
     return LocalEmbedder(name, known, lambda: _load_fastembed(model), chosen)
 
 
+def knows(model: str, language: str) -> bool:
+    """Return whether a model (the name of its vectors) may know a language: the shipped one knows
+    English.
+    """
+    return model not in SHIPPED_NAMES or language == "en"
+
+
 def name_vectors(model: str) -> str:
     """Return the name under which vectors of `EMBEDDING_MODEL` are stored."""
     plain = model.removesuffix(FASTEMBED_SUFFIX).removeprefix("sentence-transformers/")

@@ -14,11 +14,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Protocol
 
 from knowledge import chunking, composing
-from knowledge.description_queue import DescriptionQueue, PageDescriber, open_queue
+from knowledge.description_queue import Describer, DescriptionQueue, open_queue
 from knowledge.document import Document
 from knowledge.documents import formats, furniture
 from knowledge.documents.errors import NoDocumentError, NoTextError, ReadingError, SkippedError
@@ -35,8 +35,8 @@ from knowledge.index.page_kind import recognise_kind
 from knowledge.index.port import WrittenDocument
 from knowledge.ingestion_ledger import Ledger, ReadingAllowance
 from knowledge.ingestion_report import IngestionResult, Report
-from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.preparation import Preparation
+from knowledge.isolation.reader_process import ReaderProcess
 from knowledge.rule_descriptions import Description
 
 READING_VERSION = "13"
@@ -81,32 +81,6 @@ class NamedEmbedder(Protocol):
     async def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
 
 
-class Describer(PageDescriber, Protocol):
-    """Describes a page; `by_rules` is the description by rules.
-
-    `name` is the name and version of the method; a new name causes new descriptions of all pages.
-    A describer that uses a model handles its failures by the rules of
-    `knowledge.rule_descriptions`.
-    """
-
-    name: str
-
-
-class DocumentReader(Protocol):
-    """Reads documents within limits, see `knowledge.isolation.reader_process`."""
-
-    limits: ReadingLimits
-    seconds_used: float
-
-    def prepare(
-        self, item: Item, path: PurePosixPath, location: Location, seconds: float | None = None
-    ) -> Preparation: ...
-
-    def title(self, item: Item, path: PurePosixPath, location: Location) -> str: ...
-
-    def split(self, path: PurePosixPath, data: bytes, location: Location) -> Sequence[Item]: ...
-
-
 class _Ingestion:
     """Ingests paths one after the other."""
 
@@ -116,7 +90,7 @@ class _Ingestion:
         embedder: NamedEmbedder,
         describer: Describer,
         queue: DescriptionQueue,
-        reader: DocumentReader,
+        reader: ReaderProcess,
         ledger: Ledger,
         language_of: Callable[[str], str],
         default_language: str,
@@ -428,7 +402,7 @@ async def ingest(
     index: WritableIndex,
     embedder: NamedEmbedder,
     describer: Describer,
-    reader: DocumentReader,
+    reader: ReaderProcess,
     report: Report,
     *,
     language_of: Callable[[str], str],

@@ -12,6 +12,7 @@ from knowledge.index.port import Index
 from knowledge.library.attached_documents import AttachmentSource
 from knowledge.library.library import Library
 from knowledge.port import Findings, SearchRequest
+from knowledge.search.ranking import weigh_levels_alone
 from knowledge.search.reranking import Reranker
 from knowledge.search.searcher import LevelSearcher
 
@@ -94,3 +95,22 @@ class OpenIndex:
         except RerankingFailed as error:
             # As above; a search continues in its own order.
             log.warning("reranker_not_loaded", error=str(error))
+
+
+class LevelSearch:
+    """Searches on one level of the index that answers now."""
+
+    def __init__(self, knowledge: OpenIndex, level: str) -> None:
+        self._knowledge = knowledge
+        self._level = level
+        self._made: tuple[Index, LevelSearcher] | None = None
+
+    async def search(self, request: SearchRequest) -> Findings:
+        """Search the index; see `knowledge.port.Searcher`."""
+        await self._knowledge.follow()
+        index = self._knowledge.index
+        if self._made is None or self._made[0] is not index:
+            weights = weigh_levels_alone()[self._level]
+            searcher = LevelSearcher(index, self._knowledge.embedder, weights=weights)
+            self._made = index, searcher
+        return await self._made[1].search(request)

@@ -146,7 +146,10 @@ class Findings:
         """Whether nothing in the documents is like the question, by its words or its meaning.
 
         It is no statement about the topic: two of 251 answerable questions are below the limit.
+        Where meaning was not compared, a single content word is a match.
         """
+        if not self.are_calibrated and self.features.get("touches"):
+            return not self.hits
         return not self.hits or self.coverage < _MATCHES_NOTHING
 
     @property

@@ -57,10 +57,15 @@ class Description:
 
 
 class RuleDescriber:
-    """Describes pages by the rules of this module, without a model."""
+    """Describes pages by the rules of this module, without a model.
 
-    name = f"rules-{VERSION}"
+    `name` is that of another method where its descriptions of unchanged pages are to stay.
+    """
+
     concurrency = 1
+
+    def __init__(self, name: str = f"rules-{VERSION}") -> None:
+        self.name = name
 
     async def describe(self, page: Page, language: str, by_rules: Description) -> Description:
         return by_rules

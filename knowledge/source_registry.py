@@ -26,6 +26,8 @@ from knowledge.ingestion_report import IngestionResult
 from outbound.errors import AddressRefusedError, FetchError
 from outbound.resolution import GuardedResolver, Resolve, resolve_by_system
 
+WEBSITES, STORES = "websites", "stores"
+"""The folders of the copies of websites and of stores."""
 _FILE = "sources.json"
 _MOST_REASONS = 3
 _LONGEST_PLACE = 200
@@ -353,7 +355,7 @@ class SourceRegistry:
     def forget(self, root: str, *, with_ownerless: bool = False) -> bool:
         """Remove a source from the list, and its copy; return whether it was in the list."""
         owners = (self._owner, _NOBODY) if with_ownerless else (self._owner,)
-        for kind in ("websites", "stores"):
+        for kind in (WEBSITES, STORES):
             copy = locate_copy(self._folder, *self._owner, kind, root)
             shutil.rmtree(copy, ignore_errors=True)
         if not (self._folder / _FILE).exists():

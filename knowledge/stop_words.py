@@ -7,6 +7,7 @@ The lists are in `function_words.toml`; they are read once.
 
 import tomllib
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 _BY_LANGUAGE = {
@@ -82,6 +83,13 @@ _LANGUAGES_OF: dict[str, tuple[str, ...]] = {}
 for _language, _words in _LISTS.items():
     for _word in _words.split():
         _LANGUAGES_OF[_word] = (*_LANGUAGES_OF.get(_word, ()), _language)
+
+
+@cache
+def list_small_words(language: str) -> frozenset[str]:
+    """Return the words of a language that name no subject: function words, and those that ask."""
+    lists = (_LISTS, _BY_LANGUAGE, ASKING_WORDS)
+    return frozenset(word for one in lists for word in one.get(language, "").split())
 
 
 def function_words(words: Iterable[str]) -> dict[str, int]:

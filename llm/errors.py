@@ -197,6 +197,17 @@ def has_unusable_output(error: ModelError) -> bool:
     return isinstance(error, Refused | UnreadableOutput) and not isinstance(error, UnknownReply)
 
 
+def may_depend_on_content(error: ModelError) -> bool:
+    """Return whether the same request with a part of its content may succeed at once.
+
+    A vendor may refuse a request (403, a content filter) for one of its texts.
+    """
+    if isinstance(error, ChainExhausted):
+        return any(map(may_depend_on_content, error.errors))
+    is_rejected = isinstance(error, RejectedRequest | AccessDenied)
+    return is_rejected or has_unusable_output(error)
+
+
 def find_wait_seconds(error: ModelError) -> float | None:
     """Return after how many seconds the same call may succeed; None if waiting does not help.
 

@@ -165,6 +165,7 @@ def _sum(one: Usage, other: Usage) -> Usage:
         one.input_tokens + other.input_tokens,
         one.output_tokens + other.output_tokens,
         one.cached_input_tokens + other.cached_input_tokens,
+        one.cache_write_tokens + other.cache_write_tokens,
     )
 
 

@@ -26,11 +26,12 @@ PREPARING_SHARE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call; cached tokens are part of the input tokens."""
+    """Tokens of one call; those that were read from or written to a cache are input tokens, too."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_input_tokens: int = 0
+    cache_write_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,21 +258,6 @@ class Model(Protocol):
         starts at its last model). `listener` receives the text while it is written.
         """
         ...
-
-
-class VectorModel(Protocol):
-    """Turns texts into vectors of `dimensions` numbers, L2-normalised.
-
-    `forms` names how it embeds questions and documents differently; empty: it does not.
-    """
-
-    name: str
-    dimensions: int
-    forms: str
-
-    async def embed(
-        self, texts: Sequence[str], run: Run, *, are_questions: bool = False
-    ) -> Sequence[Sequence[float]]: ...
 
 
 class ScoreModel(Protocol):

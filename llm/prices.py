@@ -31,15 +31,6 @@ def cost_usd(provider: str, model: str, usage: Usage, *, base_url: str | None) -
     return _price(provider, model, usage, base_url)
 
 
-def estimate_call_usd(name: str, usage: Usage) -> Decimal | None:
-    """Return the list price of a call of a model or chain; None where its first model has none.
-
-    `name` is as in `llm.port.Model`. A server of one's own has no list price.
-    """
-    model, _, vendor = name.partition(",")[0].rpartition("@")
-    return cost_usd(vendor, model, usage, base_url=None) if model else None
-
-
 @lru_cache(maxsize=64)
 def find_smallest_window(name: str) -> int | None:
     """Return the tokens that every model of a chain can read; None where one of them is unknown.
@@ -84,6 +75,7 @@ def _price(provider: str, model: str, usage: Usage, base_url: str | None) -> Dec
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cache_read_tokens=usage.cached_input_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
     )
     if base_url is not None:
         return genai_prices.calc_price(tokens, model, provider_api_url=base_url).total_price

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -10,11 +11,11 @@ from llm.chain import PATIENCE_SECONDS, ChainLink, FallbackChain
 from llm.errors import MissingKey, UnknownProvider
 from llm.metering import CallBudget
 from llm.missing_model import MissingModel
-from llm.port import Model, ScoreModel, VectorModel
+from llm.port import Model, ScoreModel, Usage
 from llm.prices import PriceSource
 from llm.prompts import Prompts
 from llm.quotas import Limiter
-from llm.stored_model import CallStore, SharedCache, StoredModel
+from llm.stored_model import CallStore, SharedCache, SpeedStore, StoredModel
 from llm.vendors.catalogue import (
     ModelName,
     Vendor,
@@ -44,6 +45,7 @@ class AnswerStores:
 
     calls: CallStore
     cache: SharedCache | None = None
+    speeds: SpeedStore | None = None
 
 
 class Registry:
@@ -101,7 +103,9 @@ class Registry:
         )
         if stores is None:
             return chain
-        return StoredModel(chain, stores.calls, prompts=self._prompts, cache=stores.cache)
+        return StoredModel(
+            chain, stores.calls, prompts=self._prompts, cache=stores.cache, speeds=stores.speeds
+        )
 
     def vendor_model(self, name: ModelName) -> VendorModel:
         """Return one model of a vendor, to be asked apart from any chain.
@@ -113,7 +117,7 @@ class Registry:
             raise UnknownProvider(f"expected a model of a vendor, found '{name}'")
         return model
 
-    def embedder(self, setting: str, dimensions: int | None = None) -> VectorModel:
+    def embedder(self, setting: str, dimensions: int | None = None) -> VendorEmbedder:
         """Return the embedder of a setting such as `text-embedding-3-small@openai`.
 
         `dimensions` is the length of its vectors if it is not the model's usual one.
@@ -231,3 +235,19 @@ def providers_of(settings: Iterable[str], vendors: Mapping[str, Vendor]) -> set[
     """Return the vendors whose models these settings name."""
     names = {name for setting in settings for name in parse_models(setting, vendors)}
     return {name.provider for name in names if not name.is_local}
+
+
+def estimate_call_usd(
+    setting: str, usage: Usage, access: Mapping[str, VendorAccess]
+) -> Decimal | None:
+    """Return the price of a call of the first model of a setting; None where it is unknown.
+
+    A server at an address of its own has the prices of that address, as its calls do.
+    """
+    vendors = vendors_by_name(access)
+    [name, *_] = parse_models(setting, vendors)
+    if name.is_local:
+        return None
+    vendor = vendors[name.provider]
+    base_url = access.get(name.provider, VendorAccess()).base_url
+    return PriceSource(vendor.price_name, base_url).cost_usd(name.model, usage)

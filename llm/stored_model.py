@@ -90,6 +90,12 @@ class CallStore(Protocol):
     async def put(self, key: CallKey, answer: bytes) -> None: ...
 
 
+class SpeedStore(Protocol):
+    """Stores how fast models write."""
+
+    async def add(self, model: str, tokens: int, milliseconds: float) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class CacheKey:
     """Identifies an answer within its tenant and assistant by all that determines it.
@@ -183,12 +189,14 @@ class StoredModel:
         *,
         prompts: Prompts | None,
         cache: SharedCache | None = None,
+        speeds: SpeedStore | None = None,
     ) -> None:
         self.name = model.name
         self._model = model
         self._calls = calls
         self._cache = cache
         self._prompts = prompts
+        self._speeds = speeds
 
     async def ask(
         self,
@@ -218,6 +226,7 @@ class StoredModel:
             with record_calls() as calls:
                 answer = await self._ask_shared(run, content_hash, task, ask_model)
         await self._calls.put(key, encode(answer, calls))
+        await self._measure(calls)
         return answer
 
     async def converse(
@@ -247,7 +256,17 @@ class StoredModel:
             with record_calls() as calls:
                 step = await self._step_shared(run, conversation, skip, is_first=not number)
         await self._calls.put(key, encode_step(step, calls))
+        await self._measure(calls)
         return step
+
+    async def _measure(self, calls: Sequence[ModelCall]) -> None:
+        """Store the speed of calls that were paid now; what they gave is stored before."""
+        if self._speeds is None:
+            return
+        for one in calls:
+            is_own = not one.from_store and not one.from_cache and one.error is None
+            if is_own and one.usage.output_tokens:
+                await self._speeds.add(one.model, one.usage.output_tokens, one.milliseconds)
 
     @asynccontextmanager
     async def _in_time(self, question: Question, calls: CallStore) -> AsyncIterator[None]:

@@ -25,7 +25,8 @@ CODE_DIGITS = 8
 _QUESTION_MARKS = ("?", "？", "؟")
 _CODED = re.compile(r"(?P<label>[^#\n]{1,80}) #(?P<code>[0-9a-f]{8})")
 _REPLY: TypeAdapter[Json] = TypeAdapter(Json)
-Values = dict[str, str | float]
+Values = dict[str, str | float | None]
+"""The values of fields; None: the user does not say it, and is not asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +175,8 @@ def list_fields(pause: Pause) -> list[InputField]:
     return [one.field for one in pause.questions if one.field is not None]
 
 
-def list_missing(pause: Pause, values: Mapping[str, str | float]) -> list[InputField]:
-    """Return the required fields without a value."""
+def list_missing(pause: Pause, values: Mapping[str, str | float | None]) -> list[InputField]:
+    """Return the required fields that the user has neither given nor declined."""
     return [one for one in list_fields(pause) if one.required and one.name not in values]
 
 
@@ -203,7 +204,7 @@ def _is_code_of(pause: Pause | None, code: str, now: float) -> bool:
 def _read_lines(pause: Pause, lines: Sequence[str], *, is_own: bool) -> ReadReply:
     """Return the values of lines such as `name: value`, or of one text for the only open field."""
     names = {one.name.casefold(): one.name for one in list_fields(pause)}
-    named: dict[str, str | int | float] = {}
+    named: dict[str, str | int | float | None] = {}
     for line in lines:
         name, colon, value = line.partition(":")
         if colon and name.strip().casefold() in names:
@@ -226,12 +227,15 @@ def _complete(pause: Pause, values: Values) -> ReadReply:
     return Unanswered(known) if list_missing(pause, known) else Answered(True, known)
 
 
-def _read_values(pause: Pause, given: Mapping[str, str | int | float]) -> Values:
+def _read_values(pause: Pause, given: Mapping[str, str | int | float | None]) -> Values:
     """Return the values that are of the type of their field; the others are asked for again."""
     values: Values = {}
     for one in list_fields(pause):
-        value = _parse(one, given[one.name]) if one.name in given else None
-        if value is not None:
+        if one.name not in given:
+            continue
+        stated = given[one.name]
+        value = None if stated is None else _parse(one, stated)
+        if stated is None or value is not None:
             values[one.name] = value
     return values
 
@@ -250,6 +254,8 @@ def _parse(wanted: InputField, given: str | int | float) -> str | float | None:
 
 
 def _parse_number(given: str | int | float, text: str) -> float | None:
+    if isinstance(given, str) and _is_ambiguous(text):
+        return None
     try:
         number = float(text.replace(",", ".") if isinstance(given, str) else given)
     except (ValueError, OverflowError):
@@ -257,6 +263,13 @@ def _parse_number(given: str | int | float, text: str) -> float | None:
     if not isfinite(number):
         return None
     return int(number) if number.is_integer() else number
+
+
+def _is_ambiguous(text: str) -> bool:
+    """Return whether a number has another value in another language: "1,200" or "1.200"."""
+    whole, mark, rest = text.replace(",", ".").partition(".")
+    has_whole = bool(whole.lstrip("+-").strip("0"))
+    return bool(mark) and has_whole and len(rest) == 3 and rest.isdecimal()
 
 
 def _parse_date(text: str) -> str | None:

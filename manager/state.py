@@ -127,40 +127,27 @@ def _report_invalid(name: str, value: JsonValue, error: Exception) -> None:
     log.warning("payload_value_invalid", attribute=name, found=kind, reason=reason)
 
 
-def _narrow_text(value: JsonValue) -> str:
-    if not isinstance(value, str):
-        raise ValueError("expected a text")
-    return value
+def _narrowing(expected: str, kind: type[T], *more: type) -> Callable[[JsonValue], T]:
+    """Return a conversion that refuses values of other types; true and false are no numbers."""
+    kinds = (kind, *more)
+
+    def narrow(value: Any) -> T:
+        narrowed: T = value
+        if value.__class__ is not kind and (
+            not isinstance(value, kinds) or isinstance(value, bool)
+        ):
+            raise ValueError(f"expected {expected}")
+        return narrowed
+
+    return narrow
 
 
-def _narrow_flag(value: JsonValue) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("expected true or false")
-    return value
-
-
-def _narrow_whole(value: JsonValue) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError("expected a whole number")
-    return value
-
-
-def _narrow_number(value: JsonValue) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise ValueError("expected a number")
-    return value
-
-
-def _narrow_object(value: JsonValue) -> Json:
-    if not isinstance(value, dict):
-        raise ValueError("expected an object")
-    return value
-
-
-def _narrow_list(value: JsonValue) -> list[JsonValue]:
-    if not isinstance(value, list):
-        raise ValueError("expected a list")
-    return value
+_narrow_text = _narrowing("a text", str)
+_narrow_flag = _narrowing("true or false", bool)
+_narrow_whole = _narrowing("a whole number", int)
+_narrow_number = _narrowing("a number", float, int)
+_narrow_object: Callable[[JsonValue], Json] = _narrowing("an object", dict)
+_narrow_list: Callable[[JsonValue], list[JsonValue]] = _narrowing("a list", list)
 
 
 def _text() -> Property[str]:
@@ -293,7 +280,7 @@ class ToolExecutionView(JsonObject):
     attempts = _whole()
 
 
-class PlannedWorker(JsonObject):
+class PlannedWorkerView(JsonObject):
     """A worker of a swarm, with its brief."""
 
     id = _text()
@@ -309,14 +296,14 @@ class SwarmPlanView(JsonObject):
     """The plan of a swarm."""
 
     strategy = _text()
-    workers = _views(PlannedWorker)
+    workers = _views(PlannedWorkerView)
     criteria = _list()
 
 
 class WorkerTaskView(JsonObject):
     """The brief of a branch."""
 
-    worker = _view(PlannedWorker)
+    worker = _view(PlannedWorkerView)
 
 
 class FoundPassageView(JsonObject):
@@ -407,7 +394,7 @@ class BestAnswer(JsonObject):
     """Whether the judge approved it: it then needs no note above it."""
 
 
-class ModelUsage(JsonObject):
+class UsageView(JsonObject):
     """Calls, tokens and cost of the models."""
 
     calls = _whole()
@@ -575,7 +562,7 @@ class State(JsonObject):
     approvals = _by_name(_narrow_flag)
     statistics = _by_name(_narrow_number)
     stage = _text()
-    model_usage = _view(ModelUsage)
+    model_usage = _view(UsageView)
     exhausted_budget = _text()
     counters = _by_name(_narrow_whole)
     branches = _views(ScatteredBranch)

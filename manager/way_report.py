@@ -16,11 +16,11 @@ from envelope.encoding import to_json
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.swarm import (
-    ANSWERED_ITEM,
     CANCELLED,
     COMPLETED,
     NOTES,
     PENDING,
+    SHOWN_PART,
     TOPIC_CHANGE,
     cancel_open,
 )
@@ -219,10 +219,12 @@ def make_offer(envelope: Envelope, reply: Reply) -> Pause | None:
 
 def add_open_parts(reply: Reply, state: State, texts: Texts, language: str) -> Reply:
     """Return the answer of a swarm, followed by its notes and the unanswered parts."""
-    # The pages of other workers may answer an item whose own worker failed.
-    answered = {note.value for note in state.report_notes if note.key == ANSWERED_ITEM}
-    parts = {title: found or title in answered for title, found in read_parts(state).items()}
-    missing = [_shorten(title) for title, found in parts.items() if not found]
+    # The row of a part in a table, or its own paragraph, states already that it was not found.
+    shown = {note.value for note in state.report_notes if note.key == SHOWN_PART}
+    parts = read_parts(state)
+    missing = [
+        _shorten(title) for title, found in parts.items() if not found and title not in shown
+    ]
     done = [plain_line(name)[:_LONGEST_PART] for name in list_effects(state)]
     if done and reply["outcome"] in _ENDS_A_QUESTION:
         note = texts.text("effects_done", language, value=", ".join(done))

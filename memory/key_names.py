@@ -30,6 +30,7 @@
 | rd:handover:<name>:sent                    | hash | gateway | gateway | 7 days   |
 | rd:keys:uses                               | hash | gateway | console | never    |
 | rd:verified:<tenant>/<assistant>           | str  | gateway | agents  | never    |
+| rd:languages:<tenant>/<assistant>          | str  | search  | agents  | never    |
 | rd:{console}:code:<hash>                   | str  | console | gateway | minutes  |
 | rd:{console}:session:<hash>                | hash | gateway | gateway | hours    |
 | rd:{console}:person:<hash>                 | set  | gateway | gateway | hours    |
@@ -49,6 +50,7 @@
 | rd:push:<channel>:duty:<what>              | str  | gateway | gateway | seconds  |
 | rd:cache:<tenant>/<assistant>:<hash>       | str  | agents  | agents  | ttl      |
 | rd:limit:<model>                           | hash | agents  | agents  | ttl      |
+| rd:speed:<model>:<day>                     | hash | agents  | gateway | 8 days   |
 | rd:{shard}:budget:<question>               | hash | agents  | agents  | ttl (2)  |
 | rd:budget:<tenant>:<day>                   | hash | agents  | agents  | two days |
 | rd:{shard}:outcomes:<tenant>/<assistant>   | list | finish, gateway (3) | agents | 90 days |
@@ -213,6 +215,11 @@ def limit_key(model: str) -> str:
     return f"rd:limit:{in_key(model)}"
 
 
+def speed_key(model: str, day: str) -> str:
+    """Return the key of what a model wrote on a day, and how long it took."""
+    return f"rd:speed:{in_key(model)}:{in_key(day)}"
+
+
 def question_budget_key(question: Question, shards: int) -> str:
     """Return the key of the amounts that a question has used; it is in its conversation's slot."""
     name = "/".join(in_key(part) for part in (*question.conversation, question.message_id))
@@ -232,6 +239,11 @@ def outcomes_key(tenant: str, assistant: str, shard: int) -> str:
 def verified_answers_key(tenant: str, assistant: str) -> str:
     """Return the key of the verified answers of an assistant."""
     return f"rd:verified:{in_key(tenant)}/{in_key(assistant)}"
+
+
+def document_languages_key(tenant: str, assistant: str) -> str:
+    """Return the key of the languages of the documents of an assistant."""
+    return f"rd:languages:{in_key(tenant)}/{in_key(assistant)}"
 
 
 def console_key(kind: str, digest: str) -> str:

@@ -3,7 +3,7 @@ contains ids and no text of a conversation: the text is read from the journal wh
 that nothing is sent after an erasure.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, JsonValue
@@ -72,6 +72,16 @@ if redis.call('HDEL', KEYS[3], ARGV[1]) == 1 then
   redis.call('ZADD', KEYS[1], redis.call('TIME')[1], ARGV[1])
 end
 """
+_SUBSCRIBE = """
+-- KEYS: subscriptions. ARGV: names of endpoints. Returns when each was seen first.
+local now = redis.call('TIME')
+local since = {}
+for index, name in ipairs(ARGV) do
+  redis.call('HSETNX', KEYS[1], name, now[1] .. '.' .. string.format('%06d', tonumber(now[2])))
+  since[index] = redis.call('HGET', KEYS[1], name)
+end
+return since
+"""
 
 
 class WebhookDelivery(BaseModel, frozen=True):
@@ -116,6 +126,16 @@ class RedisWebhookQueue:
 
     def __init__(self, client: "Redis") -> None:
         self._client = client
+
+    async def subscribe(self, names: Sequence[str]) -> Mapping[str, float]:
+        """Return the Unix time at which each endpoint was first configured, in seconds.
+
+        The time is stored at the first call, so that a later process continues where an earlier
+        one stopped, and a new endpoint gets no events from before its configuration.
+        """
+        key = webhook_key("subscriptions")
+        since = await await_answer(self._client.eval(_SUBSCRIBE, 1, key, *names))
+        return {name: float(one) for name, one in zip(names, since, strict=True)}
 
     async def add(self, delivery: WebhookDelivery) -> None:
         """Add a delivery, which is due at once; one that waits already is not added again."""

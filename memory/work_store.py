@@ -133,7 +133,7 @@ class RedisAttachments:
         self._client = client
         self._shards = shards
         self._ttl_of = ttl_of
-        self._most_documents = most_documents
+        self.most_documents = most_documents
 
     async def put(self, question: Question, document_id: str, value: bytes) -> "Stored":
         """Store a document of the question's conversation, if there is room for it."""
@@ -145,7 +145,7 @@ class RedisAttachments:
                 document_id,
                 value,
                 self._ttl_of(question),
-                self._most_documents,
+                self.most_documents,
                 MOST_ATTACHED_BYTES,
             )
         )

@@ -103,6 +103,7 @@ class WebhookSender:
         self._find_rating = find_rating
         self._redact = redact
         self._delays_seconds = delays_seconds
+        self._since: Mapping[str, float] = {}
 
     async def collect(self) -> None:
         """Store deliveries for new notices, until cancelled."""
@@ -113,7 +114,12 @@ class WebhookSender:
         await _repeat(self._deliver_or_wait)
 
     async def collect_next(self, *, block_seconds: float = BLOCK_SECONDS) -> int:
-        """Store a delivery for each notice; return their number."""
+        """Store a delivery for each notice; return their number.
+
+        An endpoint gets no event from before it was first configured.
+        """
+        if not self._since:
+            self._since = await self._queue.subscribe(list(self._endpoints))
         taken = await self._notices.take(count=AT_ONCE, block_seconds=block_seconds)
         for message in taken:
             kind = _KIND_OF_NOTICE.get(message.event)
@@ -157,7 +163,8 @@ class WebhookSender:
     async def _share_out(self, event: WebhookDelivery) -> None:
         """Store a delivery for each endpoint that wants the event."""
         for endpoint in self._endpoints.values():
-            if endpoint.wants(event):
+            is_new = event.at >= self._since.get(endpoint.name, 0)
+            if is_new and endpoint.wants(event):
                 await self._queue.add(event.model_copy(update={"endpoint": endpoint.name}))
 
     async def _handle(self, delivery: WebhookDelivery) -> None:

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from broker.values import JournalEntry
 from envelope.json_values import read_list, read_objects, read_text, read_whole
 from envelope.question import Question
+from envelope.role import Role
 
 LONGEST_STEP = 300
 """Characters of a text in a step of the trace."""
@@ -97,7 +98,9 @@ class Record:
 
 
 def make_record(question: Question, entries: Sequence[JournalEntry]) -> Record | None:
-    """Return the record of an ended message from its journal; None while it has not ended.
+    """Return the record of an ended question from its journal; None while it has not ended.
+
+    A request to the process that owns the index is a message, but no question of a person: None.
 
     Each step of the trace has `kind` (a kind of the journal), `at` (seconds since acceptance) and,
     where they apply, `role`, `branch`, `seconds`, `text`, `model`, `tokens`, `cost_usd`.
@@ -105,6 +108,8 @@ def make_record(question: Question, entries: Sequence[JournalEntry]) -> Record |
     if not entries or entries[0].kind != "accepted" or entries[-1].kind != "finished":
         return None
     accepted, finished = entries[0], entries[-1]
+    if read_text(accepted.fields, "role") == Role.INGESTION:
+        return None
     reply = finished.fields
     written = _list_writes(entries)
     calls = [entry.fields for entry in entries if _is_model_call(entry)]

@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import structlog
 
@@ -13,6 +12,7 @@ from broker.ports import EndedReader, ReplyReader
 from broker.values import EndedMessage, JournalEntry
 from envelope.question import Question
 from memory.errors import MemoryUnavailableError
+from memory.http_state import Feedback
 from records.record import Record, Redact, make_record
 from records.store import RecordRefusedError, RecordStore, RecordsUnavailableError
 
@@ -32,19 +32,7 @@ UNAVAILABLE = (
     RecordRefusedError,
 )
 HOUR_SECONDS = 3_600
-
-
-class Rating(Protocol):
-    """The rating of an answer."""
-
-    @property
-    def rating(self) -> str: ...
-
-    @property
-    def reason(self) -> str: ...
-
-
-FindRating = Callable[[Question], Awaitable[Rating | None]]
+FindRating = Callable[[Question], Awaitable[Feedback | None]]
 
 
 @dataclass(frozen=True, slots=True)

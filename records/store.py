@@ -4,6 +4,7 @@ All calls block; the callers run them in threads.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -50,6 +51,7 @@ from sqlalchemy.exc import (
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from envelope.question import COPYING, Question, list_copies
+from knowledge.sections import document_of
 from records.record import Record
 
 ID = ("tenant", "assistant", "conversation_id", "message_id")
@@ -130,7 +132,28 @@ verified_answers = Table(
     Column("changed_at", Float, nullable=False),
 )
 """The verified answers; `sources` is JSON."""
-_OWNED = (gaps, gap_questions, verified_answers)
+marked_questions = Table(
+    "marked_questions",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("tenant", String(128), nullable=False),
+    Column("assistant", String(128), nullable=False),
+    Column("question", Text, nullable=False),
+    Column("expected", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
+"""The questions that the owner marked as tests; `expected` is JSON."""
+checks = Table(
+    "checks",
+    metadata,
+    Column("tenant", String(128), primary_key=True),
+    Column("assistant", String(128), primary_key=True),
+    Column("source", Text, primary_key=True),
+    Column("at", Float, nullable=False),
+    Column("result", Text, nullable=False),
+)
+"""The last check of each source; `result` is JSON, without the texts of recorded questions."""
+_OWNED = (gaps, gap_questions, verified_answers, marked_questions)
 """The tables of what cannot be read from questions."""
 
 
@@ -151,8 +174,8 @@ class Selection:
     """Which records to read; an empty value selects all. Times in Unix seconds.
 
     `assistants` are pairs of tenant and assistant; None: all. `text` occurs in question or answer,
-    in any case. What the owner or a replay asked again is selected by its channel, or with
-    `includes_copies`.
+    in any case; `document` is the id of a document that the answer cites. What the owner or a
+    replay asked again is selected by its channel, or with `includes_copies`.
     """
 
     assistants: tuple[tuple[str, str], ...] | None = None
@@ -164,6 +187,7 @@ class Selection:
     way: str = ""
     rating: str = ""
     text: str = ""
+    document: str = ""
     includes_copies: bool = False
 
 
@@ -302,7 +326,7 @@ class RecordStore:
                 self.rate(record.id, record.rating, record.rating_reason)
 
     def read_owned(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield what the owner wrote, as tables and rows: verified answers, the states of gaps."""
+        """Yield what the owner wrote, as tables and rows."""
         with self.begin() as connection:
             for table in _OWNED:
                 for row in connection.execute(select(table)).mappings():
@@ -346,6 +370,21 @@ class RecordStore:
         with self.begin() as connection:
             rows = connection.execute(wanted)
             return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def count_cited(self, selection: Selection, *, limit: int = 20_000) -> Mapping[str, int]:
+        """Return in how many answers each document is cited, among the newest records."""
+        wanted = (
+            select(messages.c.sources)
+            .where(*_conditions(selection))
+            .order_by(messages.c.ended_at.desc())
+            .limit(limit)
+        )
+        counts: Counter[str] = Counter()
+        with self.begin() as connection:
+            for (sources,) in connection.execute(wanted):
+                cited = {str(one.get("chunk_id") or "") for one in json.loads(sources)}
+                counts.update({document_of(one) for one in cited} - {""})
+        return counts
 
     def list_people(
         self, selection: Selection, *, person: str = "", offset: int = 0, limit: int = PAGE
@@ -562,12 +601,17 @@ def _conditions(selection: Selection) -> list[ColumnElement[bool]]:
         value = getattr(selection, name)
         if value:
             found.append(messages.c[name] == value)
+    return found + list(_conditions_on_texts(selection))
+
+
+def _conditions_on_texts(selection: Selection) -> Iterator[ColumnElement[bool]]:
+    if selection.document:
+        cited = f'"chunk_id": {json.dumps(selection.document, ensure_ascii=False)[:-1]}#'
+        yield messages.c.sources.contains(cited, autoescape=True)
     if selection.text:
-        found.append(
-            messages.c.question.icontains(selection.text, autoescape=True)
-            | messages.c.answer.icontains(selection.text, autoescape=True)
+        yield messages.c.question.icontains(selection.text, autoescape=True) | (
+            messages.c.answer.icontains(selection.text, autoescape=True)
         )
-    return found
 
 
 def _describe(error: Exception) -> str:

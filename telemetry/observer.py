@@ -115,24 +115,10 @@ class QuestionObserver:
             log.error("question_not_measured", message_id=message.question.message_id,
                       error=str(error))  # fmt: skip
             return
-        if record is None or not is_asked(entries):
+        if record is None:
             return
         for sink in self._sinks:
             sink.measure(EndedQuestion(record, entries))
-
-
-def is_asked(entries: Sequence[JournalEntry]) -> bool:
-    """Return whether the message is a question of a person, with a reply after a decision or at the
-    deadline.
-
-    Requests to the process that owns the index are answered by it directly.
-    """
-    is_decided = any(entry.kind == "routed" for entry in entries)
-    return (
-        is_decided
-        or entries[-1].fields.get("outcome") != "answered"
-        or "text" in entries[-1].fields
-    )
 
 
 def find_trace_id(question: Question) -> int:

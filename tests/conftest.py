@@ -86,4 +86,4 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server = start_redis(path)
     yield f"unix://{path}"
     server.terminate()
-    server.wait(10)
+    server.wait()

@@ -30,7 +30,8 @@ from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import make_embedder
-from deploy.assembly.recording import FILE, recording
+from deploy.assembly.open_records import FILE
+from deploy.assembly.recording import recording
 from deploy.assembly.runtime import ROLES, connect_runtime, run_workers
 from gateway.connections.server import listening, serving
 from knowledge.embedding import Embedder
@@ -254,7 +255,7 @@ async def make_pictures(folder: Path) -> None:
         plain = settings_of(data)
         await run_ingestion(plain, [DOCUMENTS], PlainReport(lambda _line: None))
         embedder = make_embedder(plain)
-        registry = open_source_registry(plain)
+        registry = open_source_registry(plain.data_place)
         for source, schedule in (
             ("https://docs.acme.example/guide/", "0 5 * * *"), ("s3://acme-handbook", "0 * * * *"),
         ):  # fmt: skip

@@ -98,7 +98,7 @@ class CitedPassage(Place, frozen=True, extra="forbid"):
     pictures: tuple[SourcePicture, ...] = ()
 
 
-class QuotedPassage(BaseModel, frozen=True, extra="forbid"):
+class PassageText(BaseModel, frozen=True, extra="forbid"):
     """The text of a cited passage, from which an answer may be written.
 
     `is_linked` says that another passage names it.
@@ -137,7 +137,7 @@ class ToolResult(BaseModel, frozen=True, extra="forbid"):
     text: str = ""
     data: JsonValue = None
     citations: tuple[CitedPassage, ...] = ()
-    quoted: tuple[QuotedPassage, ...] = ()
+    quoted: tuple[PassageText, ...] = ()
     is_source: bool = False
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     error: str | None = None

@@ -36,7 +36,7 @@ from typing import Any, TypeVar, cast
 from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
 
 from llm.port import ToolDescription
-from tools.calls import CitedPassage, QuotedPassage, ToolCaller
+from tools.calls import CitedPassage, PassageText, ToolCaller
 from tools.errors import InvalidInput, InvalidToolSet
 from tools.tool import Tool, ToolParts
 
@@ -190,7 +190,7 @@ class NamedTool(Tool[BaseModel, BaseModel]):
     def cite(self, output: BaseModel) -> Iterable[CitedPassage]:
         return self._tool.cite(output)
 
-    def quote(self, output: BaseModel) -> Iterable[QuotedPassage]:
+    def quote(self, output: BaseModel) -> Iterable[PassageText]:
         return self._tool.quote(output)
 
 

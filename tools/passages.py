@@ -12,7 +12,7 @@ from knowledge.index.listing import ListedDocument
 from knowledge.index.terms import terms
 from knowledge.library.library import WholeDocument
 from knowledge.port import Findings, Hit, SearchRequest
-from tools.calls import CitedPassage, QuotedPassage, ToolCaller
+from tools.calls import CitedPassage, PassageText, ToolCaller
 from tools.errors import InvalidInput
 
 MOST_PASSAGES = 30
@@ -20,6 +20,7 @@ LONGEST_QUERY = 4_000
 LINKED = "is mentioned"
 """What the relation of a passage says that another one names."""
 PAGE_CHARACTERS = 8_000
+_MOST_LANGUAGES = 8
 MOST_DOCUMENTS = 60
 _LONGEST_LINE = 200
 
@@ -63,7 +64,7 @@ class ShowsPassages:
     def cite(self, output: PassageList) -> Iterable[CitedPassage]:
         return cite_passages(output.passages)
 
-    def quote(self, output: PassageList) -> Iterable[QuotedPassage]:
+    def quote(self, output: PassageList) -> Iterable[PassageText]:
         return quote_passages(output.passages)
 
 
@@ -153,13 +154,13 @@ def cite_passages(passages: Iterable[FoundPassage]) -> list[CitedPassage]:
     return list({found.citation.chunk_id: found.citation for found in passages}.values())
 
 
-def quote_passages(passages: Iterable[FoundPassage]) -> list[QuotedPassage]:
+def quote_passages(passages: Iterable[FoundPassage]) -> list[PassageText]:
     """Return the texts of passages, each passage once with all that is quoted of it."""
     by_id: dict[str, list[FoundPassage]] = {}
     for one in passages:
         by_id.setdefault(one.citation.chunk_id, []).append(one)
     return [
-        QuotedPassage(
+        PassageText(
             citation=found[0].citation,
             text="\n".join(dict.fromkeys(one.text for one in found)),
             is_linked=any(LINKED in one.relation for one in found),
@@ -192,6 +193,12 @@ def describe_documents(
     lines = [_describe(one) for one in shown[:most]]
     left = len(documents) - len(lines)
     return (*lines, f"... and {left} further documents") if left else tuple(lines)
+
+
+def list_languages(documents: Iterable[ListedDocument]) -> tuple[str, ...]:
+    """Return the languages of documents, ISO 639-1, the most frequent first."""
+    counts = Counter(one.language for one in documents if one.language)
+    return tuple(language for language, _ in counts.most_common(_MOST_LANGUAGES))
 
 
 def _list_pictures(pictures: Sequence[tuple[str, str]]) -> tuple[SourcePicture, ...]:

@@ -7,15 +7,16 @@ instance of a subclass that reads its facts from a configuration.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
 from knowledge.library.library import Library, WholeDocument
 from knowledge.port import Searcher
-from tools.calls import CitedPassage, EffectClass, QuotedPassage, ToolCaller
+from tools.calls import CitedPassage, EffectClass, PassageText, ToolCaller
 from tools.errors import InvalidInput
 
 I = TypeVar("I", bound=BaseModel)  # noqa: E741 - the pair I and O is the usual one
@@ -24,23 +25,16 @@ O = TypeVar("O", bound=BaseModel)  # noqa: E741
 TIMEOUT_SECONDS = 30.0
 
 
-class ToolParts(Protocol):
+@dataclass(frozen=True, slots=True)
+class ToolParts:
     """What the assembly offers to the tools of one assistant."""
 
-    @property
-    def searcher(self) -> Searcher:
-        """The search on all levels."""
-        ...
-
-    @property
-    def search_level(self) -> Callable[[str], Searcher]:
-        """Returns the search on one level of `knowledge.search.ranking`."""
-        ...
-
-    @property
-    def library(self) -> Library:
-        """The documents themselves."""
-        ...
+    searcher: Searcher
+    """The search on all levels."""
+    search_level: Callable[[str], Searcher]
+    """Returns the search on one level of `knowledge.search.ranking`."""
+    library: Library
+    """The documents themselves."""
 
 
 class Tool(ABC, Generic[I, O]):
@@ -98,7 +92,7 @@ class Tool(ABC, Generic[I, O]):
         """Return the passages that the result relies on, best first."""
         return ()
 
-    def quote(self, output: O) -> Iterable[QuotedPassage]:
+    def quote(self, output: O) -> Iterable[PassageText]:
         """Return the texts of passages that an answer may be written from, best first."""
         return ()
 

@@ -30,7 +30,7 @@ TURN_SECONDS = 1.0
 RENEWAL_ENDED = "the renewal of leases has ended"
 
 
-class Readiness:
+class WorkerHealth:
     """Answers `/healthz` and `/readyz`.
 
     If the event loop has been blocked for `stuck_seconds`, the process counts as dead. The default

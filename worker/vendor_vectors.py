@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,8 +11,11 @@ from knowledge.embedding_forms import TextForms
 from knowledge.errors import EmbeddingFailed, RerankingFailed
 from knowledge.search.question_vectors import VectorStore
 from llm.errors import ModelError
-from llm.port import ScoreModel, VectorModel
+from llm.port import ScoreModel
 from llm.stored_model import CallKey, CallStore
+
+if TYPE_CHECKING:
+    from llm.vendors.embeddings import VendorEmbedder
 
 EMBEDDING = "embedding"
 """The place of vectors, and of the scores of a reranker, among the paid calls of a question."""
@@ -41,7 +45,7 @@ class VendorEmbedding:
     `forms` are the texts before questions and documents; a vendor's own forms come in addition.
     """
 
-    def __init__(self, embedder: VectorModel, forms: TextForms) -> None:
+    def __init__(self, embedder: "VendorEmbedder", forms: TextForms) -> None:
         self.name = embedder.name
         self.dimensions = embedder.dimensions
         self.forms = "; ".join(filter(None, (embedder.forms, forms.name)))

@@ -1,17 +1,28 @@
 """Classifies the documents of a review in five dimensions."""
 
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
 from pydantic import JsonValue
 
 from agents.agent import AgentRole, ProgressStep
-from agents.review.specialist import LoopReads, LoopWrites, NoOutput, SpecialistAgent
+from agents.review.passages import divide_sizes
+from agents.review.specialist import GivenOutput, LoopReads, LoopWrites, SpecialistAgent
 from envelope.outcome import Wrote
 from envelope.role import Role
-from envelope.specialists import Extracted
+from envelope.specialists import ErrorSeverity, Extracted, SpecialistError
 from knowledge.library.library import WholeDocument
-from llm.tasks.review import CLASSIFIER, ClassifierInputs, TextUnit
+from llm.tasks.review import CLASSIFIER, ClassifiedDocument, ClassifierInputs, TextUnit
 
-_CHARACTERS = 12_000
+_PART_CHARACTERS = 12_000
+_CALL_CHARACTERS, _CALL_PARTS = 24_000, 8
+_MOST_PARTS = 32
+"""Parts of all documents together that are read."""
 _MOST_DOCUMENTS = 8
+_COMPLEXITIES = ("low", "medium", "high")
+_SENSITIVITIES = ("public", "internal", "personal", "confidential", "special categories")
 
 
 class Reads(LoopReads, frozen=True):
@@ -27,9 +38,11 @@ class Writes(LoopWrites, frozen=True):
 
 
 class ClassifierAgent(SpecialistAgent[Reads, Writes]):
-    """Reads the beginning of each document; of a question without one, of the passages' ones.
+    """Reads each document in parts, up to a limit; a question without a document, those of its
+    passages.
 
-    Without a model there is only the language, as the index detected it.
+    A document of which not all was read states which share was. Without a model there is only the
+    language, as the index detected it.
     """
 
     role = Role.CLASSIFIER
@@ -48,31 +61,111 @@ class ClassifierAgent(SpecialistAgent[Reads, Writes]):
             return Wrote(Writes(errors=(self.toolbox.make_error("no document to classify"),)))
         if self.toolbox.is_offline:
             return Wrote(Writes(classification=tuple(map(_name_language, documents))))
-        inputs = ClassifierInputs(
-            question=reads.question,
-            language=reads.language,
-            documents=tuple(
-                TextUnit(
-                    id=one.listed.id,
-                    heading=one.listed.title,
-                    text=one.text[:_CHARACTERS],
-                    language=one.listed.language,
-                )
-                for one in documents
-            ),
-        )
-        turns = reads.turns
-        given = await self.toolbox.consult(CLASSIFIER, inputs, turns, reads)
-        if isinstance(given, NoOutput):
-            return Wrote(Writes(**given.as_writes()))
-        known = {one.id for one in inputs.documents}
-        classes = [one for one in given.output.documents if one.document_id in known]
-        return Wrote(
-            Writes(
-                classification=tuple(one.model_dump(mode="json") for one in classes),
-                errors=given.errors,
+        inputs = [
+            ClassifierInputs(
+                question=reads.question, language=reads.language, documents=tuple(map(_show, own))
             )
+            for own in _divide(_list_parts(documents))
+        ]
+        given = await self.toolbox.consult_each(
+            CLASSIFIER, inputs, reads.turns, reads, by="documents"
         )
+        if (asked := given.calls) is not None:
+            return Wrote(Writes(**asked.as_writes()))
+        classes: dict[str, list[ClassifiedDocument]] = defaultdict(list)
+        shares: dict[str, int] = defaultdict(int)
+        for own, outcome in given.outcomes:
+            answered = outcome.output.documents if isinstance(outcome, GivenOutput) else ()
+            for name, one in _match(own.documents, answered):
+                classes[name].append(one)
+                shares[name] += sum(len(part.text) for part in own.documents if part.id == name)
+        classified = [
+            _merge(classes[one.listed.id], shares[one.listed.id] / max(len(one.text), 1))
+            for one in documents
+            if one.listed.id in classes
+        ]
+        lost = [one.listed.title for one in documents if one.listed.id not in classes]
+        unnamed = self._name_lost(lost) if not given.errors else ()
+        return Wrote(Writes(classification=tuple(classified), errors=(*given.errors, *unnamed)))
+
+    def _name_lost(self, lost: Sequence[str]) -> tuple[SpecialistError, ...]:
+        if not lost:
+            return ()
+        text = f"the model gave no classes of: {'; '.join(lost)}"
+        return (self.toolbox.make_error(text, ErrorSeverity.MEDIUM),)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A piece of a document, and how many of them the document has."""
+
+    document: WholeDocument
+    number: int
+    count: int
+    text: str
+
+
+def _list_parts(documents: Sequence[WholeDocument]) -> Iterator[_Part]:
+    """Yield the parts to read by document: each document's next part in turn, up to the limit."""
+    cut = [_cut(one) for one in documents]
+    in_turn = [part for row in zip_longest(*cut) for part in row if part is not None]
+    chosen = set(map(id, in_turn[:_MOST_PARTS]))
+    for own in cut:
+        yield from (part for part in own if id(part) in chosen)
+
+
+def _cut(document: WholeDocument) -> list[_Part]:
+    text = document.text
+    starts = range(0, max(len(text), 1), _PART_CHARACTERS)
+    return [
+        _Part(document, number, len(starts), text[start : start + _PART_CHARACTERS])
+        for number, start in enumerate(starts, start=1)
+    ]
+
+
+def _divide(parts: Iterator[_Part]) -> Iterator[Sequence[_Part]]:
+    listed = list(parts)
+    sizes = [len(one.text) for one in listed]
+    for first, last in divide_sizes(sizes, _CALL_CHARACTERS, _CALL_PARTS):
+        yield listed[first : last + 1]
+
+
+def _show(one: _Part) -> TextUnit:
+    listed = one.document.listed
+    part = f" ({one.number}/{one.count})" if one.count > 1 else ""
+    return TextUnit(
+        id=listed.id, heading=f"{listed.title}{part}", text=one.text, language=listed.language
+    )
+
+
+def _match(
+    parts: Sequence[TextUnit], given: Sequence[ClassifiedDocument]
+) -> Iterator[tuple[str, ClassifiedDocument]]:
+    """Yield the first entry of each document of the parts."""
+    known = {one.document_id: one for one in reversed(given)}
+    for name in dict.fromkeys(part.id for part in parts):
+        if name in known:
+            yield name, known[name]
+
+
+def _merge(own: Sequence[ClassifiedDocument], share: float) -> dict[str, JsonValue]:
+    """Return the classes of a document by those of its parts.
+
+    The type and the domain are those of its beginning. It is as complex, and as sensitive, as the
+    part that is most so.
+    """
+    joined = own[0].model_copy(
+        update={
+            "complexity": max((one.complexity for one in own), key=_COMPLEXITIES.index),
+            "sensitivity": max((one.sensitivity for one in own), key=_rank_sensitivity),
+        }
+    )
+    return {**joined.model_dump(mode="json"), "share_read": min(round(share, 2), 1.0)}
+
+
+def _rank_sensitivity(name: str) -> int:
+    plain = name.strip().lower()
+    return _SENSITIVITIES.index(plain) if plain in _SENSITIVITIES else -1
 
 
 def _name_language(one: WholeDocument) -> dict[str, JsonValue]:

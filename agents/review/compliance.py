@@ -29,7 +29,7 @@ from agents.review.requirements import (
     TextPlace,
 )
 from agents.review.specialist import (
-    GivenOutput,
+    BatchOutputs,
     LoopReads,
     LoopWrites,
     NoOutput,
@@ -145,7 +145,10 @@ class _Material:
     def find_closest(self, rule: Requirement, most: int) -> tuple[RulePassage, ...]:
         """Return the passages closest to a requirement, to what fulfils it, and what breaks it."""
         # The statement is in the language of the reader, the quotation in that of the law.
-        asked = " ".join((*rule.place.heading_path, rule.quotation))
+        # The number of an article says nothing: the clause of that number is about something else.
+        heading = (word for one in rule.place.heading_path for word in one.split())
+        named = (word for word in heading if any(sign.isalpha() for sign in word))
+        asked = " ".join((*named, rule.quotation))
         found = [self.search.find(asked, self.language_of(rule), most, _read_subject(rule.place))]
         found += [self.search.find(one, self.language, most) for one in rule.wordings]
         return tuple({one.id: one for own in found for one in own}.values())
@@ -241,17 +244,18 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         inputs = self._make_inputs(reads, rules, own, material).model_copy(
             update={"direction": "clauses"}
         )
-        given = await self.toolbox.consult(COMPLIANCE, inputs, reads=reads)
-        if isinstance(given, NoOutput):
+        given = await self.toolbox.consult_each(COMPLIANCE, (inputs,), None, reads, by="passages")
+        if not given.outputs:
             return _fail_part(part, given)
         names, ids = {one.id for one in own}, {one.id for one in rules}
         found = ReadClauses(
             readings=tuple(
                 one
-                for one in given.output.readings
+                for output in given.outputs
+                for one in output.readings
                 if one.passage in names and one.requirement_id in ids
             ),
-            notes=given.output.notes,
+            notes=tuple(note for output in given.outputs for note in output.notes),
         )
         return await self._store_part(part, found, len(own), given)
 
@@ -259,22 +263,32 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         own = material.rules[part.first : part.last + 1]
         clauses = await self.toolbox.load(part.reference, ReadClauses)
         inputs = await asyncio.to_thread(self._prepare, reads, own, clauses.readings, material)
-        turns = reads.turns
-        given = await self.toolbox.consult(COMPLIANCE, inputs, turns, reads)
-        if isinstance(given, NoOutput):
-            return Writes(**given.as_writes()) if given.calls else _fail_part(part, given)
-        outputs, errors = [given.output], given.errors
-        if lost := _list_lost(own, outputs):
+        given = await self.toolbox.consult_each(COMPLIANCE, (inputs,), reads.turns, reads)
+        if given.calls is not None:
+            return Writes(**given.calls.as_writes())
+        if not given.outputs:
+            return _fail_part(part, given)
+        outputs, errors = [*given.outputs], given.errors
+        reasons = {
+            one.id: failed.errors[-1].text
+            for inputs_of_part, failed in given.failed
+            for one in inputs_of_part.requirements
+        }
+        if lost := [one for one in _list_lost(own, outputs) if one.id not in reasons]:
             wanted = inputs.model_copy(update={"requirements": compress_requirements(lost)})
             again = await self.toolbox.consult(COMPLIANCE, wanted, reads=reads)
             outputs += [] if isinstance(again, NoOutput) else [again.output]
             errors += again.errors
-        decided = _decide_verdicts(own, outputs, inputs, material)
+        decided = _decide_verdicts(own, outputs, inputs, material, reasons)
         written = await self._store_part(part, decided, len(decided.verdicts), given)
         return written.model_copy(update={"errors": errors})
 
     async def _store_part(
-        self, part: PartPlan, found: BaseModel, items: int, given: GivenOutput[ComplianceOutput]
+        self,
+        part: PartPlan,
+        found: BaseModel,
+        items: int,
+        given: BatchOutputs[ComplianceInputs, ComplianceOutput],
     ) -> Writes:
         stored = StoredPart(
             reference=await self.toolbox.store(found), items=items, decided_by=given.decided_by
@@ -368,7 +382,7 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         )
 
 
-def _fail_part(part: PartPlan, given: NoOutput) -> Writes:
+def _fail_part(part: PartPlan, given: BatchOutputs[ComplianceInputs, ComplianceOutput]) -> Writes:
     failure = given.errors[-1].text if given.errors else _NO_VERDICT
     return Writes(stored_parts={part.key: StoredPart(failure=failure)}, errors=given.errors)
 
@@ -392,6 +406,8 @@ def _find_problem(reads: Reads) -> str:
             "expected the output of requirement_extractor, found none: the order is extractor, "
             "requirement_extractor, compliance"
         )
+    if not reads.checklist.requirements and reads.checklist.units_unread:
+        return f"no requirement of {reads.checklist.target_law!r} is known, because it was not read"
     if not reads.checklist.requirements:
         return f"expected requirements in {reads.checklist.target_law!r}, found none"
     if reads.extracted is None or not reads.extracted.documents:
@@ -540,8 +556,12 @@ def _decide_verdicts(
     outputs: Sequence[ComplianceOutput],
     inputs: ComplianceInputs,
     material: _Material,
+    reasons: Mapping[str, str],
 ) -> DecidedPart:
-    """Return the model's verdicts, as far as code finds their passages."""
+    """Return the model's verdicts, as far as code finds their passages.
+
+    `reasons` states for some requirements why no model gave a verdict.
+    """
     by_id = {one.requirement_id: one for output in outputs for one in output.verdicts}
     names = {one.id for one in inputs.passages}
     shown = {one.id: one for one in material.passages if one.id in names}
@@ -550,7 +570,8 @@ def _decide_verdicts(
     for rule in own:
         given = by_id.get(rule.id)
         if given is None:
-            lost = RuleVerdict(requirement_id=rule.id, status=Status.UNDECIDED, note=_NO_VERDICT)
+            note = reasons.get(rule.id, _NO_VERDICT)
+            lost = RuleVerdict(requirement_id=rule.id, status=Status.UNDECIDED, note=note)
             verdicts.append(lost)
             continue
         evidence = tuple(_find_evidence(rule, given, shown, notes))

@@ -31,7 +31,7 @@ from llm.tasks.review import (
     ExtractorOutput,
     TextUnit,
 )
-from tools.calls import QuotedPassage
+from tools.calls import PassageText
 from tools.passages import describe_place
 
 _DEFAULT_K, _MOST_K = 6, 10
@@ -106,7 +106,7 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
         self,
         reads: Reads,
         turns: LoopTurns,
-        passages: Sequence[QuotedPassage],
+        passages: Sequence[PassageText],
         inputs: ExtractorInputs,
     ) -> Writes:
         """Without a model: one search for the question, and the documents that it names."""
@@ -163,7 +163,7 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
         self,
         output: ExtractorOutput,
         reads: Reads,
-        passages: Sequence[QuotedPassage],
+        passages: Sequence[PassageText],
         decided_by: str,
     ) -> Extracted:
         request = reads.review if reads.review is not None else ReviewScope()
@@ -219,12 +219,12 @@ def count_results(triage: Triage) -> int:
     return _DEFAULT_K + round((_MOST_K - _DEFAULT_K) * triage.complexity / 100)
 
 
-def _list_passages(turns: LoopTurns) -> list[QuotedPassage]:
+def _list_passages(turns: LoopTurns) -> list[PassageText]:
     quoted = (one for result in turns.results for one in result.quoted)
     return list({one.citation.chunk_id: one for one in quoted}.values())
 
 
-def _bound_passages(passages: Sequence[QuotedPassage]) -> tuple[ExtractedPassage, ...]:
+def _bound_passages(passages: Sequence[PassageText]) -> tuple[ExtractedPassage, ...]:
     found: list[ExtractedPassage] = []
     room = _MOST_CHARACTERS
     for one in passages:

@@ -1,6 +1,7 @@
 """Lists the findings of a review, with notes in the language of the reader."""
 
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,18 +16,53 @@ _NOTES_FILE = Path(__file__).with_name("fixed_notes.toml")
 _ENGLISH = "en"
 _SEPARATOR = "; "
 _TEXTS_FILE = Path(__file__).with_name("finding_texts.toml")
-_LONGEST = 260
-_MOST_FULFILLED = 100
+_LONGEST, _LONGEST_NAME = 260, 80
+_MOST_NAMED, _MOST_REASONS = 100, 3
 MOST_FINDINGS = 12
 """Findings that an answer names; the report has all."""
+_MOST_CLOSEST = 2
+"""Passages that are cited for a gap."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A sentence for the answer, and the places that show it."""
+    """A sentence for the answer, and the places that show it.
+
+    `is_verdict`: it also says what the review decided, and why.
+    """
 
     text: str
     places: tuple[TextPlace, ...] = ()
+    is_verdict: bool = False
+
+
+class _Names:
+    """The names of requirements and places in one review."""
+
+    def __init__(self, requirements: Sequence[Requirement], law: str, document: str) -> None:
+        self._law, self._document = law, document
+        articles = {one.id: _name_place(one.place, law) for one in requirements}
+        counts = Counter(articles.values())
+        self._names = {
+            one.id: articles[one.id]
+            if counts[articles[one.id]] == 1
+            else f"{articles[one.id]} (“{_shorten(one.statement, _LONGEST_NAME)}”)"
+            for one in requirements
+        }
+
+    def rule(self, requirement: Requirement) -> str:
+        """Return the article of a requirement; with its words if the article has several."""
+        return self._names[requirement.id]
+
+    def clause(self, place: TextPlace) -> str:
+        """Return the clause of the document that contains a place."""
+        return _name_place(place, self._document)
+
+    def list(self, requirements: Iterable[Requirement]) -> str:
+        """Return the names of requirements in one line."""
+        names = list(dict.fromkeys(map(self.rule, requirements)))
+        shown = "; ".join(names[:_MOST_NAMED])
+        return f"{shown}; …" if len(names) > _MOST_NAMED else shown
 
 
 def translate_note(note: str, language: str) -> str:
@@ -57,52 +93,42 @@ def describe_review(
     order: Sequence[str] = (),
     gaps: Sequence[SynthesizedGap] = (),
 ) -> tuple[Finding, ...]:
-    """Return the counts, then violations and gaps; those whose ids `order` has come first.
+    """Return the counts and what was not decided, then violations and gaps, then what is fulfilled.
 
-    Fulfilled requirements and further `gaps`, such as two clauses that contradict each other,
-    follow.
+    Violations and gaps whose ids `order` has come first. Further `gaps`, such as two clauses that
+    contradict each other, come last.
     """
     known = {one.id: one for one in extraction.requirements}
+    names = _Names(extraction.rules, law, document)
     rank = {name: place for place, name in enumerate(order)}
-    findings = sorted(review.findings, key=lambda one: rank.get(one.requirement_id, len(rank)))
     texts = load_finding_texts(language)
-    counts = texts["counts"].format(
-        document=document,
-        law=law,
-        total=len(review.verdicts),
-        compliant=len(review.of_status(Status.COMPLIANT)),
-        violations=len(review.of_status(Status.VIOLATION)),
-        gaps=len(review.of_status(Status.GAP)),
+
+    def pair(verdicts: Iterable[RuleVerdict]) -> list[tuple[RuleVerdict, Requirement]]:
+        return [(one, known[one.requirement_id]) for one in verdicts if one.requirement_id in known]
+
+    shown = [Finding(_count_verdicts(review, texts, law, document, language))]
+    undecided = pair(review.of_status(Status.UNDECIDED))
+    if undecided and len(undecided) < len(review.verdicts):
+        named = names.list(rule for _, rule in undecided)
+        reasons = _list_reasons((one for one, _ in undecided), language)
+        text = texts["undecided"].format(
+            count=len(undecided), total=len(review.verdicts), reasons=reasons, ids=named
+        )
+        shown.append(Finding(text))
+    open_ones = pair(
+        sorted(review.findings, key=lambda one: rank.get(one.requirement_id, len(rank)))
     )
-    shown = [
-        _describe(one, known[one.requirement_id], language, law, document)
-        for one in findings[:MOST_FINDINGS]
-        if one.requirement_id in known
-    ]
-    more = len(findings) - MOST_FINDINGS
+    shown += [_describe(*one, names, language) for one in open_ones[:MOST_FINDINGS]]
+    more = len(open_ones) - MOST_FINDINGS
     if more > 0:
         shown.append(Finding(texts["more"].format(count=more)))
-    undecided = review.of_status(Status.UNDECIDED)
-    if undecided:
-        places = dict.fromkeys(
-            _name_place(known[one.requirement_id].place, law)
-            for one in undecided
-            if one.requirement_id in known
-        )
-        names = "; ".join(list(places)[:MOST_FINDINGS])
-        names = f"{names}; …" if len(places) > MOST_FINDINGS else names
-        shown.insert(0, Finding(texts["undecided"].format(count=len(undecided), ids=names)))
-    met = dict.fromkeys(
-        _name_fulfilled(one, known[one.requirement_id], law, document)
-        for one in review.of_status(Status.COMPLIANT)
-        if one.requirement_id in known
-    )
-    if met:
-        names = "; ".join(list(met)[:_MOST_FULFILLED])
-        names = f"{names}; …" if len(met) > _MOST_FULFILLED else names
-        shown.append(Finding(texts["fulfilled"].format(places=names)))
+    met = pair(review.of_status(Status.COMPLIANT))
+    shown += [_describe_met(*one, names, language) for one in met[:MOST_FINDINGS]]
+    if met[MOST_FINDINGS:]:
+        others = names.list(rule for _, rule in met[MOST_FINDINGS:])
+        shown.append(Finding(texts["fulfilled"].format(places=others), is_verdict=True))
     shown += [Finding(one.summary, one.places) for one in gaps if one.kind != "regulatory"]
-    return (Finding(counts), *shown)
+    return tuple(shown)
 
 
 def describe_closest(
@@ -111,15 +137,17 @@ def describe_closest(
     """Return that no model is in use, and the first units of the law with the closest passage."""
     texts = load_finding_texts(language)
     known = {one.id: one for one in extraction.requirements}
+    names = _Names(extraction.rules, law, document)
     first = texts["no_model"].format(law=law, document=document, total=len(review.verdicts))
     shown = []
     for one in review.verdicts[:MOST_FINDINGS]:
         rule = known[one.requirement_id]
+        # A unit is quoted as a whole: its heading names it.
         named = {"place": _name_place(rule.place, law), "rule": quote(rule.quotation)}
         if one.closest:
             read = one.closest[0]
             text = texts["closest"].format(
-                **named, read=quote(read.text), there=_name_place(read.place, document)
+                **named, read=quote(read.text), there=names.clause(read.place)
             )
             shown.append(Finding(text, (rule.place, read.place)))
         else:
@@ -130,13 +158,22 @@ def describe_closest(
     return (Finding(first), *shown)
 
 
-def describe_checklist(extraction: Extraction, *, law: str, language: str) -> tuple[Finding, ...]:
-    """Return how many requirements there are, and the first of them."""
+def describe_checklist(
+    extraction: Extraction, *, law: str, language: str, read: int, unread: int
+) -> tuple[Finding, ...]:
+    """Return how many requirements the units that were read have, and the first of them.
+
+    Units that nobody read are counted apart: it is not known what they require.
+    """
     texts = load_finding_texts(language)
     rules = extraction.rules
-    first = Finding(texts["listed"].format(law=law, total=len(rules), units=len(extraction.units)))
+    first = [Finding(texts["listed"].format(law=law, total=len(rules), units=read))] if read else []
+    if unread:
+        lost = texts["unread"].format(law=law, count=unread, total=read + unread)
+        first.append(Finding(lost))
     shown = [
         Finding(
+            # The sentence contains the statement: the article is enough of a name.
             texts["requirement"].format(
                 place=_name_place(one.place, law), rule=quote(one.statement)
             ),
@@ -147,7 +184,7 @@ def describe_checklist(extraction: Extraction, *, law: str, language: str) -> tu
     more = len(rules) - MOST_FINDINGS
     if more > 0:
         shown.append(Finding(texts["more"].format(count=more)))
-    return (first, *shown)
+    return (*first, *shown)
 
 
 def describe_notes(notes: Iterable[str], language: str) -> Iterator[Finding]:
@@ -167,15 +204,19 @@ def list_errors(errors: Iterable[SpecialistError]) -> list[str]:
 
 def quote(text: str) -> str:
     """Return a text on one line, shortened, without a full stop at its end."""
-    plain = " ".join(text.split())
-    shown = plain if len(plain) <= _LONGEST else f"{plain[: _LONGEST - 1]}…"
-    return shown.rstrip(".;:, ")
+    return _shorten(text, _LONGEST)
 
 
 def load_finding_texts(language: str) -> Mapping[str, str]:
     """Return the sentences of a language; English ones where it has none."""
     tables = _load()
     return {**tables["en"], **tables.get(language, {})}
+
+
+def _shorten(text: str, longest: int) -> str:
+    plain = " ".join(text.split())
+    shown = plain if len(plain) <= longest else f"{plain[: longest - 1]}…"
+    return shown.rstrip(".;:, ")
 
 
 def _translate(note: str, language: str) -> str | None:
@@ -209,38 +250,74 @@ def _load_notes() -> Mapping[str, Mapping[str, str]]:
     return tables
 
 
+def _count_verdicts(
+    review: ReviewResult, texts: Mapping[str, str], law: str, document: str, language: str
+) -> str:
+    """Return the verdicts of each status; where there is none at all, why."""
+    total, undecided = len(review.verdicts), review.of_status(Status.UNDECIDED)
+    if total and len(undecided) == total:
+        reasons = _list_reasons(undecided, language)
+        return texts["none_judged"].format(total=total, law=law, document=document, reasons=reasons)
+    return texts["counts"].format(
+        document=document,
+        law=law,
+        total=total,
+        compliant=len(review.of_status(Status.COMPLIANT)),
+        violations=len(review.of_status(Status.VIOLATION)),
+        gaps=len(review.of_status(Status.GAP)),
+    )
+
+
+def _list_reasons(verdicts: Iterable[RuleVerdict], language: str) -> str:
+    notes = (translate_note(one.note, language) for one in verdicts if one.note)
+    return "; ".join(list(dict.fromkeys(map(quote, notes)))[:_MOST_REASONS]) or "–"
+
+
 def _describe(
-    verdict: RuleVerdict, requirement: Requirement, language: str, law: str, document: str
+    verdict: RuleVerdict, requirement: Requirement, names: _Names, language: str
 ) -> Finding:
+    """Return a violation or a gap; a gap with the passages that were judged for it."""
     texts = load_finding_texts(language)
-    place, rule = _name_place(requirement.place, law), quote(requirement.quotation)
+    place, rule = names.rule(requirement), quote(requirement.quotation)
     reason = " ".join(translate_note(verdict.note, language).split())
     if verdict.status is Status.GAP or not verdict.evidence:
         text = texts["gap"].format(place=place, rule=rule, reason=reason)
-        return Finding(text, (requirement.place,))
+        judged = [one.place for one in (*verdict.evidence, *verdict.closest)][:_MOST_CLOSEST]
+        if judged:
+            there = "; ".join(dict.fromkeys(map(names.clause, judged)))
+            text = f"{text} {texts['gap_closest'].format(there=there)}"
+        return Finding(text, (requirement.place, *judged), is_verdict=True)
     read = verdict.evidence[0]
     text = texts["violation"].format(
-        place=place,
-        rule=rule,
-        read=quote(read.text),
-        there=_name_place(read.place, document),
-        reason=reason,
+        place=place, rule=rule, read=quote(read.text), there=names.clause(read.place), reason=reason
     )
-    return Finding(text, (requirement.place, read.place))
+    return Finding(text, (requirement.place, read.place), is_verdict=True)
 
 
-def _name_fulfilled(verdict: RuleVerdict, requirement: Requirement, law: str, document: str) -> str:
-    """Return the heading of a rule, and that of the clause that fulfils it."""
-    place = _name_place(requirement.place, law)
-    return (
-        f"{place} ({_name_place(verdict.evidence[0].place, document)})"
-        if verdict.evidence
-        else place
+def _describe_met(
+    verdict: RuleVerdict, requirement: Requirement, names: _Names, language: str
+) -> Finding:
+    """Return a fulfilled requirement with the words that fulfil it, or else the reason."""
+    texts = load_finding_texts(language)
+    place = names.rule(requirement)
+    if not verdict.evidence:
+        text = texts["met"].format(place=place, reason=translate_note(verdict.note, language))
+        return Finding(text.strip(), (requirement.place,), is_verdict=True)
+    read = verdict.evidence[0]
+    text = texts["met_by"].format(
+        place=place, there=names.clause(read.place), read=quote(read.text)
     )
+    return Finding(text, (requirement.place, read.place), is_verdict=True)
 
 
 def _name_place(place: TextPlace, title: str) -> str:
-    return place.heading_path[-1] if place.heading_path else title
+    """Return the headings of a place from the last one with a number on: that of its article.
+
+    Without a number in any heading, the last one; without headings, the title of the document.
+    """
+    path = [one for one in place.heading_path if one != title]
+    numbered = [at for at, one in enumerate(path) if any(sign.isdigit() for sign in one)]
+    return " > ".join(path[numbered[-1] if numbered else -1 :]) or title
 
 
 @cache

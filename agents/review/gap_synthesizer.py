@@ -59,7 +59,8 @@ def _read_date() -> date:
 class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
     """Each verdict of a gap is a gap; a model reads all passages, in batches, for the other kinds.
 
-    Without a model there are none.
+    Without a model, and if it answers no batch, there is no list: an empty one would say that there
+    are no gaps.
     """
 
     role = Role.GAP_SYNTHESIZER
@@ -75,10 +76,10 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
 
     async def examine(self, reads: Reads) -> Wrote[Writes]:
         if reads.checklist is None or reads.verdicts is None:
-            text = "expected the output of compliance, found none: there are no gaps to collect"
+            text = "no gaps were collected, because the output of compliance is missing"
             return Wrote(Writes(errors=(self.toolbox.make_error(text),)))
         if self.toolbox.is_offline:
-            return Wrote(Writes(gaps=FindingList(items=0)))
+            return Wrote(Writes())
         extraction = await self.toolbox.load(reads.checklist.reference, Extraction)
         review = await self.toolbox.load(reads.verdicts.reference, ReviewResult)
         passages = await self._cut(reads)
@@ -88,9 +89,13 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
             for own in _divide(passages)
         ]
         turns = reads.turns
-        given = await self.toolbox.consult_each(GAP_SYNTHESIZER, batches, turns, reads)
+        given = await self.toolbox.consult_each(
+            GAP_SYNTHESIZER, batches, turns, reads, by="passages"
+        )
         if (asked := given.calls) is not None:
             return Wrote(Writes(**asked.as_writes()))
+        if not given.outputs:
+            return Wrote(Writes(errors=given.errors))
         found = [gap for one in given.outputs for gap in one.gaps]
         gaps = [*_list_regulatory(review, extraction), *_convert(found, extraction, passages)]
         kinds: dict[str, int] = {}

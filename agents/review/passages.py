@@ -62,6 +62,12 @@ MOST_PARTS = 200
 _KEY = 60
 _PAGE = re.compile(r"page=(\d{1,6})")
 _SHOWN_TITLES = 3
+_LONGEST_TITLE = 120
+_MOST_TITLE_WORDS = 8
+_MOST_TITLES = 2
+"""Titles that stand directly above each other, such as those of a chapter and of its first clause.
+"""
+_SENTENCE_ENDS = (".", "!", "?", ";", ":")
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,18 +271,23 @@ def cut_document(document: WholeDocument) -> DocumentUnits:
 def cut_text_at_sentences(text: str, longest: int = LONGEST_UNIT) -> Iterator[str]:
     """Yield pieces of a text of at most `longest` characters where its sentences allow it.
 
-    An item of a list stays with the sentence that introduces it if both fit.
+    An item of a list stays with the sentence that introduces it if both fit, and a title with the
+    text below it.
     """
     if len(text) <= longest:
         yield text
         return
     start = end = 0
+    titles: list[RuleSegment] = []
     for segment in split_segments(text):
         first = segment.start if segment.lead is None else max(start, segment.lead[0])
+        if titles and segment.lead is None:
+            first = titles[0].start
         if segment.end - start > longest and first > start:
             yield text[start:first].strip()
             start = first
         end = segment.end
+        titles = [*titles, segment][-_MOST_TITLES:] if _is_title(text, segment) else []
     if end > start or start < len(text):
         yield text[start:].strip()
 
@@ -398,11 +409,37 @@ def _cut_unit(unit: RuleUnit, longest: int) -> Iterator[tuple[RuleUnit, int, int
     group: list[RuleSegment] = []
     for segment in split_segments(unit.text):
         if group and segment.end - group[0].start > longest:
+            titles = _take_titles(unit.text, group)
             yield _join(unit, group)
-            group = []
+            group = titles
         group.append(segment)
     if group:
         yield _join(unit, group)
+
+
+def _take_titles(text: str, group: list[RuleSegment]) -> list[RuleSegment]:
+    """Remove the titles from the end of a group and return them: they belong to what follows.
+
+    One segment stays in any case, so that a text of short lines is divided, too.
+    """
+    titles: list[RuleSegment] = []
+    while len(group) > 1 and len(titles) < _MOST_TITLES and _is_title(text, group[-1]):
+        titles.insert(0, group.pop())
+    return titles
+
+
+def _is_title(text: str, segment: RuleSegment) -> bool:
+    """Return whether a segment names the text below it: "5. Term.", or a line without a full stop.
+
+    A short numbered clause of one word or two has the same form; it then stands with the clause
+    below it.
+    """
+    own = text[segment.start : segment.end]
+    if segment.lead is not None or len(own) > _LONGEST_TITLE:
+        return False
+    mark = count_mark(own)
+    is_named = mark > 0 and len(own[mark:].split()) <= _MOST_TITLE_WORDS
+    return is_named or not own.endswith(_SENTENCE_ENDS)
 
 
 def _join(unit: RuleUnit, group: Sequence[RuleSegment]) -> tuple[RuleUnit, int, int, str]:

@@ -46,6 +46,7 @@ from envelope.tool_loop import NO_TRIAGE, Triage
 from llm.tasks.review import (
     REPORT_GENERATOR,
     KnownVerdict,
+    Recommendation,
     ReportGeneratorInputs,
     ReportGeneratorOutput,
 )
@@ -103,7 +104,7 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
 
     async def examine(self, reads: Reads) -> Wrote[Writes]:
         if reads.checklist is None or reads.verdicts is None:
-            text = "expected the output of compliance, found none: there is nothing to report"
+            text = "no report was written, because the output of compliance is missing"
             return Wrote(Writes(errors=(self.toolbox.make_error(text),)))
         documents = await self._cut(reads)
         inputs = await self._collect(reads, reads.checklist, reads.verdicts, documents)
@@ -111,10 +112,7 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
         inputs = replace(
             inputs,
             summary=tuple(_clean(output.summary[:_MOST_SENTENCES])),
-            recommendations={
-                one.requirement_id: one.advice[:_LONGEST]
-                for one in reversed(output.recommendations)
-            },
+            recommendations=_order_advice(output.recommendations),
             notes=(*inputs.notes, *(one.text for one in errors)),
             sections=_describe_sections(reads, inputs, output, errors),
         )
@@ -135,6 +133,8 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
                     compliant=reads.verdicts.compliant,
                     violations=reads.verdicts.violations,
                     gaps=reads.verdicts.gaps,
+                    undecided=len(reads.verdicts.undecided),
+                    confidence=reads.verdicts.confidence,
                     bytes=len(encoded),
                     reference=await self.toolbox.store_bytes(encoded),
                     report=from_json(encoded) if is_small else None,
@@ -212,6 +212,7 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
                 *(one.text for one in reads.errors),
             ),
             is_judged=not self.toolbox.is_offline or bool(verdicts.decided_by),
+            confidence=verdicts.confidence,
             made_on=self._today(),
             judges=tuple(sorted({*checklist.decided_by, *verdicts.decided_by} - {""})),
         )  # fmt: skip
@@ -312,6 +313,14 @@ def _make_task_inputs(
     )
 
 
+def _order_advice(recommendations: Sequence[Recommendation]) -> dict[str, str]:
+    """Return the advice by requirement in the model's order; of two for one, the first."""
+    advice: dict[str, str] = {}
+    for one in recommendations:
+        advice.setdefault(one.requirement_id, one.advice[:_LONGEST])
+    return advice
+
+
 def _clean(sentences: Sequence[str]) -> Iterator[str]:
     yield from filter(None, (" ".join(one.split())[:_LONGEST] for one in sentences))
 
@@ -328,8 +337,13 @@ def _find_page(place: TextPlace, documents: Mapping[str, DocumentUnits]) -> int 
 
 
 def _list_classes(reads: Reads) -> dict[str, dict[str, str]]:
-    """Return the five classes of each document, by its id."""
-    return {
+    """Return the five classes of each document by its id, and the share that was read of it."""
+    classes = {
         str(one.get("document_id")): {name: str(one[name]) for name in _CLASSES if one.get(name)}
         for one in reads.classification
     }
+    for one in reads.classification:
+        share = one.get("share_read")
+        if isinstance(share, float) and share < 1:
+            classes[str(one.get("document_id"))]["share_read"] = f"{share:.0%}"
+    return classes

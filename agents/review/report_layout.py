@@ -56,12 +56,32 @@ class _Layout:
             lines = [self.say("no_model_counts", **report.counts)]
         else:
             lines = [*self._list_states(), self.say("counts", **report.counts), *report.summary]
+            lines.append(self._print_confidence())
             lines.append(self.say("by_models", models=", ".join(report.judges)))
         return ReportPart(
             self.say("summary"),
             tuple(map(ReportText, lines)),
             tuple(ReportText(one) for one in self._list_unjudged()),
         )
+
+    def _print_confidence(self) -> str:
+        """Return the confidence of all verdicts together, or that it was not measured."""
+        value = self._report.confidence
+        if value is None:
+            return self.say("overall_unmeasured")
+        measured = sum(one.confidence is not None for one in self._report.requirements)
+        return self.say("overall_confidence", value=self._print_share(value), count=measured)
+
+    def _describe_kind(self, one: ReportedRequirement) -> str:
+        """Return whether a requirement is mandatory, who has to act, and when it applies.
+
+        Empty for a whole unit of a law, of which nobody has read who has to do what.
+        """
+        named = {"addressee": one.addressee, "condition": one.applicability}
+        is_read = one.severity != "unjudged"
+        parts = [self._name("severity", one.severity)] if is_read else []
+        parts += [f"{self.say(key)}: {value}" for key, value in named.items() if value]
+        return "; ".join(parts)
 
     def _list_states(self) -> Iterator[str]:
         """Yield the line that states of each section whether it was made."""
@@ -72,8 +92,11 @@ class _Layout:
         if shown := "; ".join(states):
             yield self.say("sections", states=shown)
 
-    def _explain(self, name: str) -> list[ReportText]:
-        """Return why a section is empty or incomplete; nothing for one with its whole result."""
+    def _explain(self, name: str, *, has_items: bool = False) -> list[ReportText]:
+        """Return why a section is empty or incomplete; nothing for one with its whole result.
+
+        `has_items`: it has some entries, which another specialist made.
+        """
         if not self._report.is_judged:
             return [ReportText(self.say("nobody_judged"))]
         one = self._report.sections.get(name)
@@ -86,6 +109,8 @@ class _Layout:
         if state is SectionState.RESULT:
             return []
         reason = self._translate(one.reason)
+        if has_items and state is SectionState.FAILED:
+            state = SectionState.INCOMPLETE
         shown = self.say(f"explain_{state.value}", specialist=one.specialist, reason=reason)
         return [ReportText(shown)]
 
@@ -123,6 +148,8 @@ class _Layout:
         yield ReportText(
             self.say("finding", number=one.number, status=status, requirement=one.requirement)
         )
+        if kind := self._describe_kind(one):
+            yield ReportText(kind, is_detail=True)
         yield self._cite("law_says", one.law)
         for read in one.evidence:
             yield self._cite("document_says", read)
@@ -153,11 +180,12 @@ class _Layout:
         rows = [tuple(ReportText(self.say(head)) for head in heads)]
         for one in self._report.requirements:
             status = self._name("status", one.status)
+            kind = self._describe_kind(one)
             confidence = "" if one.confidence is None else self._print_share(one.confidence)
             rows.append(
                 (
                     ReportText(str(one.number)),
-                    self._quote(one.law),
+                    self._quote(one.law, *([ReportText(kind)] if kind else [])),
                     ReportText(status, more=(ReportText(confidence),) if confidence else ()),
                     _stack(map(self._quote, one.evidence)),
                 )
@@ -241,14 +269,18 @@ class _Layout:
 
     def print_recommendations(self) -> ReportPart:
         items = []
-        for one in self._report.findings:
+        # Findings that only have what lessens their risk come after the model's recommendations.
+        ordered = [one for one in self._report.findings if one.urgency is not None]
+        ordered.sort(key=lambda one: one.urgency or 0)
+        others = [one for one in self._report.findings if one.urgency is None]
+        for one in (*ordered, *others):
             advice = one.recommendation or (one.risk.mitigation if one.risk else "")
             if advice:
                 shown = self.say("recommendation", number=one.number, advice=advice)
                 items.append(ReportText(shown, one.law.link, place=self._name_place(one.law)))
         is_whole = bool(items) and not self._is_lacking("recommendations")
-        lines = () if is_whole else tuple(self._explain("recommendations"))
-        return ReportPart(self.say("recommendations"), lines, tuple(items))
+        lines = () if is_whole else self._explain("recommendations", has_items=bool(items))
+        return ReportPart(self.say("recommendations"), tuple(lines), tuple(items))
 
     def print_appendix(self) -> ReportPart:
         report = self._report
@@ -283,8 +315,9 @@ class _Layout:
                 if shown := "; ".join(classes):
                     yield f"{one.title} – {shown}"
 
-    def _quote(self, place: QuotedPlace) -> ReportText:
-        return ReportText(_shorten(place.words), place.link, place=self._name_place(place))
+    def _quote(self, place: QuotedPlace, *more: ReportText) -> ReportText:
+        shown = _shorten(place.words)
+        return ReportText(shown, place.link, place=self._name_place(place), more=more)
 
     def _translate(self, note: str) -> str:
         return translate_note(note, self._report.language)

@@ -64,7 +64,8 @@ class ReportedRequirement(BaseModel, frozen=True):
     """A requirement with its verdict; `number` counts them from 1.
 
     `evidence` are the words of the document that decide; `closest` are the passages that a search
-    found, where none decides.
+    found, where none decides. `urgency` is the place of its recommendation among all of them, from
+    1 for the most urgent, as the model ordered them.
     """
 
     number: int
@@ -82,6 +83,7 @@ class ReportedRequirement(BaseModel, frozen=True):
     closest: tuple[QuotedPlace, ...] = ()
     comparisons: tuple[str, ...] = ()
     recommendation: str = ""
+    urgency: int | None = None
     risk: ReportedRisk | None = None
 
 
@@ -148,6 +150,7 @@ class ReportedSection(BaseModel, frozen=True):
 class ReviewReport(BaseModel, frozen=True):
     """All that a review found. `is_judged` is false where no model is in use.
 
+    `confidence` is the mean of what the model states for each verdict, 0 to 1; None: not measured.
     `sections` states of each part of the review whether it was made; reports of earlier versions
     have none.
     """
@@ -161,6 +164,7 @@ class ReviewReport(BaseModel, frozen=True):
     judges: tuple[str, ...] = ()
     documents: tuple[ReportedDocument, ...] = ()
     counts: dict[str, int] = {}
+    confidence: float | None = None
     summary: tuple[str, ...] = ()
     requirements: tuple[ReportedRequirement, ...] = ()
     definitions: tuple[str, ...] = ()
@@ -192,7 +196,7 @@ class ReviewReport(BaseModel, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ReportInputs:
-    """All that a report is composed of.
+    """All that a report is composed of; `recommendations` in the order of their urgency.
 
     `judges` are the models that decided; without a model `is_judged` is false. `headings` are
     those of units, by their ids; `unit_texts` by document and unit.
@@ -219,6 +223,7 @@ class ReportInputs:
     judges: Sequence[str] = ()
     is_judged: bool = True
     sections: Mapping[str, ReportedSection] = field(default_factory=dict)
+    confidence: float | None = None
 
 
 class _Composer:
@@ -228,6 +233,7 @@ class _Composer:
         self._find_page = find_page
         self._documents = {one.document_id: one for one in (*inputs.documents, *inputs.against)}
         self._risks = {one.requirement_id: one for one in inputs.risks}
+        self._urgency = {name: rank for rank, name in enumerate(inputs.recommendations, start=1)}
 
     def list_requirements(self) -> Iterator[ReportedRequirement]:
         verdicts = {one.requirement_id: one for one in self._inputs.review.verdicts}
@@ -308,6 +314,7 @@ class _Composer:
             closest=tuple(self._quote(verdict.closest)),
             comparisons=tuple(map(clean_quotation, verdict.comparisons)),
             recommendation=clean_words(self._inputs.recommendations.get(one.id, "")),
+            urgency=self._urgency.get(one.id),
             risk=None if risk is None else _convert(risk),
         )
 
@@ -365,6 +372,7 @@ def compose_report(
                 )
             },
         },
+        confidence=inputs.confidence,
         summary=tuple(map(clean_words, inputs.summary)),
         requirements=requirements,
         definitions=tuple(

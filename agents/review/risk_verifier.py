@@ -57,12 +57,15 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
 
     async def examine(self, reads: Reads) -> Wrote[Writes]:
         if reads.checklist is None or reads.verdicts is None:
-            text = "expected the output of compliance, found none: there is nothing to rank"
+            text = "no risks were ranked, because the output of compliance is missing"
             return Wrote(Writes(errors=(self.toolbox.make_error(text),)))
+        if self.toolbox.is_offline:
+            # Nothing was ranked: an empty list would say that there are no risks.
+            return Wrote(Writes())
         extraction = await self.toolbox.load(reads.checklist.reference, Extraction)
         review = await self.toolbox.load(reads.verdicts.reference, ReviewResult)
         findings = compress_verdicts(review.findings)
-        if not findings or self.toolbox.is_offline:
+        if not findings:
             return Wrote(Writes(risks=FindingList(items=0)))
         turns = reads.turns
         batches = [
@@ -93,7 +96,7 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
                     summary=tuple(map(describe_risk, risks[:_MOST_SUMMARY])),
                     decided_by=given.decided_by,
                 ),
-                errors=given.errors or self._name_unranked(findings, own),
+                errors=(*given.errors, *self._name_unranked(findings, own)),
             )
         )
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import zlib
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -24,7 +25,7 @@ from envelope.specialists import (
     SpecialistError,
     SpecialistProfile,
 )
-from llm.errors import ModelError, find_wait_seconds
+from llm.errors import ModelError, find_wait_seconds, may_depend_on_content
 from llm.output_parsing import NotReadable, read
 from llm.port import (
     OFFLINE,
@@ -58,6 +59,11 @@ _MOST_EMPTY = 2
 _SHOWN_RESULTS = 12
 _UNAVAILABLE = "a model is not available for some time"
 _BATCHES_AT_ONCE = 4
+_MOST_FURTHER_CALLS = 6
+"""Number of calls for the halves of a batch that failed. Three halvings of a batch of ten leave at
+most two items without an output if one of them is the reason."""
+_BY_REQUIREMENT = ("verdicts", "comparisons", "readings")
+"""Fields of inputs whose items belong to a requirement of the same inputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +71,14 @@ class NoOutput:
     """There is no output yet: the specialist calls tools first, or, without calls, no model
     answered.
 
-    `messages` are its messages of the loop since the last hop.
+    `messages` are its messages of the loop since the last hop. `depends_on_content` states that a
+    part of the same inputs may get an output.
     """
 
     calls: tuple[dict[str, JsonValue], ...] = ()
     messages: tuple[dict[str, JsonValue], ...] = ()
     errors: tuple[SpecialistError, ...] = ()
+    depends_on_content: bool = False
 
     def as_writes(self) -> dict[str, Any]:
         """Return the attributes that a specialist writes."""
@@ -87,16 +95,40 @@ class GivenOutput(Generic[O]):
 
 
 @dataclass(frozen=True, slots=True)
-class BatchOutputs(Generic[O]):
-    """The outputs of all batches that a model answered; `calls` are made before, if there are any.
+class BatchOutputs(Generic[I, O]):
+    """What became of each batch, or of each half of one that failed as a whole."""
 
-    `decided_by` is empty if no batch was answered.
-    """
+    outcomes: tuple[tuple[I, NoOutput | GivenOutput[O]], ...]
 
-    outputs: tuple[O, ...]
-    decided_by: str = ""
-    errors: tuple[SpecialistError, ...] = ()
-    calls: NoOutput | None = None
+    @property
+    def given(self) -> list[GivenOutput[O]]:
+        """The outputs with the models that gave them."""
+        return [one for _, one in self.outcomes if isinstance(one, GivenOutput)]
+
+    @property
+    def outputs(self) -> tuple[O, ...]:
+        """The outputs of all that a model answered."""
+        return tuple(one.output for one in self.given)
+
+    @property
+    def decided_by(self) -> str:
+        """The model that gave the first output; empty if there is none."""
+        return next((one.decided_by for one in self.given), "")
+
+    @property
+    def errors(self) -> tuple[SpecialistError, ...]:
+        """All errors."""
+        return tuple(error for _, one in self.outcomes for error in one.errors)
+
+    @property
+    def failed(self) -> list[tuple[I, NoOutput]]:
+        """The inputs that have no output."""
+        return [(own, one) for own, one in self.outcomes if isinstance(one, NoOutput)]
+
+    @property
+    def calls(self) -> NoOutput | None:
+        """The calls that are made before there is an output; None: there are none."""
+        return next((one for _, one in self.failed if one.calls), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,36 +325,58 @@ class Toolbox:
             if (seconds := find_wait_seconds(error)) is not None:
                 self.waits.append(seconds)
             text = f"the model gave no answer, so this part was not judged: {error}"
-            return NoOutput(errors=(*errors, self.make_error(text)))
+            return NoOutput(
+                errors=(*errors, self.make_error(text)),
+                depends_on_content=may_depend_on_content(error),
+            )
         return GivenOutput(given.output, given.model, errors)
 
     async def consult_each(
         self,
         task: Task[I, O],
         batches: Sequence[I],
-        turns: LoopTurns,
+        turns: LoopTurns | None,
         reads: BaseModel | None = None,
-    ) -> BatchOutputs[O]:
+        *,
+        by: str = "requirements",
+    ) -> BatchOutputs[I, O]:
         """Return the outputs of batches, some at a time; only a single batch may call tools.
 
-        Each finished call is stored: a redelivered envelope pays for none of them again.
+        A batch that fails because of what it contains is asked again in halves of the items of its
+        field `by`. Finished calls are stored: a redelivered envelope pays for none of them again.
         """
         limit = asyncio.Semaphore(_BATCHES_AT_ONCE)
         own_turns = turns if len(batches) == 1 else None
 
-        async def consult(inputs: I) -> NoOutput | GivenOutput[O]:
+        async def consult(inputs: I) -> list[tuple[I, NoOutput | GivenOutput[O]]]:
             async with limit:
-                return await self.consult(task, inputs, own_turns, reads)
+                given = await self.consult(task, inputs, own_turns, reads)
+                return await self._consult_halves(task, inputs, given, reads, by)
 
-        given = await asyncio.gather(*map(consult, batches))
-        missing = [one for one in given if isinstance(one, NoOutput)]
-        found = [one for one in given if isinstance(one, GivenOutput)]
-        return BatchOutputs(
-            outputs=tuple(one.output for one in found),
-            decided_by=found[0].decided_by if found else "",
-            errors=tuple(error for one in given for error in one.errors),
-            calls=next((one for one in missing if one.calls), None),
-        )
+        outcomes = await asyncio.gather(*map(consult, batches))
+        return BatchOutputs(tuple(one for own in outcomes for one in own))
+
+    async def _consult_halves(
+        self,
+        task: Task[I, O],
+        inputs: I,
+        given: NoOutput | GivenOutput[O],
+        reads: BaseModel | None,
+        by: str,
+    ) -> list[tuple[I, NoOutput | GivenOutput[O]]]:
+        """Return the outcome of a batch, or those of its parts if it failed as a whole."""
+        outcomes, open_parts = [], deque([(inputs, given)])
+        calls_left = _MOST_FURTHER_CALLS
+        while open_parts:
+            own, outcome = open_parts.popleft()
+            may_halve = isinstance(outcome, NoOutput) and outcome.depends_on_content
+            halves = _halve(own, by) if may_halve and calls_left > 1 else ()
+            calls_left -= len(halves)
+            for half in halves:
+                open_parts.append((half, await self.consult(task, half, reads=reads)))
+            if not halves:
+                outcomes.append((own, outcome))
+        return outcomes
 
     def _may_call(self, dialogue: Dialogue) -> bool:
         """Return whether the loop goes on; the model judges itself whether it has enough."""
@@ -438,6 +492,28 @@ class SpecialistAgent(Agent[R, W]):
     @abstractmethod
     async def examine(self, reads: R) -> Wrote[W]:
         """Return the result of the specialist as far as the model answers now."""
+
+
+def _halve(inputs: I, by: str) -> tuple[I, ...]:
+    """Return inputs with each half of the items of a field; empty for fewer than two items."""
+    items = getattr(inputs, by)
+    middle = len(items) // 2
+    if not middle:
+        return ()
+    return tuple(_keep(inputs, by, own) for own in (items[:middle], items[middle:]))
+
+
+def _keep(inputs: I, by: str, items: Sequence[BaseModel]) -> I:
+    """Return inputs with some items of a field, and with what belongs to these."""
+    if by != "requirements":
+        return _update(inputs, **{by: items})
+    names = {getattr(one, "id", None) for one in items}
+    belonging = {
+        name: tuple(one for one in getattr(inputs, name) if one.requirement_id in names)
+        for name in _BY_REQUIREMENT
+        if hasattr(inputs, name)
+    }
+    return _update(inputs, requirements=items, **belonging)
 
 
 def _update(inputs: I, **changes: object) -> I:

@@ -242,10 +242,12 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
                 if name not in sources and len(sources) < _MOST_SOURCES:
                     sources[name] = _find_source(name, documents)
             cited = tuple(name for name in own if name in sources)
-            texts.append(FindingText(text=one.text, sources=cited or (REVIEW,)))
+            is_own = one.is_verdict or not cited
+            texts.append(FindingText(text=one.text, sources=(*cited, REVIEW) if is_own else cited))
         if findings:
-            # What a place shows is cited by its place: only the rest is the review's own.
-            own_texts = [one.text for one in texts if one.sources == (REVIEW,)]
+            # What only a place shows is cited by its place. A verdict with its reason is the
+            # review's: without it a check could not tell where "there is no such clause" is from.
+            own_texts = [one.text for one in texts if REVIEW in one.sources]
             sources[REVIEW] = _make_review_source((*own_texts, *noted), reads)
         else:
             sources = {one.citation.chunk_id: one for one in _list_passages(reads, documents)}
@@ -267,7 +269,13 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
             notes += extraction.notes
             if reads.verdicts is None:
                 law = reads.checklist.target_law
-                findings = describe_checklist(extraction, law=law, language=reads.reply_language)
+                findings = describe_checklist(
+                    extraction,
+                    law=law,
+                    language=reads.reply_language,
+                    read=reads.checklist.units_read,
+                    unread=len(reads.checklist.units_unread),
+                )
             else:
                 review = await self.toolbox.load(reads.verdicts.reference, ReviewResult)
                 notes += [one for one in review.notes if one not in notes]

@@ -19,6 +19,7 @@ from citations.reading import restore, spans_aside
 from citations.sources import collect_allowed
 from envelope.sources import ShownPassage, SourceReference
 from knowledge.index.terms import terms
+from knowledge.index.word_parts import list_content_words, list_parts
 from knowledge.search.section_text import MARK
 from llm.injection import is_order_to_assistant
 
@@ -74,7 +75,7 @@ class Say(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class SelectedPassage:
     """The parts of one source that are shown, and the words of the question that they hold."""
 
     source: SourceReference
@@ -199,7 +200,7 @@ def compose_passages(
     make_safe: MakeSafe,
     is_suspicious: Callable[[str], bool],
     common: Collection[str] = (),
-) -> tuple[Passage, ...]:
+) -> tuple[SelectedPassage, ...]:
     """Return the passages around the best hits, the best first.
 
     Terms of the question that are `common` in the documents are not bold, unless all are.
@@ -234,15 +235,21 @@ def _write_passage(passage: ShownPassage) -> str:
     return "\n\n".join(part for part in (heading, warning, passage.text) if part)
 
 
-def _find_asked(question: str, passage: Passage) -> frozenset[str]:
+def _find_asked(question: str, passage: SelectedPassage) -> frozenset[str]:
     """Return the terms of the question that a passage or its place contains."""
     return _list_shared_terms(question, passage.source, passage.text)
 
 
 def _list_shared_terms(question: str, source: SourceReference, text: str = "") -> frozenset[str]:
     language = source.language or "en"
-    own = terms(f"{_name_place(source)}\n{text}", language)
-    return frozenset(terms(question, language)).intersection(own)
+    whole = f"{_name_place(source)}\n{text}"
+    own = frozenset(terms(whole, language))
+    shared = own.intersection(terms(question, language))
+    if language == "en":
+        return shared
+    held = own.union(list_parts(whole, language))
+    words = list_content_words(question, language)
+    return shared.union(*(word.terms for word in words if word.is_in(held.__contains__)))
 
 
 def _compose(
@@ -252,14 +259,14 @@ def _compose(
     make_safe: MakeSafe,
     is_suspicious: Callable[[str], bool],
     common: Collection[str],
-) -> Passage:
+) -> SelectedPassage:
     asked = frozenset(terms(question, found.source.language or "en"))
     shown = _show(found, asked, counted_rows)
     marker = _Marker(asked.difference(common) or asked, found.source.language or "en")
     gives_orders = is_suspicious("\n\n".join(part for _, part in shown))
     safe = [(is_code, make_safe(found.source, part, gives_orders)) for is_code, part in shown]
     text = "\n\n".join(part if is_code else marker.mark(part) for is_code, part in safe)
-    return Passage(found.source, text, frozenset(marker.marked), gives_orders)
+    return SelectedPassage(found.source, text, frozenset(marker.marked), gives_orders)
 
 
 def _is_exact(term: str) -> bool:

@@ -31,6 +31,7 @@ from citations.faults import (
     Fault,
     find_faults,
     locate,
+    mark_addresses,
     own_words,
     references_by_number,
     text_of,
@@ -303,7 +304,7 @@ def _read(reads: Reads) -> tuple[CheckedAnswer, tuple[Fault, ...]]:
         assumption=reads.assumption,
     )
     safe = keep_links(answer.text, answer.allowed).text
-    answer = replace(answer, text=safe)
+    answer = mark_addresses(replace(answer, text=safe))
     return answer, find_faults(answer)
 
 

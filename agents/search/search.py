@@ -430,8 +430,8 @@ def _find_unclear(reads: Reads, findings: Findings) -> tuple[ClarificationReason
 
 
 def _fit_alike(findings: Findings) -> bool:
-    """Return whether the two best pages fit alike."""
-    if len(findings.places) < 2:
+    """Return whether the two best pages fit alike; pages that hardly fit are shown instead."""
+    if len(findings.places) < 2 or (findings.quality == "poor" and not findings.are_calibrated):
         return False
     first, second = findings.places[:2]
     is_alike = first.score > 0 and second.score >= _ALIKE * first.score

@@ -171,7 +171,10 @@ class GatherAgent(Agent[Reads, Writes]):
         if not given.is_reply:
             return Writes(reply_reading="other")
         names = {one.field.name for one in asked}
-        values = {one.name: one.value for one in given.facts if one.name in names}
+        values: dict[str, str | int | float | None] = {
+            one: None for one in given.declined if one in names
+        }
+        values |= {one.name: one.value for one in given.facts if one.name in names}
         reply = PauseReply(pause_id=pause.pause_id, fields=values)
         return Writes(pause_reply=reply, reply_reading="reply")
 

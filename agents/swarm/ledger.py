@@ -148,7 +148,7 @@ class LedgerAgent(Agent[Reads, Writes]):
             is_left=reads.termination_reason == TOPIC_CHANGE,
         )
         ledger = settled.ledger
-        ledger = ledger.add(plan.workers)
+        ledger = ledger.follow(plan.workers)
         resumed = [] if reads.needs_input else list(list_waiting(ledger))
         ready = [] if settled.is_late else [*ledger.list_ready(), *resumed]
         ledger, ids = begin_tasks(ledger, ready, most=self._most_workers)
@@ -292,13 +292,18 @@ def _decide(
     *,
     may_replan: bool,
 ) -> LedgerStep:
-    """Return what follows when no task can begin."""
+    """Return what follows when no task can begin.
+
+    A further plan is for what nobody has found. Workers that failed are no reason for one.
+    """
     if reads.needs_input and list_waiting(ledger):
         asks_values = any(one.field is not None for one in reads.needs_input)
         return LedgerStep.ASK_INFORMATION if asks_values else LedgerStep.ASK_APPROVAL
     usable = sum(one.is_usable for one in outputs.values())
     is_stalled = progress.stalls >= MOST_STALLS and usable < LEAST_SHARE * len(ledger.tasks)
-    return LedgerStep.REPLAN if may_replan and (is_stalled or not usable) else LedgerStep.FINISH
+    has_looked = any(one.state is TaskState.COMPLETED for one in ledger.tasks)
+    is_missing = has_looked and (is_stalled or not usable)
+    return LedgerStep.REPLAN if may_replan and is_missing else LedgerStep.FINISH
 
 
 def _read_branches(reads: Reads) -> dict[str, BranchReport]:

@@ -34,22 +34,6 @@ class ItemTable:
     cells: Mapping[tuple[str, str], str]
     unread: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def found(self) -> int:
-        """The number of cells with a finding."""
-        return sum(bool(self._find(item, one)) for item in self.items for one in self.criteria)
-
-    @property
-    def total(self) -> int:
-        """The number of all cells."""
-        return len(self.items) * len(self.criteria)
-
-    def list_complete(self) -> tuple[str, ...]:
-        """Return the items with a finding in every cell."""
-        return tuple(
-            item for item in self.items if all(self._find(item, one) for one in self.criteria)
-        )
-
     def render(self, head: str, nothing: str) -> str:
         """Return the table as Markdown; `head` is above the items, `nothing` in empty cells."""
         rows = [

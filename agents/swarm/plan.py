@@ -40,11 +40,10 @@ from envelope.swarm import PlanStep
 from envelope.texts import Texts
 from llm.errors import ModelError, ModelUnavailable
 from llm.port import Model, ModelAnswer, Usage
-from llm.prices import estimate_call_usd
 from llm.tasks.question import ContextType
 from llm.tasks.swarm import PLAN_SWARM, WORK_ON_TASK, MissingFact, PlanSwarmInputs, PlanSwarmOutput
 from tools.catalog import ToolCatalog
-from tools.passages import describe_documents
+from tools.passages import describe_documents, list_languages
 
 if TYPE_CHECKING:
     from knowledge.index.listing import ListedDocument
@@ -93,10 +92,10 @@ class Writes(BaseModel, frozen=True):
 class PlanAgent(Agent[Reads, Writes]):
     """Asks a model for a plan, and accepts only one that can run.
 
-    A plan that is rejected is planned once more with its problems. A further plan repeats
-    the workers that failed; if none has, it adds workers for the missing parts, and without any it
-    gives up. Without a model, each thing that the question lists
-    gets a worker.
+    A plan that is rejected is planned once more with its problems. If the judge asks for more
+    research, the workers that failed are repeated. If none has failed, a further plan adds workers
+    for the missing parts, and without any it gives up. Without a model, each thing that the
+    question lists gets a worker.
     """
 
     role = Role.PLAN
@@ -157,9 +156,8 @@ class PlanAgent(Agent[Reads, Writes]):
             most_passages=min(settings.search_results_limit, _MOST_PASSAGES),
             uses_model=parts.uses_model,
             # A worker may fill the context before each call, and write as much as it may.
-            call_usd=estimate_call_usd(
-                parts.model(WORK_ON_TASK.name).name,
-                Usage(parts.context_tokens, WORK_ON_TASK.max_output_tokens),
+            call_usd=parts.estimate_usd(
+                WORK_ON_TASK.name, Usage(parts.context_tokens, WORK_ON_TASK.max_output_tokens)
             ),
         )
 
@@ -195,14 +193,17 @@ class PlanAgent(Agent[Reads, Writes]):
         return Wrote(writes)
 
     def _repeat_failed(self, reads: Reads, before: SwarmPlan) -> Writes | None:
-        """Return a plan that only repeats the workers that failed; None if there are none."""
+        """Return the plan with new workers for those that failed; None if there are none.
+
+        Each has used up its retries, so that only an answer that was not good enough is a reason.
+        """
         outputs = read_ends(reads.worker_outputs, reads.task_ledger, before)
-        further = repeat_failed(before, outputs, self._most_workers)
-        if further is None:
+        plan, repeated = repeat_failed(before, outputs)
+        if not repeated or not reads.quality_analysis:
             return None
-        plan = extend_plan(before, further)
         plan = plan.model_copy(update={"notes": (*before.notes, REPEATED)})
         output = PlanSwarmOutput(reasoning=REPEATED, action="orchestrate", complexity=0.0)
+        further = plan.model_copy(update={"workers": repeated})
         return self._make_writes(reads, plan, output, "", further=further)
 
     def _plan_listed(self, reads: Reads, before: SwarmPlan | None) -> HopOutcome[Writes]:
@@ -262,6 +263,7 @@ class PlanAgent(Agent[Reads, Writes]):
             {} if before is None else read_ends(reads.worker_outputs, reads.task_ledger, before)
         )
         said = [turn.text for turn in reads.history if turn.speaker == "user"]
+        listed = await self._list_documents(reads.groups)
         return PlanSwarmInputs(
             question=reads.canonical_question,
             active_question=_find_active_question(reads),
@@ -269,9 +271,8 @@ class PlanAgent(Agent[Reads, Writes]):
             earlier_turns=tuple(one[:_LONGEST_TURN] for one in said[-_MOST_TURNS:]),
             domain_name=self._domain.name,
             domain_scope=self._domain.scope,
-            documents=describe_documents(
-                await self._list_documents(reads.groups), reads.canonical_question
-            ),
+            documents=describe_documents(listed, reads.canonical_question),
+            document_languages=list_languages(listed),
             tools={name: tool.description for name, tool in self._offered.items()},
             most_workers=self._most_workers,
             strategy=chosen,

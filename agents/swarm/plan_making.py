@@ -230,9 +230,9 @@ def extend_plan(plan: SwarmPlan, further: SwarmPlan) -> SwarmPlan:
 
 
 def repeat_failed(
-    plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], most_workers: int
-) -> SwarmPlan | None:
-    """Return a plan that repeats the workers that failed; None if there are none.
+    plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]
+) -> tuple[SwarmPlan, tuple[WorkerPlan, ...]]:
+    """Return a plan in which workers that failed are replaced by new ones, and the new ones.
 
     Workers that have a result are not repeated, nor is one whose part another worker has done.
     """
@@ -241,18 +241,24 @@ def repeat_failed(
         for one in plan.workers
         if one.id in outputs and outputs[one.id].status is WorkerStatus.DONE
     }
-    failed = {
-        one.subject or one.objective: one
+    names = {
+        one.id: f"{one.id}_again"
         for one in plan.workers
-        if one.id in outputs and outputs[one.id].status is WorkerStatus.FAILED
+        if one.id in outputs
+        and outputs[one.id].status is WorkerStatus.FAILED
+        and (one.subject or one.objective) not in done
     }
-    again = [one for part, one in failed.items() if part not in done]
-    room = max(0, most_workers - len(plan.workers))
-    repeated = tuple(
-        one.model_copy(update={"id": name_worker(number, one.role)})
-        for number, one in enumerate(again[:room], start=len(plan.workers))
+    workers = tuple(
+        one.model_copy(
+            update={
+                "id": names.get(one.id, one.id),
+                "depends_on": tuple(names.get(other, other) for other in one.depends_on),
+            }
+        )
+        for one in plan.workers
     )
-    return plan.model_copy(update={"workers": repeated, "notes": ()}) if repeated else None
+    repeated = tuple(one for one in workers if one.id in names.values())
+    return plan.model_copy(update={"workers": workers}), repeated
 
 
 def describe_done(plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]) -> Sequence[str]:

@@ -194,19 +194,19 @@ class TaskLedger(BaseModel, frozen=True, extra="forbid"):
             raise UnknownName(f"expected the id of a task, found {task_id[:80]!r}")
         return found
 
-    def add(self, workers: Iterable[WorkerPlan]) -> "TaskLedger":
-        """Return the ledger with a pending task for each worker that has none yet."""
-        known = {one.task_id for one in self.tasks}
-        new = [
-            TaskInfo(
+    def follow(self, workers: Iterable[WorkerPlan]) -> "TaskLedger":
+        """Return the ledger with one task for each worker of a plan; a new one is pending."""
+        known = {one.task_id: one for one in self.tasks}
+        tasks = tuple(
+            known.get(one.id)
+            or TaskInfo(
                 task_id=one.id,
                 title=(one.specialization or one.objective)[:200],
                 depends_on=one.depends_on,
             )
             for one in workers
-            if one.id not in known
-        ]
-        return self.model_copy(update={"tasks": (*self.tasks, *new)})
+        )
+        return self.model_copy(update={"tasks": tasks})
 
     def move(
         self, task_id: str, after: TaskState, *, reason: str = "", at: str = ""

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, Self
@@ -24,7 +24,7 @@ from agents.swarm.material import (
     make_table,
 )
 from agents.swarm.swarm_plan import SwarmPlan
-from agents.swarm.workers import WorkerOutput, read_ends
+from agents.swarm.workers import LONGEST_PERSONA, WorkerOutput, read_ends
 from citations.citing import Cited, cite
 from citations.claims import parse_unsupported
 from citations.links import keep_links, plain_line
@@ -35,7 +35,7 @@ from envelope.conversation import AnswerStyle, Preferences
 from envelope.outcome import HopOutcome, RetryAfter, Wrote
 from envelope.role import Role
 from envelope.sources import FoundPart, SearchResult, SourceReference, SourceUsed
-from envelope.swarm import ANSWERED_ITEM, NO_DISSENT, NO_PERSONA, SEPARATE_PARTS, TABLE_CELLS
+from envelope.swarm import NO_DISSENT, NO_PERSONA, SEPARATE_PARTS, SHOWN_PART
 from envelope.texts import Texts, explain_missing_answer, join_sentences
 from llm.errors import NO_MODEL, REASONS, ModelError, find_wait_seconds
 from llm.port import Model
@@ -53,7 +53,6 @@ log = structlog.get_logger("agents")
 COUNCIL = "council"
 _BETWEEN = "\n\n"
 _LEVEL = "swarm"
-_LONGEST_PERSONA = 200
 _LONGEST_FACT = 300
 _LONGEST_QUOTED = 400
 _MOST_SHOWN = 3
@@ -206,7 +205,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
             language_name=self._name(reads.reply_language),
             domain_name=self._domain.name,
             domain_scope=self._domain.scope,
-            persona=reads.persona[:_LONGEST_PERSONA],
+            persona=reads.persona[:LONGEST_PERSONA],
             strategy=plan.strategy,
             style=reads.answer_style or reads.preferences.style or "",
             items=plan.items if plan.criteria else (),
@@ -302,7 +301,10 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         reason = self._texts.text(f"reason_{error.reason}", reads.reply_language)
         ended = {
             "answered_by": "model",
-            "report_notes": ({"key": SEPARATE_PARTS, "value": reason},),
+            "report_notes": (
+                *_note_parts(one.subject or one.objective for one in plan.workers),
+                {"key": SEPARATE_PARTS, "value": reason},
+            ),
             "synthesis_fallback": fallback,
         }
         return Wrote(written.model_copy(update=ended))
@@ -350,7 +352,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         say = partial(self._texts.text, language=reads.reply_language)
         why = explain_missing_answer(self._texts, reason, reads.reply_language)
         notice = join_sentences(why, say("passages_found"))
-        notes = list(_note_cells(table))
+        notes = _note_parts(closest)
         notes += [{"key": NO_PERSONA, "value": ""}] if reads.persona else []
         ended = {
             "response": f"{notice}\n\n{writes.response}" if writes.response else "",
@@ -436,17 +438,15 @@ def _quote(text: str) -> str:
 def _list_notes(
     plan: SwarmPlan, written: _Written, output: SynthesizeFindingsOutput
 ) -> Iterator[dict[str, str]]:
-    yield from _note_cells(written.table)
+    if written.table is not None:
+        yield from _note_parts(written.table.items)
     if plan.strategy == COUNCIL and not output.dissents:
         yield {"key": NO_DISSENT, "value": ""}
 
 
-def _note_cells(table: ItemTable | None) -> Iterator[dict[str, str]]:
-    """Yield each item with all of its findings, and how many cells have one if some have none."""
-    if table is not None:
-        yield from ({"key": ANSWERED_ITEM, "value": one} for one in table.list_complete())
-        if table.found < table.total:
-            yield {"key": TABLE_CELLS, "value": f"{table.found}/{table.total}"}
+def _note_parts(parts: Iterable[str]) -> list[dict[str, str]]:
+    """Return a note for each part whose result, or absence, stands in the answer."""
+    return [{"key": SHOWN_PART, "value": one} for one in dict.fromkeys(parts)]
 
 
 def _name_place(source: NumberedSource) -> str:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, JsonValue
 from agents.agent import Agent, AgentParts, DeskDomain, ProgressStep
 from agents.swarm.swarm_plan import MOST_STEPS, WorkerPlan
 from agents.swarm.workers import (
+    LONGEST_PERSONA,
     WorkerOutput,
     WorkerProgress,
     WorkerStatus,
@@ -46,7 +47,7 @@ from tools.dialogue import (
     plan_searches,
     read_results,
 )
-from tools.passages import describe_documents
+from tools.passages import describe_documents, list_languages
 
 if TYPE_CHECKING:
     from knowledge.index.listing import ListedDocument
@@ -78,6 +79,7 @@ class Reads(BaseModel, frozen=True):
     needs_input: tuple[PauseQuestion, ...] = ()
     user_inputs: dict[str, JsonValue] = {}
     language: str = "en"
+    persona: str = ""
     groups: tuple[str, ...] = ()
 
 
@@ -171,6 +173,7 @@ class WorkAgent(Agent[Reads, Writes]):
     async def _open(self, task: WorkerTask, reads: Reads) -> Dialogue:
         worker = task.worker
         opened = open_worker(worker, self._tools)
+        listed = await self._list_documents(reads.groups) if self._uses_model else ()
         opening = opened.model_copy(
             update={
                 "task": WORK_ON_TASK.name,
@@ -181,7 +184,10 @@ class WorkAgent(Agent[Reads, Writes]):
                     question=task.question,
                     domain_name=self._domain.name,
                     domain_scope=self._domain.scope,
-                    documents=await self._describe_documents(task, reads),
+                    documents=describe_documents(listed, task.objective),
+                    document_languages=list_languages(listed),
+                    language=reads.language,
+                    persona=reads.persona[:LONGEST_PERSONA],
                     criteria=task.criteria if worker.subject else (),
                     role=worker.role,
                     specialization=worker.specialization,
@@ -204,11 +210,6 @@ class WorkAgent(Agent[Reads, Writes]):
             results |= _list_answers(task, messages, results, reads.user_inputs)
         limits = DialogueLimits(MOST_STEPS, MOST_CALLS, must_look=True)
         return Dialogue(opening, messages, results, limits=limits)
-
-    async def _describe_documents(self, task: WorkerTask, reads: Reads) -> tuple[str, ...]:
-        if not self._uses_model:
-            return ()
-        return describe_documents(await self._list_documents(reads.groups), task.objective)
 
 
 def plan_worker_searches(

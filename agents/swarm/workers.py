@@ -17,7 +17,7 @@ from knowledge.index.terms import terms
 from llm.injection import is_order_to_assistant
 from llm.port import ToolConversation, ToolDescription, UserMessage
 from llm.tasks.swarm import WORK_ON_TASK
-from tools.calls import CHANGES, CitedPassage, QuotedPassage, ToolErrorType, ToolResult
+from tools.calls import CHANGES, CitedPassage, PassageText, ToolErrorType, ToolResult
 from tools.passages import LINKED, FoundPassage
 
 MOST_PASSAGES = 30
@@ -57,6 +57,7 @@ _LEAST_BYTES = 4_000
 _ALL_BYTES = 300_000
 """The bytes of passages that all workers of a plan give back together."""
 _LONGEST_VALUE = 300
+LONGEST_PERSONA = 200
 
 
 class WorkerStatus(StrEnum):
@@ -303,7 +304,7 @@ def _read_found(data: JsonValue) -> list[FoundPassage]:
         return []  # a tool from outside may call something else by this name
 
 
-def _read_quoted(quoted: Iterable[QuotedPassage]) -> list[FoundPassage]:
+def _read_quoted(quoted: Iterable[PassageText]) -> list[FoundPassage]:
     return [
         FoundPassage(citation=one.citation, text=one.text, relation=LINKED if one.is_linked else "")
         for one in quoted

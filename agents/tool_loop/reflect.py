@@ -13,7 +13,7 @@ from envelope.role import Role
 from envelope.sources import TOOL_SOURCE, FoundPart, SearchResult, SourceReference
 from knowledge.sections import count_tokens
 from llm.port import ModelMessage
-from tools.calls import CitedPassage, QuotedPassage, ToolResult
+from tools.calls import CitedPassage, PassageText, ToolResult
 
 _BETWEEN = "\n\n"
 _FURTHER_SHARE = 0.5
@@ -42,7 +42,7 @@ class Writes(BaseModel, frozen=True):
 class _ChosenSource:
     """The text of one source, and the round that found it."""
 
-    passage: QuotedPassage
+    passage: PassageText
     tokens: int
 
 
@@ -116,13 +116,13 @@ def _list_rounds(reads: Reads) -> Iterator[list[ToolResult]]:
         yield [one for one in results if one.success]
 
 
-def _take_in_turn(results: Iterable[ToolResult]) -> Iterator[QuotedPassage]:
+def _take_in_turn(results: Iterable[ToolResult]) -> Iterator[PassageText]:
     """Yield the first passages of all results, then the second ones, and so on."""
     for row in zip_longest(*map(_list_quoted, results)):
         yield from (one for one in row if one is not None)
 
 
-def _list_quoted(result: ToolResult) -> list[QuotedPassage]:
+def _list_quoted(result: ToolResult) -> list[PassageText]:
     """Return what a result quotes, after its own text where that is a source, too.
 
     A comparison names removed documents, of which there is no passage.
@@ -134,7 +134,7 @@ def _list_quoted(result: ToolResult) -> list[QuotedPassage]:
         document_id=f"{TOOL_SOURCE}{result.tool}",
         title=result.tool,
     )
-    return [QuotedPassage(citation=own, text=result.text), *result.quoted]
+    return [PassageText(citation=own, text=result.text), *result.quoted]
 
 
 def _describe(citation: CitedPassage) -> dict[str, object]:

@@ -17,7 +17,7 @@ from envelope.specialists import SpecialistProfile
 from envelope.texts import Texts
 from tools.calls import (
     ApprovalRequest,
-    QuotedPassage,
+    PassageText,
     ToolCall,
     ToolCaller,
     ToolErrorType,
@@ -163,7 +163,7 @@ class ToolAgent(Agent[Reads, Writes]):
 
     def _carry(self, result: ToolResult) -> ToolResult:
         """Return the part of a result that the next steps read: text, citations, quotations."""
-        quoted: list[QuotedPassage] = []
+        quoted: list[PassageText] = []
         room = MOST_QUOTED_CHARACTERS
         for one in result.quoted:
             room -= len(one.text)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from cli.evaluation.retrieval import ingest_corpus
 from config.settings import Settings
-from deploy.assembly.knowledge import Knowledge, make_searcher
+from deploy.assembly.knowledge import Knowledge
 from knowledge.embedding import Embedder, local_embedder
 from knowledge.index.embedded import open_embedded
 from knowledge.index.qdrant import Identity
+from knowledge.search.searcher import LevelSearcher
 
 
 @asynccontextmanager
@@ -24,6 +25,10 @@ async def open_collection(
         index = await open_embedded(Path(folder), identity)
         try:
             await ingest_corpus(corpus, index, model)
-            yield Knowledge(index, model, make_searcher(settings, index, model))
+            yield Knowledge(
+                index,
+                model,
+                LevelSearcher(index, model),
+            )
         finally:
             await index.close()

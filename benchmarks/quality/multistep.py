@@ -37,6 +37,7 @@ from tools.calls import ToolCall, ToolCaller
 from tools.catalog import make_builtin
 from tools.dialogue import Dialogue, execute_calls, list_passages, plan_searches
 from tools.executor import ToolExecutor
+from tools.tool import ToolParts
 
 Kind = Literal["multihop", "fanout"]
 _FILES: Mapping[Kind, tuple[str, ...]] = {
@@ -197,16 +198,7 @@ class Way(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationParts:
-    """The parts of tools over an index that an evaluation has made."""
-
-    searcher: Searcher
-    search_level: Callable[[str], Searcher]
-    library: Library
-
-
-async def measure_way(data: MultistepData, way: Way, parts: EvaluationParts, k: int) -> Figures:
+async def measure_way(data: MultistepData, way: Way, parts: ToolParts, k: int) -> Figures:
     """Return the figures of the kind of data."""
     pages = await _read_pages(parts)
     started = time.perf_counter()
@@ -229,7 +221,7 @@ async def measure_way(data: MultistepData, way: Way, parts: EvaluationParts, k: 
     return figures
 
 
-async def _read_pages(parts: EvaluationParts) -> dict[str, str]:
+async def _read_pages(parts: ToolParts) -> dict[str, str]:
     """Return the page of each document, by id."""
     listed = await parts.library.list_documents()
     read = await parts.library.read([one.id for one in listed])
@@ -276,7 +268,7 @@ class SearchWay:
         return FoundPages(tuple(ids), calls=1, rounds=1)
 
 
-def make_parts(index: Index, embedder: Embedder) -> EvaluationParts:
+def make_parts(index: Index, embedder: Embedder) -> ToolParts:
     """Return the parts; a search on one level is made when a tool needs it."""
     known: dict[str, Searcher] = {}
 
@@ -286,13 +278,13 @@ def make_parts(index: Index, embedder: Embedder) -> EvaluationParts:
             known[level] = LevelSearcher(index, embedder, weights=weights)
         return known[level]
 
-    return EvaluationParts(LevelSearcher(index, embedder), search_level, Library(index))
+    return ToolParts(LevelSearcher(index, embedder), search_level, Library(index))
 
 
 class ToolsWay:
     """A search for each part that a question lists; for a single one, along its links."""
 
-    def __init__(self, parts: EvaluationParts) -> None:
+    def __init__(self, parts: ToolParts) -> None:
         self._executor = ToolExecutor(make_builtin(parts))
 
     async def find(self, text: str, k: int) -> FoundPages:
@@ -319,7 +311,7 @@ class ToolsWay:
 class SwarmWay:
     """Plans what a question lists, runs all workers, and gathers their passages."""
 
-    def __init__(self, parts: EvaluationParts) -> None:
+    def __init__(self, parts: ToolParts) -> None:
         self._executor = ToolExecutor(make_builtin(parts))
 
     async def find(self, text: str, k: int) -> FoundPages:

@@ -100,20 +100,20 @@ class RedisSnapshot:
 
     async def _command(self, nodes: Sequence[Any], *words: str | int) -> None:
         for node in nodes:
-            with reachable(), _permitted():
+            with _permitted(), reachable():
                 await node.execute_command(*words)
 
     async def _scan(self, node: Any) -> AsyncIterator[list[bytes]]:
         cursor = 0
         while True:
-            with reachable(), _permitted():
+            with _permitted(), reachable():
                 cursor, names = await node.scan(cursor, match=EVERY_KEY, count=BATCH)
             yield names
             if cursor == 0:
                 return
 
     async def _dump(self, node: Any, names: Sequence[bytes]) -> list[SavedKey]:
-        with reachable(), _permitted():
+        with _permitted(), reachable():
             pipeline = node.pipeline(transaction=False)
             for name in names:
                 pipeline.execute_command("DUMP", name)
@@ -129,7 +129,7 @@ class RedisSnapshot:
     async def _restore(self, keys: Sequence[SavedKey], clock: float) -> int:
         for key in keys:
             left = 0 if key.expires_at is None else max(1, int((key.expires_at - clock) * 1000))
-            with reachable(), _permitted():
+            with _permitted(), reachable():
                 # One after the other: a cluster's keys are on several nodes.
                 await self._client.execute_command("RESTORE", key.name, left, key.value, "REPLACE")
         return len(keys)

@@ -159,6 +159,8 @@ def reachable() -> Iterator[None]:
     """Raise `BrokerUnavailableError` for every error that means that Redis is unreachable."""
     try:
         yield
+    except (OutOfMemoryError, ReadOnlyError) as error:
+        raise BrokerUnavailableError(f"Redis cannot write: {error}") from error
     except UNREACHABLE as error:
         raise BrokerUnavailableError(f"Redis does not answer: {error}") from error
     except ResponseError as error:

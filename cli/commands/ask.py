@@ -25,7 +25,7 @@ from broker.values import Fields
 from citations.links import clean_text
 from cli.arguments import add_groups_argument, read_groups
 from cli.main import EXIT_STATUSES
-from cli.model_in_use import say_models_once
+from cli.model_in_use import describe_models, say_models_once
 from cli.printing import (
     ERASE_LINE,
     WIDTH,
@@ -38,7 +38,7 @@ from cli.printing import (
     wrap,
     write_lines,
 )
-from config.settings import Settings, load_settings
+from config.settings import load_settings
 from config.texts import load_texts
 from deploy.assembly.runtime import open_desk
 from deploy.errors import CommandError
@@ -336,7 +336,9 @@ async def _ask(message: Message, *, as_json: bool, way: str | None) -> int:
             if not reply:
                 reply = desk.last_resort(desk.question(message), message.language)
         # Closing waits for calls of workers that were still running when the answer was finished.
-        _show(reply, message, settings, as_json=as_json)
+        if not as_json:
+            say_models_once(describe_models(settings), settings.refdesk_data)
+        _show(reply, message, settings.index_location, as_json=as_json)
     return EXIT_STATUSES.get(str(reply.get("outcome")), 1)
 
 
@@ -345,11 +347,9 @@ def _list_ids(documents: JsonValue) -> list[str]:
 
 
 def _show(
-    reply: dict[str, JsonValue], message: Message, settings: Settings, *, as_json: bool
+    reply: dict[str, JsonValue], message: Message, index_location: str, *, as_json: bool
 ) -> None:
-    if not as_json:
-        say_models_once(settings)
-    for note in list_operator_notes(reply, settings):
+    for note in list_operator_notes(reply, index_location):
         sys.stderr.write(f"{note}\n")
     if as_json:
         say_json(safe_reply(reply)[0])
@@ -398,7 +398,7 @@ async def _chat(first: Message, way: str | None) -> None:
             reply = await _ask_desk(desk, message)
             options = [str(choice.get("value")) for choice in choices(reply)]
             _show_reply(reply, asked_back=bool(options))
-            for note in list_operator_notes(reply, settings):
+            for note in list_operator_notes(reply, settings.index_location):
                 print_line(note)
 
 

@@ -11,7 +11,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import SecretStr
 
 from cli.commands.status import describe_controls, describe_server, find_notes
 from cli.model_in_use import NO_MODEL, describe_models
@@ -19,12 +22,16 @@ from cli.printing import WIDTH, print_line, say_json
 from config.env_file import describe_env_file, find_env_file
 from config.settings import Settings, load_settings
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.recording import connect_records, keeps_records
+from deploy.assembly.open_records import connect_records
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime
 from deploy.errors import CommandError
 from deploy.logging_setup import HIDDEN, secrets_of
+from knowledge.data_folder import LEAST_FREE_BYTES
 from memory.job_reports import RedisJobReports
 from memory.presence import RedisControls, RedisPresence
+
+if TYPE_CHECKING:
+    from knowledge.source_registry import RegisteredSource
 
 EXIT_FAULTS = 10
 PATIENCE_SECONDS = 15.0
@@ -33,7 +40,7 @@ SLOW_REDIS_SECONDS = 0.05
 SLOW_MODEL_SECONDS = 10.0
 SLOW_EMBEDDING_SECONDS = 1.0
 CLOCK_SECONDS = 1.0
-LEAST_FREE_BYTES = 1024**3
+NOTED_FREE_BYTES = 1024**3
 GIBIBYTE = 1024**3
 NAME_WIDTH = 11
 DAY_SECONDS = 86_400
@@ -91,7 +98,7 @@ def hide_secrets(found: Sequence[SetupFinding], secrets: set[str]) -> list[Setup
 
 async def examine(settings: Settings) -> list[SetupFinding]:
     """Check every part; a part that fails or hangs does not stop the checks of the others."""
-    found = [_check_versions(), *_check_settings(), *_check_disk(settings)]
+    found = [_check_versions(), *_check_settings(), *_check_disk(settings.refdesk_data.resolve())]
     found += await _within("redis", lambda: _check_redis(settings))
     # The index is checked first, because the check of the embedding loads the model a second time.
     found += await _within("index", lambda: _check_index(settings))
@@ -99,8 +106,11 @@ async def examine(settings: Settings) -> list[SetupFinding]:
         ("embedding", lambda: _check_embedding(settings)),
         ("models", lambda: _check_models(settings)),
         ("records", lambda: _check_records(settings)),
-        ("slack", lambda: _check_slack(settings)),
-        ("telegram", lambda: _check_telegram(settings)),
+        ("slack", lambda: _check_slack(settings.slack_bot_token, settings.slack_api_url)),
+        (
+            "telegram",
+            lambda: _check_telegram(settings.telegram_bot_token, settings.telegram_api_url),
+        ),
     ]
     async with asyncio.TaskGroup() as tasks:
         # Each model has a time limit of its own: one that hangs does not hide the others.
@@ -110,7 +120,7 @@ async def examine(settings: Settings) -> list[SetupFinding]:
             for part, check in rest
         ]
     found += [one for task in running for one in task.result()]
-    return [*found, *_check_sources(settings)]
+    return [*found, *_check_sources(open_source_registry(settings.data_place).read().sources)]
 
 
 async def _within(
@@ -147,8 +157,7 @@ def _check_settings() -> list[SetupFinding]:
     return [SetupFinding("settings", "ok", f"read from {place}"), *notes]
 
 
-def _check_disk(settings: Settings) -> list[SetupFinding]:
-    folder = settings.refdesk_data.resolve()
+def _check_disk(folder: Path) -> list[SetupFinding]:
     existing = next(one for one in (folder, *folder.parents) if one.exists())
     if not os.access(existing, os.W_OK):
         return [
@@ -161,7 +170,9 @@ def _check_disk(settings: Settings) -> list[SetupFinding]:
         ]
     free = shutil.disk_usage(existing).free
     text = f"{folder}, {free / GIBIBYTE:.1f} GiB free"
-    return [SetupFinding("disk", "note" if free < LEAST_FREE_BYTES else "ok", text)]
+    if free < LEAST_FREE_BYTES:
+        return [SetupFinding("disk", "fault", f"{text}: nothing can be ingested; free some space")]
+    return [SetupFinding("disk", "note" if free < NOTED_FREE_BYTES else "ok", text)]
 
 
 async def _check_redis(settings: Settings) -> Sequence[SetupFinding]:
@@ -300,12 +311,12 @@ async def _check_models(settings: Settings) -> Sequence[SetupFinding]:
 
 
 async def _check_records(settings: Settings) -> Sequence[SetupFinding]:
-    if not keeps_records(settings):
+    if not settings.keeps_records:
         return [SetupFinding("records", "off", "no records are kept (RECORDS_DAYS is 0)")]
     began = time.monotonic()
 
     def look() -> None:
-        store = connect_records(settings)
+        store = connect_records(settings.records_url, settings.refdesk_data)
         try:
             store.prepare()
         finally:
@@ -317,8 +328,7 @@ async def _check_records(settings: Settings) -> Sequence[SetupFinding]:
     return [SetupFinding("records", "ok", text, round(time.monotonic() - began, 3))]
 
 
-async def _check_slack(settings: Settings) -> Sequence[SetupFinding]:
-    token = settings.slack_bot_token
+async def _check_slack(token: SecretStr | None, url: str | None) -> Sequence[SetupFinding]:
     if token is None or not token.get_secret_value():
         return [SetupFinding("slack", "off", "SLACK_BOT_TOKEN is not set")]
     try:
@@ -326,14 +336,13 @@ async def _check_slack(settings: Settings) -> Sequence[SetupFinding]:
         from gateway.slack.transport import make_client
     except ImportError as error:
         raise CommandError("the extra `slack` is not installed") from error
-    client = make_client(token.get_secret_value(), url=settings.slack_api_url)
+    client = make_client(token.get_secret_value(), url=url)
     began = time.monotonic()
     await identify(client, frozenset())
     return [SetupFinding("slack", "ok", "accepts the token", round(time.monotonic() - began, 3))]
 
 
-async def _check_telegram(settings: Settings) -> Sequence[SetupFinding]:
-    token = settings.telegram_bot_token
+async def _check_telegram(token: SecretStr | None, url: str | None) -> Sequence[SetupFinding]:
     if token is None or not token.get_secret_value():
         return [SetupFinding("telegram", "off", "TELEGRAM_BOT_TOKEN is not set")]
     try:
@@ -341,13 +350,12 @@ async def _check_telegram(settings: Settings) -> Sequence[SetupFinding]:
     except ImportError as error:
         raise CommandError("the extra `telegram` is not installed") from error
     began = time.monotonic()
-    async with connect_bot(make_bot(token.get_secret_value(), url=settings.telegram_api_url)) as me:
+    async with connect_bot(make_bot(token.get_secret_value(), url=url)) as me:
         seconds = round(time.monotonic() - began, 3)
         return [SetupFinding("telegram", "ok", f"accepts the token of @{me.username}", seconds)]
 
 
-def _check_sources(settings: Settings) -> list[SetupFinding]:
-    sources = open_source_registry(settings).read().sources
+def _check_sources(sources: "Sequence[RegisteredSource]") -> list[SetupFinding]:
     if not sources:
         return [SetupFinding("sources", "off", "no source has been read into this data folder")]
     failed = [one for one in sources if one.failed]

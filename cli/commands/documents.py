@@ -5,7 +5,7 @@ import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.values import Fields
 from cli.printing import print_line, say_json
@@ -13,6 +13,9 @@ from config.settings import Settings, load_settings
 from deploy.assembly.data_folder import open_source_registry
 from deploy.errors import CommandError
 from envelope.json_values import read_objects
+
+if TYPE_CHECKING:
+    from knowledge.source_registry import SourceRegistry
 
 ACTIONS = ("list", "show", "remove")
 EXIT_NOTHING_FOUND = 3
@@ -60,12 +63,14 @@ def run(chosen: argparse.Namespace) -> int:
     action = "remove" if chosen.action == "remove" else "list"
     result = asyncio.run(_request(settings, action=action, patterns=tuple(chosen.patterns)))
     if chosen.action == "remove":
-        _forget_sources(settings, chosen.patterns)
+        _forget_sources(open_source_registry(settings.data_place), chosen.patterns)
     documents = read_objects(result.get("documents"))
     if chosen.json:
         say_json({"documents": documents, "total": result.get("total", 0)})
     else:
-        for line in _lines(chosen.action, documents, result, settings, chosen.patterns):
+        for line in _lines(
+            chosen.action, documents, result, settings.index_location, chosen.patterns
+        ):
             print_line(line)
     return 0 if documents or not chosen.patterns else EXIT_NOTHING_FOUND
 
@@ -80,9 +85,8 @@ async def _request(settings: Settings, **request: Any) -> Fields:
     return await request_documents(settings, OwnerRequest(folder=str(Path.cwd()), **request))
 
 
-def _forget_sources(settings: Settings, patterns: Sequence[str]) -> None:
+def _forget_sources(registry: "SourceRegistry", patterns: Sequence[str]) -> None:
     """Forget sources whose documents were all removed, so that no refresh adds them again."""
-    registry = open_source_registry(settings)
     for pattern in patterns:
         for root in dict.fromkeys((pattern, os.path.realpath(pattern), os.path.abspath(pattern))):
             registry.forget(root)
@@ -92,10 +96,9 @@ def _lines(
     action: str,
     documents: Sequence[Mapping[str, object]],
     result: Fields,
-    settings: Settings,
+    place: str,
     patterns: Sequence[str],
 ) -> list[str]:
-    place = settings.qdrant_url or settings.refdesk_data.resolve()
     if not documents:
         about = f" that {' or '.join(map(repr, patterns))} names" if patterns else ""
         return [f"there are no documents{about} in {place}"]

@@ -8,7 +8,8 @@ from functools import partial
 from broker.values import Erased
 from cli.printing import print_line, say_json
 from config.settings import Settings, load_settings
-from deploy.assembly.recording import connect_records, make_conversations
+from deploy.assembly.open_records import connect_records
+from deploy.assembly.recording import make_conversations
 from deploy.assembly.runtime import Runtime, connect_runtime
 from deploy.errors import CommandError
 from envelope.envelope import EnvelopeError
@@ -77,7 +78,8 @@ async def _forget(chosen: argparse.Namespace, settings: Settings) -> int:
             others = question.model_copy(update={"conversation_id": own})
             if (erased := await _erase(runtime, others)).found:
                 question = others
-    _report(question, erased, settings, as_json=chosen.json)
+    file_line = _describe_rewriting(settings.erasure_rewrite_seconds, settings.redis_url)
+    _report(question, erased, file_line, as_json=chosen.json)
     return 0 if erased.found else EXIT_NOTHING
 
 
@@ -87,7 +89,12 @@ async def _forget_person(chosen: argparse.Namespace, settings: Settings) -> int:
 
     tenant = settings.tenant if chosen.tenant is None else chosen.tenant
     assistant = settings.assistant if chosen.assistant is None else chosen.assistant
-    store, count, had_choice, has_more = connect_records(settings), 0, False, True
+    store, count, had_choice, has_more = (
+        connect_records(settings.records_url, settings.refdesk_data),
+        0,
+        False,
+        True,
+    )
     try:
         store.prepare()
         async with connect_runtime(settings) as runtime:
@@ -158,7 +165,7 @@ def _qualify_id(named: str, channel: str | None) -> str:
     return qualify_conversation(HTTP if channel is None else channel, named)
 
 
-def _report(question: Question, erased: Erased, settings: Settings, *, as_json: bool) -> None:
+def _report(question: Question, erased: Erased, file_line: str, *, as_json: bool) -> None:
     whose = f"{question.conversation_id!r} of {question.tenant}/{question.assistant}"
     if as_json:
         say_json(
@@ -185,14 +192,14 @@ def _report(question: Question, erased: Erased, settings: Settings, *, as_json: 
     print_line(f"  {erased.dead_letters} dead letters")
     print_line(f"  {erased.memories} entries of its memory")
     print_line(f"  {erased.records} records of the console")
-    print_line(_file_line(settings))
+    print_line(file_line)
     print_line(LEFT)
 
 
-def _file_line(settings: Settings) -> str:
-    if not settings.erasure_rewrite_seconds:
+def _describe_rewriting(after_seconds: float, redis_url: str | None) -> str:
+    """Return a line that says when the append-only file of Redis no longer contains the data."""
+    if not after_seconds:
         return "Run BGREWRITEAOF on Redis: ERASURE_REWRITE_SECONDS is 0."
-    if settings.redis_url is None:
+    if redis_url is None:
         return "The append-only file of the data folder is rewritten without it."
-    seconds = f"{settings.erasure_rewrite_seconds:g}"
-    return f"A worker makes Redis rewrite its append-only file, after {seconds} seconds."
+    return f"A worker makes Redis rewrite its append-only file, after {after_seconds:g} seconds."

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from cli.printing import print_line
 from config.settings import Settings, load_settings
-from deploy.assembly.recording import connect_records, finding_gaps, keeps_records, record_waiting
+from deploy.assembly.open_records import connect_records, finding_gaps
+from deploy.assembly.recording import record_waiting
 from deploy.assembly.runtime import connect_runtime
 from deploy.errors import CommandError
 
@@ -43,7 +44,7 @@ def run(chosen: argparse.Namespace) -> int:
     if (chosen.action == LIST) != (chosen.id is None):
         raise CommandError("expected `gaps`, or `gaps STATE ID` with the id of a gap")
     settings = load_settings()
-    if not keeps_records(settings):
+    if not settings.keeps_records:
         raise CommandError(
             "gaps are found in the records, but RECORDS_DAYS is 0, so there are "
             "none; set RECORDS_DAYS"
@@ -53,7 +54,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 async def _act(settings: Settings, chosen: argparse.Namespace) -> int:
     name = (settings.tenant, chosen.assistant or settings.assistant)
-    store = connect_records(settings)
+    store = connect_records(settings.records_url, settings.refdesk_data)
     try:
         await asyncio.to_thread(store.prepare)
         async with connect_runtime(settings) as runtime:

@@ -27,6 +27,7 @@ from knowledge.ingestion_report import DescriptionUsage, IngestionResult, PlainR
 from knowledge.owner_requests import RESULT
 from knowledge.source_registry import (
     RegisteredSource,
+    SourceRegistry,
     SourceSpec,
     check_schedule,
     check_website,
@@ -235,14 +236,14 @@ def run_sources(chosen: argparse.Namespace) -> int:
     """Run `refdesk sources`."""
     settings = load_settings()
     if chosen.action == "list":
-        return _list(settings, as_json=chosen.json)
+        return _list(open_source_registry(settings.data_place), as_json=chosen.json)
     if chosen.action == "sync":
         return _sync(settings, chosen.sources, as_json=chosen.json)
     if not chosen.sources:
         raise CommandError(f"sources {chosen.action} needs a source; see: refdesk sources list")
     if chosen.action == "remove":
-        return _remove(settings, chosen.sources)
-    return _add(settings, chosen)
+        return _remove(open_source_registry(settings.data_place), chosen.sources)
+    return _add(open_source_registry(settings.data_place), chosen)
 
 
 def describe_source(source: RegisteredSource) -> dict[str, object]:
@@ -319,7 +320,7 @@ async def _ingest(specs: Sequence[SourceSpec], *, quiet: bool) -> IngestionResul
         await check_website(spec)
     with report_on_terminal(quiet=quiet) as report:
         result = await run_ingestion(settings, specs, report)
-    open_source_registry(settings).record(specs, result)
+    open_source_registry(settings.data_place).record(specs, result)
     return result
 
 
@@ -334,8 +335,7 @@ def _count_warnings(result: IngestionResult) -> list[str]:
     ]
 
 
-def _add(settings: Settings, chosen: argparse.Namespace) -> int:
-    registry = open_source_registry(settings)
+def _add(registry: SourceRegistry, chosen: argparse.Namespace) -> int:
     schedule = check_schedule(chosen.schedule)
     for text in chosen.sources:
         spec = _parse(text, chosen)
@@ -346,8 +346,7 @@ def _add(settings: Settings, chosen: argparse.Namespace) -> int:
     return 0
 
 
-def _remove(settings: Settings, roots: Sequence[str]) -> int:
-    registry = open_source_registry(settings)
+def _remove(registry: SourceRegistry, roots: Sequence[str]) -> int:
     is_found = False
     for text in roots:
         known = registry.list_own(with_ownerless=True)
@@ -363,7 +362,7 @@ def _remove(settings: Settings, roots: Sequence[str]) -> int:
 
 
 def _sync(settings: Settings, named: Sequence[str], *, as_json: bool) -> int:
-    known = open_source_registry(settings).list_own()
+    known = open_source_registry(settings.data_place).list_own()
     wanted = [one for text in named for one in _match(known, text)] if named else known
     if not wanted:
         raise CommandError("no such source; see: refdesk sources list")
@@ -374,7 +373,7 @@ def _sync(settings: Settings, named: Sequence[str], *, as_json: bool) -> int:
             failure = find_failure(one.spec, result)
             statuses.append(_report(result, as_json=as_json))
         except (KnowledgeError, CommandError) as error:
-            open_source_registry(settings).record_error(one.spec, error)
+            open_source_registry(settings.data_place).record_error(one.spec, error)
             print_line(f"{one.spec.root} was not read: {error}")
             failure = str(error)
             statuses.append(EXIT_SOME_FAILED)
@@ -397,8 +396,8 @@ def _match(known: Sequence[RegisteredSource], text: str) -> list[RegisteredSourc
     return exact or [one for one in known if one.spec.root == parse_source(text).root]
 
 
-def _list(settings: Settings, *, as_json: bool) -> int:
-    known = open_source_registry(settings).list_own(with_ownerless=True)
+def _list(registry: SourceRegistry, *, as_json: bool) -> int:
+    known = registry.list_own(with_ownerless=True)
     if as_json:
         say_json({"sources": [describe_source(one) for one in known]})
         return 0

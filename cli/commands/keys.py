@@ -13,7 +13,6 @@ from pydantic import JsonValue, ValidationError
 from cli.arguments import add_action, add_groups_argument, read_groups
 from cli.printing import print_line, say_json
 from config.settings import Settings, load_settings
-from deploy.assembly.recording import keeps_records
 from deploy.assembly.runtime import Runtime, connect_runtime
 from deploy.errors import CommandError
 from gateway.api_keys import DEFAULT_SCOPES, Key, KeyHistory, Scope, StoredKeys, make_key, origin_in
@@ -253,7 +252,7 @@ def _line(key: Key) -> list[str]:
 
 
 async def _print_link(settings: Settings, port: int) -> None:
-    if not keeps_records(settings):
+    if not settings.keeps_records:
         raise CommandError(
             "the console shows records, but RECORDS_DAYS is 0, so there are none; "
             "set RECORDS_DAYS and restart"

@@ -140,7 +140,8 @@ def run(chosen: argparse.Namespace) -> int:
 
 async def check_models(settings: Settings) -> list[ModelCheck]:
     """Check every configured model, all at the same time; the order is that of first use."""
-    vendors = vendors_by_name(vendor_access(settings))
+    access = vendor_access(settings)
+    vendors = vendors_by_name(access)
     tasks: dict[ModelName, list[str]] = {}
     for task in _TASKS:
         for name in parse_models(settings.model_of(task), vendors):
@@ -154,7 +155,17 @@ async def check_models(settings: Settings) -> list[ModelCheck]:
                 registry.vendor_model(name)
         async with asyncio.TaskGroup() as group:
             checks = [
-                group.create_task(_check(name, used, vendors[name.provider], settings, registry))
+                group.create_task(
+                    _check(
+                        name,
+                        used,
+                        vendors[name.provider],
+                        access.get(name.provider, VendorAccess()),
+                        registry,
+                        needed_tokens=find_context_tokens(settings) + INSTRUCTIONS,
+                        needs_tools=settings.way is not WayName.SEARCH,
+                    )
+                )
                 for name, used in tasks.items()
             ]
     finally:
@@ -163,11 +174,16 @@ async def check_models(settings: Settings) -> list[ModelCheck]:
 
 
 async def _check(
-    name: ModelName, tasks: Sequence[str], vendor: Vendor, settings: Settings, registry: Registry
+    name: ModelName,
+    tasks: Sequence[str],
+    vendor: Vendor,
+    access: VendorAccess,
+    registry: Registry,
+    *,
+    needed_tokens: int,
+    needs_tools: bool,
 ) -> ModelCheck:
-    access = vendor_access(settings).get(name.provider, VendorAccess())
     address = access.base_url or vendor.base_url or ""
-    needs_tools = settings.way is not WayName.SEARCH
     check = ModelCheck(str(name), tasks, address, _leaves_machine(address), needs_tools=needs_tools)
     listener = TextListener(TRANSLATE.name)
     try:
@@ -182,8 +198,7 @@ async def _check(
             tools_problem = "" if step.message.calls else "it was told to call a tool and did not"
     except Exception as error:  # noqa: BLE001 - likewise
         tools_problem = _describe_problem(error)
-    needed = find_context_tokens(settings) + INSTRUCTIONS
-    usage = replace(ANSWERED, input_tokens=2 * needed + INSTRUCTIONS)
+    usage = replace(ANSWERED, input_tokens=2 * needed_tokens + INSTRUCTIONS)
     return replace(
         check,
         seconds=answer.milliseconds / 1000,
@@ -191,7 +206,7 @@ async def _check(
         streams=not listener.is_unstreamed,
         tools_problem=tools_problem,
         window=await find_window(name.model, vendor, access),
-        needed_tokens=needed,
+        needed_tokens=needed_tokens,
         question_usd=cost_usd(vendor.price_name, name.model, usage, base_url=access.base_url),
     )
 

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -28,7 +29,7 @@ from gateway.desk import JobOrder, Message
 from gateway.review_ports import ReportForm
 
 if TYPE_CHECKING:
-    from deploy.assembly.gateways.local_review import LocalReview
+    from cli.local_review import LocalReview
     from deploy.assembly.gateways.report_rendering import Report
     from gateway.desk import Desk
 
@@ -254,7 +255,7 @@ def _cut_line(line: str) -> str:
 
 async def _review(chosen: argparse.Namespace, form: ReportForm | None, settings: Settings) -> int:
     # Imported here: --help and wrong arguments need no index.
-    from deploy.assembly.gateways.local_review import open_local_review
+    from cli.local_review import open_local_review
     from deploy.assembly.runtime import desk, run_desk
 
     groups = read_groups(chosen.groups)
@@ -268,7 +269,12 @@ async def _review(chosen: argparse.Namespace, form: ReportForm | None, settings:
         local = await stack.enter_async_context(open_local_review(runtime, question, groups))
         if not is_kept:
             stack.push_async_callback(local.erase)
-        message = await _make_message(chosen, local, settings)
+        message = await _make_message(
+            chosen,
+            local,
+            settings.gen_model if settings.uses_model else None,
+            settings.job_deadline_seconds,
+        )
         reply = await _ask(own, message, settings.job_deadline_seconds)
         report = await local.read_report(reply)
         if report is not None and form is not None:
@@ -280,10 +286,12 @@ async def _review(chosen: argparse.Namespace, form: ReportForm | None, settings:
 
 
 async def _make_message(
-    chosen: argparse.Namespace, local: "LocalReview", settings: Settings
+    chosen: argparse.Namespace,
+    local: "LocalReview",
+    model: str | None,
+    deadline_seconds: float,
 ) -> Message:
     """Return the message of the review, with the documents that its names lead to."""
-    from agents.review.cost_estimate import estimate_cost
     from agents.review.passages import name_documents
 
     documents = await local.find(chosen.contract)
@@ -294,16 +302,17 @@ async def _make_message(
             f"refdesk: {len(local.skipped)} files were skipped because they cannot "
             f"be read as documents: {shown}\n"
         )
-    if settings.uses_model:
-        cost = estimate_cost(
-            sum(one.chunks for one in against),
-            sum(one.chunks for one in documents),
-            settings.gen_model,
+    if model is not None:
+        cost = await local.estimate(model, against, documents)
+        price = "price unknown" if cost.usd is None else f"about {cost.usd:.2g} USD"
+        took = (
+            "time unknown, because the speed of the model was not measured yet"
+            if cost.seconds is None
+            else f"about {ceil(cost.seconds / 60)} minutes"
         )
-        price = "its price is unknown" if cost.usd is None else f"about {cost.usd:.2f} USD"
         sys.stderr.write(
-            f"refdesk: this review takes about {cost.calls:,} calls of {settings.gen_model} and "
-            f"{cost.tokens:,} tokens ({price})\n"
+            f"refdesk: this review takes about {cost.calls:,} calls of {model} and "
+            f"{cost.tokens:,} tokens ({price}; {took})\n"
         )
     heading = load_texts().text("review_request", chosen.language or ENGLISH)
     titles = [name_documents([one.title for one in found]) for found in (documents, against)]
@@ -316,7 +325,7 @@ async def _make_message(
         groups=local.groups,
         order=JobOrder(
             way=WAY,
-            deadline_seconds=settings.job_deadline_seconds,
+            deadline_seconds=deadline_seconds,
             payload={
                 "review": {
                     "documents": [one.id for one in documents],

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import ipaddress
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from config.settings import Settings, load_settings
 from deploy.assembly.assistant_prompts import TASK_OF_ROLE
 from deploy.assembly.gateways.listening import limits_of, serve_probes
 from deploy.assembly.job_reports import publishing_jobs
+from deploy.assembly.model_choice import vendor_access
 from deploy.assembly.models import check_keys
 from deploy.assembly.observing import observing
 from deploy.assembly.recording import recording
@@ -84,12 +85,14 @@ async def answering(
         yield runtime
 
 
-def why_keys(settings: Settings, host: str) -> str:
+def why_keys(
+    host: str, *, require_keys: bool, public_url: str | None, trusted_proxies: Sequence[str]
+) -> str:
     """Return why requests need a key before one is created, or "" if they need none."""
     reasons = {
-        "REQUIRE_KEYS is set": settings.require_keys,
-        "PUBLIC_URL is set, so other machines can connect": settings.public_url is not None,
-        "TRUSTED_PROXIES is set, so other machines can connect": bool(settings.trusted_proxies),
+        "REQUIRE_KEYS is set": require_keys,
+        "PUBLIC_URL is set, so other machines can connect": public_url is not None,
+        "TRUSTED_PROXIES is set, so other machines can connect": bool(trusted_proxies),
         "other machines can connect to this address": not is_local(host),
     }
     return next((reason for reason, is_true in reasons.items() if is_true), "")
@@ -115,13 +118,18 @@ async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> No
         stack.callback(listener.close)
         await stack.enter_async_context(stop_on_signals(stop))
         if not alone:
-            await check_keys(settings, tuple(TASK_OF_ROLE.values()))
+            await check_keys(vendor_access(settings), map(settings.model_of, TASK_OF_ROLE.values()))
         meter = make_meter()
         runtime = await stack.enter_async_context(
             answering(settings, alone=alone, records=True, meter=meter)
         )
         stopping = asyncio.Event()
-        reason = why_keys(settings, host)
+        reason = why_keys(
+            host,
+            require_keys=settings.require_keys,
+            public_url=settings.public_url,
+            trusted_proxies=settings.trusted_proxies,
+        )
         app = await stack.enter_async_context(
             open_http_app(
                 runtime,

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from cli.commands.serve import answering
 from cli.printing import print_line, say_json
 from config.settings import Settings, load_settings
-from deploy.assembly.gateways.listening import add_place, require_secret, serve_app
+from deploy.assembly.gateways.listening import add_place, limits_of, require_secret, serve_app
 from deploy.assembly.observing import needs_meter
 from deploy.assembly.runtime import make_meter
 from deploy.errors import CommandError
@@ -83,7 +83,11 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         await stack.enter_async_context(stop_on_signals(stop))
         client = make_client(token, url=settings.slack_api_url)
         me = await identify(client, frozenset(settings.slack_channels))
-        meter = make_meter() if needs_meter(settings, settings.health_port) else None
+        meter = (
+            make_meter()
+            if needs_meter(settings.otel_exporter_otlp_endpoint, settings.health_port)
+            else None
+        )
         post = await stack.enter_async_context(
             answering(settings, alone=chosen.gateway_only, meter=meter)
         )
@@ -117,7 +121,13 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
                 unavailable=channel.unavailable,
             )
             port = await stack.enter_async_context(
-                serve_app(web, chosen.host, chosen.port, settings)
+                serve_app(
+                    web,
+                    chosen.host,
+                    chosen.port,
+                    trusted_proxies=settings.trusted_proxies,
+                    limits=limits_of(settings),
+                )
             )
             print_line(f"answering in Slack, events on port {port}{PATH}; stop with Ctrl-C")
         sys.stdout.flush()

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from broker.ports import Admin, Broker
 from broker.transport.cluster import ClusterClient
@@ -21,6 +22,9 @@ from envelope.json_values import read_list
 from knowledge.errors import IndexOwned, IndexUnavailable, KnowledgeError
 from knowledge.source_registry import RegisteredSource
 from memory.presence import LEVELS, LivingWorker, RedisControls, RedisPresence, WorkerControls
+
+if TYPE_CHECKING:
+    from knowledge.embedding_forms import VectorIdentity
 
 NOBODY = "no worker is alive; start one with: refdesk up, or refdesk worker --role ROLE"
 INDENT = "    "
@@ -130,7 +134,10 @@ async def find_notes(settings: Settings, broker: Broker) -> list[str]:
     try:
         index = await open_index(settings, embedder)
     except IndexOwned:
-        return await _ask_owner_for_notes(broker, settings)
+        notes, vectors = await _ask_owner_for_notes(broker, settings.assistant_key)
+        if vectors is None:
+            return notes
+        return [*notes, *(await find_replacement_notes(settings, vectors))]
     except KnowledgeError as error:
         return [str(error)]
     try:
@@ -215,29 +222,31 @@ async def _status() -> DeskStatus:
         finally:
             await client.aclose()
         notes = [*(await find_notes(settings, runtime.broker)), *describe_controls(controls)]
-        sources = open_source_registry(settings).read().sources
+        sources = open_source_registry(settings.data_place).read().sources
         return DeskStatus(server, list(roles), workers, notes, sources)
 
 
-async def _ask_owner_for_notes(broker: Broker, settings: Settings) -> list[str]:
-    """Return the notes of the process that owns the index, or a note that it did not answer."""
-    from deploy.assembly.ingestion_run import find_replacement_notes, read_vectors
+async def _ask_owner_for_notes(
+    broker: Broker, assistant_key: tuple[str, str]
+) -> tuple[list[str], "VectorIdentity | None"]:
+    """Return the notes of the process that owns the index, and the identity of its vectors.
+
+    If it does not answer in time, a note says so.
+    """
+    from deploy.assembly.ingestion_run import read_vectors
     from gateway.documents.index_owner import ask_owner
     from knowledge.owner_requests import OwnerRequest
 
     try:
         async with asyncio.timeout(OWNER_SECONDS):
-            reply = await ask_owner(
-                broker, (settings.tenant, settings.assistant), OwnerRequest(action="check").encode()
-            )
+            reply = await ask_owner(broker, assistant_key, OwnerRequest(action="check").encode())
     except (IndexUnavailable, TimeoutError):
         return [
             "the process that owns the index did not answer in time, so it is unknown whether "
             "its embedding model is calibrated; try again"
-        ]
-    vectors, pairs = read_vectors(reply.get("vectors")), read_list(reply.get("notes"))
-    notes = [": ".join(map(str, read_list(pair))) for pair in pairs]
-    return [*notes, *([] if vectors is None else await find_replacement_notes(settings, vectors))]
+        ], None
+    notes = [": ".join(map(str, read_list(pair))) for pair in read_list(reply.get("notes"))]
+    return notes, read_vectors(reply.get("vectors"))
 
 
 async def _act(chosen: argparse.Namespace) -> None:

@@ -3,7 +3,8 @@
 import argparse
 import asyncio
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from typing import TypeVar
 
 from agents.swarm.learning import (
     OutcomeHistory,
@@ -19,6 +20,7 @@ from deploy.assembly.runtime import connect_runtime
 from memory.learned_outcomes import RedisOutcomeLog
 
 _CHOICE_WIDTH = 30
+T = TypeVar("T")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,10 +37,12 @@ def run(chosen: argparse.Namespace) -> int:
     tenant = settings.tenant if chosen.tenant is None else chosen.tenant
     assistant = settings.assistant if chosen.assistant is None else chosen.assistant
     if chosen.action == "reset":
-        asyncio.run(_forget(settings, tenant, assistant))
+        asyncio.run(_with_log(settings, lambda log: log.forget(tenant, assistant)))
         print_line(f"deleted the outcomes of {tenant}/{assistant}")
         return 0
-    history = asyncio.run(_read(settings, tenant, assistant))
+    history = read_history(
+        asyncio.run(_with_log(settings, lambda log: log.load(tenant, assistant)))
+    )
     if chosen.json:
         say_json(
             {
@@ -101,20 +105,12 @@ def _list_advice(history: OutcomeHistory) -> dict[str, list[str]]:
     return {kind: reasons for kind, reasons in found.items() if reasons}
 
 
-async def _read(settings: Settings, tenant: str, assistant: str) -> OutcomeHistory:
+async def _with_log(
+    settings: Settings, use: Callable[[RedisOutcomeLog], Coroutine[None, None, T]]
+) -> T:
     async with connect_runtime(settings) as runtime:
         client = runtime.endpoint.client()
         try:
-            log = RedisOutcomeLog(client, shards=settings.shards)
-            return read_history(await log.load(tenant, assistant))
-        finally:
-            await client.aclose()
-
-
-async def _forget(settings: Settings, tenant: str, assistant: str) -> None:
-    async with connect_runtime(settings) as runtime:
-        client = runtime.endpoint.client()
-        try:
-            await RedisOutcomeLog(client, shards=settings.shards).forget(tenant, assistant)
+            return await use(RedisOutcomeLog(client, shards=settings.shards))
         finally:
             await client.aclose()

@@ -6,10 +6,12 @@ import re
 import sys
 from contextlib import AsyncExitStack
 
+from pydantic import SecretStr
+
 from cli.commands.serve import answering
 from cli.printing import print_line
 from config.settings import Settings, load_settings
-from deploy.assembly.gateways.listening import add_place, require_secret, serve_app
+from deploy.assembly.gateways.listening import add_place, limits_of, require_secret, serve_app
 from deploy.assembly.observing import needs_meter
 from deploy.assembly.runtime import make_meter
 from deploy.errors import CommandError
@@ -33,7 +35,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
     token = require_secret(settings.telegram_bot_token, "TELEGRAM_BOT_TOKEN", "the bot's token")
-    secret = _webhook_secret(settings)
+    secret = _webhook_secret(settings.telegram_webhook_url, settings.telegram_webhook_secret)
     try:
         from gateway.telegram.bot_api import RATES, TelegramCalls
         from gateway.telegram.channel import TelegramChannel
@@ -50,7 +52,11 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         await stack.enter_async_context(stop_on_signals(stop))
         bot = make_bot(token, url=settings.telegram_api_url)
         me = await stack.enter_async_context(connect_bot(bot))
-        meter = make_meter() if needs_meter(settings, settings.health_port) else None
+        meter = (
+            make_meter()
+            if needs_meter(settings.otel_exporter_otlp_endpoint, settings.health_port)
+            else None
+        )
         post = await stack.enter_async_context(
             answering(settings, alone=chosen.gateway_only, meter=meter)
         )
@@ -78,7 +84,15 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
             receive_updates(calls, me, channel, channel.texts, how=how, audience=audience)
         )
         if app is not None:
-            await stack.enter_async_context(serve_app(app, chosen.host, chosen.port, settings))
+            await stack.enter_async_context(
+                serve_app(
+                    app,
+                    chosen.host,
+                    chosen.port,
+                    trusted_proxies=settings.trusted_proxies,
+                    limits=limits_of(settings),
+                )
+            )
         print_line(f"answering in Telegram as @{me.username}; stop with Ctrl-C")
         sys.stdout.flush()
         await stop.wait()
@@ -88,12 +102,10 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         sys.stdout.flush()
 
 
-def _webhook_secret(settings: Settings) -> str:
-    if settings.telegram_webhook_url is None:
+def _webhook_secret(url: str | None, stated: SecretStr | None) -> str:
+    if url is None:
         return ""
-    secret = require_secret(
-        settings.telegram_webhook_secret, "TELEGRAM_WEBHOOK_SECRET", "a secret for the webhook"
-    )
+    secret = require_secret(stated, "TELEGRAM_WEBHOOK_SECRET", "a secret for the webhook")
     if _SECRET.fullmatch(secret) is None:
         raise CommandError("TELEGRAM_WEBHOOK_SECRET: expected 1 to 256 of A-Z a-z 0-9 _ -")
     return secret

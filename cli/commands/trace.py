@@ -16,7 +16,7 @@ from broker.maintenance.erasure import FORGOTTEN
 from broker.values import Fields, JournalEntry
 from cli.printing import WIDTH, print_line, say_json
 from config.settings import load_settings
-from deploy.assembly.runtime import connect_broker
+from deploy.assembly.runtime import connect_runtime
 from deploy.errors import CommandError
 from envelope.json_values import read_objects
 from envelope.question import Question, names_conversation
@@ -274,7 +274,8 @@ async def _journal(
     message_id: str, conversation_id: str | None
 ) -> tuple[Question, Sequence[JournalEntry], Fields | None]:
     """Return the question, its journal, and its final reply if the journal is gone."""
-    async with connect_broker(load_settings()) as broker:
+    async with connect_runtime(load_settings()) as runtime:
+        broker = runtime.broker
         question = choose_question(
             message_id, conversation_id, await broker.admin.find_questions(message_id)
         )

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from cli.printing import print_line
 from config.settings import Settings, load_settings
 from deploy.assembly.assistant_prompts import TASK_OF_ROLE
+from deploy.assembly.model_choice import vendor_access
 from deploy.assembly.models import check_keys
 from deploy.assembly.runtime import ROLES, working
 from deploy.errors import CommandError
@@ -55,7 +56,10 @@ async def serve(
     """
     stop = asyncio.Event()
     collect_rarely()
-    await check_keys(settings, [TASK_OF_ROLE[role] for role in roles if role in TASK_OF_ROLE])
+    await check_keys(
+        vendor_access(settings),
+        map(settings.model_of, [TASK_OF_ROLE[role] for role in roles if role in TASK_OF_ROLE]),
+    )
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(stop_on_signals(stop))
         runtime = await stack.enter_async_context(working(settings, roles, health_port=port))

@@ -67,7 +67,7 @@ async def _check_plan(settings: Settings, plan: AnswersPlan) -> None:
     registry = make_registry(settings)
     try:
         for variant in plan.variants:
-            own = variant.apply(settings)
+            own = settings.model_copy(update=variant.changes)
             for task in TASK_OF_ROLE.values():
                 registry.model(own.model_of(task))
         if plan.judge is not None:

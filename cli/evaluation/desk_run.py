@@ -43,6 +43,8 @@ OFFLINE = "offline"
 CHANNEL = "evaluate"
 OwnSettings = Mapping[str, object]
 Progress = Callable[[str], None]
+_ISOLATED: dict[str, object] = {"redis_url": None, "assistants": ()}
+"""With these settings and another data folder, the Redis of the desk is not used."""
 _ONE_MODEL: OwnSettings = {
     "guardrails_model": "",
     "quality_model": "",
@@ -86,11 +88,10 @@ class Variant:
         model = "as configured" if self.model is None else self.model
         return model if self.prompts is None else f"{model} + {self.prompts.name}"
 
-    def apply(self, settings: Settings) -> Settings:
-        """Return the settings with which every task asks this variant's model."""
-        if self.model is None:
-            return settings
-        return settings.model_copy(update={**_ONE_MODEL, "gen_model": self.model})
+    @property
+    def changes(self) -> dict[str, object]:
+        """The changed settings with which every task asks this variant's model."""
+        return {} if self.model is None else {**_ONE_MODEL, "gen_model": self.model}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,9 @@ async def open_documents(settings: Settings, documents: Sequence[Path]) -> Async
     async with AsyncExitStack() as stack:
         if documents:
             folder = await stack.enter_async_context(open_scratch_folder())
-            settings = _isolate(settings, folder, qdrant_url=None)
+            settings = settings.model_copy(
+                update={**_ISOLATED, "refdesk_data": folder, "qdrant_url": None}
+            )
             result = await run_ingestion(settings, documents, PlainReport(lambda _line: None))
             if result.failed:
                 source, reason = result.failed[0]
@@ -186,7 +189,14 @@ async def run_variant(
     prompts = load_overriding_prompts(folder, settings.specialists_folder)
     async with AsyncExitStack() as stack:
         scratch = await stack.enter_async_context(open_scratch_folder())
-        own = _isolate(variant.apply(settings), scratch, model_cache_seconds=0)
+        own = settings.model_copy(
+            update={
+                **variant.changes,
+                **_ISOLATED,
+                "refdesk_data": scratch,
+                "model_cache_seconds": 0,
+            }
+        )
         runtime = await stack.enter_async_context(connect_runtime(own))
         client = runtime.endpoint.client()
         stack.push_async_callback(client.aclose)
@@ -239,12 +249,6 @@ def _parse_cost(value: JsonValue) -> Decimal | None:
         return None if value is None else Decimal(str(value))
     except InvalidOperation:
         return None
-
-
-def _isolate(settings: Settings, folder: Path, **changes: object) -> Settings:
-    """Return settings that use neither the desk's Redis nor its data folder."""
-    own = {"refdesk_data": folder, "redis_url": None, "assistants": (), **changes}
-    return settings.model_copy(update=own)
 
 
 async def _ask_all(

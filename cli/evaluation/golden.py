@@ -1,15 +1,17 @@
 """Golden questions: what an answer must and must not say, and the files in which they are written.
 
-A folder holds `golden*.toml`, in which each question is a `[[question]]` table, or `golden*.jsonl`,
-in which it is a line with a JSON object. All faults of a folder are reported at once.
+A folder holds `golden*.toml`, in which each question is a `[[question]]` table, `golden*.yaml` or
+`golden*.json`, in which the list `questions` has them, or `golden*.jsonl`, in which each is a line
+with a JSON object. All faults of a folder are reported at once.
 """
 
 import json
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import yaml
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -26,7 +28,7 @@ from envelope.conversation import ClarificationReason
 from gateway.errors import GatewayError
 from gateway.text import clean_text
 
-PATTERNS = ("golden*.toml", "golden*.jsonl")
+PATTERNS = ("golden*.toml", "golden*.yaml", "golden*.yml", "golden*.json", "golden*.jsonl")
 MOST_FAULTS = 20
 LONGEST_FILE = 4_000_000
 """In bytes; thousands of questions fit."""
@@ -52,8 +54,6 @@ def _list_one(value: object) -> object:
 
 Text = Annotated[str, AfterValidator(_clean)]
 Expectation = Literal["answer", "refuse", "clarify"]
-Statement = tuple[str, ...]
-"""Alternative wordings of one statement."""
 Wordings = Annotated[tuple[Text, ...], BeforeValidator(_list_one), Field(min_length=1)]
 
 
@@ -62,7 +62,8 @@ class GoldenCase:
     """One question with the behaviour that its owner expects of the desk.
 
     `turns` are the user's earlier messages in the same conversation, which are sent before the
-    question. `pages` are ends of a path or URL; citing any of them is correct. `reason` is a
+    question. `pages` are ends of a path or URL; citing any of them is correct. `facts` are texts
+    that the context of the answer must contain, for `refdesk check`. `reason` is a
     `ClarificationReason`, only for questions that the desk must refuse or ask back about.
     """
 
@@ -72,6 +73,7 @@ class GoldenCase:
     reason: Annotated[str, AfterValidator(_check_reason)] = ""
     must_say: tuple[Wordings, ...] = ()
     must_not_say: tuple[Wordings, ...] = ()
+    facts: tuple[Wordings, ...] = ()
     pages: Annotated[tuple[Text, ...], BeforeValidator(_list_one)] = ()
     language: Annotated[str, Field(pattern=r"^([a-z]{2,3})?$")] = ""
     turns: tuple[Text, ...] = ()
@@ -81,14 +83,20 @@ class GoldenCase:
     def _measures_something(self) -> "GoldenCase":
         if self.expect == "answer" and self.reason:
             raise ValueError("expected no reason of a refusal where expect is 'answer'")
-        if self.expect == "answer" and not (self.must_say or self.pages):
-            raise ValueError("expected must_say or page, or expect = 'refuse', found neither")
-        if self.expect != "answer" and self.pages:
-            raise ValueError(f"expected no page where expect is {self.expect!r}")
+        if self.expect == "answer" and not (self.must_say or self.facts or self.pages):
+            raise ValueError("expected must_say, facts or page, or expect = 'refuse', found none")
+        if self.expect != "answer" and (self.pages or self.facts):
+            raise ValueError(f"expected no page and no facts where expect is {self.expect!r}")
         return self
 
 
 _CASE = TypeAdapter(GoldenCase)
+_PARSERS: dict[str, Callable[[str], object]] = {
+    ".toml": tomllib.loads,
+    ".json": json.loads,
+    ".yaml": yaml.safe_load,
+    ".yml": yaml.safe_load,
+}
 
 
 def load_golden_cases(data: Path, file: Path | None = None) -> tuple[GoldenCase, ...]:
@@ -148,14 +156,15 @@ def _read_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, A
         text = path.read_text(encoding="utf-8")
         if path.suffix == ".jsonl":
             yield from _read_json_lines(path, text, faults)
-        elif path.suffix == ".toml":
-            yield from _read_tables(path, tomllib.loads(text), faults)
+        elif path.suffix in _PARSERS:
+            yield from _read_list(path, _PARSERS[path.suffix](text), faults)
         else:
-            raise UnknownFormatError(f"{path}: expected a file .toml or .jsonl")
+            raise UnknownFormatError(f"{path}: expected a file .toml, .yaml, .json or .jsonl")
     except UnicodeDecodeError as error:
         faults.append(f"{path}: expected UTF-8, found {error}")
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        faults.append(f"{path}: expected TOML, found: {error}")
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        form = path.suffix.removeprefix(".").upper()
+        faults.append(f"{path}: expected {form}, found: {' '.join(str(error).split())}")
     except OSError as error:
         raise UnknownFormatError(f"{path}: expected a file, found: {error.strerror}") from error
 
@@ -178,16 +187,20 @@ def _read_json_lines(
             faults.append(f"{path}:{number}: expected a JSON object, found {line[:60]}")
 
 
-def _read_tables(
-    path: Path, document: dict[str, Any], faults: list[str]
+def _read_list(
+    path: Path, document: object, faults: list[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    tables = document.pop("question", [])
-    if document or not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
-        found = ", ".join(sorted(document)) or "something else"
-        faults.append(f"{path}: expected only [[question]] tables, found {found}")
+    name = "question" if path.suffix == ".toml" else "questions"
+    rows, others = document, list[str]()
+    if isinstance(document, dict):
+        rows, others = document.get(name, []), sorted(document.keys() - {name})
+    if others or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        found = ", ".join(map(str, others)) or "something else"
+        expected = "[[question]] tables" if path.suffix == ".toml" else "a list of questions"
+        faults.append(f"{path}: expected only {expected}, found {found}")
         return
-    for number, table in enumerate(tables, start=1):
-        yield f"{path}: question {number}", table
+    for number, row in enumerate(rows, start=1):
+        yield f"{path}: question {number}", row
 
 
 def _describe(place: str, error: ValidationError) -> Iterator[str]:

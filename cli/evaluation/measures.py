@@ -5,11 +5,11 @@ The rules by which an answer counts as useful are those of docs/evaluation.md.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from urllib.parse import urlsplit
 
 from broker.values import Fields
+from citations.statements import Statement, says
 from cli.evaluation.desk_run import AskedCase
-from cli.evaluation.golden import Expectation, GoldenCase, Statement
+from cli.evaluation.golden import Expectation, GoldenCase
 from cli.evaluation.judging import (
     ClaimOpinion,
     JudgedAnswer,
@@ -17,9 +17,10 @@ from cli.evaluation.judging import (
     JudgedQuestion,
     judge_answer,
 )
-from cli.evaluation.sentences import CoveredSentence, says, split_covered
+from cli.evaluation.sentences import CoveredSentence, split_covered
 from envelope.json_values import read_objects
 from envelope.texts import primary_of
+from knowledge.checks import is_page
 from llm.port import Model, ModelCall, record_calls
 
 ENDED: dict[str, Expectation] = {
@@ -146,12 +147,6 @@ def cites_page(case: GoldenCase, reply: Fields) -> bool:
     return any(is_page(place, page) for place in places for page in case.pages)
 
 
-def is_page(place: str, page: str) -> bool:
-    """Return whether a path or URL ends in the parts of `page`, whatever its file ending is."""
-    parts, wanted = _parts(place), _parts(page)
-    return bool(wanted) and parts[-len(wanted) :] == wanted
-
-
 def _find_verdict(
     case: GoldenCase,
     reply: Fields,
@@ -179,15 +174,6 @@ def _name_wrong_end(expected: str, ended: str) -> str:
     if expected == "answer":
         return "wrong refusal" if ended == "refuse" else "asked back"
     return "should refuse" if expected == "refuse" else "should ask"
-
-
-def _parts(place: str) -> list[str]:
-    path = urlsplit(place).path if "://" in place else place.partition("#")[0]
-    parts = [part for part in path.split("/") if part]
-    if parts:
-        stem, _, ending = parts[-1].rpartition(".")
-        parts[-1] = stem if stem and ending.isalnum() else parts[-1]
-    return parts
 
 
 def _measure_sentence(asked: AskedCase, sentence: CoveredSentence) -> SentenceMeasure:

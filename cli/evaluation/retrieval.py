@@ -15,7 +15,6 @@ from pathlib import Path
 from cli.evaluation.questions import GoldQuestion, corpus_of, questions_of
 from config.settings import load_settings
 from deploy.assembly.knowledge import make_reranker
-from envelope.run import OUTSIDE, Run
 from knowledge.embedding import Embedder, local_embedder
 from knowledge.index.embedded import open_embedded
 from knowledge.index.port import Index
@@ -26,6 +25,7 @@ from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
 from knowledge.port import RERANKING, Findings, Searcher, SearchRequest
 from knowledge.rule_descriptions import RuleDescriber
+from knowledge.search.question_vectors import RememberingEmbedder
 from knowledge.search.ranking import weigh_levels_alone
 from knowledge.search.reranking import Reranker
 from knowledge.search.searcher import LevelSearcher
@@ -52,32 +52,6 @@ class Ranking:
         return [rank for rank, page in enumerate(self.pages, start=1) if page in self.gold]
 
 
-class _Remembering:
-    """Embeds each question once, so that levels are compared and timed without the model."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self.name = embedder.name
-        self.dimensions = embedder.dimensions
-        self.forms = embedder.forms
-        self._embedder = embedder
-        self._known: dict[str, Sequence[float]] = {}
-        self.remembers = False
-
-    async def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        return await self._embedder.embed_documents(texts)
-
-    async def embed_questions(
-        self, texts: Sequence[str], run: Run = OUTSIDE
-    ) -> Sequence[Sequence[float]]:
-        if not self.remembers:
-            return await self._embedder.embed_questions(texts)
-        missing = [text for text in texts if text not in self._known]
-        if missing:
-            vectors = await self._embedder.embed_questions(missing)
-            self._known.update(zip(missing, vectors, strict=True))
-        return [self._known[text] for text in texts]
-
-
 class _Counting:
     """A searcher that counts the failures of its reranker."""
 
@@ -97,7 +71,7 @@ async def evaluate(
     """Return the figures of a folder; raises `UnknownFormatError` when it holds something else."""
     corpus = corpus_of(data)
     questions = questions_of(data, limit=LIMIT)
-    model = _Remembering(local_embedder() if embedder is None else embedder)
+    model = local_embedder() if embedder is None else embedder
     reranks = make_reranker(load_settings()) if reranker is None else reranker
     with tempfile.TemporaryDirectory(prefix="refdesk-evaluate-") as folder:
         identity = Identity("evaluate", "retrieval", model.name, model.dimensions)
@@ -158,11 +132,12 @@ async def _counts(
     }
 
 
-async def _measure(index: Index, model: _Remembering, questions: Sequence[GoldQuestion]) -> Figures:
+async def _measure(index: Index, model: Embedder, questions: Sequence[GoldQuestion]) -> Figures:
     searcher = LevelSearcher(index, model)
     await searcher.warm()
     whole = await _measure_milliseconds(searcher, questions[:50])
-    model.remembers = True
+    model = RememberingEmbedder(model)
+    searcher = LevelSearcher(index, model)
     for asked in questions:
         await searcher.search(asked.request)
     rankings, milliseconds = await _rank(searcher, questions)
@@ -184,7 +159,7 @@ async def _measure(index: Index, model: _Remembering, questions: Sequence[GoldQu
 
 
 async def _measure_reranked(
-    index: Index, model: _Remembering, questions: Sequence[GoldQuestion], reranker: Reranker
+    index: Index, model: Embedder, questions: Sequence[GoldQuestion], reranker: Reranker
 ) -> Figures:
     """Return the scores with a reranker, and how many searches it left as they were."""
     await reranker.warm()

@@ -1,18 +1,15 @@
-"""Splits an answer into its statements with their sources, and finds what it must say.
+"""Splits an answer into its statements with their sources.
 
 A sentence is covered by its own citations, else by those that follow in its paragraph or list, on
 the line below it, or, for a list, a table or code, in the sentence that leads to it. The rules are
 this package's: the figures must not depend on the code that they measure.
 """
 
-import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from citations.claims import Unit, UnitKind, citations, split_units, without_citations
-from cli.evaluation.golden import Statement
+from citations.claims import Unit, UnitKind, citations, split_units
 from config.errors import TextsError
 from config.texts import FixedTexts, load_texts
 
@@ -25,11 +22,6 @@ _FIXED_KEYS = (
 _FIXED_VALUES = ("assumption", "missing")
 _VALUE = "\0"
 _LEAST_FIXED = 4
-_MARKS = str.maketrans("", "", "*`#|\\")
-_DASHES = str.maketrans("\u2010\u2011\u2012\u2013\u2014\u2212", "------")
-_QUOTES = str.maketrans("\u2018\u2019\u201c\u201d\u00ab\u00bb\u201e", '\'\'"""""')
-_THOUSANDS = re.compile("(?<=\\d)[,\u00a0\u202f](?=\\d{3}(?!\\d))")
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +44,6 @@ def split_covered(answer: str, language: str) -> tuple[CoveredSentence, ...]:
         for place, unit in enumerate(units)
         if _states(unit) and not unit.text.startswith(fixed)
     )
-
-
-def says(answer: str, statement: Statement) -> bool:
-    """Return whether an answer contains any wording of a statement.
-
-    A wording is found as whole words: "50" is neither in "150" nor in "50.5".
-    """
-    text = _normalize(without_citations(answer))
-    return any(_holds(text, _normalize(wording)) for wording in statement)
 
 
 def _states(unit: Unit) -> bool:
@@ -120,44 +103,3 @@ def _find_opening(texts: FixedTexts, key: str, language: str) -> str:
     except TextsError:
         return ""  # a desk without this text says nothing of the kind
     return text.partition(_VALUE)[0].strip()
-
-
-def _normalize(text: str) -> str:
-    plain = unicodedata.normalize("NFKC", text).translate(_DASHES).translate(_QUOTES)
-    return " ".join(_THOUSANDS.sub("", plain).translate(_MARKS).casefold().split())
-
-
-def _holds(text: str, wording: str) -> bool:
-    if not wording:
-        return False
-    at = text.find(wording)
-    while at >= 0:
-        end = at + len(wording)
-        if not _joins(text[:at][-2:], wording[0]) and not _goes_on(
-            wording[-1], text[end : end + 2]
-        ):
-            return True
-        at = text.find(wording, at + 1)
-    return False
-
-
-def _joins(before: str, first: str) -> bool:
-    """Return whether a wording begins inside a word or a number."""
-    if not before or not _is_word_sign(first) or _UNSPACED.match(first):
-        return False
-    if _is_word_sign(before[-1]):
-        return not _UNSPACED.match(before[-1])
-    return first.isdigit() and len(before) == 2 and before[0].isdigit() and before[1] in ".,:"
-
-
-def _goes_on(last: str, after: str) -> bool:
-    """Return whether a word or a number goes on where a wording ends."""
-    if not after or not _is_word_sign(last) or _UNSPACED.match(last):
-        return False
-    if _is_word_sign(after[0]):
-        return not _UNSPACED.match(after[0])
-    return last.isdigit() and len(after) == 2 and after[1].isdigit() and after[0] in ".,:"
-
-
-def _is_word_sign(sign: str) -> bool:
-    return sign.isalnum() or sign == "_"

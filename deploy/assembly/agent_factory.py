@@ -6,6 +6,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,16 +19,14 @@ from broker.values import Delivery
 from config.settings import Settings
 from config.texts import FixedTexts, load_texts
 from deploy.assembly.languages import language_of, make_detector, read_corpus_languages
-from deploy.assembly.model_choice import find_context_tokens
-from deploy.assembly.role_slots import concurrency_of, instances_of
+from deploy.assembly.model_choice import find_context_tokens, vendor_access
+from deploy.assembly.role_slots import CONCURRENCY, INSTANCES
 from deploy.assembly.tool_access import (
     NO_ACCESS,
     ToolAccess,
-    open_attachments,
     open_tool_access,
 )
 from envelope.evidence import INDEX_READERS, name_index_version
-from envelope.question import Question
 from envelope.role import Role
 from envelope.run import Run
 from knowledge.errors import KnowledgeError
@@ -35,6 +34,7 @@ from knowledge.language.port import Detector
 from knowledge.search.findings_cache import CachedSearcher, FindingsCache
 from llm.missing_model import MissingModel
 from llm.port import Model
+from llm.registry import estimate_call_usd
 from manager.evidence_checks import OnFault, ignore_fault
 from manager.flows import FLOWS
 from manager.machine import Limits
@@ -42,7 +42,7 @@ from manager.manager import ManagerAgent, OnRouted, ignore_routing
 from memory.console_state import RedisVerifiedAnswers
 from memory.conversation import RedisMemory, RedisPeople
 from memory.errors import MemoryStoreError
-from memory.work_store import RedisWorkStore
+from memory.work_store import RedisAttachments, RedisWorkStore
 from worker.agent_handler import AgentHandler, Assistant
 from worker.call_recording import HopCalls
 from worker.drafts import RunDrafts
@@ -55,10 +55,12 @@ if TYPE_CHECKING:
 
     from deploy.assembly.assistant_prompts import PromptFolders
     from deploy.assembly.knowledge import Knowledge
+    from knowledge.index.port import Index
     from knowledge.library.library import Library, NamedInText
     from knowledge.open_index import OpenIndex
     from knowledge.port import Searcher
     from knowledge.search.question_vectors import EarlyEmbedding
+    from llm.port import Usage
     from memory.learned_outcomes import LoggedOutcome
     from records.verified_finder import VerifiedFinder
     from tools.calls import ToolReceipts
@@ -67,6 +69,8 @@ if TYPE_CHECKING:
     from worker.metrics import PrometheusMeter
 
 AnyAgent = Agent[Any, Any]
+PromptPlaces = tuple[Path | None, Path | None]
+"""The folder of an assistant's prompts, and that of its specialists."""
 MANAGER = Role.MANAGER.value
 MODEL_RESERVE_SECONDS = 5.0
 _PROCESS = uuid4().hex[:8]
@@ -96,6 +100,9 @@ class AgentFactory:
     def uses_model(self) -> bool:
         return self.settings.uses_model
 
+    def estimate_usd(self, task: str, usage: "Usage") -> Decimal | None:
+        return estimate_call_usd(self.settings.model_of(task), usage, vendor_access(self.settings))
+
     @property
     def context_tokens(self) -> int:
         return find_context_tokens(self.settings)
@@ -108,7 +115,7 @@ class AgentFactory:
         return CachedSearcher(
             knowledge,
             self.findings,
-            index=(self.settings.tenant, self.settings.assistant),
+            index=self.settings.assistant_key,
             read_revision=knowledge.read_revision,
         )
 
@@ -117,7 +124,7 @@ class AgentFactory:
         # Imported here, because processes without an index do not need the search.
         from deploy.assembly.tool_access import make_tools
 
-        return make_tools(self.settings, self._find_knowledge(), self.tool_access.outside)
+        return make_tools(self.settings.tool_set, self._find_knowledge(), self.tool_access.outside)
 
     @property
     def open_budget(self) -> "Callable[[Run], ToolBudget] | None":
@@ -175,7 +182,7 @@ class AgentFactory:
 
     @property
     def language_of(self) -> Callable[[str], str]:
-        return language_of(self.settings, self.detector)
+        return language_of(self.detector, self.settings.default_language)
 
     @property
     def texts(self) -> FixedTexts:
@@ -262,13 +269,13 @@ async def make_worker_specs(
     """
     from deploy.assembly.assistant_prompts import check_prompts
 
-    check_prompts(settings)
+    served = settings.of_assistants()
+    check_prompts((one.prompts_folder, one.specialists_folder) for one in served)
     if knowledge is not None:
-        knowledge.share_vectors(settings, client)
-        knowledge.attach(open_attachments(settings, client))
-
-    def find_models(own: Settings) -> Callable[[str], Model]:
-        return _models(own, client, stack, prompts) if models is None else models
+        knowledge.share_vectors(client, settings.shards, settings.model_limits)
+        knowledge.attach(
+            RedisAttachments(client, shards=settings.shards, ttl_of=settings.find_memory_seconds)
+        )
 
     counted = SilentMeter() if meter is None else meter
     calls = HopCalls(meter, settings.model_aliases)
@@ -276,18 +283,30 @@ async def make_worker_specs(
     if MANAGER in roles:
         on_routed = ignore_routing if meter is None else meter.count_routing
         on_fault = ignore_fault if meter is None else meter.count_fault
-        people = RedisPeople(client, _find_ttl(settings))
-        manager = make_manager(settings, _memory(settings, client), on_routed, on_fault, people)
+        people = RedisPeople(client, settings.find_memory_seconds)
+        memory = RedisMemory(
+            client,
+            shards=settings.shards,
+            window=settings.history_turns,
+            ttl_of=settings.find_memory_seconds,
+        )
+        manager = make_manager(settings, memory, on_routed, on_fault, people)
     findings = None
     if settings.search_cache_seconds:
         findings = FindingsCache(settings.search_cache_seconds, on_lookup=calls.count_search)
+    models_of = {
+        (one.prompts_folder, one.specialists_folder): _models(one, client, stack, prompts)
+        if models is None
+        else models
+        for one in reversed(served)
+    }
     pipeline = HandlerPipeline(
         factories=_make_factories(
-            settings,
+            served,
             knowledge,
-            find_models,
+            models_of,
             drafts is not None,
-            stack,
+            client,
             findings,
             _make_early_embedding(settings, knowledge, client),
             await open_tool_access(settings, roles, client, stack),
@@ -302,7 +321,9 @@ async def make_worker_specs(
     )
     specs = [
         WorkerSpec(
-            pipeline.make(role), concurrency_of(settings, role), instances_of(settings, role)
+            pipeline.make(role),
+            settings.concurrency.get(role, CONCURRENCY[role]),
+            settings.instances.get(role, INSTANCES[role]),
         )
         for role in roles
     ]
@@ -340,7 +361,7 @@ def make_manager(
             enough_share=settings.swarm_enough_share,
         ),
         quality_threshold=settings.quality_score_threshold,
-        topics={(one.tenant, one.assistant): one.topic for one in settings.of_assistants()},
+        topics={one.assistant_key: one.topic for one in settings.of_assistants()},
         on_routed=on_routed,
         on_fault=on_fault,
         people=people,
@@ -364,16 +385,16 @@ def _make_early_embedding(
     if not isinstance(embedder, QuestionVectors):
         return None
     if knowledge is None:
-        share_vectors(embedder, settings, client)
+        share_vectors(embedder, client, settings.shards)
     return EarlyEmbedding(embedder, store_errors=(MemoryStoreError,))
 
 
 def _make_factories(
-    settings: Settings,
+    served: Sequence[Settings],
     knowledge: "Knowledge | None",
-    find_models: Callable[[Settings], Callable[[str], Model]],
+    models: Mapping[PromptPlaces, Callable[[str], Model]],
     shows_drafts: bool,
-    stack: AsyncExitStack,
+    client: "Redis",
     findings: FindingsCache | None,
     early_embedding: "EarlyEmbedding | None",
     tool_access: ToolAccess,
@@ -381,46 +402,36 @@ def _make_factories(
 ) -> dict[Assistant, AgentFactory]:
     """Return a factory for each assistant, which has only the assistant's own documents.
 
-    Assistants with the same folders of prompts share the models and their connections.
+    `models` are those of each folder of prompts: assistants with the same folders share the models
+    and their connections.
     """
-    models: dict[tuple[Path | None, Path | None], Callable[[str], Model]] = {}
-    for one in settings.of_assistants():
-        if (one.prompts_folder, one.specialists_folder) not in models:
-            models[one.prompts_folder, one.specialists_folder] = find_models(one)
-    detector = make_detector(settings)
-    own, *_ = every = settings.of_assistants()
-
-    def make(one: Settings) -> AgentFactory:
+    own = served[0]
+    detector = make_detector(own.refdesk_data)
+    factories: dict[Assistant, AgentFactory] = {}
+    for one in served:
         known = None
         if knowledge is not None:
-            known = knowledge.of(one.tenant, one.assistant, own=(own.tenant, own.assistant))
-        return AgentFactory(
+            known = knowledge.of(one.tenant, one.assistant, own=own.assistant_key)
+        factories[one.assistant_key] = AgentFactory(
             one,
             known,
             models[one.prompts_folder, one.specialists_folder],
             detector,
-            read_corpus_languages(one, known, stack).read,
+            read_corpus_languages(one, known, client),
             shows_drafts and one.release != "approved",
             findings,
             early_embedding,
             tool_access,
             verified,
         )
-
-    return {(one.tenant, one.assistant): make(one) for one in every}
-
-
-def _memory(settings: Settings, client: "Redis") -> RedisMemory:
-    return RedisMemory(
-        client,
-        shards=settings.shards,
-        window=settings.history_turns,
-        ttl_of=_find_ttl(settings),
-    )
+    return factories
 
 
-def _find_ttl(settings: Settings) -> Callable[[Question], int]:
-    return lambda question: settings.memory_seconds_of(question.tenant, question.assistant)
+async def open_own_index(settings: Settings) -> "Index":
+    """Return the index of an assistant in a process that did not open it; the caller closes it."""
+    from deploy.assembly.knowledge import make_embedder, open_index
+
+    return await open_index(settings, make_embedder(settings))
 
 
 def _models(
@@ -440,7 +451,15 @@ def _models(
             own = None if prompts is None else prompts.of(*folders)
             registry = make_registry(settings, client, prompts=own)
             stack.push_async_callback(registry.close)
-            made.append(make_stored_models(settings, registry, client))
+            made.append(
+                make_stored_models(
+                    registry,
+                    client,
+                    settings.model_of,
+                    shards=settings.shards,
+                    cache_seconds=settings.model_cache_seconds,
+                )
+            )
         return made[0](task)
 
     return model

@@ -1,6 +1,6 @@
 """Loads the prompts of the product, and those of an assistant's own folder over them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -8,7 +8,6 @@ from pydantic import BaseModel
 from agents.roster import AGENTS
 from config.errors import PromptError, SettingsError
 from config.prompts import PromptFiles
-from config.settings import Settings
 from config.way_settings import find_own_prompts
 from llm.prompts import Prompts, Rendered, prompt_inputs
 from llm.tasks import TASKS
@@ -78,11 +77,15 @@ class PromptFolders:
         for prompts in self._prompts.values():
             prompts.inject_prompts(texts)
 
-    def reload(self) -> None:
-        """Read all folders again; raises `PromptError`, and then nothing has changed."""
-        read = {key: load_overriding_prompts(*key) for key in self._prompts}
+    def reload(self) -> str:
+        """Read all folders again; return why one cannot be used, and then nothing has changed."""
+        try:
+            read = {key: load_overriding_prompts(*key) for key in self._prompts}
+        except PromptError as error:
+            return str(error)
         for key, prompts in read.items():
             self._prompts[key].current = prompts
+        return ""
 
 
 def load_prompts() -> PromptFiles:
@@ -107,10 +110,9 @@ def load_overriding_prompts(folder: Path | None, specialists: Path | None = None
     return OverridingPrompts(dict.fromkeys(own, named), prompts) if own else prompts
 
 
-def check_prompts(settings: Settings) -> None:
-    """Load the prompts of every assistant's own folder; raises `PromptError` for a wrong one."""
-    folders = {(one.prompts_folder, one.specialists_folder) for one in settings.of_assistants()}
-    for own in folders - {(None, None)}:
+def check_prompts(folders: Iterable[tuple[Path | None, Path | None]]) -> None:
+    """Load the prompts of folders, and of their specialists; raises `PromptError`."""
+    for own in set(folders) - {(None, None)}:
         load_overriding_prompts(*own)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from broker.ports import Broker
 from broker.values import Fields
 from config.settings import Settings
+from deploy.assembly.check_questions import checking
 from deploy.assembly.knowledge import (
     Knowledge,
     close_embedder,
@@ -18,7 +19,6 @@ from deploy.assembly.knowledge import (
 from deploy.assembly.languages import language_of, make_detector
 from gateway.documents.index_owner import ask_owner
 from knowledge.calibration.calibrating import calibrate
-from knowledge.embedding import Embedder
 from knowledge.ingestion_report import (
     IngestionResult,
     LimitWaits,
@@ -27,7 +27,13 @@ from knowledge.ingestion_report import (
 )
 from knowledge.open_index import OpenIndex
 from knowledge.owner_requests import RESULT, SOURCES
-from knowledge.source_registry import FetchedSource, SourceSpec, spec_of
+from knowledge.source_registry import (
+    STORES,
+    WEBSITES,
+    FetchedSource,
+    locate_copy,
+    spec_of,
+)
 from llm.quotas import Limiter, PatientLimiter
 from worker.ingestion import IngestionHandler
 from worker.paid_embedder import PaidEmbedder
@@ -35,7 +41,6 @@ from worker.paid_embedder import PaidEmbedder
 if TYPE_CHECKING:
     from knowledge.index.listing import ListedDocument
     from knowledge.index.overlap import SurveySource
-    from knowledge.isolation.messages import ReadingLimits
     from knowledge.rule_descriptions import RuleDescriber
     from worker.descriptions import ModelDescriber
 
@@ -43,19 +48,6 @@ if TYPE_CHECKING:
 def make_patient(limits: Limiter | None) -> PatientLimiter | None:
     """Return the limits for an ingestion, which waits as long as necessary."""
     return None if limits is None else PatientLimiter(limits)
-
-
-def choose_embedder(
-    settings: Settings, present: Embedder, patient: PatientLimiter | None
-) -> Embedder:
-    """Return the embedder of an index that waits for the limits; `present` has answered so far.
-
-    An embedder that other settings have made goes on as it is.
-    """
-    if patient is None or not settings.has_vendor_embedding:
-        return present
-    made = make_embedder(settings, patient)
-    return made if identify_vectors(made) == identify_vectors(present) else present
 
 
 def count_waits(patient: PatientLimiter | None) -> LimitWaits | None:
@@ -68,24 +60,35 @@ def count_waits(patient: PatientLimiter | None) -> LimitWaits | None:
 async def ingest_here(
     settings: Settings,
     knowledge: OpenIndex,
-    sources: Sequence[Path | FetchedSource],
+    sources: "Sequence[Path | FetchedSource | SurveySource]",
     report: Report,
     replaced: "Sequence[ListedDocument]" = (),
     *,
     limits: "Limiter | None" = None,
+    describes_by_rules: bool = False,
 ) -> IngestionResult:
     """Ingest sources into an index that this process owns; `replaced` is that of `ingest`.
 
-    `limits` are those of its vendor of vectors.
+    `limits` are those of its vendor of vectors. `describes_by_rules` asks no model for descriptions
+    of changed documents; those of others stay, whoever wrote them.
     """
     # Imported here: it loads every reader of documents, which most commands do not need.
     from knowledge.ingestion import ingest
+    from knowledge.isolation.messages import ReadingLimits
     from knowledge.isolation.reader_process import ReaderProcess
     from knowledge.rule_descriptions import RuleDescriber
 
     patient = make_patient(limits)
     describer = make_describer(settings, report, limiter=patient)
-    chosen = choose_embedder(settings, knowledge.embedder, patient)
+    if describes_by_rules and not isinstance(describer, RuleDescriber):
+        name, close = describer.name, describer.close
+        await close()
+        describer = RuleDescriber(name)
+    chosen = knowledge.embedder
+    if patient is not None and settings.has_vendor_embedding:
+        waiting = make_embedder(settings, patient)
+        # An embedder that other settings have made goes on as it is.
+        chosen = waiting if identify_vectors(waiting) == identify_vectors(chosen) else chosen
     embedder = PaidEmbedder(chosen)
     async with AsyncExitStack() as closing:
         if chosen is not knowledge.embedder:
@@ -93,15 +96,24 @@ async def ingest_here(
         if not isinstance(describer, RuleDescriber):
             closing.push_async_callback(describer.close)
         stack = closing.enter_context(ExitStack())
-        reader = closing.enter_context(ReaderProcess(reading_limits(settings)))
+        reader = closing.enter_context(
+            ReaderProcess(
+                ReadingLimits(
+                    seconds=settings.ingestion_file_seconds,
+                    memory_mb=settings.ingestion_file_memory_mb,
+                )
+            )
+        )
         result = await ingest(
-            [_open_source(settings, source, stack) for source in sources],
+            [_open_source(settings.data_place, source, stack) for source in sources],
             knowledge.index,
             embedder,
             describer,
             reader,
             report,
-            language_of=language_of(settings, make_detector(settings)),
+            language_of=language_of(
+                make_detector(settings.refdesk_data), settings.default_language
+            ),
             default_language=settings.default_language,
             replaced=replaced,
         )
@@ -119,16 +131,6 @@ async def ingest_here(
     )
 
 
-async def fetch(
-    settings: Settings, sources: Sequence[Path | SourceSpec], report: Report
-) -> list[FetchedSource]:
-    """Fetch the pages of websites before the index is opened: that may take hours."""
-    from deploy.assembly.source_opening import fetch_sources
-
-    specs = [spec_of(source) for source in sources]
-    return await fetch_sources(settings, specs, reading_limits(settings), report)
-
-
 async def ingest_alone(
     settings: Settings,
     knowledge: Knowledge,
@@ -140,20 +142,12 @@ async def ingest_alone(
     blocks the process while it builds.
     """
     knowledge.index.optimize_regularly()
-    result = await ingest_here(
-        settings, knowledge, sources, report, replaced, limits=knowledge.limits
-    )
+    async with checking(settings, knowledge, _name_sources(sources)):
+        result = await ingest_here(
+            settings, knowledge, sources, report, replaced, limits=knowledge.limits
+        )
     await knowledge.index.optimize()
     return result
-
-
-def reading_limits(settings: Settings) -> "ReadingLimits":
-    """Return the limits for reading one file."""
-    from knowledge.isolation.messages import ReadingLimits
-
-    return ReadingLimits(
-        seconds=settings.ingestion_file_seconds, memory_mb=settings.ingestion_file_memory_mb
-    )
 
 
 def make_describer(
@@ -191,13 +185,14 @@ def make_describer(
 
 
 async def ingest_by_owner(
-    broker: Broker, settings: Settings, sources: Sequence[FetchedSource], report: Report
+    broker: Broker,
+    assistant_key: tuple[str, str],
+    sources: Sequence[FetchedSource],
+    report: Report,
 ) -> IngestionResult:
     """Have the process that owns the index ingest, and wait for it; raises `IndexUnavailable`."""
     payload: Fields = {SOURCES: [source.model_dump(mode="json") for source in sources]}
-    result = RESULT.validate_python(
-        await ask_owner(broker, (settings.tenant, settings.assistant), payload)
-    )
+    result = RESULT.validate_python(await ask_owner(broker, assistant_key, payload))
     for source, reason in result.warned:
         report.record_warning(source, reason)
     for source, left_out in result.left_out:
@@ -213,24 +208,43 @@ def make_ingestion_handler(settings: Settings, knowledge: Knowledge) -> Ingestio
 
     async def ingest(opened: OpenIndex, sources: Sequence[FetchedSource]) -> IngestionResult:
         quiet = PlainReport(lambda _line: None)
-        return await ingest_here(settings, opened, sources, quiet, limits=knowledge.limits)
+        own = _find_settings(settings, knowledge, opened)
+        async with checking(own, opened, _name_sources(sources)):
+            return await ingest_here(settings, opened, sources, quiet, limits=knowledge.limits)
 
-    return IngestionHandler((first.tenant, first.assistant), knowledge, ingest)
+    return IngestionHandler(first.assistant_key, knowledge, ingest)
+
+
+def _find_settings(settings: Settings, knowledge: OpenIndex, opened: OpenIndex) -> Settings:
+    """Return the settings of the assistant of an index."""
+    first, *further = settings.of_assistants()
+    others = (one for one in further if knowledge.others.get(one.assistant_key) is opened)
+    return next(others, first)
+
+
+def _name_sources(sources: Sequence[Path | FetchedSource]) -> list[str]:
+    return [spec_of(one if isinstance(one, Path) else one.spec).root for one in sources]
 
 
 def _open_source(
-    settings: Settings, source: Path | FetchedSource, stack: ExitStack
+    data_place: tuple[Path, str, str],
+    source: "Path | FetchedSource | SurveySource",
+    stack: ExitStack,
 ) -> "Path | SurveySource":
-    if isinstance(source, Path):
+    if not isinstance(source, FetchedSource):
         return source
     if source.outcome is not None:
         from deploy.assembly.source_opening import survey_website
 
-        return survey_website(settings, source.spec.place, source.outcome)
+        return survey_website(
+            locate_copy(*data_place, WEBSITES, source.spec.place), source.spec.place, source.outcome
+        )
     if source.copied is not None:
         from deploy.assembly.source_opening import open_copy
 
-        return open_copy(settings, source.spec, source.copied)
+        return open_copy(
+            locate_copy(*data_place, STORES, source.spec.place), source.spec, source.copied
+        )
     from deploy.assembly.source_opening import open_local
 
-    return open_local(settings, source.spec, stack)
+    return open_local(data_place[0], source.spec, stack)

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter
 
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.ingestion import fetch, ingest_alone, ingest_by_owner
+from deploy.assembly.ingestion import ingest_alone, ingest_by_owner
 from deploy.assembly.knowledge import (
+    IndexPlace,
     identify_vectors,
+    locate_index,
     make_embedder,
     open_collections,
-    open_folders,
     open_knowledge,
     open_replacement,
 )
@@ -45,7 +46,10 @@ async def run_ingestion(
     settings: "Settings", sources: "Sequence[Path | SourceSpec]", report: "Report"
 ) -> "IngestionResult":
     """Ingest sources: in this process, or by the process that owns the index."""
-    fetched = await fetch(settings, sources, report)
+    # Imported here, because a request about documents needs no crawler.
+    from deploy.assembly.source_opening import fetch_sources
+
+    fetched = await fetch_sources(settings, sources, report)
     wanted = identify_vectors(make_embedder(settings))
     try:
         async with open_knowledge(settings, alone=True) as knowledge:
@@ -54,12 +58,12 @@ async def run_ingestion(
     except IndexOwned:
         async with connect_runtime(settings) as runtime, ready_to_take_over(runtime, ()):
             check = OwnerRequest(action="check")
-            reply = await ask_owner(
-                runtime.broker, (settings.tenant, settings.assistant), check.encode()
-            )
+            reply = await ask_owner(runtime.broker, settings.assistant_key, check.encode())
             # A process of an earlier version does not name its model; it ingests with its own one.
             if read_vectors(reply.get("vectors")) in (None, wanted):
-                return await ingest_by_owner(runtime.broker, settings, fetched, report)
+                return await ingest_by_owner(
+                    runtime.broker, settings.assistant_key, fetched, report
+                )
     return await _ingest_replacement(settings, fetched, wanted, report)
 
 
@@ -70,9 +74,7 @@ async def request_documents(settings: "Settings", request: OwnerRequest) -> "Fie
             return await act_on_documents(knowledge.index, request)
     except IndexOwned:
         async with connect_runtime(settings) as runtime, ready_to_take_over(runtime, ()):
-            return await ask_owner(
-                runtime.broker, (settings.tenant, settings.assistant), request.encode()
-            )
+            return await ask_owner(runtime.broker, settings.assistant_key, request.encode())
 
 
 def read_vectors(found: object) -> VectorIdentity | None:
@@ -91,7 +93,7 @@ async def find_replacement_notes(settings: "Settings", serving: VectorIdentity) 
     if serving == wanted:
         return []
     note = f"questions are answered from the index of {_describe(serving)}"
-    if not await _has_replacement(settings, wanted):
+    if not await _has_replacement(locate_index(settings), wanted):
         return [f"{note}; run refdesk ingest for one of {_describe(wanted)}"]
     try:
         async with open_replacement(settings) as knowledge:
@@ -111,9 +113,15 @@ async def _ingest_replacement(
     report: "Report",
 ) -> "IngestionResult":
     """Ingest all sources into the replacing index; let it answer if nothing is missing from it."""
+    from deploy.assembly.source_opening import fetch_sources
+
     roots = {source.spec.root for source in given}
-    further = [one for one in open_source_registry(settings).list_specs() if one.root not in roots]
-    sources = [*given, *await fetch(settings, further, report)]
+    further = [
+        one
+        for one in open_source_registry(settings.data_place).list_specs()
+        if one.root not in roots
+    ]
+    sources = [*given, *await fetch_sources(settings, further, report)]
     before = await _list_serving(settings)
     try:
         async with open_replacement(settings) as knowledge:
@@ -128,7 +136,7 @@ async def _ingest_replacement(
     left = {one.id: one.root for one in serving if one.id not in written}
     reason = _find_reason(left, [source.spec.root for source in sources], result)
     if not reason:
-        return replace(result, replacement=await _switch(settings, wanted))
+        return replace(result, replacement=await _switch(locate_index(settings), wanted))
     return replace(
         result,
         replacement=f"the index of {_describe(wanted)} is not used for answers yet: {reason} "
@@ -150,15 +158,15 @@ def _find_reason(left: Mapping[str, str], read: Sequence[str], result: "Ingestio
     return ""
 
 
-async def _switch(settings: "Settings", wanted: VectorIdentity) -> str:
-    if settings.qdrant_url is not None:
-        async with open_collections(settings) as collections:
+async def _switch(place: IndexPlace, wanted: VectorIdentity) -> str:
+    if place.url is not None:
+        async with open_collections(place) as collections:
             await collections.switch(collections.name_replacement(wanted))
         return (
             f"the index of {_describe(wanted)} answers from now on, in processes that run too; the "
             "earlier collection is removed by the next replacement"
         )
-    folders = open_folders(settings)
+    folders = place.folders
     folders.switch(folders.name_replacement(wanted))
     done = f"the index of {_describe(wanted)} answers from now on"
     if folders.remove_replaced():
@@ -182,12 +190,12 @@ async def _list_serving(settings: "Settings") -> list[ListedDocument]:
         listed += some
 
 
-async def _has_replacement(settings: "Settings", wanted: VectorIdentity) -> bool:
+async def _has_replacement(place: IndexPlace, wanted: VectorIdentity) -> bool:
     """Return whether an index of such vectors is being written, or was not completed."""
-    if settings.qdrant_url is None:
-        folders = open_folders(settings)
+    if place.url is None:
+        folders = place.folders
         return folders.has(folders.name_replacement(wanted))
-    async with open_collections(settings) as collections:
+    async with open_collections(place) as collections:
         return await collections.has(collections.name_replacement(wanted))
 
 

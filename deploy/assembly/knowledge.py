@@ -1,13 +1,17 @@
 """Opens the index, the embedder, and the search over both."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
+from pydantic import SecretStr
 
+from config.model_settings import ModelLimit
 from config.settings import Settings
 from deploy.assembly.data_folder import check_redis_of_owner, note_redis
 from knowledge.calibration.calibrating import log_uncalibrated
@@ -40,13 +44,37 @@ if TYPE_CHECKING:
 log = structlog.get_logger("knowledge")
 
 
+@dataclass(frozen=True, slots=True)
+class IndexPlace:
+    """Where the index of one assistant is: on the server at `url`, or in the data folder."""
+
+    tenant: str
+    assistant: str
+    data_folder: Path
+    url: str | None
+    api_key: SecretStr | None
+
+    @property
+    def folders(self) -> "IndexFolders":
+        """The folders of the embedded indexes."""
+        from knowledge.index.index_folders import IndexFolders
+
+        return IndexFolders(self.data_folder / "index", self.tenant, self.assistant)
+
+    def identify(self, embedder: Embedder) -> "Identity":
+        """Return the identity of the index with the vectors of an embedder."""
+        from knowledge.index.qdrant import Identity
+
+        return Identity(self.tenant, self.assistant, *identify_vectors(embedder))
+
+
 @dataclass(slots=True, eq=False)
 class Knowledge(OpenIndex):
     """An open index whose vendors of vectors and scores have limits that processes share."""
 
     limits: "SharedLimits | None" = None
     """The limits of the vendors' embedder and reranker."""
-    shared_with: "tuple[Settings, Redis] | None" = None
+    shared_with: "tuple[Redis, int, Mapping[str, ModelLimit]] | None" = None
 
     def adopt(self, opened: OpenIndex) -> None:
         """Answer from another index from now on."""
@@ -55,7 +83,9 @@ class Knowledge(OpenIndex):
         if self.shared_with is not None:
             self.share_vectors(*self.shared_with)
 
-    def share_vectors(self, settings: Settings, client: "Redis") -> None:
+    def share_vectors(
+        self, client: "Redis", shards: int, model_limits: Mapping[str, ModelLimit]
+    ) -> None:
         """Let other processes use the vectors and scores that a vendor has returned here.
 
         The vendor's limits hold over all processes from then on.
@@ -64,12 +94,12 @@ class Knowledge(OpenIndex):
         from memory.rate_limits import RedisLimiter
         from worker.vendor_vectors import ServerReranker
 
-        self.shared_with = settings, client
+        self.shared_with = client, shards, model_limits
         if self.limits is not None:
-            self.limits.count_with(RedisLimiter(client, settings.model_limits))
+            self.limits.count_with(RedisLimiter(client, model_limits))
         for vendor in (self.embedder, self.reranker):
             if isinstance(vendor, QuestionVectors | ServerReranker):
-                share_vectors(vendor, settings, client)
+                share_vectors(vendor, client, shards)
 
 
 def load_libraries(settings: Settings) -> None:
@@ -88,7 +118,7 @@ async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIte
     Raises `IndexOwned` when another process owns one, and `CommandError` if that process uses
     another Redis.
     """
-    limits = _make_limits(settings)
+    limits = _make_limits(settings.model_limits)
     embedder, reranker = make_embedder(settings, limits), make_reranker(settings, limits)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(close_embedder, embedder)
@@ -97,30 +127,28 @@ async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIte
         first, *further = settings.of_assistants()
         try:
             others = {
-                (one.tenant, one.assistant): await _open_one(one, embedder, reranker, limits, stack)
+                one.assistant_key: await _open_one(one, embedder, reranker, limits, stack)
                 for one in (() if alone else further)
             }
             known = await _open_one(first, embedder, reranker, limits, stack)
         except IndexOwned:
-            check_redis_of_owner(settings)
+            check_redis_of_owner(settings.refdesk_data, settings.redis_url)
             raise
         if settings.qdrant_url is None:
-            note_redis(settings)
+            note_redis(settings.refdesk_data, settings.redis_url)
         yield replace(known, others=others)
 
 
 @asynccontextmanager
-async def open_collections(settings: Settings) -> "AsyncIterator[ServerCollections]":
-    """Open the collections of the assistant on `QDRANT_URL`."""
+async def open_collections(place: IndexPlace) -> "AsyncIterator[ServerCollections]":
+    """Open the collections of an assistant on its server."""
     from knowledge.index.server.server_collections import ServerCollections
     from knowledge.index.server.server_engine import connect_server
 
-    url, key = settings.qdrant_url, settings.qdrant_api_key
-    if url is None:
-        raise ValueError("expected QDRANT_URL, found none")
-    client = connect_server(url, api_key=None if key is None else key.get_secret_value())
+    url, secret = _read_server(place)
+    client = connect_server(url, api_key=secret)
     try:
-        yield ServerCollections(client, settings.tenant, settings.assistant, url)
+        yield ServerCollections(client, place.tenant, place.assistant, url)
     finally:
         await client.close()
 
@@ -131,11 +159,11 @@ async def open_replacement(settings: Settings) -> AsyncIterator[Knowledge]:
 
     Raises `IndexOwned` when another process writes it, embedded.
     """
-    limits = _make_limits(settings)
+    limits = _make_limits(settings.model_limits)
     embedder = make_embedder(settings, limits)
-    index = await _open_replacement(settings, _identify(settings, embedder))
+    index = await _open_replacement(locate_index(settings), embedder)
     try:
-        searcher = make_searcher(settings, index, embedder)
+        searcher = LevelSearcher(index, embedder, threshold=settings.search_confidence_threshold)
         yield Knowledge(index, embedder, searcher, limits=limits)
     finally:
         await index.close()
@@ -154,17 +182,18 @@ def make_embedder(settings: Settings, limiter: "Limiter | None" = None) -> Embed
     `limiter` limits the requests to a vendor.
     """
     name = settings.embedding_model
+    forms = choose_forms(
+        name, settings.embedding_question_prefix, settings.embedding_document_prefix
+    )
     if settings.has_vendor_embedding:
         from deploy.assembly.models import make_registry
         from worker.vendor_vectors import VendorEmbedding
 
         registry = make_registry(settings, limiter=limiter)
         model = registry.embedder(name, settings.embedding_dimensions)
-        vendor = VendorEmbedding(model, choose_forms(settings))
+        vendor = VendorEmbedding(model, forms)
         return QuestionVectors(vendor, close=registry.close)
-    return local_embedder(
-        name, dimensions=settings.embedding_dimensions, forms=choose_forms(settings)
-    )
+    return local_embedder(name, dimensions=settings.embedding_dimensions, forms=forms)
 
 
 def make_reranker(settings: Settings, limiter: "Limiter | None" = None) -> Reranker | None:
@@ -187,35 +216,43 @@ def make_reranker(settings: Settings, limiter: "Limiter | None" = None) -> Reran
     return ServerReranker(model, registry.close)
 
 
-def choose_forms(settings: Settings) -> TextForms:
-    """Return the forms of questions and documents: of the settings, or by the model's name."""
-    known = find_forms(settings.embedding_model.rpartition("@")[0] or settings.embedding_model)
-    question, document = settings.embedding_question_prefix, settings.embedding_document_prefix
+def choose_forms(model: str, question: str | None, document: str | None) -> TextForms:
+    """Return the forms of questions and documents: as stated, or by the model's name."""
+    known = find_forms(model.rpartition("@")[0] or model)
     return TextForms(
         known.question if question is None else question,
         known.document if document is None else document,
     )
 
 
-def make_searcher(
-    settings: Settings, index: Index, embedder: Embedder, reranker: Reranker | None = None
-) -> LevelSearcher:
-    """Return the search over an index."""
-    threshold = settings.search_confidence_threshold
-    return LevelSearcher(index, embedder, threshold=threshold, reranker=reranker)
+def locate_index(settings: Settings) -> IndexPlace:
+    """Return where the index of the assistant is."""
+    return IndexPlace(
+        settings.tenant,
+        settings.assistant,
+        settings.refdesk_data,
+        settings.qdrant_url,
+        settings.qdrant_api_key,
+    )
 
 
 async def open_index(settings: Settings, embedder: Embedder) -> Index:
     """Return the embedded index that answers, or the one on `QDRANT_URL`."""
-    return (await _open_serving(settings, embedder))[0]
+
+    def make(changes: dict[str, object]) -> Embedder:
+        return make_embedder(settings.model_copy(update=changes))
+
+    restore = partial(restore_embedder, make)
+    return (await _open_serving(locate_index(settings), embedder, restore))[0]
 
 
 def restore_embedder(
-    settings: Settings, vectors: VectorIdentity, limiter: "Limiter | None" = None
+    make: Callable[[dict[str, object]], Embedder], vectors: VectorIdentity
 ) -> Embedder:
     """Return the embedder of vectors that other settings have made.
 
-    If it cannot be made any more, the returned one fails, so that searches use keywords.
+    `make` returns the embedder of changed settings. If the embedder cannot be made any more, the
+    returned one fails, so that searches use keywords.
     """
     earlier = earlier_embedder(vectors)
     if earlier is not None:
@@ -223,14 +260,14 @@ def restore_embedder(
     forms = read_forms(vectors.forms)
     reason = f"its forms of texts are {vectors.forms!r}"
     for dimensions in (None, vectors.dimensions):
-        changes = {
+        changes: dict[str, object] = {
             "embedding_model": vectors.model,
             "embedding_dimensions": dimensions,
             "embedding_question_prefix": forms.question,
             "embedding_document_prefix": forms.document,
         }
         try:
-            embedder = make_embedder(settings.model_copy(update=changes), limiter)
+            embedder = make(changes)
         except (EmbeddingFailed, ModelError, ImportError) as error:
             reason = str(error)
             continue
@@ -246,13 +283,6 @@ def identify_vectors(embedder: Embedder) -> VectorIdentity:
     return VectorIdentity(embedder.name, embedder.dimensions, embedder.forms)
 
 
-def open_folders(settings: Settings) -> "IndexFolders":
-    """Return the folders of the assistant's embedded indexes."""
-    from knowledge.index.index_folders import IndexFolders
-
-    return IndexFolders(settings.refdesk_data / "index", settings.tenant, settings.assistant)
-
-
 async def _open_one(
     settings: Settings,
     embedder: Embedder,
@@ -260,92 +290,107 @@ async def _open_one(
     limits: "SharedLimits | None",
     stack: AsyncExitStack,
 ) -> Knowledge:
+    place = locate_index(settings)
+
+    def make(changes: dict[str, object]) -> Embedder:
+        return make_embedder(settings.model_copy(update=changes), limits)
+
+    restore = partial(restore_embedder, make)
+
     async def open_serving() -> Knowledge:
-        index, own = await _open_serving(settings, embedder, limits)
+        index, own = await _open_serving(place, embedder, restore)
         if own is not embedder:
             stack.push_async_callback(close_embedder, own)
         stack.push_async_callback(index.close)
         await log_uncalibrated(index)
-        searcher = make_searcher(settings, index, own, reranker)
+        threshold = settings.search_confidence_threshold
+        searcher = LevelSearcher(index, own, threshold=threshold, reranker=reranker)
         return Knowledge(index, own, searcher, reranker, limits=limits)
 
-    if settings.qdrant_url is None:
-        return replace(await open_serving(), is_replaced=_watch_folder(settings))
+    if place.url is None:
+        return replace(await open_serving(), is_replaced=_watch_folder(place.folders))
     from knowledge.index.server.server_following import ServerFollower
 
-    collections = await stack.enter_async_context(open_collections(settings))
+    collections = await stack.enter_async_context(open_collections(place))
     serving = await collections.find_serving()
     follower: ServerFollower[OpenIndex] = ServerFollower(collections, serving, open_serving)
     return replace(await open_serving(), follow_server=follower)
 
 
-def _make_limits(settings: Settings) -> "SharedLimits | None":
-    if not settings.model_limits:
+def _make_limits(model_limits: Mapping[str, ModelLimit]) -> "SharedLimits | None":
+    """Return the limits of this process by `MODEL_LIMITS`, if there are any."""
+    if not model_limits:
         return None
-    from deploy.assembly.models import make_limits
+    from llm.quotas import InProcessLimiter, ModelQuota, SharedLimits
 
-    return make_limits(settings)
+    return SharedLimits(
+        InProcessLimiter(
+            {
+                model: ModelQuota(limit.requests_per_minute, limit.tokens_per_minute)
+                for model, limit in model_limits.items()
+            }
+        )
+    )
 
 
-def _watch_folder(settings: Settings) -> Callable[[], bool]:
+def _watch_folder(folders: "IndexFolders") -> Callable[[], bool]:
     """Return a function that returns whether another embedded index answers now."""
-    folders = open_folders(settings)
     serving = folders.serving
     return lambda: folders.serving != serving
 
 
-async def _open_replacement(settings: Settings, identity: "Identity") -> Index:
-    if settings.qdrant_url is None:
-        protect_data_folder(settings.refdesk_data)
-        return await open_folders(settings).open_replacement(identity)
-    async with open_collections(settings) as collections:
+async def _open_replacement(place: IndexPlace, embedder: Embedder) -> Index:
+    identity = place.identify(embedder)
+    if place.url is None:
+        protect_data_folder(place.data_folder)
+        return await place.folders.open_replacement(identity)
+    async with open_collections(place) as collections:
         name = collections.name_replacement(identity.vectors)
-    return await _open_on_server(settings, identity, name)
+    return await _open_on_server(place, identity, name)
 
 
 async def _open_serving(
-    settings: Settings, embedder: Embedder, limiter: "Limiter | None" = None
+    place: IndexPlace, embedder: Embedder, restore: Callable[[VectorIdentity], Embedder]
 ) -> tuple[Index, Embedder]:
     """Return the index that answers, and the embedder of its vectors.
 
-    That is another embedder than the one of the settings until an index of theirs is complete.
+    `restore` returns that embedder if the index does not have the vectors of `embedder`, which is
+    so until an index with these is complete.
     """
     try:
-        return await _open_with(settings, embedder), embedder
+        return await _open_with(place, embedder), embedder
     except IndexMismatch as error:
         if error.written is None:
             raise
-        earlier = restore_embedder(settings, error.written, limiter)
+        earlier = restore(error.written)
     log.warning(
         "index_of_another_model_serves",
         serving=earlier.name,
         dimensions=earlier.dimensions,
         wanted=embedder.name,
     )
-    return await _open_with(settings, earlier), earlier
+    return await _open_with(place, earlier), earlier
 
 
-def _identify(settings: Settings, embedder: Embedder) -> "Identity":
-    from knowledge.index.qdrant import Identity
+async def _open_with(place: IndexPlace, embedder: Embedder) -> Index:
+    identity = place.identify(embedder)
+    if place.url is not None:
+        return await _open_on_server(place, identity)
+    protect_data_folder(place.data_folder)
+    return await place.folders.open_serving(identity)
 
-    return Identity(settings.tenant, settings.assistant, *identify_vectors(embedder))
 
-
-async def _open_with(settings: Settings, embedder: Embedder) -> Index:
-    identity = _identify(settings, embedder)
-    if settings.qdrant_url is not None:
-        return await _open_on_server(settings, identity)
-    protect_data_folder(settings.refdesk_data)
-    return await open_folders(settings).open_serving(identity)
+def _read_server(place: IndexPlace) -> tuple[str, str | None]:
+    """Return the address of the server of the index, and its key."""
+    if place.url is None:
+        raise ValueError("expected QDRANT_URL, found none")
+    return place.url, None if place.api_key is None else place.api_key.get_secret_value()
 
 
 async def _open_on_server(
-    settings: Settings, identity: "Identity", collection: str | None = None
+    place: IndexPlace, identity: "Identity", collection: str | None = None
 ) -> Index:
     from knowledge.index.server.server_engine import open_server
 
-    url, key = settings.qdrant_url, settings.qdrant_api_key
-    if url is None:
-        raise ValueError("expected QDRANT_URL, found none")
-    secret = key.get_secret_value() if key is not None else None
+    url, secret = _read_server(place)
     return await open_server(url, identity, api_key=secret, collection=collection)

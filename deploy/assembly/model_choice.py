@@ -1,7 +1,8 @@
 """Reads the settings of models: the vendors, the models that answer, and what these can read."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from config.model_settings import ModelLimit
 from config.settings import Settings
 from llm.prices import find_context_window
 from llm.vendors.catalogue import VENDORS, ModelName, VendorAccess, parse_models, vendors_by_name
@@ -22,13 +23,15 @@ def vendor_access(settings: Settings) -> dict[str, VendorAccess]:
     return access
 
 
-def list_answering_models(settings: Settings) -> list[ModelName]:
+def list_answering_models(
+    access: Mapping[str, VendorAccess], model_of: Callable[[str], str]
+) -> list[ModelName]:
     """Return the models of vendors and servers that write or judge answers."""
-    vendors = vendors_by_name(vendor_access(settings))
+    vendors = vendors_by_name(access)
     named = (
         name
         for task in ("respond", "judge")
-        for name in parse_models(settings.model_of(task), vendors)
+        for name in parse_models(model_of(task), vendors)
         if not name.is_local
     )
     return list(dict.fromkeys(named))
@@ -40,17 +43,24 @@ def find_context_tokens(settings: Settings) -> int:
         return settings.max_context_length
     if not settings.uses_model:
         return _SMALL_CONTEXT
-    smallest = min(_list_windows(settings), default=_LARGE_WINDOW)
+    access = vendor_access(settings)
+    windows = _list_windows(
+        list_answering_models(access, settings.model_of), access, settings.model_limits
+    )
+    smallest = min(windows, default=_LARGE_WINDOW)
     # A repeated search may double the context; the rest is for the instructions and the answer.
     return min(_SMALL_CONTEXT, smallest // 3) if smallest < _LARGE_WINDOW else USUAL_CONTEXT
 
 
-def _list_windows(settings: Settings) -> Iterator[int]:
-    """Yield the known context windows of the models that write or judge an answer."""
-    access = vendor_access(settings)
+def _list_windows(
+    models: Iterable[ModelName],
+    access: Mapping[str, VendorAccess],
+    limits: Mapping[str, ModelLimit],
+) -> Iterator[int]:
+    """Yield the known context windows of models."""
     vendors = vendors_by_name(access)
-    for name in list_answering_models(settings):
-        limit = settings.model_limits.get(str(name))
+    for name in models:
+        limit = limits.get(str(name))
         window = None if limit is None else limit.context_window
         if window is None and access[name.provider].base_url is None:
             window = find_context_window(vendors[name.provider].price_name, name.model)

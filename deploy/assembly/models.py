@@ -1,11 +1,12 @@
 """Creates the models and embedders that the settings name, with their stores and limits."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import structlog
 
+from agents.review.cost_estimate import ReviewCost, estimate_cost
 from broker.keys import record_of
 from config.model_settings import ModelLimit
 from config.settings import Settings
@@ -14,12 +15,13 @@ from deploy.assembly.model_choice import find_context_tokens, list_answering_mod
 from knowledge.search.question_vectors import QuestionVectors
 from llm.port import Model
 from llm.prompts import Prompts
-from llm.quotas import InProcessLimiter, Limiter, ModelQuota, SharedLimits
-from llm.registry import AnswerStores, Registry, providers_of
+from llm.quotas import Limiter
+from llm.registry import AnswerStores, Registry, estimate_call_usd, providers_of
 from llm.stored_model import SharedCache
-from llm.vendors.catalogue import vendors_by_name
+from llm.vendors.catalogue import VendorAccess, parse_models, vendors_by_name
 from memory.budgets import RedisBudgets
 from memory.model_calls import RedisCacheStore, RedisCallStore
+from memory.model_speed import RedisModelSpeeds
 from memory.rate_limits import RedisLimiter
 from worker.budgets import BudgetLimits, ModelCallBudget
 from worker.vendor_vectors import RunningVectors, ServerReranker
@@ -28,15 +30,6 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 log = structlog.get_logger("models")
-
-
-def make_limits(settings: Settings) -> SharedLimits | None:
-    """Return the limits of this process by `MODEL_LIMITS`, if there are any."""
-    limits = {
-        model: ModelQuota(limit.requests_per_minute, limit.tokens_per_minute)
-        for model, limit in settings.model_limits.items()
-    }
-    return SharedLimits(InProcessLimiter(limits)) if limits else None
 
 
 def make_registry(
@@ -55,6 +48,12 @@ def make_registry(
     limits = settings.model_limits
     if prompts is None:
         prompts = load_overriding_prompts(settings.prompts_folder, settings.specialists_folder)
+    budget = BudgetLimits.of(
+        model_calls=settings.budget_model_calls,
+        tokens=settings.budget_tokens,
+        usd=settings.budget_usd,
+        tenant_usd=settings.budget_tenant_usd,
+    )
     return Registry(
         prompts=prompts,
         access=vendor_access(settings),
@@ -62,31 +61,17 @@ def make_registry(
         first_token_seconds=settings.model_timeout_seconds / 2,
         patience_seconds=settings.model_patience_seconds,
         limiter=RedisLimiter(client, limits) if client is not None and limits else limiter,
-        budget=None if client is None else open_call_budget(settings, client),
+        budget=None if client is None else _make_budget(budget, client, settings.shards),
     )
 
 
-def open_call_budget(settings: Settings, client: "Redis") -> ModelCallBudget | None:
-    """Return the budget of paid model calls; None where no limit is set: nothing is asked then."""
-    limits = BudgetLimits.of(
-        model_calls=settings.budget_model_calls,
-        tokens=settings.budget_tokens,
-        usd=settings.budget_usd,
-        tenant_usd=settings.budget_tenant_usd,
-    )
-    if limits is None:
-        return None
-    return ModelCallBudget(RedisBudgets(client, shards=settings.shards), limits)
-
-
-async def check_keys(settings: Settings, tasks: Sequence[str]) -> None:
-    """Ask the vendors of these tasks' models whether they accept the keys; raises `MissingKey`."""
+async def check_keys(access: Mapping[str, VendorAccess], models: Iterable[str]) -> None:
+    """Ask the vendors of these models whether they accept the keys; raises `MissingKey`."""
     from llm.vendors.catalogue import check_key
 
-    access = vendor_access(settings)
     vendors = vendors_by_name(access)
     async with asyncio.TaskGroup() as checks:
-        for name in sorted(providers_of(map(settings.model_of, tasks), vendors)):
+        for name in sorted(providers_of(models, vendors)):
             checks.create_task(check_key(vendors[name], access[name]))
 
 
@@ -101,7 +86,7 @@ async def note_windows(settings: Settings) -> Settings:
     access = vendor_access(settings)
     vendors = vendors_by_name(access)
     limits = dict(settings.model_limits)
-    for name in list_answering_models(settings):
+    for name in list_answering_models(access, settings.model_of):
         vendor = vendors[name.provider]
         is_own = vendor.is_local or vendor.is_configured or access[name.provider].base_url
         limit = limits.get(str(name), ModelLimit())
@@ -123,34 +108,58 @@ async def note_windows(settings: Settings) -> Settings:
 
 
 def make_stored_models(
-    settings: Settings, registry: Registry, client: "Redis"
+    registry: Registry,
+    client: "Redis",
+    model_of: Callable[[str], str],
+    *,
+    shards: int,
+    cache_seconds: int,
 ) -> Callable[[str], Model]:
     """Return a function from a task to its model; see `Registry.model` for its parts.
 
     No answer is paid twice, and questions of one assistant share answers.
     """
-    shards = settings.shards
     find_record = record_of(shards)
     stores = AnswerStores(
         calls=RedisCallStore(client, shards=shards, record_of=find_record),
         cache=SharedCache(
             RedisCacheStore(client, shards=shards, record_of=find_record),
-            ttl_seconds=settings.model_cache_seconds,
+            ttl_seconds=cache_seconds,
         )
-        if settings.model_cache_seconds
+        if cache_seconds
         else None,
+        speeds=RedisModelSpeeds(client),
     )
 
     def model(task: str) -> Model:
-        return registry.model(settings.model_of(task), stores)
+        return registry.model(model_of(task), stores)
 
     return model
 
 
-def share_vectors(
-    vendor: QuestionVectors | ServerReranker, settings: Settings, client: "Redis"
-) -> None:
+async def estimate_review(
+    model: str, access: Mapping[str, VendorAccess], client: "Redis", rules: int, documents: int
+) -> ReviewCost:
+    """Return what a review takes of the model that writes answers, by chunks of its documents."""
+    [name, *_] = parse_models(model, vendors_by_name(access))
+    return estimate_cost(
+        rules,
+        documents,
+        price=lambda usage: estimate_call_usd(model, usage, access),
+        tokens_per_second=await RedisModelSpeeds(client).read(str(name)),
+    )
+
+
+def share_vectors(vendor: QuestionVectors | ServerReranker, client: "Redis", shards: int) -> None:
     """Let the processes that work on a question share what a vendor has returned for it."""
-    shards = settings.shards
     calls = RedisCallStore(client, shards=shards, record_of=record_of(shards))
     vendor.share_through(RunningVectors(calls))
+
+
+def _make_budget(
+    limits: BudgetLimits | None, client: "Redis | None", shards: int
+) -> ModelCallBudget | None:
+    """Return the budget of paid model calls; None without limits or Redis."""
+    if limits is None or client is None:
+        return None
+    return ModelCallBudget(RedisBudgets(client, shards=shards), limits)

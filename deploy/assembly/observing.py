@@ -1,11 +1,12 @@
 """Assembles the measurement of ended questions, for processes with metrics or telemetry."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from pydantic import SecretStr
 from structlog.typing import EventDict, WrappedLogger
 
 from broker.background_jobs import BackgroundJobs
@@ -31,9 +32,9 @@ DRAIN_SECONDS = 2.0
 MISSING = "{setting} needs: pip install '.[{extra}]' in the checkout"
 
 
-def needs_meter(settings: Settings, port: int) -> bool:
+def needs_meter(otlp_endpoint: str | None, port: int) -> bool:
     """Return whether the metrics of a process with this port can be read."""
-    return port > 0 or settings.otel_exporter_otlp_endpoint is not None
+    return port > 0 or otlp_endpoint is not None
 
 
 @asynccontextmanager
@@ -48,8 +49,14 @@ async def observing(
     Without `registry` and without such a setting nothing is done.
     """
     async with AsyncExitStack() as stack:
-        sender = connect_telemetry(settings, registry)
-        tracker = connect_tracker(settings)
+        sender = connect_telemetry(
+            settings.otel_exporter_otlp_endpoint,
+            registry,
+            headers=settings.otlp_headers(),
+            service=settings.otel_service_name,
+            content=settings.telemetry_content,
+        )
+        tracker = connect_tracker(settings.sentry_dsn)
         if tracker is not None:
             stack.enter_context(_reporting(tracker))
         if sender is None and registry is None:
@@ -59,7 +66,7 @@ async def observing(
             from knowledge.source_metrics import SourceMetrics
             from telemetry.job_metrics import JobMetrics
 
-            registry.register(SourceMetrics(open_source_registry(settings)))
+            registry.register(SourceMetrics(open_source_registry(settings.data_place)))
             registry.register(JobMetrics(jobs))
             await stack.enter_async_context(_measure_queues(broker, registry, jobs))
         async with _measuring(broker, sender, registry, jobs):
@@ -72,10 +79,14 @@ async def observing(
 
 
 def connect_telemetry(
-    settings: Settings, registry: "CollectorRegistry | None"
+    endpoint: str | None,
+    registry: "CollectorRegistry | None",
+    *,
+    headers: Mapping[str, str],
+    service: str,
+    content: bool,
 ) -> "OpenTelemetry | None":
     """Return the sender of telemetry, or None; raises `CommandError` without the extra."""
-    endpoint = settings.otel_exporter_otlp_endpoint
     if endpoint is None:
         return None
     try:
@@ -83,20 +94,19 @@ def connect_telemetry(
 
         return connect(
             endpoint,
-            settings.otlp_headers(),
-            service=settings.otel_service_name,
+            headers,
+            service=service,
             release=version("refdesk"),
             registry=registry,
-            content=settings.telemetry_content,
+            content=content,
         )
     except ImportError as error:
         names = {"setting": "OTEL_EXPORTER_OTLP_ENDPOINT", "extra": "opentelemetry"}
         raise CommandError(MISSING.format(**names)) from error
 
 
-def connect_tracker(settings: Settings) -> "ErrorTracker | None":
+def connect_tracker(dsn: SecretStr | None) -> "ErrorTracker | None":
     """Return the reporter of errors, or None; raises `CommandError` without the extra."""
-    dsn = settings.sentry_dsn
     if dsn is None:
         return None
     from telemetry.error_tracking import ErrorTracker

@@ -1,107 +1,35 @@
 """Assembles the records: the database, the rules of retention, and the task that writes them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.ports import Broker
 from config.settings import Settings
-from deploy.errors import CommandError
+from deploy.assembly.open_records import FILE, connect_records
 from envelope.question import Question
 from gateway.conversations import Conversations
 from memory.http_state import Feedback, RedisSessionStore
+from records.conversation_records import ConversationRecords
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
     from deploy.assembly.runtime import Runtime
-    from knowledge.embedding import Embedder
-    from records.gaps import GapFinder
     from records.recorder import Recorder
     from records.store import RecordStore
 
-FILE = "records.sqlite3"
 
+def make_conversation_records(settings: Settings, broker: Broker) -> ConversationRecords:
+    """Return the operations on the records of conversations."""
+    url, folder = settings.records_url, settings.refdesk_data
 
-class Records:
-    """The operations of channels on the records of a conversation, if records are kept."""
+    def open_store() -> "RecordStore | None":
+        return connect_records(url, folder) if url or (folder / FILE).exists() else None
 
-    def __init__(self, settings: Settings, broker: Broker) -> None:
-        self._settings = settings
-        self._broker = broker
-
-    async def announce_rating(self, question: Question) -> None:
-        """Have the rating of an answer recorded."""
-        if keeps_records(self._settings):
-            await self._broker.ended.announce(question, "rated")
-
-    async def forget(self, question: Question) -> int:
-        """Delete the records of the question's conversation, also those of an earlier setting.
-
-        Returns their number.
-
-        A process on another machine that keeps a database of its own is told, and deletes them too.
-        """
-        await self._broker.ended.announce(question, "forgotten")
-        is_there = self._settings.records_url is not None
-        if is_there or (self._settings.refdesk_data / FILE).exists():
-            return await asyncio.to_thread(self._forget, question)
-        return 0
-
-    def _forget(self, question: Question) -> int:
-        store = connect_records(self._settings)
-        try:
-            store.prepare()
-            return store.forget(question)
-        finally:
-            store.close()
-
-
-class _LazyEmbedder:
-    def __init__(self, settings: Settings, given: "Embedder | None") -> None:
-        self._settings = settings
-        self._given = given
-        self._own: Embedder | None = None
-        self._making = asyncio.Lock()
-
-    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        return await (await self._find()).embed_questions(texts)
-
-    async def _find(self) -> "Embedder":
-        if self._given is not None:
-            return self._given
-        async with self._making:
-            if self._own is None:
-                from deploy.assembly.knowledge import make_embedder
-
-                self._own = await asyncio.to_thread(make_embedder, self._settings)
-            return self._own
-
-    async def close(self) -> None:
-        if self._own is not None:
-            from deploy.assembly.knowledge import close_embedder
-
-            await close_embedder(self._own)
-
-
-def keeps_records(settings: Settings) -> bool:
-    """Return whether the questions of any assistant are recorded."""
-    return any(one.records_days_of(one.tenant, one.assistant) > 0
-               for one in settings.of_assistants())  # fmt: skip
-
-
-def connect_records(settings: Settings) -> "RecordStore":
-    """Return the store of the records; raises `CommandError` for an unusable `RECORDS_URL`."""
-    from records.store import RecordsUrlError, connect_store
-
-    url = settings.records_url
-    place = f"sqlite:///{(settings.refdesk_data / FILE).resolve()}"
-    try:
-        return connect_store(place if url is None else url.get_secret_value())
-    except RecordsUrlError as error:
-        raise CommandError(f"RECORDS_URL: {error}") from error
+    return ConversationRecords(broker.ended, open_store, is_recording=settings.keeps_records)
 
 
 def make_conversations(
@@ -113,7 +41,7 @@ def make_conversations(
     ttl_of: Callable[[Question], int] | None = None,
 ) -> Conversations:
     """Return the conversations of the channels, with their records."""
-    records = Records(settings, broker)
+    records = make_conversation_records(settings, broker)
     return Conversations(
         client,
         shards=settings.shards,
@@ -127,7 +55,7 @@ def make_conversations(
 @asynccontextmanager
 async def recording(runtime: "Runtime") -> AsyncIterator[None]:
     """Record the messages that end, as far as the settings keep records."""
-    if not keeps_records(runtime.settings):
+    if not runtime.settings.keeps_records:
         yield
         return
     async with (
@@ -145,31 +73,10 @@ async def record_waiting(runtime: "Runtime") -> None:
     """
     settings = runtime.settings
     is_own = settings.redis_url is None or settings.records_url is not None
-    if keeps_records(settings) and is_own:
+    if settings.keeps_records and is_own:
         async with _open_recorder(runtime) as recorder:
             while await recorder.record_next():
                 pass
-
-
-@asynccontextmanager
-async def finding_gaps(
-    settings: Settings, store: "RecordStore", embedder: "Embedder | None" = None
-) -> AsyncIterator["GapFinder"]:
-    """Provide what finds the gaps; the embedder is made when it is first used, if none is given."""
-    from knowledge.calibration.queries import find_foreign_questions
-    from knowledge.embedding import name_vectors
-    from records.gaps import GapFinder
-
-    lazy = _LazyEmbedder(settings, embedder)
-    try:
-        yield GapFinder(
-            store,
-            lazy.embed,
-            name_vectors(settings.embedding_model),
-            find_foreign_questions(settings.default_language) or find_foreign_questions("en"),
-        )
-    finally:
-        await lazy.close()
 
 
 @asynccontextmanager
@@ -180,12 +87,15 @@ async def _open_recorder(runtime: "Runtime") -> AsyncIterator["Recorder"]:
     settings = runtime.settings
     rules = RecordRules(
         days={
-            (one.tenant, one.assistant): settings.records_days_of(one.tenant, one.assistant)
+            one.assistant_key: settings.records_days_of(one.tenant, one.assistant)
             for one in settings.of_assistants()
         },
         redact=partial(redact, kinds=settings.records_redact),
     )
-    store, client = connect_records(settings), runtime.endpoint.client()
+    store, client = (
+        connect_records(settings.records_url, settings.refdesk_data),
+        runtime.endpoint.client(),
+    )
     sessions = RedisSessionStore(client, shards=settings.shards, ttl_seconds=1, empty_seconds=1)
 
     async def find_rating(question: Question) -> Feedback | None:

@@ -17,15 +17,15 @@ from broker.embedded_redis import Endpoint, run_embedded_redis
 from broker.errors import BrokerUnavailableError
 from broker.lease_renewer import InLoopRenewal, LeaseRenewal
 from broker.maintenance.erasure import Rewriting
-from broker.ports import Broker, Eraser
+from broker.ports import Eraser
 from broker.producer import AdmissionPolicy
 from broker.redis_broker import RedisBroker
-from config.errors import PromptError
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.assistant_prompts import PromptFolders
 from deploy.assembly.job_reports import publishing_jobs
+from deploy.assembly.languages import publishing_languages
 from deploy.assembly.observing import needs_meter, observing
 from deploy.assembly.role_slots import INSTANCES, count_smallest_role
 from deploy.errors import CommandError
@@ -37,8 +37,9 @@ from knowledge.data_folder import protect_data_folder
 from knowledge.errors import IndexOwned
 from llm.port import Model
 from manager.flows import NEWEST
-from memory.presence import RedisPresence, WorkerControls
+from memory.presence import RedisPresence
 from worker.agent_handler import make_poison_notice
+from worker.controls import ProcessControls
 from worker.isolation import Quarantine
 from worker.port import Handler
 from worker.process import WorkerProcess, WorkerSpec
@@ -83,45 +84,6 @@ class Runtime:
     report_waiting: Callable[[], None] = lambda: None
 
 
-class ProcessControls:
-    """Pauses roles, sets the log level and reloads prompts, as operators requested. If prompts
-    cannot be used, this is logged, and the previous ones stay in use.
-    """
-
-    def __init__(
-        self,
-        pause: Callable[[Collection[str]], None],
-        prompts: PromptFolders,
-        settings: Settings,
-    ) -> None:
-        self._pause = pause
-        self._prompts = prompts
-        self._settings = settings
-        self._before = WorkerControls()
-        self._reloads: int | None = None
-
-    def follow(self, controls: WorkerControls) -> None:
-        """Do what the operators want; the prompts of the start need not be read again."""
-        before, self._before = self._before, controls
-        if controls.paused != before.paused:
-            self._pause(controls.paused)
-            log.info("roles_paused", roles=sorted(controls.paused))
-        if controls.level != before.level:
-            level = controls.level or self._settings.log_level
-            configure_logging(level, secrets=secrets_of(self._settings))
-        if self._reloads not in (None, controls.reloads):
-            self._reload()
-        self._reloads = controls.reloads
-
-    def _reload(self) -> None:
-        try:
-            self._prompts.reload()
-        except PromptError as error:
-            log.error("prompts_not_reloaded", error=str(error))
-        else:
-            log.info("prompts_reloaded")
-
-
 @asynccontextmanager
 async def connect_runtime(
     settings: Settings, *, endpoint: Endpoint | None = None
@@ -157,26 +119,24 @@ async def rewrite_file(eraser: Eraser) -> None:
 
 
 @asynccontextmanager
-async def connect_broker(settings: Settings) -> AsyncIterator[Broker]:
-    """Provide the broker without running workers."""
-    async with connect_runtime(settings) as runtime:
-        yield runtime.broker
-
-
-@asynccontextmanager
 async def working(
     settings: Settings, roles: Sequence[str], *, health_port: int = 0
 ) -> AsyncIterator[Runtime]:
     """Run workers of `roles`, and connect to Redis."""
     async with AsyncExitStack() as stack:
         runtime = await stack.enter_async_context(connect_runtime(settings))
-        meter = make_meter() if needs_meter(settings, health_port) else None
+        meter = (
+            make_meter() if needs_meter(settings.otel_exporter_otlp_endpoint, health_port) else None
+        )
         knowledge = None
         if KNOWING & set(roles):
             from deploy.assembly.knowledge import open_knowledge
 
             knowledge = await stack.enter_async_context(open_knowledge(settings))
             await stack.enter_async_context(runtime.jobs.running("warm_index", knowledge.warm))
+            await stack.enter_async_context(
+                publishing_languages(settings, knowledge, runtime.endpoint, runtime.jobs)
+            )
         await stack.enter_async_context(
             run_workers(runtime, roles, knowledge, health_port=health_port, meter=meter, warm=True)
         )
@@ -216,8 +176,14 @@ async def run_desk(
     """
     if grace_seconds is None:
         grace_seconds = settings.agent_timeout_seconds + GRACE_SECONDS
+
+    def load() -> None:
+        from deploy.assembly.knowledge import load_libraries
+
+        load_libraries(settings)
+
     async with AsyncExitStack() as stack:
-        async with _loading(settings):
+        async with _loading(load):
             runtime = await stack.enter_async_context(connect_runtime(settings))
         runtime = replace(runtime, grace_seconds=grace_seconds, report_waiting=report_waiting)
         from deploy.assembly.knowledge import open_knowledge
@@ -260,7 +226,7 @@ def desk(runtime: Runtime, channel: str, *, result_list: str = "") -> Desk:
         deadline_seconds=runtime.settings.deadline_seconds,
         words=load_texts().text,
         result_list=result_list,
-        keep_seconds=result_seconds(runtime.settings),
+        keep_seconds=runtime.settings.result_seconds,
         flow=NEWEST[runtime.settings.way.value],
         ways=NEWEST,
         names_people=runtime.settings.records_people == "id",
@@ -277,12 +243,6 @@ def dead_letters(runtime: Runtime) -> DeadLetters:
         settings.deadline_seconds,
         settings.result_seconds_of,
     )
-
-
-def result_seconds(settings: Settings) -> float | None:
-    """Return how long this assistant's replies and journals are kept; None: the default."""
-    kept = settings.result_seconds_of(settings.tenant, settings.assistant)
-    return None if kept == settings.result_ttl_hours * HOUR_SECONDS else kept
 
 
 @asynccontextmanager
@@ -326,7 +286,14 @@ async def run_workers(
         stack.push_async_callback(client.aclose)
         quarantine = None
         if models is None and runtime.endpoint.played is None:
-            quarantine = make_quarantine(roles, settings, runtime.endpoint, KNOWING)
+            # An embedded index belongs to this process alone: suspects of its roles run here.
+            here = KNOWING if settings.qdrant_url is None else frozenset[str]()
+            quarantine = Quarantine(
+                partial(make_handler, settings, runtime.endpoint, KNOWING),
+                set(roles) - here,
+                make_poison_notice,
+                preload=[__name__],
+            )
             if warm:
                 await stack.enter_async_context(
                     runtime.jobs.running("warm_quarantine", quarantine.warm)
@@ -354,7 +321,10 @@ async def run_workers(
         if process.roles and runtime.endpoint.played is None:
             # Removed last, because a process that finishes its work is still alive.
             own = RedisPresence(client).of_process(gethostname(), os.getpid(), process.roles)
-            controls = ProcessControls(process.pause, prompts, settings)
+            set_level = partial(configure_logging, secrets=secrets_of(settings))
+            controls = ProcessControls(
+                process.pause, set_level, prompts.reload, level=settings.log_level
+            )
             stack.push_async_callback(own.leave_quietly)
             announce = partial(own.keep_announcing, lambda: process.paused_roles, controls.follow)
             await stack.enter_async_context(runtime.jobs.running("worker_presence", announce))
@@ -372,19 +342,6 @@ def make_meter() -> "PrometheusMeter":
     from worker.metrics import PrometheusMeter
 
     return PrometheusMeter()
-
-
-def make_quarantine(
-    roles: Collection[str], settings: Settings, endpoint: Endpoint, knowing: Collection[str]
-) -> Quarantine:
-    """Return the quarantine of a process that runs `roles`.
-
-    Roles that need the index (`knowing`) are included only if the index is on a server: an embedded
-    index belongs to this process alone, so that its suspects run here.
-    """
-    here = () if settings.qdrant_url is not None else knowing
-    make = partial(make_handler, settings, endpoint, frozenset(knowing))
-    return Quarantine(make, set(roles) - set(here), make_poison_notice, preload=[__name__])
 
 
 @asynccontextmanager
@@ -410,16 +367,10 @@ async def make_handler(
 
 
 @asynccontextmanager
-async def _loading(settings: Settings) -> AsyncIterator[None]:
+async def _loading(load: Callable[[], None]) -> AsyncIterator[None]:
     """Import the libraries of the index in the background: they take a third of the start time of a
     command.
     """
-
-    def load() -> None:
-        from deploy.assembly.knowledge import load_libraries
-
-        load_libraries(settings)
-
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(asyncio.to_thread(load))
         yield
@@ -491,9 +442,9 @@ async def _serve_health(
     meter: "PrometheusMeter",
     port: int,
 ) -> AsyncIterator[None]:
-    from worker.health import Readiness, serving
+    from worker.health import WorkerHealth, serving
 
-    readiness = Readiness(
+    readiness = WorkerHealth(
         process,
         lambda: renewal.alive,
         stuck_seconds=STUCK_DEADLINES * runtime.settings.deadline_seconds,
@@ -511,13 +462,15 @@ def _broker(settings: Settings, endpoint: Endpoint) -> RedisBroker:
         ttl_seconds=settings.result_ttl_hours * HOUR_SECONDS,
         quota=settings.shard_quota,
         pace=AdmissionPolicy(
-            at_least=max(1, count_smallest_role(settings) // settings.shards),
+            at_least=max(
+                1, count_smallest_role(settings.instances, settings.concurrency) // settings.shards
+            ),
             lanes=(INGESTION,),
         ),
         make_notice=make_poison_notice,
         dead_letter_ttl_seconds=settings.dead_letter_ttl_days * DAY_SECONDS,
         dead_letter_ttls={
-            (one.tenant, one.assistant): settings.dead_letter_seconds_of(one.tenant, one.assistant)
+            one.assistant_key: settings.dead_letter_seconds_of(one.tenant, one.assistant)
             for one in settings.of_assistants()
         },
         rewriting=Rewriting(

@@ -12,6 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pydantic import SecretStr
+
 from config.settings import Settings
 from knowledge.connectors.confluence import Confluence
 from knowledge.connectors.connector import (
@@ -36,19 +38,24 @@ from knowledge.index.overlap import SurveySource, survey_part
 from knowledge.ingestion_report import Report
 from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
-from knowledge.source_registry import FetchedSource, SourceSpec, locate_copy
+from knowledge.source_registry import (
+    STORES,
+    WEBSITES,
+    FetchedSource,
+    SourceSpec,
+    locate_copy,
+    spec_of,
+)
 
 _NAME_IN_SERVICE = re.compile(r"[A-Za-z0-9~_-]{0,255}")
 
 
-def open_local(settings: Settings, spec: SourceSpec, stack: ExitStack) -> Path | SurveySource:
+def open_local(data_folder: Path, spec: SourceSpec, stack: ExitStack) -> Path | SurveySource:
     """Return the source of a path or a repository; `stack` removes its copy at the end."""
     if spec.is_repository:
-        protect_data_folder(settings.refdesk_data)
+        protect_data_folder(data_folder)
         # Not in memory, because pages may refer to any file of the repository.
-        folder = stack.enter_context(
-            tempfile.TemporaryDirectory(dir=settings.refdesk_data, prefix="git-")
-        )
+        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=data_folder, prefix="git-"))
         return partial(_survey_repository, spec, Path(folder))
     if not spec.web_address:
         return Path(spec.place)
@@ -56,22 +63,27 @@ def open_local(settings: Settings, spec: SourceSpec, stack: ExitStack) -> Path |
 
 
 async def fetch_sources(
-    settings: Settings, specs: Sequence[SourceSpec], limits: ReadingLimits, report: Report
+    settings: Settings, sources: Sequence[Path | SourceSpec], report: Report
 ) -> list[FetchedSource]:
     """Crawl the websites and copy the stores among the sources; others are ready as they are.
 
-    Raises `ConnectorError` for a store that cannot be reached.
+    This is done before the index is opened, because it may take hours. Raises `ConnectorError` for
+    a store that cannot be reached.
     """
+    specs = [spec_of(source) for source in sources]
     if all(spec.is_local for spec in specs):
         return [FetchedSource(spec=spec) for spec in specs]
     protect_data_folder(settings.refdesk_data)
+    limits = ReadingLimits(
+        seconds=settings.ingestion_file_seconds, memory_mb=settings.ingestion_file_memory_mb
+    )
     with ReaderProcess(limits) as reader:
         return [await _fetch(settings, spec, reader, report) for spec in specs]
 
 
-def limits_of_crawl(settings: Settings, spec: SourceSpec) -> CrawlLimits:
+def limits_of_crawl(delay_seconds: float, spec: SourceSpec) -> CrawlLimits:
     """Return the limits of a crawl: those of the source, else the usual ones."""
-    usual = CrawlLimits(delay=settings.crawl_delay_seconds)
+    usual = CrawlLimits(delay=delay_seconds)
     return replace(
         usual,
         pages=usual.pages if spec.pages is None else spec.pages,
@@ -80,33 +92,22 @@ def limits_of_crawl(settings: Settings, spec: SourceSpec) -> CrawlLimits:
     )
 
 
-def mirror_folder(settings: Settings, start: str) -> Path:
-    """Return the folder in which the pages of a website are kept."""
-    return _folder_of(settings, "websites", start)
-
-
-def store_folder(settings: Settings, place: str) -> Path:
-    """Return the folder in which the copy of a store is kept."""
-    return _folder_of(settings, "stores", place)
-
-
-def survey_website(settings: Settings, place: str, outcome: CrawlOutcome) -> SurveySource:
-    """Return the survey of a crawled website."""
+def survey_website(folder: Path, place: str, outcome: CrawlOutcome) -> SurveySource:
+    """Return the survey of a crawled website, whose pages are kept in a folder."""
 
     def survey(
         listed: Sequence[ListedDocument],
         read_title: ReadTitle,
         language_of: LanguageOf,
     ) -> Survey:
-        mirror = WebsiteMirror(mirror_folder(settings, place), place)
+        mirror = WebsiteMirror(folder, place)
         return survey_mirror(mirror, outcome, read_title, language_of)
 
     return survey
 
 
-def open_copy(settings: Settings, spec: SourceSpec, outcome: StoreOutcome) -> SurveySource:
-    """Return the survey of the copy of a store or a service."""
-    folder = store_folder(settings, spec.place)
+def open_copy(folder: Path, spec: SourceSpec, outcome: StoreOutcome) -> SurveySource:
+    """Return the survey of the copy of a store or a service in a folder."""
     if is_service(spec.place):
         return partial(survey_service, spec.place, folder, outcome)
     return partial(survey_store, spec.place, folder, outcome, spec.web_address)
@@ -120,7 +121,18 @@ async def open_connector(settings: Settings, place: str) -> AsyncIterator[Connec
     """
     scheme, _, rest = place.partition("://")
     host, _, name = rest.partition("/")
-    url = {"confluence": settings.confluence_url, "zendesk": settings.zendesk_url}[scheme]
+    url, email, token = {
+        "confluence": (
+            settings.confluence_url,
+            settings.confluence_email,
+            settings.confluence_api_token,
+        ),
+        "zendesk": (
+            settings.zendesk_url,
+            f"{settings.zendesk_email}/token",
+            settings.zendesk_api_token,
+        ),
+    }[scheme]
     prefix = scheme.upper()
     if not url or urlsplit(url).netloc.lower() != host:
         raise ConnectorError(
@@ -130,7 +142,7 @@ async def open_connector(settings: Settings, place: str) -> AsyncIterator[Connec
         )
     if not _NAME_IN_SERVICE.fullmatch(name):
         raise ConnectorError(place, f"expected {scheme}://{host}/NAME, found {place!r}")
-    headers = _make_headers(settings, scheme)
+    headers = _make_headers(email, token)
     if not headers and (scheme == "confluence" or not name):
         raise ConnectorError(
             place,
@@ -182,20 +194,20 @@ async def _fetch(
     settings: Settings, spec: SourceSpec, reader: ReaderProcess, report: Report
 ) -> FetchedSource:
     if is_service(spec.place):
-        folder = store_folder(settings, spec.place)
+        folder = locate_copy(*settings.data_place, STORES, spec.place)
         async with open_connector(settings, spec.place) as connector:
             outcome = await copy_service(connector, spec.place, folder)
         return FetchedSource(spec=spec, copied=outcome)
     if spec.is_store:
-        folder = store_folder(settings, spec.place)
+        folder = locate_copy(*settings.data_place, STORES, spec.place)
         copied = await asyncio.to_thread(copy_store, spec.place, folder)
         return FetchedSource(spec=spec, copied=copied)
     if not spec.is_website:
         return FetchedSource(spec=spec)
     _, crawled = await crawl(
         spec.place,
-        mirror_folder(settings, spec.place),
-        limits_of_crawl(settings, spec),
+        locate_copy(*settings.data_place, WEBSITES, spec.place),
+        limits_of_crawl(settings.crawl_delay_seconds, spec),
         user_agent=f"{AGENT}/{version('refdesk')}",
         read_links=reader.links,
         progress=partial(report.advance_crawl, spec.place),
@@ -204,16 +216,8 @@ async def _fetch(
     return FetchedSource(spec=spec, outcome=crawled)
 
 
-def _folder_of(settings: Settings, kind: str, start: str) -> Path:
-    return locate_copy(settings.refdesk_data, settings.tenant, settings.assistant, kind, start)
-
-
-def _make_headers(settings: Settings, scheme: str) -> dict[str, str]:
+def _make_headers(email: str, token: SecretStr | None) -> dict[str, str]:
     """Return the credentials of a service; nothing where there are none."""
-    if scheme == "confluence":
-        email, token = settings.confluence_email, settings.confluence_api_token
-    else:
-        email, token = f"{settings.zendesk_email}/token", settings.zendesk_api_token
     if token is None:
         return {}
     pair = f"{email}:{token.get_secret_value()}"

@@ -10,10 +10,9 @@ from uuid import uuid4
 
 import structlog
 
-from broker.errors import BrokerError
-from config.settings import Settings
+from broker.errors import BrokerError, BrokerUnavailableError
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.ingestion import fetch, ingest_by_owner
+from deploy.assembly.ingestion import ingest_by_owner
 from deploy.assembly.runtime import Runtime
 from deploy.assembly.webhooks import announce_failed_source
 from deploy.errors import CommandError
@@ -30,14 +29,23 @@ CHECK_SECONDS = 10.0
 """How often a process checks whether a source is due, or the process that refreshed is gone."""
 
 
-async def refresh_source(runtime: Runtime, settings: Settings, source: RegisteredSource) -> None:
-    """Read a source again, and record the result."""
-    registry, spec = open_source_registry(settings), source.spec
+async def refresh_source(runtime: Runtime, source: RegisteredSource) -> None:
+    """Read a source of the assistant of `runtime` again, and record the result.
+
+    Raises `BrokerUnavailableError`: an outage of Redis is no failure of the source.
+    """
+    # Imported here, because a process that refreshes no source needs no crawler.
+    from deploy.assembly.source_opening import fetch_sources
+
+    settings = runtime.settings
+    registry, spec = open_source_registry(settings.data_place), source.spec
     quiet = PlainReport(lambda _line: None)
     failure: Exception
     try:
-        fetched = await fetch(settings, [spec], quiet)
-        result = await ingest_by_owner(runtime.broker, settings, fetched, quiet)
+        fetched = await fetch_sources(settings, [spec], quiet)
+        result = await ingest_by_owner(runtime.broker, settings.assistant_key, fetched, quiet)
+    except BrokerUnavailableError:
+        raise
     except (KnowledgeError, BrokerError, CommandError, OSError) as error:
         log.warning("source_not_refreshed", source=spec.root, error=str(error))
         failure = error
@@ -46,10 +54,10 @@ async def refresh_source(runtime: Runtime, settings: Settings, source: Registere
         log.error("source_not_refreshed", source=spec.root, error=str(error), exc_info=error)
         failure = error
     else:
-        await _record_result(replace(runtime, settings=settings), spec, result)
+        await _record_result(runtime, spec, result)
         return
     await asyncio.to_thread(registry.record_error, spec, failure)
-    await announce_failed_source(replace(runtime, settings=settings), spec.root, str(failure))
+    await announce_failed_source(runtime, spec.root, str(failure))
 
 
 def find_failure(spec: SourceSpec, result: IngestionResult) -> str:
@@ -65,7 +73,7 @@ async def refresh(runtime: Runtime, every_seconds: float | None) -> AsyncIterato
     """
     client = runtime.endpoint.client()
     try:
-        listed = open_source_registry(runtime.settings).read()
+        listed = open_source_registry(runtime.settings.data_place).read()
         duty = RedisDuty(client, "ingestion", f"refresh-{listed.id}", uuid4().hex)
         work = partial(_refresh_repeatedly, runtime, duty, every_seconds)
         async with runtime.jobs.running("source_refresh", work):
@@ -76,19 +84,20 @@ async def refresh(runtime: Runtime, every_seconds: float | None) -> AsyncIterato
 
 async def refresh_due_sources(runtime: Runtime, every_seconds: float | None) -> None:
     """Ingest the sources that are due, one after the other; log and record the failures."""
-    listed = open_source_registry(runtime.settings).read()
+    listed = open_source_registry(runtime.settings.data_place).read()
+    served = {one.assistant_key: one for one in runtime.settings.of_assistants()}
     for source in sorted(listed.sources, key=lambda one: one.read_at):
-        settings = _find_settings(runtime.settings, source)
+        settings = served.get((source.tenant, source.assistant))
         if source.fault:
             log.warning("source_not_scheduled", source=source.spec.root, error=source.fault)
             continue
         due = source.next_at(every_seconds) if source.read_at or not source.schedule else 0.0
         if settings is not None and due is not None and time.time() >= due:
-            await refresh_source(runtime, settings, source)
+            await refresh_source(replace(runtime, settings=settings), source)
 
 
 async def _record_result(runtime: Runtime, spec: SourceSpec, result: IngestionResult) -> None:
-    registry = open_source_registry(runtime.settings)
+    registry = open_source_registry(runtime.settings.data_place)
     await asyncio.to_thread(registry.record, [spec], result)
     if failure := find_failure(spec, result):
         await announce_failed_source(runtime, spec.root, failure)
@@ -125,15 +134,3 @@ async def _renew(duty: RedisDuty) -> None:
     while True:
         await asyncio.sleep(RENEWAL_SECONDS)
         await duty.keep(LEASE_SECONDS)
-
-
-def _find_settings(settings: Settings, source: RegisteredSource) -> Settings | None:
-    """Return the settings of the assistant of a source; None if this process has another one."""
-    return next(
-        (
-            one
-            for one in settings.of_assistants()
-            if (one.tenant, one.assistant) == (source.tenant, source.assistant)
-        ),
-        None,
-    )

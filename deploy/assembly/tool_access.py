@@ -13,20 +13,16 @@ from deploy.errors import CommandError
 from envelope.role import Role
 from envelope.run import Run
 from envelope.specialists import SpecialistName
-from knowledge.port import Findings, Searcher, SearchRequest
 from memory.budgets import RedisBudgets
 from memory.learned_outcomes import RedisOutcomeLog
 from memory.receipts import RedisReceipts
-from memory.work_store import RedisAttachments, RedisWorkStore
+from memory.work_store import RedisWorkStore
 from worker.budgets import ToolCallBudget
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-    from knowledge.index.port import Index
-    from knowledge.library.library import Library
     from knowledge.open_index import OpenIndex
-    from knowledge.search.searcher import LevelSearcher
     from tools.calls import ToolReceipts
     from tools.catalog import ToolCatalog
     from tools.executor import ToolBudget
@@ -52,54 +48,6 @@ class ToolAccess:
 NO_ACCESS = ToolAccess()
 
 
-@dataclass(frozen=True, slots=True)
-class IndexTools:
-    """The parts of tools over an open index; see `tools.tool.ToolParts`."""
-
-    knowledge: "OpenIndex"
-
-    @property
-    def searcher(self) -> Searcher:
-        """The search on all levels."""
-        return self.knowledge
-
-    @property
-    def library(self) -> "Library":
-        """The documents themselves."""
-        return self.knowledge.library
-
-    @property
-    def search_level(self) -> Callable[[str], Searcher]:
-        """Returns the search on one level."""
-        return self._make_level
-
-    def _make_level(self, level: str) -> Searcher:
-        return LevelSearch(self.knowledge, level)
-
-
-class LevelSearch:
-    """Searches on one level of the index that answers now."""
-
-    def __init__(self, knowledge: "OpenIndex", level: str) -> None:
-        self._knowledge = knowledge
-        self._level = level
-        self._made: tuple[Index, LevelSearcher] | None = None
-
-    async def search(self, request: SearchRequest) -> Findings:
-        """Search the index; see `knowledge.port.Searcher`."""
-        await self._knowledge.follow()
-        index = self._knowledge.index
-        if self._made is None or self._made[0] is not index:
-            # Imported here: a worker without an index loads neither it nor numpy.
-            from knowledge.search.ranking import weigh_levels_alone
-            from knowledge.search.searcher import LevelSearcher
-
-            weights = weigh_levels_alone()[self._level]
-            searcher = LevelSearcher(index, self._knowledge.embedder, weights=weights)
-            self._made = index, searcher
-        return await self._made[1].search(request)
-
-
 async def open_tool_access(
     settings: Settings, roles: Sequence[str], client: "Redis", stack: AsyncExitStack
 ) -> ToolAccess:
@@ -113,7 +61,7 @@ async def open_tool_access(
         return ToolAccess(work=work)
     outside = await stack.enter_async_context(open_outside_tools(settings.outside_tools))
     outcomes = RedisOutcomeLog(client, shards=shards) if Role.PLAN.value in roles else None
-    open_budget = make_tool_budgets(settings, client)
+    open_budget = make_tool_budgets(client, shards=shards, most_calls=settings.budget_tool_calls)
     return ToolAccess(
         tuple(outside), open_budget, partial(open_receipts, client, shards), work, outcomes
     )
@@ -132,22 +80,12 @@ def open_receipts(client: "Redis", shards: int, run: Run) -> RedisReceipts:
 
 
 def make_tool_budgets(
-    settings: Settings, client: "Redis"
+    client: "Redis", *, shards: int, most_calls: int
 ) -> Callable[[Run], ToolCallBudget] | None:
     """Return what opens the budget of a run's tool calls; None where no limit is set."""
-    if not settings.budget_tool_calls:
+    if not most_calls:
         return None
-    budgets = RedisBudgets(client, shards=settings.shards)
-    return partial(ToolCallBudget, budgets, settings.budget_tool_calls)
-
-
-def open_attachments(settings: Settings, client: "Redis") -> RedisAttachments:
-    """Return the documents that people gave to conversations, kept as long as these."""
-    return RedisAttachments(
-        client,
-        shards=settings.shards,
-        ttl_of=lambda one: settings.memory_seconds_of(one.tenant, one.assistant),
-    )
+    return partial(ToolCallBudget, RedisBudgets(client, shards=shards), most_calls)
 
 
 @asynccontextmanager
@@ -182,16 +120,20 @@ async def open_outside_tools(path: Path | None) -> "AsyncIterator[list[OutsideTo
 
 
 def make_tools(
-    settings: "Settings", knowledge: "OpenIndex", outside: "Sequence[Tool[Any, Any]]" = ()
+    tool_set: Path | None, knowledge: "OpenIndex", outside: "Sequence[Tool[Any, Any]]" = ()
 ) -> "ToolCatalog":
     """Return the tools of an assistant, with those that run elsewhere.
 
     Raises `InvalidToolSet` for a tool set that is wrong.
     """
     # Imported here: they are needed only where tools are planned or run.
+    from knowledge.open_index import LevelSearch
     from tools.catalog import load_tool_set, make_builtin
+    from tools.tool import ToolParts
 
-    catalog = make_builtin(IndexTools(knowledge)).extend(outside)
-    if settings.tool_set is not None:
-        catalog = load_tool_set(settings.tool_set, catalog)
+    catalog = make_builtin(
+        ToolParts(knowledge, partial(LevelSearch, knowledge), knowledge.library)
+    ).extend(outside)
+    if tool_set is not None:
+        catalog = load_tool_set(tool_set, catalog)
     return catalog

@@ -1,4 +1,4 @@
-"""Assembles the webhooks: sends the events of the desk to the endpoints of the settings."""
+"""Assembles the webhooks: sends the events of the desk to the endpoints of `WEBHOOKS`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from config.settings import Settings
-from deploy.assembly.recording import connect_records, finding_gaps, keeps_records
+from deploy.assembly.open_records import connect_records, finding_gaps
 from envelope.question import Question
 from knowledge.errors import KnowledgeError
 from memory.errors import MemoryUnavailableError
@@ -20,6 +19,7 @@ from memory.webhook_queue import RedisWebhookQueue
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
+    from config.notification_settings import WebhookEndpoint
     from deploy.assembly.runtime import Runtime
     from notifications.webhooks import WebhookTarget
     from records.gaps import GapFinder
@@ -94,7 +94,7 @@ async def sending_webhooks(runtime: "Runtime") -> AsyncIterator[None]:
         return found.rating, found.reason
 
     sender = WebhookSender(
-        list_endpoints(settings),
+        list_endpoints(settings.webhooks),
         RedisWebhookQueue(client),
         runtime.broker.announced,
         runtime.broker.replies,
@@ -106,7 +106,7 @@ async def sending_webhooks(runtime: "Runtime") -> AsyncIterator[None]:
             running = runtime.jobs.running
             await stack.enter_async_context(running("webhook_events", sender.collect))
             await stack.enter_async_context(running("webhook_deliveries", sender.deliver))
-            if keeps_records(settings) and any(GAP in one.events for one in wanted):
+            if settings.keeps_records and any(GAP in one.events for one in wanted):
                 announce = partial(_announce_gaps, runtime)
                 await stack.enter_async_context(running("gap_announcements", announce))
             yield
@@ -134,8 +134,8 @@ async def announce_gaps(runtime: "Runtime", finder: "GapFinder", name: tuple[str
         )
 
 
-def list_endpoints(settings: Settings) -> "list[WebhookTarget]":
-    """Return the endpoints of the settings."""
+def list_endpoints(webhooks: "Mapping[str, WebhookEndpoint]") -> "list[WebhookTarget]":
+    """Return the endpoints of `WEBHOOKS`."""
     from notifications.webhooks import WebhookTarget
 
     return [
@@ -150,7 +150,7 @@ def list_endpoints(settings: Settings) -> "list[WebhookTarget]":
             ),
             is_private=one.private,
         )
-        for name, one in settings.webhooks.items()
+        for name, one in webhooks.items()
     ]
 
 
@@ -159,7 +159,7 @@ async def _announce_gaps(runtime: "Runtime") -> None:
     from records.store import RecordRefusedError, RecordsUnavailableError
 
     settings = runtime.settings
-    store = connect_records(settings)
+    store = connect_records(settings.records_url, settings.refdesk_data)
     embedder = None if runtime.knowledge is None else runtime.knowledge.embedder
     try:
         async with finding_gaps(settings, store, embedder) as finder:
@@ -167,7 +167,7 @@ async def _announce_gaps(runtime: "Runtime") -> None:
                 try:
                     await asyncio.to_thread(store.prepare)
                     for one in settings.of_assistants():
-                        await announce_gaps(runtime, finder, (one.tenant, one.assistant))
+                        await announce_gaps(runtime, finder, one.assistant_key)
                 except (
                     MemoryUnavailableError,
                     KnowledgeError,

@@ -78,6 +78,7 @@ WORKER = RedisUser(
         *_QUESTIONS, *_CONVERSATIONS, "rd:{*}:budget:*", "rd:{*}:outcomes:*", "rd:{0}:workers",
         "rd:{0}:jobs",
         "%R~rd:{0}:controls", "%R~rd:verified:*", "rd:{webhooks}:*", "rd:budget:*", "rd:cache:*",
+        "rd:languages:*",
         "rd:limit:*", "rd:person:*", "rd:push:ingestion:*",
     ),
     selectors=("(+get +set ~rd:shards)",),

@@ -32,7 +32,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Channels": ("channels", "http", "widget", "links"),
     "Run it": ("deployment", "operations", "settings", "upgrading", "security", "injection"),
     "How it works": ("flow", "contracts", "delivery", "glossary"),
-    "Measured": ("evaluation", "measurements/README"),
+    "Measured": ("evaluation", "checks", "measurements/README"),
 }
 """The first pages of the navigation; all others follow in their folders."""
 _LINK = re.compile(r"(!?\[[^\]\n]{0,300}\])\(([^)\s]{1,300})\)")

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
 from urllib.parse import urlencode
 
 from gateway.console.access import ConsoleRole, ConsoleUser
@@ -31,15 +30,6 @@ class Concern:
 FindConcerns = Callable[[ConsoleUser], Awaitable[Sequence[Concern]]]
 ListJobReports = Callable[[], Awaitable[Sequence[JobReport]]]
 """Returns the reports of the live processes on their background jobs."""
-
-
-class RequestMeter(Protocol):
-    """Counts the requests that were turned away, since `began_at` (Unix seconds)."""
-
-    @property
-    def began_at(self) -> float: ...
-
-    def count_turned_away(self) -> int: ...
 
 
 def find_in_gaps(pages: GapPages) -> FindConcerns:
@@ -85,14 +75,17 @@ def find_in_operations(pages: OperationPages, operations: Operations) -> FindCon
     return find
 
 
-def find_turned_away(meter: RequestMeter) -> FindConcerns:
-    """Return what finds the requests that this process turned away, which have no record."""
+def find_turned_away(began_at: float, count_turned_away: Callable[[], int]) -> FindConcerns:
+    """Return what finds the requests that this process turned away, which have no record.
+
+    They are counted since `began_at` (Unix seconds).
+    """
 
     async def find(user: ConsoleUser) -> list[Concern]:
-        count = meter.count_turned_away()
+        count = count_turned_away()
         if not count or not user.owns_all:
             return []
-        began = f"{datetime.fromtimestamp(meter.began_at, UTC):%Y-%m-%d %H:%M} UTC"
+        began = f"{datetime.fromtimestamp(began_at, UTC):%Y-%m-%d %H:%M} UTC"
         text = (
             f"{count} since {began}, when this process started: Redis did not answer, or too many "
             "questions waited. The callers were told to try again. No record has these requests; "

@@ -65,6 +65,7 @@ class Frame:
         if found is None:
             template, found, status = "missing.html", {}, 404
         return show_page(
+            request,
             template,
             status,
             **{**values, **found},

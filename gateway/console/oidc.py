@@ -2,15 +2,17 @@
 
 import hashlib
 import hmac
+import json
+import secrets
 import time
-from base64 import urlsafe_b64encode
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from gateway.console.access import SignedInIdentity
-from gateway.console.sign_in import LoginAttempt, SignInError
+from gateway.errors import GatewayError
 from gateway.signing_keys import (
     Fetch,
     ProviderUnavailableError,
@@ -25,6 +27,41 @@ _FRESH_SECONDS = 3600.0
 _MOST_GROUPS = 500
 _LONGEST_NAME = 200
 _ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+
+
+@dataclass(frozen=True, slots=True)
+class LoginAttempt:
+    """What a browser keeps of a sign-in while its person is at the provider."""
+
+    state: str
+    nonce: str
+    verifier: str
+    """The secret of the authorization code (RFC 7636)."""
+    target: str
+    """The page of the console to which the sign-in leads."""
+
+    @classmethod
+    def make(cls, target: str) -> "LoginAttempt":
+        """Return a new attempt."""
+        state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+        return cls(state, nonce, verifier, target)
+
+    def encode(self) -> str:
+        """Return the value of a cookie."""
+        return urlsafe_b64encode(json.dumps(asdict(self)).encode()).decode()
+
+    @classmethod
+    def decode(cls, value: str) -> "LoginAttempt | None":
+        """Return the attempt of a cookie's value; None if it has none."""
+        try:
+            fields = json.loads(urlsafe_b64decode(value))
+            return cls(**{name: str(fields[name]) for name in cls.__slots__})
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None
+
+
+class SignInError(GatewayError):
+    """The provider did not confirm who the person is; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +81,7 @@ class OidcClient:
 
 
 class OidcProvider:
-    """A `SignInProvider`; what the provider says of itself is read again after an hour."""
+    """Confirms who a person is; what the provider says of itself is read again after an hour."""
 
     def __init__(
         self,

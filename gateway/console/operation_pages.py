@@ -32,6 +32,7 @@ from records.store import Selection
 log = structlog.get_logger("gateway")
 
 DAY_SECONDS = 86_400
+MONTH_DAYS = 30
 SOURCE = "source"
 """The value of a form that returns the choice of groups to the source of a document."""
 MOST_DOCUMENTS = 100
@@ -148,6 +149,7 @@ class OperationPages:
                 "name": name,
                 "named": {"tenant": name[0], "assistant": name[1]},
                 "assistants": allowed,
+                "cited": await self._count_cited(name),
                 "documents": found,
                 "total": total,
                 "may_own": user.may(ConsoleRole.OWNER, name),
@@ -156,6 +158,15 @@ class OperationPages:
         return await self._frame.show(
             request, "documents.html", read, find=find, most=MOST_DOCUMENTS
         )
+
+    async def _count_cited(self, name: Assistant) -> Mapping[str, int] | None:
+        """Return how many answers of a month cite each document; None without records."""
+        if self._frame.store is None:
+            return None
+        selection = Selection(
+            assistants=(name,), since=self._clock() - MONTH_DAYS * DAY_SECONDS, outcome="answered"
+        )
+        return await self._frame.query(lambda store: store.count_cited(selection))
 
     @require(ConsoleRole.OWNER)
     async def upload(self, request: Request, tenant: Text, assistant: Text) -> Response:

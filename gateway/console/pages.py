@@ -7,11 +7,12 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import urlencode
 
-from fastapi import Response
+from fastapi import Request, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from gateway.public_path import public_path
 from records.record import Record
 
 PATH = "/console"
@@ -56,9 +57,9 @@ def fill(template: str, **values: Any) -> bytes:
     return _environment().get_template(template).render(values).encode()
 
 
-def show_page(template: str, status: int = 200, **values: Any) -> Response:
+def show_page(request: Request, template: str, status: int = 200, **values: Any) -> Response:
     """Return a page as a response."""
-    page = fill(template, **values, path=PATH)
+    page = fill(template, **values, path=f"{public_path(request)}{PATH}")
     return Response(page, status_code=status, media_type="text/html", headers=HEADERS)
 
 

@@ -54,6 +54,7 @@ class PeoplePages:
             user_of(request).list_assistants(), offset=(page - 1) * PAGE, limit=PAGE + 1
         )
         return show_page(
+            request,
             "people.html",
             user=user_of(request),
             keys=found,
@@ -72,7 +73,7 @@ class PeoplePages:
         found = await self._people.list_figures(assistants, person=person, limit=1)
         if not found:
             raise _unknown_person()
-        return show_page("forget.html", user=user_of(request), figures=found[0])
+        return show_page(request, "forget.html", user=user_of(request), figures=found[0])
 
     @require(ConsoleRole.OWNER, everywhere=True)
     async def forget(self, request: Request) -> Response:
@@ -84,6 +85,7 @@ class PeoplePages:
         done = await self._people.forget(assistants, person)
         log.warning("person_forgotten", conversations=done.conversations)
         return show_page(
+            request,
             "forgotten.html",
             user=user_of(request),
             count=done.conversations,

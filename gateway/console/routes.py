@@ -25,8 +25,9 @@ from gateway.console.again import find_repeated
 from gateway.console.attention import Concern, FindConcerns, find_in_figures
 from gateway.console.charts import draw_days, draw_lanes, list_lanes
 from gateway.console.figures import OUTCOMES, compute_figures
+from gateway.console.oidc import OidcProvider
 from gateway.console.pages import HEADERS, PATH, render_answer, show_page
-from gateway.console.sign_in import SignIn, SignInProvider
+from gateway.console.sign_in import SignIn
 from records.record import Record
 from records.store import PAGE, RecordStore, Selection
 
@@ -36,6 +37,7 @@ DAY_SECONDS = 86_400
 PERIODS = (1, 7, 30, 90)
 LONGEST_SEARCH = 200
 Text = Annotated[str, Query(max_length=LONGEST_SEARCH)]
+Document = Annotated[str, Query(max_length=2_000)]
 Days = Annotated[int, Query(ge=1, le=3660)]
 Page = Annotated[int, Query(ge=1, le=10_000)]
 
@@ -55,7 +57,7 @@ class Console:
     gate: Gate
     store: RecordStore | None
     records_days: float
-    provider: SignInProvider | None = None
+    provider: OidcProvider | None = None
     parts: Sequence[ConsolePart] = ()
     concerns: Sequence[FindConcerns] = ()
     unavailable: tuple[type[Exception], ...] = ()
@@ -112,11 +114,12 @@ class _Pages:
         channel: Text = "",
         way: Text = "",
         rating: Text = "",
+        document: Document = "",
     ) -> Response:
         """Show a list of questions, by a search and filters."""
         chosen = {
             "text": text, "outcome": outcome, "reason": reason, "channel": channel, "way": way,
-            "rating": rating,
+            "rating": rating, "document": document,
         }  # fmt: skip
         selection = Selection(
             assistants=user_of(request).list_assistants(),
@@ -127,6 +130,7 @@ class _Pages:
             way=way,
             rating=rating,
             text=text,
+            document=document,
         )
 
         def read(store: RecordStore) -> Mapping[str, Any]:
@@ -190,6 +194,7 @@ class _Pages:
         store = self._console.store
         if store is None:
             return show_page(
+                request,
                 "notice.html",
                 user=user_of(request),
                 title="No records are kept",
@@ -202,6 +207,7 @@ class _Pages:
         if found is None:
             template, status, found = "missing.html", 404, {}
         return show_page(
+            request,
             template,
             status,
             **values,

@@ -1,11 +1,7 @@
 """The routes by which people sign in to the console and out of it."""
 
 import hmac
-import json
-import secrets
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from dataclasses import asdict, dataclass
-from typing import Annotated, Protocol
+from typing import Annotated
 from urllib.parse import urlencode
 
 import structlog
@@ -23,8 +19,8 @@ from gateway.console.access import (
     require,
     user_of,
 )
+from gateway.console.oidc import LoginAttempt, OidcProvider, SignInError
 from gateway.console.pages import HEADERS, PATH, show_page
-from gateway.errors import GatewayError
 from gateway.signing_keys import ProviderUnavailableError
 
 log = structlog.get_logger("gateway")
@@ -35,57 +31,10 @@ _LONGEST_NEXT = 1000
 _MARKS = frozenset("\\\r\n\t")
 
 
-@dataclass(frozen=True, slots=True)
-class LoginAttempt:
-    """What a browser keeps of a sign-in while its person is at the provider."""
-
-    state: str
-    nonce: str
-    verifier: str
-    """The secret of the authorization code (RFC 7636)."""
-    target: str
-    """The page of the console to which the sign-in leads."""
-
-    @classmethod
-    def make(cls, target: str) -> "LoginAttempt":
-        """Return a new attempt."""
-        state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
-        return cls(state, nonce, verifier, target)
-
-    def encode(self) -> str:
-        """Return the value of a cookie."""
-        return urlsafe_b64encode(json.dumps(asdict(self)).encode()).decode()
-
-    @classmethod
-    def decode(cls, value: str) -> "LoginAttempt | None":
-        """Return the attempt of a cookie's value; None if it has none."""
-        try:
-            fields = json.loads(urlsafe_b64decode(value))
-            return cls(**{name: str(fields[name]) for name in cls.__slots__})
-        except (ValueError, TypeError, KeyError, RecursionError):
-            return None
-
-
-class SignInError(GatewayError):
-    """The provider did not confirm who the person is; the message says why."""
-
-
-class SignInProvider(Protocol):
-    """Confirms who a person is, by OpenID Connect."""
-
-    async def find_address(self, attempt: LoginAttempt) -> str:
-        """Return the page of the provider at which a person signs in."""
-        ...
-
-    async def identify(self, code: str, attempt: LoginAttempt) -> SignedInIdentity:
-        """Return who came back with a code; raises `SignInError`."""
-        ...
-
-
 class SignIn:
     """The routes; without a provider only one-time links open the console."""
 
-    def __init__(self, gate: Gate, provider: SignInProvider | None) -> None:
+    def __init__(self, gate: Gate, provider: OidcProvider | None) -> None:
         self._gate = gate
         self._provider = provider
 
@@ -101,11 +50,13 @@ class SignIn:
     def refuse(self, request: Request, refusal: ConsoleRefusedError) -> Response:
         """Return the page that says why a request is not carried out, and what to do."""
         if refusal.status != 401:
-            return show_page("notice.html", refusal.status, title=refusal.title, text=refusal.text)
+            return show_page(
+                request, "notice.html", refusal.status, title=refusal.title, text=refusal.text
+            )
         target = f"{request.url.path}?{request.url.query}" if request.method == "GET" else PATH
         query = urlencode({"next": target[:_LONGEST_NEXT]})
         return show_page(
-            "sign_in.html", 401, start=f"{PATH}/login/start?{query}" if self._provider else ""
+            request, "sign_in.html", 401, query=query, has_provider=self._provider is not None
         )
 
     @admit_visitors
@@ -173,16 +124,19 @@ class SignIn:
             raise _not_signed_in("The response of the provider could not be verified.") from error
         except ProviderUnavailableError as error:
             raise self._away(error) from error
-        answer = self._answer(identity, attempt)
+        answer = self._answer(request, identity, attempt)
         if answer.status_code == 200:
             await self._gate.sign_in(request, answer, identity)
         answer.delete_cookie(LOGIN_COOKIE, path=f"{PATH}/login")
         return answer
 
-    def _answer(self, identity: SignedInIdentity, attempt: LoginAttempt) -> Response:
+    def _answer(
+        self, request: Request, identity: SignedInIdentity, attempt: LoginAttempt
+    ) -> Response:
         if not self._gate.roles_of(identity):
             log.warning("console_sign_in_refused", error="no role")
             return show_page(
+                request,
                 "notice.html",
                 403,
                 title="You have no role here",
@@ -190,29 +144,30 @@ class SignIn:
                 f"assistant. An owner can give you one with the setting CONSOLE_ROLES.",
             )
         # A redirect would come from the provider's website: the browser would withhold the cookie.
-        return show_page("signed_in.html", target=keep_inside(attempt.target))
+        target = keep_inside(attempt.target).removeprefix(PATH)
+        return show_page(request, "signed_in.html", target=target)
 
     @require(ConsoleRole.VIEWER)
     async def sign_out(self, request: Request) -> Response:
         """End the session."""
         await self._gate.sessions.end(request.cookies.get(COOKIE, ""))
-        return self._say_signed_out("You are signed out")
+        return self._say_signed_out(request, "You are signed out")
 
     @require(ConsoleRole.VIEWER)
     async def sign_out_everywhere(self, request: Request) -> Response:
         """End every session of the person, in all browsers."""
         await self._gate.sessions.end_all(user_of(request).identity.subject)
-        return self._say_signed_out("You are signed out in every browser")
+        return self._say_signed_out(request, "You are signed out in every browser")
 
-    def _say_signed_out(self, title: str) -> Response:
+    def _say_signed_out(self, request: Request, title: str) -> Response:
         again = "To sign in again, open any page of the console." if self._provider else (
             "Open the console again with: refdesk console"
         )  # fmt: skip
-        answer = show_page("notice.html", title=title, text=again)
+        answer = show_page(request, "notice.html", title=title, text=again)
         answer.delete_cookie(COOKIE, path=PATH)
         return answer
 
-    def _need_provider(self) -> SignInProvider:
+    def _need_provider(self) -> OidcProvider:
         if self._provider is None:
             raise ConsoleRefusedError(
                 404,

@@ -11,6 +11,7 @@ from gateway.console.access import Assistant, ConsoleRefusedError, ConsoleRole, 
 from gateway.console.frame import Frame, add_pages, lead, receive
 from gateway.console.operation_pages import Text
 from gateway.sources import LONGEST_ADDRESS, NewSource, SourceKeeper
+from records.checks import CheckStore
 
 
 class SourcePages:
@@ -37,8 +38,12 @@ class SourcePages:
         async def read(user: ConsoleUser) -> Mapping[str, Any]:
             allowed = user.list_assistants(ConsoleRole.EDITOR)
             name = (tenant, assistant) if assistant else allowed[0]
+            checks = {}
+            if self._frame.store is not None:
+                checks = await self._frame.query(lambda store: CheckStore(store).list_checks(name))
             return {
                 "name": name,
+                "checks": checks,
                 "named": {"tenant": name[0], "assistant": name[1]},
                 "assistants": allowed,
                 "sources": await run_in_threadpool(self._sources.list_sources, name),

@@ -1,8 +1,12 @@
 """Asks the process that owns an index to work on its documents."""
 
+import asyncio
 import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 from uuid import uuid4
 
+from broker.errors import BrokerUnavailableError
 from broker.ports import Broker
 from broker.values import Fields, Submission
 from envelope.envelope import Envelope
@@ -16,6 +20,11 @@ CHANNEL = "cli"
 CONVERSATION = "ingestion"
 LONGEST_SECONDS = 6 * 3600.0
 BLOCK_SECONDS = 1.0
+OUTAGE_SECONDS = 60.0
+"""How long Redis may be unreachable while a request is executed."""
+PAUSE_SECONDS = 0.5
+
+Result = TypeVar("Result")
 
 
 async def ask_owner(
@@ -23,7 +32,8 @@ async def ask_owner(
 ) -> Fields:
     """Have the process that owns the index execute the request `payload` within `seconds`.
 
-    `name` is that of the assistant. Raises `IndexUnavailable`.
+    `name` is that of the assistant. A short outage of Redis changes nothing: the request is
+    executed once. Raises `IndexUnavailable`, and `BrokerUnavailableError` after a longer outage.
     """
     question = Question(
         tenant=name[0],
@@ -31,12 +41,17 @@ async def ask_owner(
         conversation_id=qualify_conversation(CHANNEL, f"{CONVERSATION}-{uuid4().hex[:12]}"),
         message_id=uuid4().hex[:12],
     )
-    await broker.producer.submit(_submission(question, payload, seconds))
+    submission = _submission(question, payload, seconds)
+    patience = min(seconds, OUTAGE_SECONDS)
+    await _bridge_outage(lambda: broker.producer.submit(submission), patience)
     began = time.monotonic()
     while time.monotonic() - began < seconds:
-        entries = await broker.replies.read_journal(question, block_seconds=BLOCK_SECONDS)
+        entries = await _bridge_outage(
+            lambda: broker.replies.read_journal(question, block_seconds=BLOCK_SECONDS), patience
+        )
         if any(entry.kind == "finished" for entry in entries):
-            reply = await broker.replies.read_reply(question) or {}
+            reply = await _bridge_outage(lambda: broker.replies.read_reply(question), patience)
+            reply = {} if reply is None else reply
             if reply.get("outcome") != "answered":
                 raise IndexUnavailable(
                     f"the process that owns the index could not execute the request: "
@@ -46,6 +61,18 @@ async def ask_owner(
     raise IndexUnavailable(
         f"the process that owns the index did not finish within {seconds:.0f} seconds"
     )
+
+
+async def _bridge_outage(call: Callable[[], Awaitable[Result]], patience_seconds: float) -> Result:
+    """Repeat a call that may be repeated while Redis does not answer."""
+    until = time.monotonic() + patience_seconds
+    while True:
+        try:
+            return await call()
+        except BrokerUnavailableError:
+            if time.monotonic() >= until:
+                raise
+            await asyncio.sleep(PAUSE_SECONDS)
 
 
 def _submission(question: Question, payload: Fields, seconds: float) -> Submission:
@@ -68,4 +95,5 @@ def _submission(question: Question, payload: Fields, seconds: float) -> Submissi
         role=Role.INGESTION.value,
         deadline_seconds=seconds,
         last_resort={"outcome": "failed", "error": "it did not finish before its time limit"},
+        accepted={"role": Role.INGESTION.value},
     )

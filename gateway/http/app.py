@@ -44,6 +44,7 @@ from gateway.http.routes.openai_questions import OpenAiQuestions
 from gateway.http.routes.responses import Responses
 from gateway.http.routes.reviews import ReviewParts, ReviewRoutes
 from gateway.port import SearchableLibrary
+from gateway.public_path import PublicPath
 
 PROBE_SECONDS = 2.0
 NOBODY = Question(tenant="probe", assistant="probe", conversation_id="-", message_id="-")
@@ -142,6 +143,7 @@ def make_app(
     has_session: HasSession | None = None,
     library: SearchableLibrary | None = None,
     mcp: MakeEndpoint | None = None,
+    path: str = "",
 ) -> HttpApplication:
     """Return the application; `others` are further routes.
 
@@ -150,11 +152,13 @@ def make_app(
     process. `reviews` has what
     reviews and the documents of conversations need; None: there are none. `library` is searched for
     other programs; `mcp` returns what speaks MCP. Callers are checked before any body is read;
-    `has_session` checks those of the console.
+    `has_session` checks those of the console. `path` is that of the public address, such as
+    `/desk`.
     """
     app = FastAPI(
         title="Refdesk",
         version="1",
+        servers=[{"url": path}] if path else None,
         description=DESCRIPTION,
         docs_url=None,
         redoc_url=None,
@@ -196,8 +200,9 @@ def make_app(
         has_session=has_session,
         is_signed=partial(is_reply_path, channel.handover),
     )
+    logged = RequestLog(Origins(known), meter=channel.meter)
     return HttpApplication(
-        RequestLog(Origins(known), meter=channel.meter),
+        PublicPath(logged, path) if path else logged,
         routes,
         nullcontext if endpoint is None else endpoint.running,
     )

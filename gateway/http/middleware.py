@@ -190,7 +190,7 @@ class Origins:
 
 
 class RequestLog:
-    """The outermost middleware: whatever the layers inside raise is logged here, and counted."""
+    """Whatever the layers inside raise is logged here, and counted."""
 
     def __init__(self, app: ASGIApp, *, meter: HttpMeter) -> None:
         self._app = app

@@ -140,7 +140,7 @@ class AskResult(BaseModel):
     message_id: str
 
 
-class SearchResult(BaseModel):
+class FoundDocument(BaseModel):
     """A found document; `text` is its best passage."""
 
     id: str
@@ -152,7 +152,7 @@ class SearchResult(BaseModel):
 class SearchResults(BaseModel):
     """The found documents, best first."""
 
-    results: list[SearchResult]
+    results: list[FoundDocument]
 
 
 class FetchedDocument(BaseModel):
@@ -339,10 +339,10 @@ class DeskTools:
         _, passages = await self._library.search(
             caller.principal, caller.assistant, asked.query, limit=PASSAGES
         )
-        best: dict[str, SearchResult] = {}
+        best: dict[str, FoundDocument] = {}
         for one in passages:
             found = one.passage
-            result = SearchResult(
+            result = FoundDocument(
                 id=found.document_id,
                 title=found.title,
                 url=one.link or found.url or _uri_of(found.document_id),

@@ -18,6 +18,8 @@ from typing import Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
+from gateway.public_path import public_path
+
 HOUR_SECONDS = 3600
 YEAR_SECONDS = 365 * 24 * HOUR_SECONDS
 SCRIPT = "text/javascript; charset=utf-8"
@@ -127,15 +129,16 @@ def widget_router(find_contents: FindContents = _default_contents) -> APIRouter:
     methods = ["GET", "HEAD"]
 
     @router.api_route("/widget", methods=methods)
-    async def embedding() -> Embedding:
+    async def embedding(request: Request) -> Embedding:
         """Return the address and the integrity hash of the script, for script tags."""
-        return Embedding(src=widget_script().path, integrity=widget_script().integrity)
+        script = widget_script()
+        return Embedding(src=f"{public_path(request)}{script.path}", integrity=script.integrity)
 
     @router.api_route("/", methods=methods)
     async def demo_page(request: Request) -> Response:
         """Return the page that shows the widget."""
         kind = "text/html; charset=utf-8"
-        body = _make_page(await find_contents(request))
+        body = _make_page(await find_contents(request), public_path(request))
         return _make_response(request, body, kind, further={"Content-Security-Policy": POLICY})
 
     @router.api_route("/widget/refdesk.js", methods=methods)
@@ -190,9 +193,10 @@ def _compress(body: bytes) -> bytes:
     return gzip.compress(body, mtime=0)
 
 
-def _make_page(contents: PageContents) -> bytes:
+def _make_page(contents: PageContents, path: str) -> bytes:
     script = widget_script()
     values = {
+        "path": path,
         "address": script.path,
         "integrity": script.integrity,
         "name": contents.name,

@@ -11,6 +11,7 @@ states may read the page. A page that no group could read is left out, never pub
 """
 
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,7 @@ ARCHIVE = ".zip"
 DEEPEST_FOLDER = 64
 """Folders in folders that are walked; more is a trap rather than a library."""
 
+_DIGITS = re.compile(r"(\d{1,15})")
 _LEAVES = "found a link that leaves the folder, which is not followed"
 _SPECIAL = (
     (stat.S_ISDIR, "a folder"),
@@ -180,6 +182,12 @@ def state_access(found: FolderListing, bases: Sequence[RuleBase]) -> tuple[State
         stated[file.path] = StatedByFolder(groups, version)
     found.files[:] = [file for file in found.files if file.path in stated]
     return stated, rules
+
+
+def make_sort_key(source: str) -> list[tuple[int, str]]:
+    """Return a key for the names of files that puts `article_10` after `article_9`."""
+    pieces = _DIGITS.split(source.casefold())
+    return [(int(one), "") if one.isdecimal() else (-1, one) for one in pieces]
 
 
 def _sort_file(file: FoundFile, found: FolderListing, unknown: list[PurePosixPath]) -> None:

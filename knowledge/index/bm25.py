@@ -18,6 +18,7 @@ B = 0.75
 # The engine needs the average in advance. A chunk with its headings has about 60.
 CHUNK_LENGTH = 60.0
 SUMMARY_LENGTH = 120.0
+PARTS_LENGTH = 250.0
 
 
 class Bm25:
@@ -36,7 +37,11 @@ class Bm25:
         )
 
     def encode(self, text: str, language: str) -> SparseText:
-        vector = self._model.embed_document(" ".join(terms(text, language)))
+        return self.encode_terms(terms(text, language))
+
+    def encode_terms(self, found: Iterable[str]) -> SparseText:
+        """Return the weights of terms, which may be repeated."""
+        vector = self._model.embed_document(" ".join(found))
         return SparseText(
             np.array(vector.indices, dtype=np.uint32), np.array(vector.values, dtype=np.float32)
         )

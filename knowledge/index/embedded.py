@@ -15,6 +15,7 @@ from typing import IO, Any, TypeVar
 
 import qdrant_edge as edge
 
+from knowledge.data_folder import check_space
 from knowledge.errors import IndexOwned, IndexUnavailable
 from knowledge.index.maintenance.change_log import ChangeLog
 from knowledge.index.maintenance.shard_files import (
@@ -22,6 +23,7 @@ from knowledge.index.maintenance.shard_files import (
     index_fields,
     open_shard,
 )
+from knowledge.index.maintenance.sparse_files import copy_sparse
 from knowledge.index.maintenance.unused_memory import return_unused_memory
 from knowledge.index.points import layout
 from knowledge.index.points.engine_values import (
@@ -217,6 +219,7 @@ class EdgeEngine:
             await self._in_thread(self._close)
 
     def _upsert(self, points: Sequence[Point]) -> None:
+        check_space(Path(self.location))
         made = [edge.Point(point.id, make_vectors(point), point.payload) for point in points]
         self._change(edge.UpdateOperation.upsert_points(made), len(made))
 
@@ -229,7 +232,7 @@ class EdgeEngine:
         own = Path(self.location)
         with self._changing:
             self._shard.flush()
-            shutil.copytree(own, folder / own.name, ignore=shutil.ignore_patterns("owner"))
+            _copy_files(own, folder)
 
     def _change(self, operation: edge.UpdateOperation, points: int) -> None:
         with self._changing:
@@ -301,6 +304,8 @@ class EdgeEngine:
             raise IndexUnavailable(f"the index at {self.location} is closed")
         try:
             return call()
+        except IndexUnavailable:
+            raise
         except Exception as error:  # the engine raises nothing narrower
             raise IndexUnavailable(f"the index at {self.location} failed: {error}") from error
 
@@ -326,6 +331,21 @@ async def open_embedded(
     return index
 
 
+def copy_closed(folder: Path, target: Path) -> None:
+    """Copy an index that no process has open below a folder; raise `IndexOwned` if one has.
+
+    Nothing is written to it. What an interrupted process left is repaired in the copy.
+    """
+    try:
+        with (folder / "owner").open("rb") as owner:
+            fcntl.flock(owner, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            _copy_files(folder, target)
+    except BlockingIOError as error:
+        raise IndexOwned(f"the index at {folder} is open in another process") from error
+    except OSError as error:
+        raise IndexUnavailable(f"the index at {folder} cannot be copied: {error}") from error
+
+
 def lock_folder(folder: Path) -> IO[str]:
     """Return the file whose lock owns an index until it is closed; raise `IndexOwned`."""
     try:
@@ -347,3 +367,8 @@ def lock_folder(folder: Path) -> IO[str]:
     owner.write(str(os.getpid()))
     owner.flush()
     return owner
+
+
+def _copy_files(folder: Path, target: Path) -> None:
+    ignored = shutil.ignore_patterns("owner")
+    shutil.copytree(folder, target / folder.name, ignore=ignored, copy_function=copy_sparse)

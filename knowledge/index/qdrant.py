@@ -4,10 +4,12 @@ import asyncio
 import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from knowledge.document import Document
+from knowledge.embedding import knows
 from knowledge.embedding_forms import VectorIdentity
 from knowledge.errors import IndexMismatch
 from knowledge.index.calibration import Calibrations
@@ -43,7 +45,7 @@ class QdrantIndex(IndexReader):
     def __init__(self, engine: Engine, identity: Identity) -> None:
         super().__init__(engine, self._count_changes)
         self._identity = identity
-        self._encoder = PointEncoder()
+        self._encoder = PointEncoder(partial(knows, identity.embedding))
         self._writing = asyncio.Lock()
         self._changes = 0
 

@@ -11,7 +11,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Protocol
 
 from py_rust_stemmers import SnowballStemmer
 
@@ -67,10 +66,6 @@ _ENGLISH_WORDS = (
 _ENGLISH = frozenset(_ENGLISH_WORDS.split())
 
 
-class _Stemmer(Protocol):
-    def stem_word(self, word: str) -> str: ...
-
-
 def terms(text: str, language: str) -> list[str]:
     """Return the terms of a text in order, repeated as often as they occur."""
     every = list(_list_terms(unicodedata.normalize("NFKC", text)))
@@ -104,6 +99,20 @@ def surface_words(text: str) -> list[str]:
     """Return the words with spaces between them as they are spelled, in lower case."""
     words = _WORD.findall(unicodedata.normalize("NFKC", text))
     return [word[:_LONGEST].lower() for word in words if not _IS_UNSPACED.match(word)]
+
+
+def find_runs(text: str) -> list[str]:
+    """Return the runs of characters of scripts without spaces, and of Korean."""
+    words = _WORD.findall(unicodedata.normalize("NFKC", text))
+    return [word for word in words if _IS_UNSPACED.match(word)]
+
+
+def without_accents(word: str) -> str:
+    """Drop the accents of Latin letters; elsewhere a mark makes another letter."""
+    if word.isascii() or not "a" <= unicodedata.normalize("NFD", word)[0] <= "z":
+        return word
+    apart = unicodedata.normalize("NFD", word)
+    return "".join(letter for letter in apart if not unicodedata.combining(letter))
 
 
 def _list_terms(text: str) -> Iterator[str]:
@@ -147,20 +156,11 @@ def _is_function_word(word: str, language: str) -> bool:
 def _stem(word: str, language: str) -> str:
     if _JOINT.search(word):
         return word
-    stemmer = _stemmer(language)
-    return _without_accents(stemmer.stem_word(word) if stemmer is not None else word)
+    stem = _find_stemming(language)
+    return without_accents(word if stem is None else stem(word))
 
 
 @lru_cache(maxsize=len(_STEMMERS))
-def _stemmer(language: str) -> _Stemmer | None:
+def _find_stemming(language: str) -> Callable[[str], str] | None:
     name = _STEMMERS.get(language)
-    stemmer: _Stemmer | None = SnowballStemmer(name) if name is not None else None
-    return stemmer
-
-
-def _without_accents(word: str) -> str:
-    """Drop the accents of Latin letters; elsewhere a mark makes another letter."""
-    if word.isascii() or not "a" <= unicodedata.normalize("NFD", word)[0] <= "z":
-        return word
-    apart = unicodedata.normalize("NFD", word)
-    return "".join(letter for letter in apart if not unicodedata.combining(letter))
+    return None if name is None else SnowballStemmer(name).stem_word

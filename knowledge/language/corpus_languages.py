@@ -35,19 +35,11 @@ where it is unknown.
 class CorpusLanguages:
     """Counts the documents of an assistant by language, at most once a minute.
 
-    `open_index` opens the index with the first question, in a process that has not opened it; with
-    neither of them the languages are unknown.
+    A process that has not opened the index reads what another one publishes: `count_by_group`.
     """
 
-    def __init__(
-        self,
-        index: "Index | None",
-        open_index: "Callable[[], Awaitable[Index]] | None" = None,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, index: "Index", *, clock: Callable[[], float] = time.monotonic) -> None:
         self._index = index
-        self._open_index = open_index
         self._clock = clock
         self._counts: dict[frozenset[str], Mapping[str, float]] = {}
         self._known: frozenset[str] = frozenset()
@@ -73,11 +65,16 @@ class CorpusLanguages:
                 log.warning("corpus_languages_not_read", error=str(error))
             return self._counts.get(self._known.intersection(groups), {})
 
+    async def count_by_group(self) -> Mapping[str, Mapping[str, float]]:
+        """Return the counts for everybody, under an empty name, and for each group.
+
+        Of more than `MOST_COUNTS` groups, the others are left out. Raises `KnowledgeError`.
+        """
+        groups = sorted(await self._index.groups())[: MOST_COUNTS - 1]
+        found = {group: await self._read(frozenset((group,))) for group in groups}
+        return {"": await self._read(frozenset()), **found}
+
     async def _refresh(self) -> None:
-        if self._index is None and self._open_index is not None:
-            self._index = await self._open_index()
-        if self._index is None:
-            return
         revision = await self._index.revision()
         if revision != self._revision:
             self._known = await self._index.groups()
@@ -85,11 +82,14 @@ class CorpusLanguages:
             self._revision = revision
 
     async def _count(self, groups: frozenset[str]) -> Mapping[str, float]:
-        if groups not in self._counts and self._index is not None:
+        if groups not in self._counts:
             if len(self._counts) >= MOST_COUNTS:
                 self._counts.clear()
-            self._counts[groups] = await self._index.visible_to(groups).languages()
-        return self._counts.get(groups, {})
+            self._counts[groups] = await self._read(groups)
+        return self._counts[groups]
+
+    async def _read(self, groups: frozenset[str]) -> Mapping[str, float]:
+        return await self._index.visible_to(groups).languages()
 
 
 def choose_foreign(counts: Mapping[str, float], language: str) -> tuple[str, ...]:

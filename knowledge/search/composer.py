@@ -154,7 +154,7 @@ class _Composer:
 
     def select(self, ranked: Sequence[_Candidate]) -> None:
         """Choose the chunks around the ranked ones, best first, as long as there is room."""
-        present = [one for one in ranked if one.chunk in self._passages]
+        present = self._choose_matching(ranked)
         last: list[_Candidate] = []
         further: list[_Candidate] = []
         for rank, one in enumerate(present):
@@ -175,7 +175,34 @@ class _Composer:
                 tokens = count_tokens(written) + count_tokens(self._name_place(section.first))
                 self._used += tokens - section.tokens
                 section.tokens = tokens
+        self._keep_matching(present)
         self._fill(usual)
+
+    def _choose_matching(self, ranked: Sequence[_Candidate]) -> list[_Candidate]:
+        """Return the chunks that were read and are not far below the best one."""
+        present = [one for one in ranked if one.chunk in self._passages]
+        best = max((one.score for one in present), default=0.0)
+        least = min(best, LEAST_SCORE * best)
+        return [one for one in present if one.score >= least]
+
+    def _keep_matching(self, matching: Sequence[_Candidate]) -> None:
+        """Give what else matched in the sections that are begun, in place of worse sections."""
+        for one in matching:
+            section = self._section_of[one.chunk]
+            if not section.given or one.chunk in section.given:
+                continue
+            while not self._give(section, {one.chunk}, one):
+                worse = [
+                    other for other in self._sections if other.given and other.score < one.score
+                ]
+                if not worse:
+                    break
+                self._drop(min(worse, key=lambda other: other.score))
+
+    def _drop(self, section: _Section) -> None:
+        self._used -= section.tokens
+        self._begun -= 1
+        section.given, section.tokens, section.score = set(), 0, 0.0
 
     def write(self, hits: Sequence[Hit]) -> Iterator[ContextSection]:
         """Return the sections that are given, the best first."""
@@ -209,10 +236,7 @@ class _Composer:
 
     def _order_sections(self) -> Iterator[_Section]:
         """Yield the sections that are given, the best first, each with those next to it."""
-        begun = [one for one in self._sections if one.given]
-        best = max((one.score for one in begun), default=0.0)
-        least = min(best, LEAST_SCORE * best)
-        given = [one for one in begun if one.score >= least]
+        given = [one for one in self._sections if one.given]
         at = {id(one): position for position, one in enumerate(given)}
         waiting = set(at)
         for section in sorted(given, key=lambda one: (self._is_later(one.first), -one.score)):

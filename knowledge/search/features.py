@@ -5,6 +5,8 @@ bm, bmabs      best BM25 score, over its upper bound; as a logarithm
 match          highest likeness of the question and a name
 n              log(1 + number of terms)
 chunks         the number of chunks
+touches        1 if one of the best chunks by keywords has a content word of the question, also in
+               another form or in a compound
 
 In a small collection, of the question without words that only ask ("much", "cost"), its subject:
 
@@ -16,7 +18,7 @@ surprise       how unlikely that is by chance: the sum of log(N / n) over the te
 """
 
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +56,8 @@ async def measure(
         "n": float(np.log1p(len(own))),
         "chunks": float(view.counts.chunks),
     }
+    if await _touches(view, query, found):
+        features["touches"] = 1.0
     if lists.semantic:
         features["dense1"] = lists.semantic[0].score
     # Stems that two languages share by chance are no evidence.
@@ -70,6 +74,20 @@ def _find_best_known(view: CorpusView, query: Query) -> Terms:
         return float(idf[view.frequencies(phrase) > 0].sum() / max(float(idf.sum()), 1e-9))
 
     return max(query.phrases, key=compute_share, default=query.own)
+
+
+async def _touches(view: CorpusView, query: Query, found: Found) -> bool:
+    """Return whether one of the best chunks has a content word of the question, in any form."""
+    points = [one.point for one in found.lists.keywords[:_BEST]]
+    if not query.subject or not points:
+        return False
+    read = await view.index.read_points(points, (), (layout.KEYWORDS,))
+    texts = [set(stored.texts[layout.KEYWORDS].terms.tolist()) for stored in read.values()]
+
+    def contains(text: set[int], term: str) -> bool:
+        return view.numbers.of(term) in text
+
+    return any(word.is_in(partial(contains, text)) for word in query.subject for text in texts)
 
 
 async def _measure_subject(

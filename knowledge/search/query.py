@@ -8,6 +8,7 @@ import numpy as np
 from knowledge.index.bm25 import TermNumbers
 from knowledge.index.queries import Floats, Terms
 from knowledge.index.terms import leave_out_unknown, terms
+from knowledge.index.word_parts import ContentWord, list_content_words
 from knowledge.port import SearchRequest
 from knowledge.search.spelling import replace_words
 
@@ -18,6 +19,8 @@ _ANSWER_CHARACTERS = 600
 _RELATED = 2
 # What earlier turns and the last answer weigh beside the question: their terms, their vectors.
 _RELATED_TERMS, _PREVIOUS_TERMS = 0.2, 0.05
+_PARTS_OF_WORD = 0.6
+"""What all parts of a word weigh together beside the word."""
 _RELATED_VECTOR, _PREVIOUS_VECTOR = 0.3, 0.2
 
 
@@ -25,8 +28,9 @@ _RELATED_VECTOR, _PREVIOUS_VECTOR = 0.3, 0.2
 class Query:
     """The terms with their weights; `phrases` are the question in each of its wordings.
 
-    `vector` is that of the question, moved slightly towards those of the turns it refers to and of
-    the last answer; None if it was not embedded.
+    `subject` has the content words of the question. `vector` is that of the question, moved
+    slightly towards those of the turns it refers to and of the last answer; None if it was not
+    embedded.
     """
 
     terms: Terms
@@ -34,6 +38,7 @@ class Query:
     phrases: tuple[Terms, ...]
     own: Terms
     language: str = ENGLISH
+    subject: tuple[ContentWord, ...] = ()
     vector: Floats | None = None
 
     def embed(self, wordings: "Wordings", vectors: Sequence[Sequence[float]]) -> "Query":
@@ -103,12 +108,21 @@ def make_query(wordings: Wordings, numbers: TermNumbers, is_known: Callable[[str
     _add(weight, (numbers.of_all(found) for found in related), _RELATED_TERMS)
     previous = numbers.of_all(terms(wordings.previous, wordings.language))
     _add(weight, [previous], _PREVIOUS_TERMS)
+    subject = [
+        word
+        for text, spoken in wordings.searched
+        if spoken == wordings.language
+        for word in list_content_words(text, spoken)
+    ]
+    for word in subject:
+        _add(weight, [numbers.of_all(word.parts)], _PARTS_OF_WORD / max(len(word.parts), 1))
     return Query(
         terms=np.fromiter(weight.keys(), dtype=np.uint32, count=len(weight)),
         weights=np.fromiter(weight.values(), dtype=np.float32, count=len(weight)),
         phrases=tuple(np.unique(phrase) for phrase in phrases if len(phrase)),
         own=own,
         language=wordings.language,
+        subject=tuple(subject),
     )
 
 

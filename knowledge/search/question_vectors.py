@@ -122,6 +122,29 @@ class QuestionVectors:
         self._kept = dict(fresh[-MOST_KEPT:])
 
 
+class RememberingEmbedder:
+    """An embedder that embeds each question once, for runs that search for the same ones again."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.name = embedder.name
+        self.dimensions = embedder.dimensions
+        self.forms = embedder.forms
+        self._embedder = embedder
+        self._known: dict[str, Vector] = {}
+
+    async def embed_documents(self, texts: Sequence[str]) -> Sequence[Vector]:
+        """Return a vector for each text of a document; none is kept."""
+        return await self._embedder.embed_documents(texts)
+
+    async def embed_questions(self, texts: Sequence[str], run: Run = OUTSIDE) -> Sequence[Vector]:
+        """Return a vector for each text of a question."""
+        missing = [text for text in texts if text not in self._known]
+        if missing:
+            vectors = await self._embedder.embed_questions(missing, run)
+            self._known.update(zip(missing, vectors, strict=True))
+        return [self._known[text] for text in texts]
+
+
 class EarlyEmbedding:
     """Sends the texts of a coming search to a vendor. A failure is logged and not raised.
 

@@ -96,7 +96,7 @@ EXTRACTOR = Task(
 
 
 class ClassifierInputs(SpecialistInputs):
-    """The beginnings of the documents, by their ids."""
+    """The documents by their ids; a long one as several parts with the same id."""
 
     documents: tuple[TextUnit, ...] = ()
 

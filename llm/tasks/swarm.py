@@ -70,6 +70,9 @@ class PlanSwarmInputs(BaseModel, frozen=True):
     documents: tuple[str, ...] = Field(
         default=(), description="ids, titles, kinds and versions; the last line counts the others"
     )
+    document_languages: tuple[str, ...] = Field(
+        default=(), description="of all documents, ISO 639-1, the most frequent first"
+    )
     tools: dict[str, str] = Field(default_factory=dict, description="by name")
     most_workers: int = Field(default=32, ge=1)
     strategy: str = Field(default="", description="that was chosen already; empty: none")
@@ -90,10 +93,15 @@ class WorkOnTaskInputs(BaseModel, frozen=True):
 
     objective: str
     question: str = Field(default="", description="of the user, of which the brief is a part")
+    language: str = Field(default="", description="of the user, ISO 639-1; empty: unknown")
+    persona: str = Field(default="", description="in whose voice the answer will be written")
     domain_name: str = Field(default="", description="the desk's name, as settings have it")
     domain_scope: str = Field(default="", description="the subject of the documents")
     documents: tuple[str, ...] = Field(
         default=(), description="ids, titles, kinds and versions; the last line counts the others"
+    )
+    document_languages: tuple[str, ...] = Field(
+        default=(), description="of all documents, ISO 639-1, the most frequent first"
     )
     criteria: tuple[str, ...] = Field(default=(), description="what is asked about its item")
     role: str = Field(default="", description="the type of worker")
@@ -214,6 +222,9 @@ class ReadFactsOutput(BaseModel, frozen=True):
 
     is_reply: bool
     facts: tuple[GivenFact, ...] = ()
+    declined: tuple[str, ...] = Field(
+        default=(), description="names of fields that the user does not know or does not tell"
+    )
 
 
 READ_FACTS = Task(

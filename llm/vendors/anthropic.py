@@ -151,7 +151,7 @@ class _Message:
         # The vendor counts tokens that were read from or written to its cache separately.
         cached = self._counts.get("cache_read_input_tokens") or 0
         stored = self._counts.get("cache_creation_input_tokens") or 0
-        return Usage(given + cached + stored, written, cached)
+        return Usage(given + cached + stored, written, cached, stored)
 
 
 def make_chat(model: str, vendor: Vendor, access: VendorAccess) -> AnthropicChat:

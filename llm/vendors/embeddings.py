@@ -26,7 +26,10 @@ log = structlog.get_logger("llm")
 
 
 class VendorEmbedder:
-    """One embedding model of one vendor, behind the port; vectors are L2-normalised."""
+    """One embedding model of one vendor; vectors of `dimensions` numbers are L2-normalised.
+
+    `forms` names how it embeds questions and documents differently; empty: it does not.
+    """
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from manager.flows.released import make_flow
 from manager.flows.search_flow import SEARCHING
 from manager.flows.shared_rows import CLARIFYING, make_judgement, make_way_in, make_way_out
 from manager.flows.tool_loop import list_calls
-from manager.state import BranchItem, PlannedWorker, State, SwarmPlanView, WorkerOutputView
+from manager.state import BranchItem, PlannedWorkerView, State, SwarmPlanView, WorkerOutputView
 
 _LONGEST_LABEL = 100
 _LONGEST_FOUND = 1_500
@@ -43,7 +43,7 @@ def list_worker_calls(state: State) -> Sequence[BranchItem]:
 
 
 def _make_item(
-    worker: PlannedWorker, plan: SwarmPlanView, state: State, workers: int
+    worker: PlannedWorkerView, plan: SwarmPlanView, state: State, workers: int
 ) -> BranchItem:
     outputs, progress = state.worker_outputs, state.worker_progress.get(worker.id)
     task: dict[str, JsonValue] = {

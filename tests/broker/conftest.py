@@ -23,7 +23,7 @@ def cluster_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     )  # fmt: skip
     yield f"unix://{path}"
     server.terminate()
-    server.wait(10)
+    server.wait()
 
 
 def _free_port() -> int:

@@ -9,6 +9,7 @@ from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from broker.values import Accepted
 from tests.support.broker_harness import BrokerHarness, finish, forward, question
+from tests.support.waiting import within
 
 
 async def test_taking_goes_on_after_everything_was_flushed(harness: BrokerHarness) -> None:
@@ -29,7 +30,7 @@ async def test_a_waiting_take_outlives_a_flush(harness: BrokerHarness) -> None:
             if taken:
                 return taken
 
-    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+    async with within(), asyncio.TaskGroup() as tasks:
         waiting = tasks.create_task(patient())
         await harness.client.ping()
         await harness.client.flushall()

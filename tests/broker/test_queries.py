@@ -7,7 +7,7 @@ from broker.keys import message_id_key, question_keys
 from broker.values import Bury, Finish, JournalEntry
 from envelope.outcome import Outcome
 from tests.support.broker_harness import BrokerHarness, finish, forward, question
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, within
 
 
 async def test_the_journal_is_read_from_where_one_stopped(harness: BrokerHarness) -> None:
@@ -38,7 +38,7 @@ async def test_a_follower_wakes_when_something_happens(harness: BrokerHarness) -
     (accepted,) = await harness.broker.replies.read_journal(question())
     delivery = await harness.take()
 
-    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+    async with within(), asyncio.TaskGroup() as tasks:
         following = tasks.create_task(
             harness.broker.replies.read_journal(question(), after=accepted.id, block_seconds=5)
         )
@@ -152,7 +152,7 @@ async def test_more_followers_than_connections_all_see_the_end(harness: BrokerHa
             ):
                 return entry.kind
 
-    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+    async with within(), asyncio.TaskGroup() as tasks:
         following = [tasks.create_task(follow_message()) for _ in range(FOLLOWERS + 20)]
         await harness.client.ping()
         await harness.settle(delivery, finish())

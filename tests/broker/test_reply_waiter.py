@@ -12,6 +12,7 @@ from broker.settlement import BrokerLimits
 from broker.values import Fields
 from envelope.question import Question
 from tests.support.broker_harness import LAST_RESORT, BrokerHarness, finish, question
+from tests.support.waiting import within
 
 
 async def test_the_outcome_of_an_answered_question_is_there_at_once(harness: BrokerHarness) -> None:
@@ -38,7 +39,7 @@ async def test_who_waits_while_another_reads_ends_in_time_or_when_called_off(
     replies = make_watched_waiter(harness)
     first, second = await two_open(harness)
 
-    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+    async with within(), asyncio.TaskGroup() as tasks:
         reader = tasks.create_task(replies.await_reply(first, block_seconds=15.0))
         await replies.looked.wait()
         assert await replies.await_reply(second, block_seconds=0.03) is None
@@ -75,7 +76,7 @@ async def test_who_waits_for_a_message_that_is_forgotten_gets_its_outcome(
 ) -> None:
     await harness.submit()
 
-    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+    async with within(), asyncio.TaskGroup() as tasks:
         waiting = tasks.create_task(
             harness.broker.replies.await_reply(question(), block_seconds=9.0)
         )
@@ -104,7 +105,7 @@ async def test_many_wait_at_once_and_each_gets_its_own_reply(harness: BrokerHarn
     for name in names:
         await harness.submit(question(conversation=name))
 
-    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+    async with within(), asyncio.TaskGroup() as tasks:
         waiting = [tasks.create_task(wait_repeatedly(harness, name)) for name in [*names, *names]]
         while not all(task.done() for task in waiting):
             for delivery in await harness.take_all():
@@ -118,7 +119,7 @@ async def test_who_stops_waiting_hands_the_reading_on(harness: BrokerHarness) ->
     for name in ("c1", "c2", "c3"):
         await harness.submit(question(conversation=name))
 
-    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+    async with within(), asyncio.TaskGroup() as tasks:
         first = tasks.create_task(wait_repeatedly(harness, "c1"))
         await harness.broker.replies.await_reply(question(conversation="c2"), block_seconds=0.01)
         others = [tasks.create_task(wait_repeatedly(harness, name)) for name in ("c2", "c3")]
@@ -134,7 +135,7 @@ async def test_an_outcome_by_deadline_or_cancel_wakes_who_waits(harness: BrokerH
     await harness.submit(question(conversation="c1"), deadline_seconds=0.05)
     await harness.submit(question(conversation="c2"))
 
-    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+    async with within(), asyncio.TaskGroup() as tasks:
         late = tasks.create_task(wait_repeatedly(harness, "c1"))
         cancelled = tasks.create_task(wait_repeatedly(harness, "c2"))
         await harness.broker.producer.cancel(question(conversation="c2"))
@@ -191,7 +192,7 @@ async def test_who_is_just_given_the_turn_to_read_still_gets_its_own_reply(
     replies = make_watched_waiter(harness)
     first, second = await two_open(harness)
 
-    async with asyncio.timeout(8), asyncio.TaskGroup() as tasks:
+    async with within(8), asyncio.TaskGroup() as tasks:
         tasks.create_task(replies.await_reply(first, block_seconds=9.0))
         await replies.looked.wait()
         replies.looked.clear()
@@ -212,7 +213,7 @@ async def test_what_this_process_ends_itself_is_looked_up_only_where_its_settlem
     replies = make_watched_waiter(harness)
     mine, other = await two_open(harness)
 
-    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+    async with within(), asyncio.TaskGroup() as tasks:
         waiting = tasks.create_task(replies.await_reply(mine, block_seconds=60.0))
         await replies.looked.wait()
         replies.looked.clear()

@@ -17,7 +17,7 @@ from broker.embedded_redis import Endpoint
 from cli.backup_file import END, FORMAT, MANIFEST, RECORDS, REDIS, read_backup, write_backup
 from cli.commands.serve import answering
 from config.settings import Settings
-from deploy.assembly.recording import connect_records
+from deploy.assembly.open_records import connect_records
 from deploy.assembly.runtime import desk
 from deploy.errors import CommandError
 from gateway.desk import Message
@@ -112,7 +112,7 @@ async def test_what_was_in_the_backup_is_there_once_and_open_questions_go_on(
 
 
 def list_recorded(settings: Settings) -> list[str]:
-    store = connect_records(settings)
+    store = connect_records(settings.records_url, settings.refdesk_data)
     try:
         store.prepare()
         found = store.find(Selection(), limit=1000)
@@ -235,7 +235,7 @@ async def test_records_verified_answers_and_states_of_gaps_move_between_database
     async with answering(here, alone=False, records=True) as runtime:
         await desk(runtime, "cli").ask(make_message(1))
         await wait_until(lambda: list_recorded(here) == ["m1"])
-        store = connect_records(here)
+        store = connect_records(here.records_url, here.refdesk_data)
         store.restore_owned(written)
         result = await write_backup(here, file)
         all_recorded = [one.id for one in store.read_all()]
@@ -243,7 +243,7 @@ async def test_records_verified_answers_and_states_of_gaps_move_between_database
 
     await read_backup(there, file, overwrite=False)
 
-    restored = connect_records(there)
+    restored = connect_records(there.records_url, there.refdesk_data)
     owned = list(restored.read_owned())
     restored.close()
     assert list_recorded(there) == ["m1"]

@@ -17,7 +17,6 @@ from knowledge.source_registry import (
     locate_copy,
     parse_source,
 )
-from tests.support.app_harness import settings_of
 
 
 @pytest.fixture(autouse=True)
@@ -70,11 +69,11 @@ def test_an_address_with_credentials_of_the_machine_becomes_no_source(
     assert main([*action, "http://169.254.169.254/latest/"]) == 1
 
     assert "found 169.254.169.254 at one where machines keep" in capsys.readouterr().err
-    assert open_source_registry(settings_of(data)).list_own() == []
+    assert open_source_registry((data, "default", "default")).list_own() == []
 
 
 def test_an_ingestion_keeps_the_schedule_of_its_source(data: Path) -> None:
-    registry = open_source_registry(settings_of(data))
+    registry = open_source_registry((data, "default", "default"))
     spec = SourceSpec(place="/documents")
     registry.add(spec, "0 6 * * *")
 
@@ -85,7 +84,7 @@ def test_an_ingestion_keeps_the_schedule_of_its_source(data: Path) -> None:
 
 
 def test_a_website_with_a_schedule_keeps_the_limits_of_its_crawl(data: Path) -> None:
-    registry = open_source_registry(settings_of(data))
+    registry = open_source_registry((data, "default", "default"))
     crawled = parse_source("https://docs.example.com/guide/", pages=5)
     registry.record([crawled], IngestionResult())
 
@@ -96,9 +95,9 @@ def test_a_website_with_a_schedule_keeps_the_limits_of_its_crawl(data: Path) -> 
 
 
 def test_the_metrics_count_sources_that_were_read_and_what_failed(data: Path) -> None:
-    registry = open_source_registry(settings_of(data))
+    registry = open_source_registry((data, "default", "default"))
     metrics = CollectorRegistry()
-    metrics.register(SourceMetrics(open_source_registry(settings_of(data))))
+    metrics.register(SourceMetrics(open_source_registry((data, "default", "default"))))
     registry.add(parse_source("https://docs.example.com/guide/"), "0 6 * * *")
     before = metrics.get_sample_value("refdesk_sources")
 
@@ -134,7 +133,7 @@ def test_a_service_is_a_source_and_a_password_in_an_address_is_refused() -> None
 
 
 def test_a_source_that_is_removed_leaves_no_copy(data: Path) -> None:
-    registry = open_source_registry(settings_of(data))
+    registry = open_source_registry((data, "default", "default"))
     spec = SourceSpec(place="s3://docs")
     registry.add(spec, "")
     copy = locate_copy(data, "default", "default", "stores", "s3://docs")

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from config.settings import Settings
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import open_knowledge
-from deploy.assembly.runtime import INGESTION, connect_broker, open_desk, run_desk
+from deploy.assembly.runtime import INGESTION, connect_runtime, open_desk, run_desk
 from gateway.desk import Message
 from knowledge.answerability import UNCALIBRATED_NOTE
 from knowledge.calibration.calibrating import find_notes
@@ -19,7 +19,7 @@ from knowledge.index.calibration import Calibration
 from knowledge.ingestion_report import PlainReport
 from tests.knowledge.searching.conftest import document
 from tests.support.app_harness import settings_of
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, within
 
 pytestmark = pytest.mark.slow
 
@@ -62,7 +62,7 @@ async def test_who_handed_a_question_over_answers_it_when_the_owner_leaves(
 ) -> None:
     settings = settings_of(library, redis_url=redis_url)
 
-    async with asyncio.timeout(30), AsyncExitStack() as owner:
+    async with within(), AsyncExitStack() as owner:
         await owner.enter_async_context(open_knowledge(settings))  # owns it, and works for nobody
         async with open_desk(settings) as desk:
             message = Message("How do I configure SMS routing rules?", "c-left", "m-left")
@@ -79,7 +79,7 @@ async def test_a_command_that_ends_drops_no_model_call_that_it_makes_for_others(
 ) -> None:
     settings = settings_of(tmp_path / "data", redis_url=redis_url, tenant="ends")
 
-    async with asyncio.timeout(30), run_desk(settings, empty=True) as runtime:
+    async with within(), run_desk(settings, empty=True) as runtime:
         grace = runtime.grace_seconds
 
     assert grace > settings.agent_timeout_seconds
@@ -93,7 +93,7 @@ async def test_who_handed_documents_over_reads_them_when_the_owner_leaves(
     (tmp_path / "page.md").write_text("# Fax bridge\n\nThe fax bridge listens on port 77.\n")
     quiet = PlainReport(lambda _line: None)
 
-    async with asyncio.timeout(30), AsyncExitStack() as owner, asyncio.TaskGroup() as tasks:
+    async with within(), AsyncExitStack() as owner, asyncio.TaskGroup() as tasks:
         await owner.enter_async_context(open_knowledge(settings))
         reading = tasks.create_task(run_ingestion(settings, [tmp_path / "page.md"], quiet))
         await _waiting(settings)
@@ -104,7 +104,8 @@ async def test_who_handed_documents_over_reads_them_when_the_owner_leaves(
 
 async def _waiting(settings: Settings) -> None:
     """Wait until documents were handed over."""
-    async with connect_broker(settings) as broker:
+    async with connect_runtime(settings) as runtime:
+        broker = runtime.broker
 
         async def count_waiting() -> int:
             (role,) = await broker.admin.read_status([INGESTION])

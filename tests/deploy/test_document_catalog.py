@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -11,15 +12,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from cli.printing import list_operator_notes
-from deploy.assembly.gateways.documents import (
-    make_catalog,
-    make_indexed_documents,
-    make_uploads,
-)
+from deploy.assembly.agent_factory import open_own_index
+from deploy.assembly.gateways.documents import make_catalog
 from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.knowledge import make_embedder
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime, run_workers
 from gateway.documents.index_owner import ask_owner
+from gateway.documents.indexed_documents import IndexedDocuments
+from gateway.documents.uploads import Uploads
 from gateway.port import CatalogSelection
 from knowledge.embedding import Embedder
 from knowledge.errors import IndexMismatch, IndexUnavailable
@@ -181,9 +181,9 @@ async def test_an_empty_desk_names_its_folder_to_operators_and_to_no_visitor(
     for shown in (answer, read):
         assert str(tmp_path) not in shown.text
         assert tmp_path.name not in shown.text
-    [note] = list_operator_notes(answer.json(), owner.settings)
+    [note] = list_operator_notes(answer.json(), owner.settings.index_location)
     assert str(owner.settings.refdesk_data.resolve()) in note
-    assert list_operator_notes({"outcome": "answered"}, owner.settings) == []
+    assert list_operator_notes({"outcome": "answered"}, owner.settings.index_location) == []
 
 
 async def test_a_written_file_is_indexed_replaced_and_removed_for_good(owner: Runtime) -> None:
@@ -226,7 +226,7 @@ async def test_a_file_whose_name_leads_elsewhere_or_has_no_reader_is_refused(
 
 
 def test_a_file_takes_no_name_of_a_folder_and_no_name_below_a_file(tmp_path: Path) -> None:
-    uploads = make_uploads(settings_of(tmp_path))
+    uploads = Uploads(*settings_of(tmp_path).data_place)
     for name in ("a.md", "b.md/c.md"):
         assert uploads.find_fault(name) == ""
         uploads.keep(name, b"x")
@@ -253,7 +253,7 @@ async def test_the_log_says_why_an_index_cannot_be_opened_for_http(tmp_path: Pat
     await engine.close()
 
     with capture_logs() as logged, pytest.raises(IndexMismatch):
-        await make_indexed_documents(settings, {}).index(name)
+        await IndexedDocuments({name: partial(open_own_index, settings)}, {}).index(name)
 
     [line] = [line for line in logged if line["event"] == "index_not_opened"]
     assert f"remove the folder {folder}, then ingest" in line["reason"]

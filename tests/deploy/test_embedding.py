@@ -42,7 +42,11 @@ async def embed_both(server: ModelServer, model: str, **chosen: Any) -> tuple[st
     try:
         embedder = VendorEmbedding(
             registry.embedder(settings.embedding_model, settings.embedding_dimensions),
-            choose_forms(settings),
+            choose_forms(
+                settings.embedding_model,
+                settings.embedding_question_prefix,
+                settings.embedding_document_prefix,
+            ),
         )
         server.will_send(*[OpenAI().vectors([[1.0, 0.0]])] * 2)
         await embedder.embed_questions(["text"])

@@ -17,8 +17,8 @@ from deploy.assembly.ingestion_run import (
     run_ingestion,
 )
 from deploy.assembly.knowledge import (
+    locate_index,
     make_embedder,
-    open_folders,
     open_index,
     open_knowledge,
     open_replacement,
@@ -40,6 +40,7 @@ from tests.llm.vendor_dialects import OpenAI
 from tests.support.app_harness import command, environment, refdesk, settings_of
 from tests.support.model_server import ModelServer, Received, Response, running_server
 from tests.support.restricted_documents import write_pages
+from tests.support.waiting import within
 
 pytestmark = pytest.mark.slow
 
@@ -68,7 +69,7 @@ async def ingest(settings: Settings, *folders: Path) -> IngestionResult:
     """Ingest folders as the command does."""
     specs = [parse_source(str(folder)) for folder in folders]
     result = await run_ingestion(settings, specs, PlainReport(lambda _line: None))
-    open_source_registry(settings).record(specs, result)
+    open_source_registry(settings.data_place).record(specs, result)
     return result
 
 
@@ -193,7 +194,7 @@ async def test_a_source_that_is_not_registered_is_asked_for(
 ) -> None:
     fax, leave = write_pages(tmp_path / "fax", FAX), write_pages(tmp_path / "leave", LEAVE)
     await ingest(first, fax, leave)
-    open_source_registry(first).forget(str(fax))
+    open_source_registry(first.data_place).forget(str(fax))
 
     result = await ingest(second, leave)
 
@@ -205,7 +206,7 @@ async def test_a_process_with_the_earlier_index_answers_from_it_until_it_ends(
     tmp_path: Path, first: Settings, second: Settings
 ) -> None:
     await ingest(first, write_pages(tmp_path / "fax", FAX))
-    folders = open_folders(second)
+    folders = locate_index(second).folders
 
     async with open_knowledge(first) as running:
         reply = await act_on_documents(running.index, OwnerRequest(action="check"))
@@ -238,7 +239,7 @@ async def test_a_running_desk_answers_from_the_earlier_index_and_refuses_to_chan
     fax = write_pages(tmp_path / "fax", FAX)
     await ingest(running, fax)
 
-    async with asyncio.timeout(30), run_desk(running) as runtime:
+    async with within(), run_desk(running) as runtime:
         result = await ingest(changed, fax)
         reply = await desk(runtime, "cli").ask(Message(QUESTION.question, "c-old", "m-old"))
         with pytest.raises(IndexUnavailable, match="has replaced its index; restart it"):
@@ -292,7 +293,7 @@ async def test_a_killed_replacement_goes_on_where_it_stopped_while_the_earlier_i
         process = await asyncio.create_subprocess_exec(
             *command("ingest", str(fax), str(gate)), env=environment(data, **other), cwd=data
         )
-        async with asyncio.timeout(30):
+        async with within():
             while not any(STOP in text for text in server.list_texts()):
                 server.was_asked.clear()
                 await server.was_asked.wait()

@@ -129,7 +129,7 @@ def guarded(services: dict[str, Service], tmp_path: Path) -> Iterator[str]:
     assert server.poll() is None, "redis-server ended"
     yield str(socket)
     server.terminate()
-    server.wait(10)
+    server.wait()
 
 
 @pytest.mark.redis

@@ -115,7 +115,7 @@ def test_what_is_copied_makes_a_whole_wheel(tmp_path: Path) -> None:
 
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", made],
-        cwd=source, capture_output=True, check=True, timeout=50,
+        cwd=source, capture_output=True, check=True,
     )  # fmt: skip
 
     [wheel] = made.iterdir()

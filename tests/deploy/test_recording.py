@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from deploy.assembly.recording import connect_records, record_waiting
+from deploy.assembly.open_records import connect_records
+from deploy.assembly.recording import record_waiting
 from deploy.assembly.runtime import connect_runtime, desk, run_workers
 from gateway.desk import Message
 from records.store import Selection
@@ -13,7 +14,7 @@ from tests.support.empty_redis import play_redis
 async def test_what_ended_without_a_recorder_is_recorded_once(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     endpoint = play_redis()
-    store = connect_records(settings)
+    store = connect_records(settings.records_url, settings.refdesk_data)
     store.prepare()
     async with (
         connect_runtime(settings, endpoint=endpoint) as runtime,

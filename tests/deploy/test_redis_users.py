@@ -19,10 +19,9 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from broker.embedded_redis import Endpoint
 from broker.errors import BrokerUnavailableError
 from deploy.assembly.knowledge import Knowledge
-from deploy.assembly.recording import Records, recording
+from deploy.assembly.recording import make_conversation_records, recording
 from deploy.assembly.runtime import (
     ROLES,
-    connect_broker,
     connect_runtime,
     desk,
     run_maintenance,
@@ -113,7 +112,7 @@ async def guarded(tmp_path: Path) -> AsyncIterator[GuardedRedis]:
     for client in (*made.clients, made.operator):
         await client.aclose()
     server.terminate()
-    server.wait(10)
+    server.wait()
 
 
 def test_the_drawn_list_is_fresh() -> None:
@@ -345,7 +344,7 @@ async def test_a_chat_is_answered_rated_and_cancelled_within_the_reach_of_its_us
         answer = await asking.ask(Message(CLEAR, "c", "m1"))
         asked = asking.question(Message(CLEAR, "c", "m1"))
         client = chat.client()
-        announcing = Records(settings, serving.broker)
+        announcing = make_conversation_records(settings, serving.broker)
         stored = Conversations(
             client,
             shards=1,
@@ -450,7 +449,8 @@ async def test_the_desk_reaches_redis_over_tls_with_the_authority_that_its_addre
     made, path = authority
     async with serve_tls(redis_url.removeprefix("unix://"), made, "localhost") as port:
         url = f"rediss://localhost:{port}/0?ssl_ca_certs={path}"
-        async with connect_broker(settings_of(tmp_path, redis_url=url)) as broker:
+        async with connect_runtime(settings_of(tmp_path, redis_url=url)) as runtime:
+            broker = runtime.broker
             assert len(await broker.admin.read_status(ROLES)) == len(ROLES)
 
 
@@ -463,5 +463,5 @@ async def test_a_redis_with_another_certificate_is_not_spoken_to(
     async with serve_tls(redis_url.removeprefix("unix://"), signer, host) as port:
         url = f"rediss://localhost:{port}/0?ssl_ca_certs={path}"
         with pytest.raises(BrokerUnavailableError, match="certificate"):
-            async with connect_broker(settings_of(tmp_path, redis_url=url)):
+            async with connect_runtime(settings_of(tmp_path, redis_url=url)):
                 pass

@@ -12,13 +12,14 @@ from fakeredis import FakeAsyncRedis
 from broker.values import Fields
 from config.model_settings import CompatibleServer
 from config.settings import Settings
-from deploy.assembly.knowledge import make_reranker, make_searcher
+from deploy.assembly.knowledge import make_reranker
 from deploy.assembly.models import share_vectors
 from envelope.question import Question
 from knowledge.errors import RerankingFailed
 from knowledge.index.embedded import open_embedded
 from knowledge.port import SearchRequest
 from knowledge.search.reranking import CrossEncoder
+from knowledge.search.searcher import LevelSearcher
 from llm.errors import MissingKey, UnknownProvider
 from llm.port import record_calls
 from tests.knowledge.searching.conftest import WordEmbedder, document, identity, put
@@ -67,11 +68,13 @@ async def test_a_search_takes_the_order_of_the_server_or_its_own_in_time(
     index = await open_embedded(tmp_path, identity())
     await put(index, *(document(f"d{at}", text) for at, text in enumerate(TEXTS + OTHERS)))
     asked = SearchRequest("messages per second", reranked=True)
-    usual = await make_searcher(chosen, index, WordEmbedder()).search(asked)
+    usual = await LevelSearcher(index, WordEmbedder()).search(asked)
     server.will_send(answer)
 
     async with open_reranker(chosen) as reranker:
-        searcher = make_searcher(chosen, index, WordEmbedder(), reranker)
+        searcher = LevelSearcher(
+            index, WordEmbedder(), threshold=chosen.search_confidence_threshold, reranker=reranker
+        )
         with record_calls() as calls:
             found = await searcher.search(asked)
     await index.close()
@@ -92,7 +95,7 @@ async def test_a_redelivered_envelope_pays_its_reranker_once(server: ModelServer
     run = start_run(MESSAGE, stage="search", attempt=0)
     for _ in range(2):
         async with open_reranker(chosen) as reranker:
-            share_vectors(reranker, chosen, redis)
+            share_vectors(reranker, redis, chosen.shards)
             found.append(list(await reranker.score("question", TEXTS, run)))
     async with open_reranker(chosen) as reranker:
         with pytest.raises(RerankingFailed):

@@ -39,7 +39,7 @@ class Processes:
         self.redis = FakeAsyncRedis(protocol=2)
         self.first, self.second = QuestionVectors(self.vendor), QuestionVectors(self.vendor)
         for vectors in (self.first, self.second):
-            share_vectors(vectors, SETTINGS, self.redis)
+            share_vectors(vectors, self.redis, SETTINGS.shards)
 
 
 def question(message: str) -> Question:

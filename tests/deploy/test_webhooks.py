@@ -60,8 +60,8 @@ async def test_a_source_that_cannot_be_read_again_is_told_once_a_day(tmp_path: P
     async with connect_runtime(settings, endpoint=endpoint) as runtime:
         client = endpoint.client()
         queue = RedisWebhookQueue(client)
-        await refresh_source(runtime, settings, source)
-        await refresh_source(runtime, settings, source)
+        await refresh_source(runtime, source)
+        await refresh_source(runtime, source)
         told = await queue.claim(count=5, lease_seconds=60)
         await client.aclose()
 

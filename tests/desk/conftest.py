@@ -10,9 +10,10 @@ import pytest
 from broker.embedded_redis import Endpoint
 from broker.transport.connect import connect
 from deploy.assembly.ingestion_run import run_ingestion
-from deploy.assembly.knowledge import Knowledge, make_embedder, make_searcher, open_index
+from deploy.assembly.knowledge import Knowledge, make_embedder, open_index
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
+from knowledge.search.searcher import LevelSearcher
 from llm.port import Model
 from tests.support.app_harness import (
     EXAMPLES,
@@ -152,7 +153,11 @@ async def open_reviews(
                 **changes,
             },
         )
-        found = Knowledge(index, embedder, make_searcher(settings, index, embedder))
+        found = Knowledge(
+            index,
+            embedder,
+            LevelSearcher(index, embedder),
+        )
         return run_app(settings, endpoint, found, model)
 
     yield open_harness

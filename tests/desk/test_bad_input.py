@@ -16,7 +16,7 @@ from broker.embedded_redis import Endpoint
 from broker.keys import stream_key
 from broker.values import Accepted, Submission
 from deploy.assembly.ingestion import ingest_here
-from deploy.assembly.knowledge import Knowledge, make_searcher
+from deploy.assembly.knowledge import Knowledge
 from envelope.envelope import SCHEMA_VERSION
 from gateway.desk import Message
 from gateway.errors import MessageError
@@ -24,6 +24,7 @@ from knowledge.embedding import Embedder
 from knowledge.index.qdrant import Identity
 from knowledge.index.server.server_engine import open_client
 from knowledge.ingestion_report import PlainReport
+from knowledge.search.searcher import LevelSearcher
 from tests.desk.conftest import OpenApp
 from tests.support.app_harness import (
     EXAMPLES,
@@ -219,7 +220,11 @@ async def serve_knowledge(data: Path, embedder: Embedder) -> AsyncIterator[tuple
     identity = Identity(settings.tenant, settings.assistant, embedder.name, embedder.dimensions)
     client: Any = line
     index = await open_client(client, identity, location="the server")
-    knowledge = Knowledge(index, embedder, make_searcher(settings, index, embedder))
+    knowledge = Knowledge(
+        index,
+        embedder,
+        LevelSearcher(index, embedder),
+    )
     quiet = PlainReport(lambda _line: None)
     await ingest_here(settings, knowledge, [EXAMPLES / "sms_platform" / "routing"], quiet)
     yield knowledge, line

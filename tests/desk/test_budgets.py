@@ -9,8 +9,6 @@ from typing import Any, Protocol
 
 import pytest
 
-from config.settings import load_settings
-from deploy.assembly.models import open_call_budget
 from deploy.assembly.tool_access import make_tool_budgets
 from envelope.question import Question as Message
 from envelope.run import BudgetRefusal, Run
@@ -230,10 +228,8 @@ async def test_a_tool_call_is_reserved_once_and_the_sixth_of_five_is_not_made(cl
 
 
 def test_without_a_limit_nothing_asks_redis(client: Any) -> None:
-    settings = load_settings(_env_file=None, budget_tool_calls=0)
-
-    assert open_call_budget(settings, client) is None
-    assert make_tool_budgets(settings, client) is None
+    assert BudgetLimits.of(model_calls=0, tokens=0, usd=0, tenant_usd=0) is None
+    assert make_tool_budgets(client, shards=1, most_calls=0) is None
 
 
 async def test_a_question_whose_budget_is_used_up_is_answered_and_says_so(

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from deploy.assembly.knowledge import make_searcher, open_index
+from deploy.assembly.knowledge import open_index
 from knowledge.embedding import Embedder
 from knowledge.library.library import Library
+from knowledge.search.searcher import LevelSearcher
 from memory.key_names import conversation_keys
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.app_harness import AppHarness, ConversationDriver, settings_of
@@ -154,7 +155,10 @@ async def walk_all(
     try:
         ids = {one.id.rpartition("/")[2]: one.id for one in await index.list_documents()}
         assert "freight" in ids
-        walker = GraphWalker(make_searcher(settings, index, embedder), Library(index))
+        walker = GraphWalker(
+            LevelSearcher(index, embedder),
+            Library(index),
+        )
         found: list[str] = []
         for walk in WALKS:
             start = tuple(

@@ -6,14 +6,13 @@ import pytest
 from fakeredis import FakeAsyncRedis
 
 from config.settings import Settings
-from deploy.assembly.tool_access import open_attachments, open_outside_tools, open_receipts
+from deploy.assembly.tool_access import open_outside_tools, open_receipts
 from deploy.errors import CommandError
 from envelope.question import Question
 from envelope.run import OUTSIDE, Run
 from knowledge.library.attached_documents import AttachmentSource
 from memory.receipts import RedisReceipts
 from memory.work_store import RedisAttachments
-from tests.support.app_harness import settings_of
 from tests.support.ticket_server import write_document
 from tools.calls import ReceiptKey
 from tools.catalog import ToolCatalog, make_tool_set
@@ -140,7 +139,7 @@ async def test_a_run_finds_the_documents_of_its_conversation_and_of_no_other() -
     client = FakeAsyncRedis(protocol=2)
     other = QUESTION.model_copy(update={"conversation_id": "c2"})
     await RedisAttachments(client, shards=1, ttl_of=lambda _: 60).put(QUESTION, "a", b"text")
-    attachments: AttachmentSource = open_attachments(settings_of(Path()), client)
+    attachments: AttachmentSource = RedisAttachments(client, shards=1, ttl_of=lambda _question: 60)
 
     own = await attachments.find(QUESTION, ["a"])
     foreign = await attachments.find(other, ["a"])

@@ -6,6 +6,7 @@ three of its articles and leaves out two.
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 from agents.review.report_layout import lay_out
 from agents.review.review_report import ReviewReport, decode_report
-from deploy.assembly.gateways.report_rendering import make_report_reader
+from broker.keys import record_of
 from deploy.assembly.ingestion_run import run_ingestion
 from gateway.desk import JobOrder
 from knowledge.embedding import Embedder
@@ -28,11 +29,14 @@ from llm.tasks.review import (
     REPORT_GENERATOR,
     REQUIREMENT_EXTRACTOR,
     RISK_VERIFIER,
+    ClassifierInputs,
+    ClassifierOutput,
     ComplianceInputs,
     ComplianceOutput,
     RequirementExtractorInputs,
     RequirementExtractorOutput,
 )
+from memory.work_store import RedisWorkStore
 from tests.support.app_harness import (
     Fields,
     PartlyScriptedModel,
@@ -104,6 +108,8 @@ def replay(task: Any, recorded: Mapping[str, list[Any]]) -> Any:
         output: Any = choose(outputs, inputs) if task is COMPLIANCE else outputs[0]
         if task is REQUIREMENT_EXTRACTOR:
             output = rename(output, inputs)
+        if task is CLASSIFIER:
+            output = rename_documents(output, inputs)
         return ModelMessage(text=output.model_dump_json()) if is_talk else output
 
     return answer
@@ -128,6 +134,16 @@ def rename(
                 )
                 for one in output.checklist
             )
+        }
+    )
+
+
+def rename_documents(output: ClassifierOutput, inputs: ClassifierInputs) -> ClassifierOutput:
+    ids = list(dict.fromkeys(one.id for one in inputs.documents))
+    named = zip(output.documents, ids, strict=True)
+    return output.model_copy(
+        update={
+            "documents": tuple(one.model_copy(update={"document_id": name}) for one, name in named)
         }
     )
 
@@ -166,7 +182,9 @@ async def review(played: PlayedReview, folder: Path, embedder: Embedder) -> Revi
         )
         asked = replace(harness.driver().message(played.question), order=order)
         reply: dict[str, Any] = dict(await harness.desk.ask(asked))
-        read = make_report_reader(settings, harness.client)
+        read = RedisWorkStore(
+            harness.client, shards=settings.shards, record_of=record_of(settings.shards)
+        ).get
         reference = reply["review_report"]["reference"]
         report = decode_report(await read(harness.desk.question(asked), reference) or b"")
     assert isinstance(report, ReviewReport)
@@ -235,6 +253,8 @@ def test_a_german_contract_is_judged_by_an_english_law(german: Reviewed) -> None
     evidence = [place for one in report.requirements for place in one.evidence]
     assert all(place.words in contract for place in evidence)
     assert all(one.recommendation for one in report.findings)
+    assert [one.classes["document_type"] for one in report.documents] == ["contract", "law"]
+    assert {one.state.value for one in report.sections.values()} == {"result"}
     assert "errors" not in german.fields
 
 
@@ -259,5 +279,25 @@ def test_the_answer_has_what_is_fulfilled_and_what_contradicts_within_the_docume
 ) -> None:
     text = str(german.fields["text"])
 
-    assert "Article 12 Recordings (12 Vertraulichkeit)" in text
+    [line] = [one for one in text.splitlines() if "Article 12 Recordings" in one]
+    assert "12 Vertraulichkeit des Dokuments sagt" in line
+    assert list_cited(german, line) >= {"law.md", "vertrag.md"}
     assert "5 Steckengeblieben" in text
+
+
+def test_a_gap_cites_the_article_the_passages_that_were_judged_and_the_verdict(
+    german: Reviewed,
+) -> None:
+    text = str(german.fields["text"])
+
+    lines = [one for one in text.splitlines() if "ist nicht erfüllt" in one]
+
+    assert len(lines) == len([one for one in german.report.requirements if one.status == "GAP"])
+    for line in lines:
+        assert list_cited(german, line) >= {"law.md", "vertrag.md", ""}
+
+
+def list_cited(reviewed: Reviewed, line: str) -> set[str]:
+    """Return the files of the sources that a line of the answer cites; empty for the review."""
+    sources = {one["number"]: one for one in reviewed.fields["sources"]}
+    return {sources[int(one)]["path"] or "" for one in re.findall(r"\[(\d+)\]", line)}

@@ -254,10 +254,10 @@ async def test_commands_at_once_share_one_server_and_the_last_one_stops_it(tmp_p
         second = stack.enter_context(serving(tmp_path, "worker", "--role", "command"))
         shared = keeper_of(tmp_path) == (keeper, path)
         first.send_signal(signal.SIGTERM)
-        assert first.wait(20) == 0
+        assert first.wait() == 0
         still_there = answers(path) and runs(keeper)
         second.send_signal(signal.SIGTERM)
-        assert second.wait(20) == 0
+        assert second.wait() == 0
         await until_stopped(tmp_path)
 
     assert (shared, still_there) == (True, True)

@@ -12,7 +12,7 @@ import pytest
 
 from broker.transport.connect import connect
 from tests.support.app_harness import command, environment
-from tests.support.http_server import PATIENCE_SECONDS, RecordedRequests, events, read_events
+from tests.support.http_server import RecordedRequests, events, read_events
 from tests.support.review_server import FAULTY
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis]
@@ -67,7 +67,7 @@ async def test_a_review_of_a_long_law_has_one_result_whoever_is_killed_on_the_wa
     up = ("up",)
     seen: list[RecordedRequests] = []
     with run(tmp_path, redis_url, *up, until=b"working as"), serve(tmp_path, redis_url) as line:
-        async with httpx.AsyncClient(base_url=read_address(line), timeout=PATIENCE_SECONDS) as http:
+        async with httpx.AsyncClient(base_url=read_address(line), timeout=None) as http:
             base = "/v1/conversations/c-1/documents"
             await http.post(base, params={"name": "law.md"}, content=write_law())
             params = {"name": "contract.md", "against": "law.md", "conversation_id": "c-1"}
@@ -82,7 +82,7 @@ async def test_a_review_of_a_long_law_has_one_result_whoever_is_killed_on_the_wa
     assert "done" not in {one.name for one in seen}
 
     with run(tmp_path, redis_url, *up, until=b"working as"), serve(tmp_path, redis_url) as line:
-        async with httpx.AsyncClient(base_url=read_address(line), timeout=PATIENCE_SECONDS) as http:
+        async with httpx.AsyncClient(base_url=read_address(line), timeout=None) as http:
             rest = await events(
                 http, "GET", f"{path}/events", headers={"Last-Event-ID": seen[-1].id}
             )

@@ -16,16 +16,17 @@ from selectolax.lexbor import LexborHTMLParser
 from broker.embedded_redis import Endpoint
 from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.ingestion_run import run_ingestion
-from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
+from deploy.assembly.knowledge import Knowledge, open_index
 from deploy.assembly.runtime import ROLES, connect_runtime, run_workers
 from gateway.api_keys import Scope, StoredKeys, make_key
 from gateway.connections.server import listening, serving
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
+from knowledge.search.searcher import LevelSearcher
 from llm.port import Model
 from tests.desk.test_groups import remove_volatile
 from tests.support.app_harness import settings_of
-from tests.support.http_server import PATIENCE_SECONDS, events
+from tests.support.http_server import events
 from tests.support.review_server import FAULTY, LAW
 from tests.support.reviewing_model import ReviewingModel
 from tests.support.shared_folder import provide_folder
@@ -59,7 +60,7 @@ class ReviewApp:
         made = httpx.AsyncClient(
             base_url=self.url,
             headers={"Authorization": f"Bearer {token}"},
-            timeout=PATIENCE_SECONDS,
+            timeout=None,
         )
         return await self.clients.enter_async_context(made)
 
@@ -95,7 +96,11 @@ async def open_app(
         models = None if model is None else lambda _task: model
         own = settings if model is None else settings.model_copy(update={"gen_model": model.name})
         async with AsyncExitStack() as stack:
-            knowledge = Knowledge(index, embedder, make_searcher(settings, index, embedder))
+            knowledge = Knowledge(
+                index,
+                embedder,
+                LevelSearcher(index, embedder),
+            )
             connected = await stack.enter_async_context(connect_runtime(own, endpoint=endpoint))
             runtime = replace(connected, knowledge=knowledge)
             await stack.enter_async_context(run_workers(runtime, ROLES, knowledge, models=models))
@@ -160,7 +165,8 @@ async def test_a_contract_is_reviewed_and_the_links_of_its_report_open_at_the_pl
         assert found["answer"]["checklist"]["requirements"] == len(listed["checklist"])
         assert found["answer"]["outcome"] == "answered"
         assert found["counts"] == {
-            "requirements": 8, "compliant": 3, "violations": 3, "gaps": 2, "undecided": 0
+            "requirements": 8, "compliant": 3, "violations": 3, "gaps": 2, "undecided": 0,
+            "confidence": 0.9,
         }  # fmt: skip
         answer = found["answer"]
         assert [one["title"] for one in answer["against"]] == [TITLE]
@@ -207,6 +213,28 @@ async def test_a_review_over_http_has_its_violations_gaps_risks_and_classes(
     classes = [one["classes"]["document_type"] for one in found["classification"]]
     assert classes == ["contract", "law"]
     assert "current_agent" not in found, "it has ended"
+    assert found["sections"]["gaps"]["state"] == "nothing"
+    assert found["further_gaps"] == []
+    assert found["counts"]["confidence"] == 0.9
+
+
+async def test_a_review_of_a_file_takes_specialists_and_says_which_parts_were_not_asked_for(
+    open_app: OpenReviewApp,
+) -> None:
+    async with open_app(ReviewingModel()) as app:
+        client = await app.client()
+
+        found = await review(client, FAULTY, specialists="compliance,report_generator")
+        options = {**UPLOAD, "params": {**UPLOAD["params"], "specialists": "compliance,lawyer"}}
+        refused = await client.post(REVIEWS, content=FAULTY, **options)
+
+    assert found["answer"]["agent_sequence"] == [
+        "extractor", "requirement_extractor", "compliance", "report_generator"
+    ]  # fmt: skip
+    assert found["sections"]["risks"]["state"] == "not_requested"
+    assert "further_gaps" not in found, "nobody looked for them"
+    assert refused.status_code == 422 or refused.status_code == 400, refused.text
+    assert "specialists" in refused.text
 
 
 async def test_an_attached_file_never_takes_the_place_of_the_law(open_app: OpenReviewApp) -> None:
@@ -235,7 +263,7 @@ async def test_the_report_of_a_review_in_a_conversation_is_linked_in_its_answer(
 ) -> None:
     async with (
         open_app(ReviewingModel()) as app,
-        httpx.AsyncClient(timeout=PATIENCE_SECONDS) as browser,
+        httpx.AsyncClient(timeout=None) as browser,
     ):
         client = await app.client()
         talk = "/v1/conversations/c-1"

@@ -14,6 +14,7 @@ from deploy.assembly.ingestion_run import find_replacement_notes, run_ingestion
 from deploy.assembly.knowledge import (
     Knowledge,
     identify_vectors,
+    locate_index,
     make_embedder,
     open_collections,
     open_knowledge,
@@ -70,7 +71,7 @@ async def ingest(settings: Settings, folder: Path) -> IngestionResult:
     """Ingest a folder as the command does."""
     specs = [parse_source(str(folder))]
     result = await run_ingestion(settings, specs, PlainReport(lambda _line: None))
-    open_source_registry(settings).record(specs, result)
+    open_source_registry(settings.data_place).record(specs, result)
     return result
 
 
@@ -96,7 +97,10 @@ async def test_a_running_process_answers_from_the_new_index_without_a_restart(
     await ingest(first, fax)
     clock = Clock()
 
-    async with open_knowledge(first) as running, open_collections(first) as collections:
+    async with (
+        open_knowledge(first) as running,
+        open_collections(locate_index(first)) as collections,
+    ):
         earlier = await collections.find_serving()
 
         async def open_again() -> Knowledge:

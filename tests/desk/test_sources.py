@@ -42,7 +42,7 @@ def write_page(folder: Path, name: str, text: str) -> SourceSpec:
 async def ingest(settings: Settings, spec: SourceSpec) -> None:
     """Ingest a source as the command does."""
     result = await run_ingestion(settings, [spec], PlainReport(lambda _line: None))
-    open_source_registry(settings).record([spec], result)
+    open_source_registry(settings.data_place).record([spec], result)
 
 
 async def list_titles(runtime: Runtime) -> list[str]:
@@ -51,7 +51,7 @@ async def list_titles(runtime: Runtime) -> list[str]:
 
 
 def find_source(settings: Settings, spec: SourceSpec) -> RegisteredSource | None:
-    sources = open_source_registry(settings).read().sources
+    sources = open_source_registry(settings.data_place).read().sources
     return next((one for one in sources if one.spec == spec), None)
 
 
@@ -106,13 +106,13 @@ def test_a_removed_source_is_forgotten_and_those_of_others_stay(tmp_path: Path) 
     first, second = (settings_of(tmp_path, tenant=name) for name in ("first", "second"))
     spec = SourceSpec(place="/documents")
     for one in (first, second, first):
-        open_source_registry(one).record([spec], IngestionResult())
-    identity = open_source_registry(first).read().id
+        open_source_registry(one.data_place).record([spec], IngestionResult())
+    identity = open_source_registry(first.data_place).read().id
 
-    assert open_source_registry(first).forget("/documents")
-    assert not open_source_registry(first).forget("/documents")
+    assert open_source_registry(first.data_place).forget("/documents")
+    assert not open_source_registry(first.data_place).forget("/documents")
 
-    left = open_source_registry(second).read()
+    left = open_source_registry(second.data_place).read()
     assert [one.tenant for one in left.sources] == ["second"]
     assert left.id == identity
 
@@ -230,7 +230,7 @@ async def test_a_website_in_this_network_is_read_only_if_its_host_is_named(owner
             refused = await client.post(SOURCES, json={"source": f"{site.url}/"})
         assert (refused.status_code, site.requests) == (400, [])
         assert "public address" in refused.text
-        assert open_source_registry(owner.settings).list_own() == []
+        assert open_source_registry(owner.settings.data_place).list_own() == []
         async with open_other_process(let(owner, site.url)) as client:
             added = await client.post(SOURCES, json={"source": f"{site.url}/"})
             await client.post(f"{SOURCES}/{added.json()['id']}/sync")

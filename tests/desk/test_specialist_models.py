@@ -386,7 +386,8 @@ async def test_models_that_are_away_leave_nothing_judged_and_nobody_judges_inste
     assert count(reply) == {"requirements": 8, "compliant": 0, "violations": 0, "gaps": 0}
     assert len(reply["verdicts"]["undecided"]) == 8
     assert {name for name, _ in list_errors(reply)} == {"compliance", "synthesis"}
-    assert "8 requirements could not be decided" in reply["text"]
+    assert "None of the 8 requirements of" in reply["text"]
+    assert "0 are fulfilled" not in reply["text"]
 
 
 def judge_again(quote: str) -> JudgeOutput:

@@ -13,10 +13,9 @@ from pydantic import JsonValue
 from agents.review.review_report import ReviewReport
 from cli.commands.trace import trace_lines
 from cli.printing import list_operator_notes
-from config.settings import Settings
 from envelope.specialists import SpecialistName
 from gateway.desk import JobOrder
-from llm.errors import RateLimited, Refused
+from llm.errors import AccessDenied, ModelError, RateLimited, Refused, UnreadableOutput
 from manager.flows import NEWEST
 from tests.desk.conftest import OpenReviews
 from tests.llm.vendor_dialects import OpenAI
@@ -87,13 +86,27 @@ async def test_a_model_that_is_busy_for_a_moment_costs_no_verdict_no_risk_and_no
     assert "errors" not in reply or reply["errors"] == []
 
 
-async def test_a_requirement_without_a_verdict_says_why(
-    open_reviews: OpenReviews,
+@pytest.mark.parametrize(
+    "error",
+    [
+        Refused("the vendor refuses this text"),
+        UnreadableOutput("no JSON for this text"),
+        AccessDenied("403: this text is blocked"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_a_requirement_that_no_model_judges_costs_no_other_its_verdict_and_says_why(
+    open_reviews: OpenReviews, error: ModelError
 ) -> None:
+    calls: list[int] = []
+
     def refuse_training(given: Any) -> Any:
         inputs = getattr(given, "prompt", given)
+        if inputs.direction == "clauses":
+            return ANSWERS["compliance"](given)
+        calls.append(len(inputs.requirements))
         if any("train" in one.statement for one in inputs.requirements):
-            raise Refused("the vendor refuses this text")
+            raise error
         return ANSWERS["compliance"](given)
 
     model = ReviewingModel(compliance=[refuse_training] * REPEATED)
@@ -101,10 +114,12 @@ async def test_a_requirement_without_a_verdict_says_why(
         reply = await review_faulty(harness)
 
     report = ReviewReport.model_validate(reply["review_report"]["report"])
-    assert report.undecided
-    for one in report.undecided:
-        assert "the vendor refuses this text" in one.reason
-    assert "the vendor refuses this text" in reply["text"]
+    [undecided] = report.undecided
+    assert "train" in undecided.requirement
+    assert str(error) in undecided.reason
+    assert str(error) in reply["text"]
+    assert count(reply) == {"requirements": 8, "compliant": 3, "violations": 3, "gaps": 1}
+    assert calls == [8, 4, 4, 2, 2, 1, 1]
 
 
 @pytest.mark.parametrize("specialist", ["risk_verifier", "gap_synthesizer", "report_generator"])
@@ -175,7 +190,7 @@ async def test_without_a_model_other_ways_say_how_a_review_is_asked_for(
 ) -> None:
     async with open_reviews(way="auto") as harness:
         reply = await harness.driver().say(FAULTY)
-        [note] = list_operator_notes(reply, Settings())
+        [note] = list_operator_notes(reply, "the index")
 
     assert (reply["way"], reply["answered_by"]) == ("search", "search")
     assert "/v1/reviews" in reply["triage"]["reasoning"]

@@ -98,6 +98,7 @@ async def test_without_a_model_code_is_shown_in_its_lines_and_what_is_missing_is
     assert "**Python: " in reply["text"]
     assert "```python\nimport hashlib\nimport hmac\n" in reply["text"]
     assert "**Rust**: not found in the passages" in reply["text"]
+    assert reply["text"].count("Rust") == 1
 
 
 async def test_without_a_model_the_points_of_a_list_stay_on_their_lines(open_app: OpenApp) -> None:
@@ -121,7 +122,7 @@ async def test_a_question_that_a_planner_finds_simple_is_left_to_one_search(
     assert "way_fallback" not in reply
 
 
-async def test_what_workers_wrote_reaches_the_writer_and_a_table_counts_its_cells(
+async def test_what_workers_wrote_reaches_the_writer_and_a_table_names_an_absence_once(
     open_app: OpenApp,
 ) -> None:
     def work(conversation: Any) -> ModelMessage:
@@ -134,9 +135,7 @@ async def test_what_workers_wrote_reaches_the_writer_and_a_table_counts_its_cell
     def write(inputs: Any) -> SynthesizeFindingsOutput:
         number = next(one.number for one in inputs.sources if "up to 8 times" in one.text)
         cell = TableCell(item="webhooks", criterion="retries", finding=f"up to 8 times [{number}]")
-        return SynthesizeFindingsOutput(
-            answer=f"{ANSWER} [{number}]", cells=(cell,), missing=("retries of the REST API",)
-        )
+        return SynthesizeFindingsOutput(answer=f"{ANSWER} [{number}]", cells=(cell,))
 
     plan = decide(
         RETRIES.model_copy(update={"item": "webhooks"}),
@@ -160,7 +159,8 @@ async def test_what_workers_wrote_reaches_the_writer_and_a_table_counts_its_cell
     assert brief.documents
     assert "| webhooks | up to 8 times [1] |" in reply["text"]
     assert "| REST API | not found in the passages |" in reply["text"]
-    assert "Found: 1/2." in reply["text"]
+    assert reply["text"].count("not found") == 1
+    assert "Answered parts" not in reply["text"]
 
 
 async def test_a_contradiction_is_the_finding_of_the_model_with_both_sources(
@@ -418,6 +418,22 @@ async def test_only_the_facts_that_a_reply_leaves_open_are_asked_again(open_app:
     assert [one["field"]["name"] for one in asked["pause"]["questions"]] == ["country"]
     assert answered["outcome"] == "answered"
     assert len(model.find_asked("plan_swarm")) == 1
+
+
+async def test_a_fact_that_the_user_does_not_tell_is_not_asked_again(open_app: OpenApp) -> None:
+    read = ReadFactsOutput(
+        is_reply=True, facts=(GivenFact(name="country", value="Austria"),), declined=("seats",)
+    )
+    model = make_model_that_needs(SEATS, COUNTRY, read_facts=[read])
+
+    async with open_app(model, way="swarm") as harness:
+        driver = harness.driver()
+        await driver.say("Research delivery reports")
+        answered = await driver.say("We are in Austria, the number of seats is confidential.")
+
+    assert (answered["outcome"], answered["way"]) == ("answered", "swarm")
+    [brief, *_] = model.find_asked("work_on_task")
+    assert brief.prompt.known == {"country": "Austria", "seats": None}
 
 
 async def test_a_message_that_the_model_reads_as_something_else_is_a_question_of_its_own(

@@ -12,12 +12,12 @@ from structlog.testing import capture_logs
 
 from broker.background_jobs import BackgroundJobs
 from deploy.assembly.assistant_prompts import PromptFolders
-from deploy.assembly.runtime import ProcessControls
+from deploy.logging_setup import configure_logging
 from llm.tasks.question import ScopeInputs
 from memory.errors import MemoryUnavailableError
 from memory.presence import ProcessPresence, WorkerControls
-from tests.support.app_harness import settings_of
 from tests.support.waiting import wait_until
+from worker.controls import ProcessControls
 
 
 class Board(ProcessPresence):
@@ -129,7 +129,9 @@ def test_prompts_that_changed_are_used_when_operators_want_it_and_wrong_ones_nev
     file.write_text(OWN.format(who="pirate"))
     folders = PromptFolders()
     prompts = folders.of(tmp_path)
-    controls = ProcessControls(PausedProcess().pause, folders, settings_of(tmp_path))
+    controls = ProcessControls(
+        PausedProcess().pause, configure_logging, folders.reload, level="warning"
+    )
     controls.follow(WorkerControls(reloads=3))
 
     file.write_text(OWN.format(who="captain"))
@@ -150,7 +152,9 @@ def test_operators_pause_roles_and_set_the_level_of_a_process(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     process = PausedProcess()
-    controls = ProcessControls(process.pause, PromptFolders(), settings_of(tmp_path))
+    controls = ProcessControls(
+        process.pause, configure_logging, PromptFolders().reload, level="warning"
+    )
 
     controls.follow(WorkerControls(paused=frozenset({"search"}), level="debug"))
     structlog.get_logger("worker").debug("shown")

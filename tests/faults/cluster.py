@@ -64,7 +64,7 @@ class Node:
         if process is not None:
             # A stopped one can be killed as well.
             process.kill()
-            process.wait(10)
+            process.wait()
 
     def signal(self, number: signal.Signals) -> None:
         """Stop it, or let it go on."""

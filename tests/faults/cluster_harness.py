@@ -17,7 +17,7 @@ from envelope.role import Role
 from gateway.desk import Desk, Message
 from tests.faults.cluster import Cluster
 from tests.faults.desk_client import retry_until_answered
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, within
 from worker.port import SilentMeter
 from worker.process import WorkerProcess, WorkerSpec
 
@@ -112,7 +112,7 @@ class ClusterHarness:
     async def until_answered(self, more: int) -> None:
         """Wait until that many more questions were answered."""
         goal = self.ledger.answered + more
-        async with asyncio.timeout(DEADLINE_SECONDS):
+        async with within(DEADLINE_SECONDS):
             await wait_until(
                 lambda: self._has_answered(goal), patience_seconds=2 * DEADLINE_SECONDS
             )

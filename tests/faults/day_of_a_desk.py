@@ -30,6 +30,7 @@ from tests.support.fake_slack import slack_api
 from tests.support.fake_telegram import TOKEN as TELEGRAM_TOKEN
 from tests.support.fake_telegram import BotApi, bot_api
 from tests.support.slack_harness import SIGNING_SECRET, People
+from tests.support.waiting import within
 
 PROGRAM = Path(sys.executable).with_name("refdesk")
 EXAMPLES = Path("examples")
@@ -84,13 +85,13 @@ class Day:
         )  # fmt: skip
         assert process.stdout is not None
         try:
-            async with asyncio.timeout(60):
+            async with within():
                 first = await process.stdout.readline()
             yield first.decode()
         finally:
             if process.returncode is None:  # an interrupt of the terminal reaches it, too
                 process.send_signal(signal.SIGTERM)
-            async with asyncio.timeout(60):
+            async with within():
                 await process.wait()
             log.close()
 

@@ -61,7 +61,7 @@ class InstalledWorker:
     ) -> None:
         if self._process is not None:
             self._process.kill()
-            self._process.wait(10)
+            self._process.wait()
 
     def _has_started(self) -> bool:
         assert self._process is not None
@@ -77,7 +77,7 @@ class InstalledWorker:
         """Ask it to stop, and return what it exits with."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(40)
+        return self._process.wait()
 
     def unready(self) -> str:
         """Return why `/readyz` is red, or an empty text when it is green."""

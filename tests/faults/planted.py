@@ -15,8 +15,9 @@ from fakeredis import FakeServer
 
 from broker.embedded_redis import Endpoint
 from deploy.assembly.ingestion_run import run_ingestion
-from deploy.assembly.knowledge import Knowledge, make_embedder, make_searcher, open_index
+from deploy.assembly.knowledge import Knowledge, make_embedder, open_index
 from knowledge.ingestion_report import PlainReport
+from knowledge.search.searcher import LevelSearcher
 from manager.evidence_checks import FaultKind
 from tests.faults.planting import NamedModel, Planted, plant
 from tests.support.app_harness import EXAMPLES, AppHarness, run_app, settings_of
@@ -191,7 +192,11 @@ async def _measure(
     await run_ingestion(settings, [EXAMPLES / "sms_platform"], PlainReport(lambda _line: None))
     embedder = make_embedder(settings)
     index = await open_index(settings, embedder)
-    knowledge = Knowledge(index, embedder, make_searcher(settings, index, embedder))
+    knowledge = Knowledge(
+        index,
+        embedder,
+        LevelSearcher(index, embedder),
+    )
     for way in ways:
         endpoint = Endpoint(url="", durable=False, played=FakeServer())
         async with open_desk(folder, endpoint, knowledge, way) as (harness, model):

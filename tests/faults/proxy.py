@@ -91,7 +91,7 @@ class Proxy:
 
     def __enter__(self) -> "Proxy":
         self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result()
         return self
 
     def __exit__(
@@ -100,9 +100,9 @@ class Proxy:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join()
         self._loop.close()
 
     @property
@@ -154,7 +154,7 @@ class Proxy:
         async def done() -> None:
             act()
 
-        asyncio.run_coroutine_threadsafe(done(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(done(), self._loop).result()
 
     def _reset(self) -> None:
         for line in list(self._lines):

@@ -47,7 +47,7 @@ class Server:
         process, self._process = self._process, None
         if process is not None:
             process.kill()
-            process.wait(10)
+            process.wait()
 
     def stop(self) -> None:
         """Let it stand still: it takes connections and answers nothing."""

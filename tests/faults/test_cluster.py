@@ -24,7 +24,7 @@ from tests.support.broker_harness import (
     forward,
     question,
 )
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, within
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
@@ -121,7 +121,7 @@ async def test_what_ends_otherwise_ends_on_every_shard(harness: BrokerHarness) -
 @pytest.mark.timeout(240)
 async def test_waiting_wakes_whichever_node_has_something(harness: BrokerHarness) -> None:
     for each in on_every_shard():
-        async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+        async with within(), asyncio.TaskGroup() as tasks:
             waiting = tasks.create_task(take_entry(harness))
             await wait_until(lambda: is_blocked(harness))
             await harness.submit(each)

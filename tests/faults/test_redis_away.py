@@ -17,7 +17,7 @@ from tests.faults.installed_worker import ROLES, InstalledWorker
 from tests.faults.proxy import Proxy
 from tests.faults.servers import Server
 from tests.support.app_harness import refdesk
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, within
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
@@ -158,7 +158,7 @@ async def test_a_partition_turns_readiness_red_and_work_goes_on_after_it(
     assert employee.unready() == ""
     async with check_calm_logging(employee):
         proxy.part()
-        async with asyncio.timeout(RED_SECONDS + SLACK_SECONDS):
+        async with within(RED_SECONDS + SLACK_SECONDS):
             await wait_until(lambda: is_red(employee), patience_seconds=2 * RED_SECONDS)
         proxy.heal()
         await goes_on(client)

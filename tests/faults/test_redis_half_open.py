@@ -14,7 +14,7 @@ from broker.transport.connection import GREETING_SECONDS, LATE_SECONDS
 from tests.faults.proxy import Proxy
 from tests.faults.servers import Server
 from tests.support.broker_harness import ROLES, BrokerHarness, finish, question
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, within
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
@@ -135,7 +135,7 @@ async def test_a_slow_line_is_no_dead_one(harness: BrokerHarness, proxy: Proxy) 
 
 async def _seconds_until_noticed(act: Any) -> float:
     started = time.monotonic()
-    async with asyncio.timeout(30):
+    async with within():
         with pytest.raises(BrokerUnavailableError):
             await act
     return time.monotonic() - started

@@ -13,12 +13,11 @@ from broker.values import Accepted
 from gateway.desk import Desk, Message
 from tests.faults.servers import Server
 from tests.support.broker_harness import ROLES, BrokerHarness, finish, forward
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, within
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
 DEADLINE_SECONDS = 60.0
-SOON_SECONDS = 15.0
 """Well before the deadline, also on a busy machine."""
 
 
@@ -75,7 +74,7 @@ async def kill_and_truncate(server: Server, harness: BrokerHarness, size: int) -
 async def test_a_flush_is_reported_to_everybody_who_waits(
     harness: BrokerHarness, desk: Desk
 ) -> None:
-    async with asyncio.timeout(SOON_SECONDS), asyncio.TaskGroup() as tasks:
+    async with within(), asyncio.TaskGroup() as tasks:
         asking = [tasks.create_task(desk.ask(message(f"m{number}"))) for number in range(20)]
         await wait_until(lambda: _open(harness, 20))
         await harness.client.flushall()
@@ -91,7 +90,7 @@ async def test_whoever_follows_a_lost_question_sees_its_end(
 ) -> None:
     await desk.submit(message("m1"))
     seen: list[str] = []
-    async with asyncio.timeout(SOON_SECONDS):
+    async with within():
         async for entry in desk.follow(desk.question(message("m1"))):
             seen.append(entry.kind)
             if entry.kind == "accepted":
@@ -108,7 +107,7 @@ async def test_what_was_accepted_in_the_last_moment_is_reported_and_may_be_asked
     await desk.submit(message("gone"))
     await kill_and_truncate(server, harness, size)
 
-    async with asyncio.timeout(SOON_SECONDS):
+    async with within():
         gone = await desk.outcome(desk.question(message("gone")))
 
     assert gone["termination_reason"] == "lost"

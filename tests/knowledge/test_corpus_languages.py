@@ -76,10 +76,6 @@ async def test_an_index_that_does_not_answer_leaves_the_last_known_languages() -
     assert await languages.read() == {"en": 3}
 
 
-async def test_a_process_without_an_index_knows_no_languages() -> None:
-    assert await CorpusLanguages(None).read() == {}
-
-
 async def detect_for(index: Any, text: str, *groups: str) -> tuple[str, float]:
     """The language of a text without a conversation, and the confidence in it."""
     languages = CorpusLanguages(index, clock=Clock())

@@ -20,6 +20,7 @@ class GatedDescriber:
     """Describes a page, named by its language, when the page's gate is open."""
 
     concurrency: int
+    name: str = "gated"
     running: list[str] = field(default_factory=list)
     most_running: int = 0
     gates: dict[str, asyncio.Event] = field(default_factory=dict)

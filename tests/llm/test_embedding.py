@@ -6,14 +6,15 @@ import pytest
 
 from envelope.run import OUTSIDE
 from llm.errors import ModelUnavailable, UnknownModel, UnreadableOutput
-from llm.port import VectorModel, record_calls
+from llm.port import record_calls
 from llm.registry import Registry
+from llm.vendors.embeddings import VendorEmbedder
 from tests.llm.vendor_dialects import Dialect, OpenAI
 from tests.support.model_server import ModelServer
 
 
 @pytest.fixture
-def embedder(registry: Registry, dialect: Dialect) -> VectorModel:
+def embedder(registry: Registry, dialect: Dialect) -> VendorEmbedder:
     return registry.embedder(f"{dialect.embedding_model}@{dialect.provider}")
 
 
@@ -22,7 +23,7 @@ def vector(dialect: Dialect, *numbers: float) -> list[float]:
 
 
 async def test_texts_become_vectors_of_length_one_in_their_order(
-    server: ModelServer, dialect: Dialect, embedder: VectorModel
+    server: ModelServer, dialect: Dialect, embedder: VendorEmbedder
 ) -> None:
     server.will_send(dialect.vectors([vector(dialect, 3, 4), vector(dialect, 0, 0, 2)]))
 
@@ -36,7 +37,7 @@ async def test_texts_become_vectors_of_length_one_in_their_order(
 
 @pytest.mark.slow
 async def test_many_texts_go_in_batches(
-    server: ModelServer, dialect: Dialect, embedder: VectorModel
+    server: ModelServer, dialect: Dialect, embedder: VendorEmbedder
 ) -> None:
     batch = 256 if isinstance(dialect, OpenAI) else 100
     server.will_send(
@@ -50,13 +51,13 @@ async def test_many_texts_go_in_batches(
     assert len(server.received) == 2
 
 
-async def test_no_text_asks_nobody(server: ModelServer, embedder: VectorModel) -> None:
+async def test_no_text_asks_nobody(server: ModelServer, embedder: VendorEmbedder) -> None:
     assert list(await embedder.embed([], OUTSIDE)) == []
     assert server.received == []
 
 
 async def test_a_failure_is_repeated_and_one_that_stays_is_reported_as_what_it_is(
-    server: ModelServer, dialect: Dialect, embedder: VectorModel
+    server: ModelServer, dialect: Dialect, embedder: VendorEmbedder
 ) -> None:
     passes = dialect.failure(503), dialect.vectors([vector(dialect, 1)])
     server.will_send(*passes, *[dialect.failure(500)] * 3, dialect.failure(404))
@@ -69,7 +70,7 @@ async def test_a_failure_is_repeated_and_one_that_stays_is_reported_as_what_it_i
 
 @pytest.mark.parametrize("numbers", [[[1.0, 2.0]], []], ids=["too short", "none"])
 async def test_vectors_that_do_not_fit_are_an_error(
-    server: ModelServer, dialect: Dialect, embedder: VectorModel, numbers: list[list[float]]
+    server: ModelServer, dialect: Dialect, embedder: VendorEmbedder, numbers: list[list[float]]
 ) -> None:
     server.will_send(dialect.vectors(numbers))
 
@@ -78,7 +79,7 @@ async def test_vectors_that_do_not_fit_are_an_error(
 
 
 async def test_embedding_is_recorded_with_the_usage_that_is_known(
-    server: ModelServer, dialect: Dialect, embedder: VectorModel
+    server: ModelServer, dialect: Dialect, embedder: VendorEmbedder
 ) -> None:
     server.will_send(dialect.vectors([vector(dialect, 1)]))
 
@@ -92,7 +93,7 @@ async def test_embedding_is_recorded_with_the_usage_that_is_known(
 
 
 async def test_a_request_states_whether_it_embeds_questions_or_documents(
-    server: ModelServer, dialect: Dialect, embedder: VectorModel
+    server: ModelServer, dialect: Dialect, embedder: VendorEmbedder
 ) -> None:
     server.will_send(*[dialect.vectors([vector(dialect, 1)])] * 2)
 

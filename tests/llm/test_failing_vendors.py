@@ -22,7 +22,7 @@ from tests.llm.vendor_dialects import OpenAI
 from tests.support.model_server import ModelServer, Response, running_server
 from tests.support.runs import start_run
 from tests.support.scripted_model import ScriptedModel
-from tests.support.waiting import Clock, wait_until
+from tests.support.waiting import Clock, wait_until, within
 
 MESSAGE = Message(tenant="t", assistant="a", conversation_id="c", message_id="m")
 VENDOR = OpenAI()
@@ -342,7 +342,7 @@ async def test_a_chain_that_hangs_leaves_time_for_the_rules(vendors: Vendors) ->
     vendors.second.will_send(HANGS)
 
     run = start_run(MESSAGE, stage="essence", attempt=0, remaining_seconds=2.0)
-    async with asyncio.timeout(2.0):
+    async with within(2.0):
         answer = await vendors.ask(f"{CHAIN},scripted", run)
 
     assert answer.model == "scripted"
@@ -379,7 +379,7 @@ async def test_a_model_that_is_left_alone_keeps_no_healthy_one_behind_it_waiting
     with pytest.raises(RateLimited):
         await vendors.ask("other@first")
 
-    async with asyncio.timeout(8):
+    async with within(8):
         answer = await vendors.ask(chain)
 
     assert answer.model == "large@second"

@@ -21,6 +21,7 @@ from tests.llm.sample_task import BLUE, COLOUR, SKY, PlainPrompts
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.model_server import ModelServer, Response
 from tests.support.runs import start_run
+from tests.support.waiting import within
 
 MESSAGE = Message(tenant="t", assistant="a", conversation_id="c", message_id="m")
 NAME = "gpt-4@openai"
@@ -126,7 +127,7 @@ async def test_a_cancelled_call_is_in_the_record(server: ModelServer, registry: 
     with record_calls() as calls:
         async with asyncio.TaskGroup() as group:
             asking = group.create_task(registry.model(NAME).ask(COLOUR, SKY, OUTSIDE))
-            async with asyncio.timeout(5):
+            async with within(5):
                 await server.was_asked.wait()
             asking.cancel()
 

@@ -43,6 +43,16 @@ def test_an_unknown_model_has_no_price_rather_than_none_to_pay(usage: Usage) -> 
     assert cost_usd("openai", "gpt-none-such", usage, base_url=None) is None
 
 
+def test_tokens_that_are_written_to_a_cache_have_their_own_price() -> None:
+    plain = cost_usd("anthropic", "claude-sonnet-4-5", Usage(100_000), base_url=None)
+    written = Usage(100_000, cache_write_tokens=100_000)
+
+    stored = cost_usd("anthropic", "claude-sonnet-4-5", written, base_url=None)
+
+    assert plain is not None
+    assert stored == plain * Decimal("1.25")
+
+
 def test_a_compatible_server_does_not_have_the_vendors_prices() -> None:
     assert cost_usd("openai", "gpt-4", SOME, base_url="http://127.0.0.1:8000/v1") is None
 

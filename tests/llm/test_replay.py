@@ -147,3 +147,26 @@ async def test_outside_of_a_hop_nothing_is_stored(fake_documents: CallsInMemory)
     await make_stored_model(inner, fake_documents).ask(COLOUR, SKY)
 
     assert (len(inner.calls), fake_documents.kept) == (2, {})
+
+
+class SpeedsInMemory:
+    """Keeps what is added."""
+
+    def __init__(self) -> None:
+        self.added: list[tuple[str, int]] = []
+
+    async def add(self, model: str, tokens: int, milliseconds: float) -> None:
+        self.added.append((model, tokens))
+
+
+async def test_the_speed_of_a_model_is_measured_once_by_the_call_that_was_paid(
+    fake_documents: CallsInMemory,
+) -> None:
+    speeds = SpeedsInMemory()
+    inner = make_paid_model(BLUE)
+    model = StoredModel(inner, fake_documents, prompts=PlainPrompts(), speeds=speeds)
+
+    for _ in range(2):
+        await model.ask(COLOUR, SKY, start_run(message(), stage="essence", attempt=0))
+
+    assert speeds.added == [("m@openai", PAID.output_tokens)]

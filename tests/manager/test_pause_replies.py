@@ -158,6 +158,11 @@ def test_several_fields_are_read_from_named_lines_and_the_rest_is_open() -> None
         ({"fields": {"year": 2025, "count": 2}}, Answered(True, {"year": "2025", "count": 2.0})),
         ({"fields": {"year": "2025"}}, Unanswered({"year": "2025"})),
         ({"fields": {"unknown": "2025"}}, Unanswered({})),
+        (
+            {"fields": {"year": "2025", "count": None}},
+            Answered(True, {"year": "2025", "count": None}),
+        ),
+        ({"fields": {"count": None}}, Unanswered({"count": None})),
         ({"approve": True}, Unanswered({})),
         ({"approve": False}, Answered(False)),
     ],
@@ -178,3 +183,19 @@ def test_a_typed_approval_needs_the_open_pause() -> None:
     assert read_typed(APPROVAL, approve, 100.0) == NotOpen()
     assert read_typed(None, approve, 1.0) == NotOpen()
     assert read_typed(APPROVAL, PauseReply(pause_id="m0", approve=True), 1.0) == NotOpen()
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ("1,200", OtherTopic()),
+        ("1.200", OtherTopic()),
+        ("12,5", Answered(True, {"count": 12.5})),
+        ("0.125", Answered(True, {"count": 0.125})),
+        ("1200", Answered(True, {"count": 1200.0})),
+    ],
+)
+def test_a_number_that_languages_read_differently_is_asked_for_again(
+    text: str, meaning: ReadReply
+) -> None:
+    assert read(make_pause(MANY), text) == meaning

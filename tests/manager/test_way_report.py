@@ -118,9 +118,9 @@ def test_workers_that_look_up_one_item_work_on_one_part() -> None:
 
 
 @pytest.mark.parametrize(
-    ("notes", "is_open"), [([], True), ([{"key": "answered_item", "value": "Birch"}], False)]
+    ("notes", "is_open"), [([], True), ([{"key": "shown_part", "value": "Birch"}], False)]
 )
-def test_a_part_whose_worker_failed_is_open_unless_its_row_is_complete(
+def test_a_part_without_a_result_is_named_below_the_answer_unless_it_has_a_place_in_it(
     notes: list[JsonValue], is_open: bool
 ) -> None:
     payload: dict[str, JsonValue] = {

@@ -75,8 +75,26 @@ class Desk:
 
 
 @pytest.fixture
-def desk(harness: BrokerHarness, receiver: Receiver) -> Desk:
-    return Desk(harness, receiver)
+async def desk(harness: BrokerHarness, receiver: Receiver) -> Desk:
+    """A desk whose endpoint is configured already."""
+    desk = Desk(harness, receiver)
+    await desk.queue.subscribe(["crm"])
+    return desk
+
+
+async def test_a_new_endpoint_gets_the_events_from_its_first_start_on_also_those_of_a_restart(
+    harness: BrokerHarness, receiver: Receiver
+) -> None:
+    desk = Desk(harness, receiver)
+    await desk.answer("before")
+    await desk.sender().collect_next(block_seconds=0)
+    await desk.answer("while no process runs")
+
+    restarted = desk.sender()
+    await restarted.collect_next(block_seconds=0)
+    await restarted.deliver_due()
+
+    assert [body["data"]["message_id"] for body in desk.bodies] == ["while no process runs"]
 
 
 async def test_an_ended_message_is_told_once_with_its_answer(desk: Desk) -> None:

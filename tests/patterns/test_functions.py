@@ -17,7 +17,9 @@ from gateway.slack.channel import messages as slack_messages
 from gateway.slack.channel import mrkdwn
 from gateway.slack.channel import parse_text as slack_said
 from gateway.telegram.channel import messages as telegram_messages
+from knowledge.documents.page import Block, BlockKind
 from knowledge.language.protecting import code_spans, natural
+from knowledge.link_places import find_linked
 from llm.injection import attack_in
 
 pytestmark = pytest.mark.slow
@@ -92,6 +94,16 @@ def test_no_answer_takes_a_function_longer_than_its_length(name: str, length: in
     grown = [text(40) for text in (*texts, nest_citations) if _grows(function, text, length)]
 
     assert grown == []
+
+
+def test_a_page_of_many_links_takes_no_longer_than_its_length() -> None:
+    def find(text: str) -> object:
+        return find_linked([Block(BlockKind.TEXT, text)], [(one, "/") for one in text.split()])
+
+    def write_page(length: int) -> str:
+        return " ".join(f"link{number}" for number in range(length // 9))
+
+    assert not _grows(find, write_page, 180_000)
 
 
 def _grows(function: Callable[[str], object], text: Callable[[int], str], length: int) -> bool:

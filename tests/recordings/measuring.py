@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 from deploy.assembly.knowledge import Knowledge
 from llm.port import Usage
-from llm.prices import estimate_call_usd
+from llm.registry import estimate_call_usd
 from tests.recordings.plain_way import load_conversations
 from tests.recordings.replaying import Played, play
 
@@ -66,7 +66,7 @@ def add_up(played: Sequence[Played]) -> Effort:
         prompt_tokens=prompts / CHARACTERS_PER_TOKEN / count,
         answer_tokens=tokens / count,
         seconds=(calls * FIRST_TOKEN_SECONDS + tokens / TOKENS_PER_SECOND) / count,
-        usd=(estimate_call_usd(PRICED, usage) or Decimal(0)) / count,
+        usd=(estimate_call_usd(PRICED, usage, {}) or Decimal(0)) / count,
         wrong=wrong,
     )
 

@@ -9,6 +9,9 @@ import pytest
 from broker.values import Fields, Finish, JournalEntry
 from envelope.outcome import Outcome
 from envelope.question import Question
+from envelope.role import Role
+from gateway.documents.index_owner import ask_owner
+from memory.http_state import Feedback
 from records.record import Record, redact
 from records.recorder import Recorder, RecordRules
 from records.store import RecordStore, RecordsUnavailableError, Selection, connect_store
@@ -21,23 +24,17 @@ RUN: Fields = {"role": "essence", "milliseconds": 1500.0, "writes": {"canonical_
 
 
 @dataclass
-class GivenRating:
-    rating: str
-    reason: str = ""
-
-
-@dataclass
 class Desk:
     """A broker whose questions are answered, and what records them."""
 
     harness: BrokerHarness
     store: RecordStore
-    ratings: dict[Question, GivenRating] = field(default_factory=dict)
+    ratings: dict[Question, Feedback] = field(default_factory=dict)
 
     def recorder(self, rules: RecordRules = RULES, *, pause_seconds: float = 1.0) -> Recorder:
         broker = self.harness.broker
 
-        async def find(asked: Question) -> GivenRating | None:
+        async def find(asked: Question) -> Feedback | None:
             return self.ratings.get(asked)
 
         return Recorder(
@@ -77,6 +74,21 @@ async def test_an_ended_message_is_recorded_once_with_its_work(desk: Desk) -> No
     assert [step["kind"] for step in found.steps] == [
         "accepted", "model_call", "agent_run", "finished",
     ]  # fmt: skip
+
+
+async def test_an_ingestion_by_the_owner_of_the_index_is_not_recorded_as_a_question(
+    desk: Desk,
+) -> None:
+    broker = desk.harness.broker
+    await broker.prepare([Role.INGESTION])
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(ask_owner(broker, ("acme", "desk"), {"documents": []}))
+        (taken,) = await broker.consumer.take(Role.INGESTION, "w1", slots=1, block_seconds=10)
+        await desk.harness.settle(taken, Finish(Outcome.ANSWERED, {"outcome": "answered"}))
+
+    assert await desk.recorder().record_next() == 1
+
+    assert desk.records() == []
 
 
 class KilledError(BaseException):
@@ -144,7 +156,7 @@ async def test_a_conversation_erased_while_it_is_recorded_leaves_no_record(
 
     def erase_first(records: list[Record]) -> None:
         erased = desk.harness.broker.eraser.forget(asked)
-        asyncio.run_coroutine_threadsafe(_drop(erased), loop).result(10)
+        asyncio.run_coroutine_threadsafe(_drop(erased), loop).result()
         desk.store.forget(asked)
         write(records)
 
@@ -216,7 +228,7 @@ async def test_a_rating_is_added_to_the_record_even_after_the_journal_is_gone(de
     asked = await desk.answer()
     await desk.recorder().record_next()
     await desk.harness.client.delete("rd:{0}:journal:acme/desk/c1/m1")
-    desk.ratings[asked] = GivenRating("down", "out of date")
+    desk.ratings[asked] = Feedback(rating="down", reason="out of date")
 
     await desk.harness.broker.ended.announce(asked, "rated")
     await desk.recorder().record_next()

@@ -22,12 +22,13 @@ from broker.values import JournalEntry
 from cli.commands.ask import COMMANDS
 from cli.main import main
 from config.settings import Settings, load_settings
-from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
+from deploy.assembly.knowledge import Knowledge, open_index
 from deploy.assembly.runtime import ROLES, connect_runtime, desk, run_workers
 from envelope.run import OUTSIDE, Run
 from gateway.desk import Desk, Message
 from gateway.text import parse_command
 from knowledge.embedding import Embedder
+from knowledge.search.searcher import LevelSearcher
 from llm.missing_model import MissingModel
 from llm.port import I, Model, ModelAnswer, ModelStep, O, Task, TextListener, ToolConversation
 from llm.tasks.search import JudgeOutput, Verdict
@@ -38,7 +39,6 @@ ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = ROOT / "examples"
 DOMAIN = "SMS platform documentation"
 TOPIC = "setting up and running an SMS messaging platform"
-PATIENCE_SECONDS = 30.0
 Fields = dict[str, Any]
 
 
@@ -61,7 +61,11 @@ async def open_knowledge_with(settings: Settings, embedder: Embedder) -> AsyncIt
     """Open the index of these settings with an embedder that is loaded already."""
     index = await open_index(settings, embedder)
     try:
-        yield Knowledge(index, embedder, make_searcher(settings, index, embedder))
+        yield Knowledge(
+            index,
+            embedder,
+            LevelSearcher(index, embedder),
+        )
     finally:
         await index.close()
 
@@ -105,7 +109,7 @@ def _has_a_loop() -> bool:
 
 def _run_beside_the_loop(words: Sequence[str]) -> int:
     with ThreadPoolExecutor(1) as threads:
-        return threads.submit(_run_main, words).result(PATIENCE_SECONDS)
+        return threads.submit(_run_main, words).result()
 
 
 def _run_main(words: Sequence[str]) -> int:

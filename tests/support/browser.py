@@ -21,7 +21,7 @@ from playwright.async_api import (
 )
 
 from gateway.widget.routes import part
-from tests.support.http_server import PATIENCE_SECONDS
+from tests.support.waiting import PATIENCE_SECONDS
 
 CHROMIUM = "chromium"
 FLAGS = [

@@ -22,7 +22,6 @@ from tests.support.fake_channel import make_incoming
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
-PATIENCE_SECONDS = 20.0
 TEXTS: FixedTexts = load_texts(topic="routing")
 WORKING = TEXTS.text("push_working", "en")
 PLACEHOLDERS = {WORKING, ELLIPSIS}

@@ -18,8 +18,8 @@ from gateway.api_keys import Key
 from gateway.connections.server import listening, serving
 from gateway.console.access import COOKIE, Assistant, ConsoleRole, Gate, SignedInIdentity
 from gateway.console.attention import FindConcerns
+from gateway.console.oidc import OidcProvider
 from gateway.console.routes import Console, ConsolePart, console_router
-from gateway.console.sign_in import SignInProvider
 from gateway.people import PersonalData
 from records.record import Record
 from records.store import RecordStore, connect_store
@@ -113,7 +113,7 @@ def make_router(
     *,
     roles: Mapping[Assistant, Mapping[str, ConsoleRole]] | None = None,
     assistants: tuple[Assistant, ...] = (DESK,),
-    provider: SignInProvider | None = None,
+    provider: OidcProvider | None = None,
     parts: Sequence[ConsolePart] = (),
     concerns: Sequence[FindConcerns] = (),
 ) -> APIRouter:

@@ -1,16 +1,9 @@
-"""Copies data folders without the holes of their files.
+"""Copies data folders of desks."""
 
-The engine reserves 32 MB for each of its files and writes a few kB of them: a copy with
-`shutil.copyfile` would write some 370 MB for an index of 40 pages.
-"""
-
-import errno
-import os
 import shutil
 from pathlib import Path
 
-_BYTES_AT_ONCE = 1 << 20
-
+from knowledge.index.maintenance.sparse_files import copy_sparse
 
 _OF_A_RUNNING_DESK = shutil.ignore_patterns("broker", "records.sqlite3*")
 
@@ -21,37 +14,5 @@ def copy_folder(source: Path, target: Path) -> Path:
     What a desk that runs on it adds stays behind: the files of its Redis, and its records.
     """
     return Path(
-        shutil.copytree(source, target, copy_function=_copy_file, ignore=_OF_A_RUNNING_DESK)
+        shutil.copytree(source, target, copy_function=copy_sparse, ignore=_OF_A_RUNNING_DESK)
     )
-
-
-def _copy_file(source: str, target: str) -> str:
-    with Path(source).open("rb") as given, Path(target).open("wb") as copy:
-        size = os.fstat(given.fileno()).st_size
-        begin = _find_data(given.fileno(), 0)
-        while begin < size:
-            end = os.lseek(given.fileno(), begin, os.SEEK_HOLE)
-            _copy_range(given.fileno(), copy.fileno(), begin, end)
-            begin = _find_data(given.fileno(), end)
-        copy.truncate(size)
-    shutil.copystat(source, target)
-    return target
-
-
-def _find_data(file: int, offset: int) -> int:
-    """Return where data begins at or after an offset; the size of the file if there is none."""
-    try:
-        return os.lseek(file, offset, os.SEEK_DATA)
-    except OSError as error:
-        if error.errno != errno.ENXIO:
-            raise
-        return os.fstat(file).st_size
-
-
-def _copy_range(source: int, target: int, begin: int, end: int) -> None:
-    while begin < end:
-        part = os.pread(source, min(_BYTES_AT_ONCE, end - begin), begin)
-        if not part:
-            raise ValueError(f"expected {end - begin} more bytes, found the end of the file")
-        os.pwrite(target, part, begin)
-        begin += len(part)

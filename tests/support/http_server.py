@@ -43,10 +43,10 @@ from knowledge.library.shown import LibraryDocument, LibraryFindings, LibraryPas
 from manager.flows import NEWEST
 from memory.errors import MemoryUnavailableError
 from memory.http_state import RedisRates
+from tests.support.waiting import within
 from tests.support.worker_harness import WorkerHarness
 
 WEBSITE = "https://www.acme.test"
-PATIENCE_SECONDS = 30.0
 SECRET = b"signs the links of tests"
 STORES = (MemoryUnavailableError,)
 """Errors of stores that do not answer."""
@@ -206,7 +206,7 @@ class HttpServerFixture:
         """A client with this key."""
         authorization = {"Authorization": f"Bearer {token}"} if token else {}
         made = httpx.AsyncClient(
-            base_url=self.url, headers={**authorization, **headers}, timeout=PATIENCE_SECONDS
+            base_url=self.url, headers={**authorization, **headers}, timeout=None
         )
         self.clients.append(made)
         return made
@@ -256,7 +256,7 @@ async def open_http_server(
     *,
     open_tenant: str | None = "acme",
     deadline_seconds: float = 20.0,
-    patience_seconds: float = PATIENCE_SECONDS,
+    patience_seconds: float = 30.0,
     port: int = 0,
     others: Sequence[APIRouter] = (),
     documents: Documents | None = None,
@@ -371,9 +371,8 @@ async def events(
 ) -> list[RecordedRequests]:
     """Return all events of a stream."""
     headers = {"Accept": "text/event-stream", **options.pop("headers", {})}
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        async with client.stream(method, path, headers=headers, **options) as answer:
-            return [event async for event in read_events(answer)]
+    async with within(), client.stream(method, path, headers=headers, **options) as answer:
+        return [event async for event in read_events(answer)]
 
 
 def text_of(seen: list[RecordedRequests]) -> str:

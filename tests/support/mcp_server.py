@@ -2,7 +2,9 @@
 
 `FOLDER/changed` changes the definition of `get_forecast`, `FOLDER/gone` takes it away, and
 `FOLDER/broken` ends the server at its start. With `--port N` it serves HTTP, by the library of the
-protocol; else it answers lines itself, because the library takes a second to import.
+protocol; else it answers lines itself, because the library takes a second to import. With
+`--sessions` it knows only the versions of the protocol that have sessions, and `FOLDER/called` has
+a line for each forecast.
 """
 
 import asyncio
@@ -37,6 +39,9 @@ def _text(*texts: str, **more: Any) -> Result:
 async def get_forecast(city: str) -> Result:
     if city == "Nowhere":
         return _text("no such city", isError=True)
+    if "--sessions" in sys.argv:
+        with (FOLDER / "called").open("a") as called:
+            called.write(f"{city}\n")
     return _text(f"Rain in {city}.", structuredContent={"sky": "grey"})
 
 
@@ -168,6 +173,8 @@ def serve_http(port: int) -> None:
     import uvicorn
     from mcp.server.lowlevel import Server
     from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult
+    from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+    from starlette.responses import PlainTextResponse
 
     async def list_all(_context: Any, _params: Any) -> ListToolsResult:
         return ListToolsResult.model_validate(list_tools())
@@ -176,7 +183,17 @@ def serve_http(port: int) -> None:
         return CallToolResult.model_validate(await RUNS[params.name](**(params.arguments or {})))
 
     server: Server[Any] = Server("weather", on_list_tools=list_all, on_call_tool=call)
-    uvicorn.run(server.streamable_http_app(), port=port, log_level="error")
+    app = server.streamable_http_app()
+
+    async def refuse_new_versions(scope: Any, receive: Any, send: Any) -> None:
+        version = dict(scope.get("headers", ())).get(b"mcp-protocol-version", b"").decode()
+        if not version or version in HANDSHAKE_PROTOCOL_VERSIONS:
+            await app(scope, receive, send)
+        else:
+            await PlainTextResponse("unsupported version", 400)(scope, receive, send)
+
+    served = refuse_new_versions if "--sessions" in sys.argv else app
+    uvicorn.run(served, port=port, log_level="error")
 
 
 if __name__ == "__main__":

@@ -5,9 +5,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from deploy.assembly.gateways.documents import make_attachments
 from deploy.assembly.gateways.report_rendering import StoredReports
-from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
 from envelope.question import Question
+from gateway.http.review_documents import NamedDocumentFinder
 from gateway.http.routes.review_form import ReviewEstimate
 from gateway.http.routes.reviews import ReviewParts
 from gateway.port import CatalogEntry
@@ -57,13 +58,13 @@ async def open_review_server(
     harness: WorkerHarness, data: Path, **options: Any
 ) -> AsyncIterator[HttpServerFixture]:
     """Open the server; `data` is the data folder of its settings."""
-    attachments = StoredAttachments(settings_of(data), harness.client)
+    attachments = make_attachments(settings_of(data), harness.client)
     finder = NamedDocumentFinder(attachments, SelectingCatalog())
 
     async def read_nothing(_question: Question, _reference: str) -> None:
         return None
 
-    def estimate(rules: int, documents: int) -> ReviewEstimate:
+    async def estimate(rules: int, documents: int) -> ReviewEstimate:
         return ReviewEstimate(model="large", calls=rules + documents, tokens=1000, cost_usd=0.25)
 
     parts = ReviewParts(attachments, finder, StoredReports(read_nothing), estimate)

@@ -90,7 +90,7 @@ def serve_sftp(patch: pytest.MonkeyPatch, folder: Path) -> Iterator[str]:
         server.close()
         await server.wait_closed()
 
-    server = asyncio.run_coroutine_threadsafe(listen(), loop).result(10)
+    server = asyncio.run_coroutine_threadsafe(listen(), loop).result()
     known = folder.parent / "known_hosts"
     port = server.get_port()
     known.write_text(f"[127.0.0.1]:{port} {key.export_public_key().decode()}")
@@ -99,7 +99,7 @@ def serve_sftp(patch: pytest.MonkeyPatch, folder: Path) -> Iterator[str]:
     try:
         yield f"sftp://{USER}@127.0.0.1:{port}/"
     finally:
-        asyncio.run_coroutine_threadsafe(close(server), loop).result(10)
+        asyncio.run_coroutine_threadsafe(close(server), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()

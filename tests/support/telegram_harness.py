@@ -135,7 +135,7 @@ async def telegram_desk(
             receive_updates(
                 calls, me, connector, TEXTS, how=Webhook(url, SECRET), audience=audience
             ) as app,
-            httpx.AsyncClient(timeout=30.0) as client,
+            httpx.AsyncClient(timeout=None) as client,
         ):
             assert app is not None
             async with serving(app, listener, asyncio.Event()):

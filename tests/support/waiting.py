@@ -3,7 +3,8 @@
 import asyncio
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,23 @@ async def wait_until(
     if found := await poll(look, patience_seconds=more_seconds):
         return found
     raise AssertionError(f"`{look.__qualname__}` was not true within {patience_seconds} s")
+
+
+@asynccontextmanager
+async def within(seconds: float = PATIENCE_SECONDS) -> AsyncIterator[None]:
+    """Raise TimeoutError after `seconds`, later on a slow machine."""
+    loop = asyncio.get_running_loop()
+
+    async with asyncio.timeout(None) as limit:
+
+        def expire() -> None:
+            limit.reschedule(loop.time() + seconds * (measure_slowness() - 1))
+
+        alarm = loop.call_later(seconds, expire)
+        try:
+            yield
+        finally:
+            alarm.cancel()
 
 
 async def poll(look: Callable[[], Any], *, patience_seconds: float | None) -> Any:

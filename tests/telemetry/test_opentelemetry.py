@@ -172,11 +172,10 @@ async def test_a_log_line_names_the_trace_of_its_question_while_traces_are_sent(
 
 
 async def test_a_question_that_is_sent_again_after_a_crash_has_the_same_spans(
-    harness: BrokerHarness, receiver: Receiver, tmp_path: Path
+    harness: BrokerHarness, receiver: Receiver
 ) -> None:
     await answer(harness)
-    settings = settings_of(tmp_path, otel_exporter_otlp_endpoint=receiver.address)
-    sender = connect_telemetry(settings, None)
+    sender = connect_telemetry(receiver.address, None, headers={}, service="refdesk", content=False)
     assert sender is not None
     taken = await harness.broker.observed.take(count=1, block_seconds=0.0)
     wanted = asyncio.Event()
@@ -211,5 +210,6 @@ class _Given:
 async def test_without_the_setting_nothing_is_connected(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
 
-    assert connect_telemetry(settings, None) is None
+    assert settings.otel_exporter_otlp_endpoint is None
+    assert connect_telemetry(None, None, headers={}, service="refdesk", content=False) is None
     assert not settings.telemetry_content

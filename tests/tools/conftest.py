@@ -1,16 +1,16 @@
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 
 import pytest
 import pytest_asyncio
 
 from knowledge.index.embedded import open_embedded
+from knowledge.index.port import Index
 from knowledge.library.library import Library
-from knowledge.port import Searcher
 from knowledge.search.searcher import LevelSearcher
 from tests.knowledge.searching.conftest import WordEmbedder, document, identity, put
 from tools.catalog import ToolCatalog, make_builtin
 from tools.executor import ToolExecutor
+from tools.tool import ToolParts
 
 REGULATION = (
     document(
@@ -49,28 +49,23 @@ REGULATION = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """The parts of tools over a small library."""
-
-    searcher: Searcher
-    library: Library
-
-    def search_level(self, level: str) -> Searcher:
-        return self.searcher
+def make_parts(index: Index) -> ToolParts:
+    """Return the parts of tools over an index, in which a search on one level is one on all."""
+    searcher = LevelSearcher(index, WordEmbedder())
+    return ToolParts(searcher, lambda _level: searcher, Library(index))
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def parts(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Parts]:
+async def parts(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ToolParts]:
     """One index for all tests: no tool writes to it."""
     index = await open_embedded(tmp_path_factory.mktemp("tools") / "index", identity())
     await put(index, *REGULATION)
-    yield Parts(LevelSearcher(index, WordEmbedder()), Library(index))
+    yield make_parts(index)
     await index.close()
 
 
 @pytest.fixture
-def catalog(parts: Parts) -> ToolCatalog:
+def catalog(parts: ToolParts) -> ToolCatalog:
     return make_builtin(parts)
 
 

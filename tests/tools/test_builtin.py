@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from knowledge.index.embedded import open_embedded
-from knowledge.library.library import Library
-from knowledge.search.searcher import LevelSearcher
-from tests.knowledge.searching.conftest import WordEmbedder, document, identity, put
-from tests.tools.conftest import Parts
+from tests.knowledge.searching.conftest import document, identity, put
+from tests.tools.conftest import make_parts
 from tools.builtin.calculator import compute
 from tools.calls import ToolCall, ToolCaller, ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog, make_builtin
@@ -334,7 +332,7 @@ async def compare(folder: Path) -> ToolResult:
         for version in ("2024", "2025")
     ]
     await put(index, *added, *changed)
-    parts = Parts(LevelSearcher(index, WordEmbedder()), Library(index))
+    parts = make_parts(index)
     call = ToolCall(
         call_id="1",
         tool="compare_documents",
@@ -375,7 +373,7 @@ async def test_versions_in_folders_are_compared_page_by_page(tmp_path: Path) -> 
         for number in range(count)
     ]
     await put(index, *pages)
-    parts = Parts(LevelSearcher(index, WordEmbedder()), Library(index))
+    parts = make_parts(index)
     call = ToolCall(call_id="1", tool="compare_documents", arguments={"old": "2024", "new": "2025"})
 
     found = await ToolExecutor(make_builtin(parts)).execute(call, ToolCaller(agent="reason"))

@@ -14,6 +14,7 @@ from manager.manager import ManagerAgent
 from tests.faults.journal_checker import problems
 from tests.support.branching_flow import ToolAgent, ToolCall, make_flow
 from tests.support.flow_path import main_path
+from tests.support.waiting import within
 from tests.support.worker_harness import WorkerHarness
 
 MESSAGE = Message("How do I add a rule?", "c1", "m1")
@@ -156,7 +157,7 @@ async def test_enough_branches_go_on_and_the_others_are_cancelled(harness: Worke
 
     async with harness.open() as desk:
         reply = await desk.ask(MESSAGE)
-        async with asyncio.timeout(5):
+        async with within(5):
             await cancelled.wait()
 
     assert reply["outcome"] == "answered"

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from broker.errors import BrokerUnavailableError
 from broker.ports import Admin
 from broker.values import RoleStatus
-from tests.support.waiting import wait_until, yield_to_tasks
+from tests.support.waiting import wait_until, within, yield_to_tasks
 from tests.support.worker_harness import WorkerHarness
 from worker import metrics as depths
 from worker.metrics import Depths
@@ -130,7 +130,7 @@ async def test_a_redis_that_hangs_does_not_hang_a_scrape_and_is_asked_again() ->
     broker = ScriptedAdmin()
     broker.answering.clear()
 
-    async with asyncio.timeout(5 * depths.PATIENCE_SECONDS), register_depths(broker) as registry:
+    async with within(5 * depths.PATIENCE_SECONDS), register_depths(broker) as registry:
         assert await scrape(registry) == DOWN
 
         broker.answering.set()

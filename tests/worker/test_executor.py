@@ -11,7 +11,7 @@ from broker.lease_renewer import LeaseRenewal
 from broker.redis_broker import RedisBroker
 from broker.values import Delivery, LeaseLost
 from envelope.question import Question
-from tests.support.waiting import wait_until, yield_to_tasks
+from tests.support.waiting import wait_until, within, yield_to_tasks
 from worker.executor import Execution, Executor, Runners
 
 
@@ -48,7 +48,7 @@ class Stage:
         self.tasks.add(asyncio.current_task())
         try:
             if name in self.gates:
-                async with asyncio.timeout(20.0):
+                async with within():
                     await self.gates[name].wait()
         except asyncio.CancelledError:
             self.called_off.append(name)
@@ -67,7 +67,7 @@ class Stage:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        async with asyncio.timeout(30.0), asyncio.TaskGroup() as group:
+        async with within(), asyncio.TaskGroup() as group:
             self.runners.work_in(group)
             yield
 

@@ -9,7 +9,7 @@ from broker.values import Submission
 from envelope.role import Role
 from gateway.desk import Desk, Message
 from tests.support.local_consumer import submission
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, within
 from tests.support.worker_harness import WorkerHarness
 
 LOST_MS = 30_000
@@ -53,7 +53,7 @@ async def test_a_worker_in_doubt_finds_what_it_owns_without_knowing(harness: Wor
     await harness.broker.prepare([role.value for role in Role])
     manager = process.workers[0]
     stream = stream_key(manager.role, 0)
-    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+    async with within(), asyncio.TaskGroup() as tasks:
         reply = tasks.create_task(desk.ask(Message("How?", "c1", "m1")))
 
         async def find_owned() -> Any:

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, within
 from tests.support.worker_harness import WorkerHarness
 from worker.errors import HealthPortError
-from worker.health import LONGEST_SILENCE_SECONDS, Readiness, serving
+from worker.health import LONGEST_SILENCE_SECONDS, WorkerHealth, serving
 from worker.metrics import PrometheusMeter
 from worker.process import WorkerProcess
 
@@ -106,7 +106,7 @@ async def test_a_worker_that_reads_is_ready_and_a_deaf_one_names_its_role(
     harness: WorkerHarness,
 ) -> None:
     process = harness.process()
-    readiness = Readiness(process, lambda: True)
+    readiness = WorkerHealth(process, lambda: True)
 
     assert readiness.unready() == ""
 
@@ -119,18 +119,18 @@ async def test_a_worker_with_no_room_is_not_called_deaf(harness: WorkerHarness) 
     process = harness.process(slots=0)
     _set_last_read(process, "search", seconds_ago=LONGEST_SILENCE_SECONDS + 1)
 
-    assert Readiness(process, lambda: True).unready() == ""
+    assert WorkerHealth(process, lambda: True).unready() == ""
 
 
 async def test_without_the_renewal_of_leases_nothing_is_ready(harness: WorkerHarness) -> None:
-    readiness = Readiness(harness.process(), lambda: False)
+    readiness = WorkerHealth(harness.process(), lambda: False)
 
     assert readiness.unready() == "the renewal of leases has ended"
 
 
 async def test_a_process_whose_renewal_has_ended_is_started_again(harness: WorkerHarness) -> None:
     alive = [False]
-    readiness = Readiness(harness.process(), lambda: alive[0])
+    readiness = WorkerHealth(harness.process(), lambda: alive[0])
 
     assert readiness.dead() == ""  # it has not begun yet
     alive[0] = True
@@ -142,7 +142,7 @@ async def test_a_process_whose_renewal_has_ended_is_started_again(harness: Worke
 async def test_a_loop_that_has_not_turned_for_long_is_taken_for_dead_until_it_turns(
     harness: WorkerHarness,
 ) -> None:
-    readiness = Readiness(harness.process(), lambda: True, stuck_seconds=60)
+    readiness = WorkerHealth(harness.process(), lambda: True, stuck_seconds=60)
 
     assert readiness.dead() == ""
 
@@ -150,7 +150,7 @@ async def test_a_loop_that_has_not_turned_for_long_is_taken_for_dead_until_it_tu
 
     assert readiness.dead() == "the event loop has stood still for 61 s"
 
-    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+    async with within(), asyncio.TaskGroup() as tasks:
         turning = tasks.create_task(readiness.record_turns())
         await wait_until(lambda: not readiness.dead())
         turning.cancel()

@@ -11,7 +11,7 @@ from broker.values import Bury, Death, Delivery, Finish, FrameSend, Settlement
 from envelope.envelope import Envelope
 from memory.errors import MemoryUnavailableError
 from tests.support.broker_harness import question
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, within
 from tests.worker import crashing_handlers
 from worker.errors import HandlerTimeoutError, SuspectFailedError
 from worker.isolation import CHILDREN, IsolatedHandler, Quarantine
@@ -152,7 +152,7 @@ async def test_as_many_suspects_as_run_at_once_may_hang_and_all_are_ended(desk: 
     await desk.run("fine")  # the fork server runs
 
     hanging = [desk.run("hang", seconds=2.0) for _ in range(CHILDREN)]
-    async with asyncio.timeout(60):
+    async with within():
         ended = await asyncio.gather(*hanging, return_exceptions=True)
 
     assert [type(error) for error in ended] == [HandlerTimeoutError] * CHILDREN

@@ -11,7 +11,7 @@ from envelope.role import Role
 from gateway.desk import Message
 from manager.manager import ManagerAgent
 from memory.errors import MemoryUnavailableError, QuestionEndedError
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, within
 from tests.support.worker_harness import WorkerHarness
 from worker.port import SilentMeter
 
@@ -48,7 +48,7 @@ async def test_an_entry_that_is_gone_because_it_is_settled_is_not_lost(
         broker.gate.set()
 
         # What was prefetched by that settlement goes on at once, not after its lease.
-        async with asyncio.timeout(20.0):
+        async with within():
             assert (await reply)["outcome"] == "answered"
 
 

@@ -5,9 +5,9 @@ import asyncio
 from broker.values import JournalEntry
 from envelope.role import Role
 from gateway.desk import Desk, Message
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, within
 from tests.support.worker_harness import WorkerHarness
-from worker.health import LONGEST_SILENCE_SECONDS, Readiness
+from worker.health import LONGEST_SILENCE_SECONDS, WorkerHealth
 from worker.process import WorkerProcess
 
 QUESTION = Message("How do I add a rule?", "c1", "m1")
@@ -45,7 +45,7 @@ async def test_a_question_waits_in_front_of_a_paused_role_and_goes_on_when_it_is
         reply = await desk.ask(Message("help", "c2", "m2", "help"))
         assert await waits_for_search()
         process.pause(())
-        async with asyncio.timeout(20):
+        async with within():
             answered = await desk.ask(QUESTION)
 
     assert (reply["outcome"], answered["outcome"]) == ("answered", "answered")
@@ -65,7 +65,7 @@ async def test_an_entry_that_runs_when_its_role_is_paused_is_finished(
     harness.script.next(Role.SEARCH, lambda _reads: wait())
     process, desk = harness.process(), harness.desk()
 
-    async with process.running(), asyncio.timeout(30):
+    async with process.running(), within():
         await desk.submit(QUESTION)
         await begun.wait()
         process.pause([SEARCH])
@@ -84,4 +84,4 @@ async def test_a_paused_worker_is_ready(harness: WorkerHarness) -> None:
             if worker.role == SEARCH:
                 worker.last_read -= LONGEST_SILENCE_SECONDS + 1
 
-        assert Readiness(process, lambda: True).unready() == ""
+        assert WorkerHealth(process, lambda: True).unready() == ""

@@ -15,7 +15,7 @@ from broker.ports import Consumer
 from broker.values import JournalEntry
 from envelope.role import Role
 from gateway.desk import Desk, Message
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, within
 from tests.support.worker_harness import WRITES, WorkerHarness
 from worker.process import WorkerProcess
 from worker.shutdown import leave, stop_on_signals
@@ -65,7 +65,7 @@ async def work_until(process: WorkerProcess, stop: asyncio.Event) -> None:
 async def hold(desk: Desk, held: HeldAgent) -> None:
     """Ask the question and wait until its agent is held."""
     await desk.submit(QUESTION)
-    async with asyncio.timeout(20):
+    async with within():
         await held.begun.wait()
 
 
@@ -92,7 +92,7 @@ async def test_a_hop_that_ends_in_the_grace_period_is_settled_by_the_process_tha
     async def takes_nothing_more() -> bool:
         return all(worker.free_slots == 0 for worker in process.workers)
 
-    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+    async with within(), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(work_until(process, stop))
         await hold(desk, held)
         stop.set()
@@ -113,7 +113,7 @@ async def test_a_process_that_waits_for_runs_at_its_end_reports_it(
     stop, reported = asyncio.Event(), asyncio.Event()
     process = harness.process(grace_seconds=20.0, report_waiting=reported.set)
 
-    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+    async with within(), asyncio.TaskGroup() as tasks:
         tasks.create_task(work_until(process, stop))
         await hold(harness.desk(), held)
         assert not reported.is_set()
@@ -133,7 +133,7 @@ async def test_a_hop_that_outlasts_the_grace_period_is_handed_back_and_runs_once
     desk = harness.desk()
     stop = asyncio.Event()
     with capture_logs() as logged:
-        async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        async with within(), asyncio.TaskGroup() as tasks:
             tasks.create_task(work_until(harness.process(grace_seconds=NO_GRACE), stop))
             await hold(desk, held)
             stop.set()
@@ -206,7 +206,7 @@ async def test_a_task_that_loses_its_first_cancellation_is_cancelled_again() -> 
                 if cancelled > 1:
                     raise
 
-    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+    async with within(), asyncio.TaskGroup() as tasks:
         task = tasks.create_task(lose_the_first())
         await begun.wait()
         await cancel_until_done([task])
@@ -222,7 +222,7 @@ async def test_a_signal_asks_the_process_to_stop_and_nothing_is_left_of_it(
 
     async with stop_on_signals(stop):
         os.kill(os.getpid(), number)
-        async with asyncio.timeout(20):
+        async with within():
             await stop.wait()
 
     assert not asyncio.get_running_loop().remove_signal_handler(number)

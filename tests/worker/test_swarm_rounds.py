@@ -16,7 +16,7 @@ from manager.flows.swarm import SWARM_FLOW
 from tests.faults.journal_checker import check_journal
 from tests.support.due_times import find_deadline, find_joins, pass_deadline, pass_join
 from tests.support.swarm_agents import ActingWorker, make_hurried_flow, make_swarm
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, within
 from tests.support.worker_harness import WorkerHarness
 
 pytestmark = pytest.mark.slow
@@ -232,7 +232,7 @@ async def test_a_cancelled_swarm_ends_its_workers(harness: WorkerHarness) -> Non
         await desk.submit(MESSAGE)
         await hanging.wait()
         assert await desk.cancel(desk.question(MESSAGE))
-        async with asyncio.timeout(20):
+        async with within():
             await cancelled.wait()
 
     last: Any = (await read_journal(harness))[-1].fields

@@ -15,7 +15,7 @@ from knowledge.library.comparison import SectionPair, compare_documents
 from knowledge.library.library import WholeDocument
 from knowledge.port import Findings, Searcher, SearchRequest
 from knowledge.sections import Section
-from tools.calls import CitedPassage, QuotedPassage, ToolCaller
+from tools.calls import CitedPassage, PassageText, ToolCaller
 from tools.errors import InvalidInput
 from tools.passages import (
     FoundPassage,
@@ -125,14 +125,14 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
         found = (one for change in output.changes for one in (change.new, change.old))
         return list({one.chunk_id: one for one in found if one is not None}.values())
 
-    def quote(self, output: Output) -> Iterable[QuotedPassage]:
+    def quote(self, output: Output) -> Iterable[PassageText]:
         texts = (
             (citation, text)
             for change in output.changes
             for citation, text in ((change.new, change.new_text), (change.old, change.old_text))
         )
         quoted = (
-            QuotedPassage(citation=citation, text=text)
+            PassageText(citation=citation, text=text)
             for citation, text in texts
             if citation is not None and text
         )
@@ -265,7 +265,7 @@ class DefinitionAligner(Tool[DefinitionAlignerInputs, DefinitionAlignerOutput]):
     def cite(self, output: DefinitionAlignerOutput) -> Iterable[CitedPassage]:
         return cite_passages(output.definitions)
 
-    def quote(self, output: DefinitionAlignerOutput) -> Iterable[QuotedPassage]:
+    def quote(self, output: DefinitionAlignerOutput) -> Iterable[PassageText]:
         return quote_passages(output.definitions)
 
 

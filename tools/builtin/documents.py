@@ -11,7 +11,7 @@ from knowledge.index.listing import ListedDocument
 from knowledge.index.terms import terms
 from knowledge.library.library import WholeDocument
 from llm.injection import attack_in
-from tools.calls import CitedPassage, QuotedPassage, ToolCaller
+from tools.calls import CitedPassage, PassageText, ToolCaller
 from tools.passages import (
     FoundPassage,
     cite_chunk,
@@ -229,7 +229,7 @@ class Summarize(LibraryTool[SummarizeInputs, SummarizeOutput]):
     def cite(self, output: SummarizeOutput) -> Iterable[CitedPassage]:
         return cite_passages(output.sentences)
 
-    def quote(self, output: SummarizeOutput) -> Iterable[QuotedPassage]:
+    def quote(self, output: SummarizeOutput) -> Iterable[PassageText]:
         return quote_passages(output.sentences)
 
 

@@ -17,9 +17,10 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,12 @@ from mcp_types import (
     CallToolRequest,
     CallToolRequestParams,
     CallToolResult,
+    ErrorData,
     Implementation,
+    JSONRPCError,
     JSONRPCNotification,
     JSONRPCRequest,
+    ListToolsResult,
     PaginatedRequestParams,
     Tool,
     ToolListChangedNotification,
@@ -78,7 +82,11 @@ class ServerEnd:
 
 MOST_BODY_BYTES = 4_000_000
 CONNECT_SECONDS = 10.0
+SESSION_HEADER = "mcp-session-id"
+SESSION_ENDED = -32_404
+"""The code of the error that takes the place of a 404 for a session."""
 OpenStreams = Callable[[ServerEnd], AbstractAsyncContextManager[Any]]
+Ask = Callable[[ClientSession], Awaitable[Any]]
 FIRST_WAIT_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 30.0
 LISTING_SECONDS = 60.0
@@ -111,8 +119,17 @@ class BoundedBody(httpx2.AsyncByteStream):
         await self._body.aclose()
 
 
+class SessionEnded(ToolFailed):
+    """The server no longer knows the session of a request, and has not processed the request."""
+
+
 class BoundedTransport(httpx2.AsyncBaseTransport):
-    """Sends requests to checked addresses, and reads bodies of a bounded length as they are."""
+    """Sends requests to checked addresses, and reads bodies of a bounded length as they are.
+
+    A 404 for a request of a session says that the session has ended (specification of MCP, section
+    "Session Management"). Servers word it in different ways, or not at all, and the client of the
+    `mcp` package does not pass the status on: the body is replaced by an error with a code of ours.
+    """
 
     def __init__(self, resolver: GuardedResolver) -> None:
         self._resolver = resolver
@@ -129,6 +146,9 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         request.url = request.url.copy_with(host=address)
         request.extensions = {**request.extensions, "sni_hostname": host}
         response = await self._inner.handle_async_request(request)
+        if response.status_code == 404 and SESSION_HEADER in request.headers:
+            await response.aclose()
+            return _make_session_error()
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.aclose()
             raise httpx2.ReadError("expected a body without compression")
@@ -169,6 +189,9 @@ class McpConnection:
         self._not_before = 0.0
         self._fault = ""
         self._is_stopped = False
+        self._has_ended_session = False
+        self._open_requests = 0
+        self._is_idle = asyncio.Event()
         self._redact = redact
         self._was_asked = False
         """Whether a call was sent: from then on the server may write its arguments anywhere."""
@@ -196,12 +219,12 @@ class McpConnection:
         Raises `ConnectionError` if the server was lost after the call was sent, `MCPError` for an
         error that it answered, and `pydantic.ValidationError` for an answer of another form.
         """
-        session = await self._connect()
         self._was_asked = True
         request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments))
         try:
-            asked = session.send_request(request, CallToolResult)
-            result: CallToolResult = await self._request(asked)
+            result: CallToolResult = await self._request(
+                lambda session: session.send_request(request, CallToolResult)
+            )
         except asyncio.CancelledError:
             # A server that does not answer is asked for its tools before it gets another call.
             self._listed_at = None
@@ -211,14 +234,14 @@ class McpConnection:
 
     async def check(self) -> None:
         """Connect where that is needed and read the tools again; raises `ToolFailed`."""
-        session = await self._connect()
+        await self._connect()
         async with self._listing:
             now = self._clock()
             if self._listed_at is not None and now - self._listed_at <= LISTING_SECONDS:
                 return
             try:
                 async with asyncio.timeout(self._start_seconds):
-                    await self._list(session)
+                    await self._list()
             except (TimeoutError, ConnectionError, MCPError, ValueError) as error:
                 self._lose("it does not list its tools")
                 raise ToolFailed(self._report(self._fault)) from error
@@ -242,6 +265,7 @@ class McpConnection:
     async def _serve_once(self, opening: asyncio.Future[ClientSession]) -> None:
         """Open the connection, and keep it until it is lost."""
         self._end, self._lost, self._fault = ServerEnd(), asyncio.Event(), "it was stopped"
+        self._has_ended_session = False
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self._start_seconds):
@@ -249,6 +273,8 @@ class McpConnection:
                 self._session, self._opening = session, None
                 opening.set_result(session)
                 await self._lost.wait()
+                if self._has_ended_session:
+                    await self._let_requests_end()
         except Exception as error:  # noqa: BLE001 - becomes the reason of failed calls, and is logged
             self._fault = self._end.reason or _describe(error)
         finally:
@@ -267,6 +293,15 @@ class McpConnection:
             last_words=None if self._was_asked else self._redact(self._end.last_words) or None,
         )
 
+    async def _let_requests_end(self) -> None:
+        """Give the other requests of an ended session a moment to learn that, too.
+
+        If the connection is closed first, nobody knows whether they were processed.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRACE_SECONDS):
+                await self._is_idle.wait()
+
     async def _open(self, stack: AsyncExitStack) -> ClientSession:
         client = Client(
             self._open_streams(self._end),
@@ -278,12 +313,14 @@ class McpConnection:
         await self._list(session)
         return session
 
-    async def _list(self, session: ClientSession) -> None:
+    async def _list(self, session: ClientSession | None = None) -> None:
+        """Read the tools again, in a session that is being opened or in the open one."""
         tools: list[Tool] = []
         cursor: str | None = None
         for _ in range(MOST_PAGES):
             params = None if cursor is None else PaginatedRequestParams(cursor=cursor)
-            page = await self._request(session.list_tools(params=params))
+            ask = partial(_list_page, params=params)
+            page = await (self._request(ask) if session is None else self._send(session, ask))
             tools += page.tools
             cursor = page.next_cursor
             if not cursor:
@@ -291,11 +328,29 @@ class McpConnection:
         self._listed_at = self._clock()
         self._on_listed(tools)
 
-    async def _request(self, asked: Any) -> Any:
-        """Return an answer; raises `ConnectionError` if the server is lost."""
+    async def _request(self, ask: Ask) -> Any:
+        """Return an answer; raises `ConnectionError` if the server is lost.
+
+        If the server has ended the session, the request is sent once more in a new one: it was not
+        processed.
+        """
         try:
-            return await asked
+            return await self._send(await self._connect(), ask)
+        except SessionEnded:
+            return await self._send(await self._connect(), ask)
+
+    async def _send(self, session: ClientSession, ask: Ask) -> Any:
+        self._open_requests += 1
+        self._is_idle.clear()
+        try:
+            return await ask(session)
         except MCPError as error:
+            if error.code == SESSION_ENDED:
+                # Another call may have opened a new session by now.
+                if session is self._session:
+                    self._has_ended_session = True
+                    self._lose("it has ended the session")
+                raise SessionEnded(self._report("it has ended the session")) from error
             if error.code != CONNECTION_CLOSED:
                 raise
             self._lose(self._end.reason or "it closed the connection")
@@ -303,6 +358,10 @@ class McpConnection:
         except _LOSSES as error:
             self._lose(self._end.reason or _describe(error))
             raise ConnectionError(self._report(self._fault)) from error
+        finally:
+            self._open_requests -= 1
+            if not self._open_requests:
+                self._is_idle.set()
 
     async def _receive(self, message: object) -> None:
         if isinstance(message, ToolListChangedNotification):
@@ -473,6 +532,19 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(GRACE_SECONDS):
                 await process.wait()
+
+
+async def _list_page(
+    session: ClientSession, *, params: PaginatedRequestParams | None
+) -> ListToolsResult:
+    return await session.list_tools(params=params)
+
+
+def _make_session_error() -> httpx2.Response:
+    error = ErrorData(code=SESSION_ENDED, message="the server has ended the session")
+    reply = JSONRPCError(jsonrpc="2.0", id=None, error=error)
+    content = reply.model_dump_json(by_alias=True).encode()
+    return httpx2.Response(404, headers={"content-type": "application/json"}, content=content)
 
 
 def _read_host(url: httpx2.URL) -> tuple[str, int]:

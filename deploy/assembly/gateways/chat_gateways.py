@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from config.errors import SettingsError
-from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.gateways.handover import make_handover
 from deploy.assembly.gateways.listening import serve_probes
@@ -110,7 +109,10 @@ async def run_chat_channel(
             ),
             secret=secret,
             people=People(
-                RedisRates(client), person_limits(settings), channel=channel.name, secret=secret
+                RedisRates(client),
+                person_limits(settings.chat_questions_per_minute, settings.chat_questions_per_day),
+                channel=channel.name,
+                secret=secret,
             ),
             handover=await make_handover(
                 runtime, client, StoredKeys(client), conversations, journals_alone=True
@@ -136,9 +138,8 @@ async def run_chat_channel(
         await client.aclose()
 
 
-def person_limits(settings: Settings) -> PersonLimits:
-    """Return the limits of one person in a chat; a setting of 0 means no limit."""
-    minute, day = settings.chat_questions_per_minute, settings.chat_questions_per_day
+def person_limits(minute: int, day: int) -> PersonLimits:
+    """Return the limits of one person in a chat; 0 means no limit."""
     return PersonLimits(minute if minute > 0 else None, day if day > 0 else None)
 
 

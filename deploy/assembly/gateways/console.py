@@ -3,9 +3,9 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -17,8 +17,7 @@ from broker.values import DeadLetter
 from config.env_file import find_env_file, read_names
 from config.settings import Settings
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.gateways.documents import make_uploads
-from deploy.assembly.recording import finding_gaps
+from deploy.assembly.open_records import finding_gaps
 from deploy.assembly.runtime import Runtime, dead_letters, desks
 from deploy.assembly.source_refresh import refresh_source
 from deploy.errors import CommandError
@@ -28,6 +27,7 @@ from envelope.verified import VerifiedAnswer
 from gateway.console.access import Assistant, ConsoleRole, Gate
 from gateway.console.again import Again
 from gateway.console.attention import FindConcerns, find_in_gaps, find_in_operations
+from gateway.console.check_pages import CheckPages, find_in_checks
 from gateway.console.frame import Frame
 from gateway.console.gap_pages import GapPages
 from gateway.console.oidc import OidcClient, OidcProvider
@@ -38,6 +38,7 @@ from gateway.console.routes import ConsolePart
 from gateway.console.source_pages import SourcePages
 from gateway.console.verified_pages import VerifiedPages, find_in_answers
 from gateway.documents.catalog import OwnedCatalog
+from gateway.documents.uploads import Uploads
 from gateway.errors import GatewayError
 from gateway.signing_keys import check_address
 from knowledge.source_registry import (
@@ -76,14 +77,18 @@ class ConsoleParts:
 @asynccontextmanager
 async def operating(runtime: Runtime, catalog: OwnedCatalog) -> AsyncIterator[ConsoleOperations]:
     """Provide the operations; what is being read when the process stops is read again later."""
-    settings = {(one.tenant, one.assistant): one for one in runtime.settings.of_assistants()}
+    settings = {one.assistant_key: one for one in runtime.settings.of_assistants()}
     sources = {
-        name: AssistantSources(open_source_registry(one), make_uploads(one), one.sources_over_http)
+        name: AssistantSources(
+            open_source_registry(one.data_place),
+            Uploads(*one.data_place),
+            one.sources_over_http,
+        )
         for name, one in settings.items()
     }
 
     async def refresh(assistant: Assistant, source: RegisteredSource) -> None:
-        await refresh_source(runtime, settings[assistant], source)
+        await refresh_source(replace(runtime, settings=settings[assistant]), source)
 
     async with asyncio.TaskGroup() as tasks:
         operations = ConsoleOperations(
@@ -152,19 +157,20 @@ async def open_parts(
             verified = VerifiedPages(frame, VerifiedStore(records), catalog, publish)
             pages.append(verified)
             concerns.append(find_in_answers(verified))
-            await _publish_all(frame, verified, settings)
+            checks = CheckPages(frame)
+            pages.append(checks)
+            concerns.append(find_in_checks(checks))
+            await _publish_all(frame, verified, list_roles(settings))
         yield ConsoleParts(pages, concerns, gaps, operations)
 
 
-def make_gate(settings: Settings, client: "Redis") -> Gate:
+def make_gate(
+    sessions: RedisConsoleSessions,
+    roles: Mapping[Assistant, Mapping[str, ConsoleRole]],
+    public_url: str | None,
+) -> Gate:
     """Return the access control, which verifies sessions and roles."""
-    parts = urlsplit(settings.public_url or "")
-    sessions = RedisConsoleSessions(
-        client,
-        idle_seconds=int(settings.console_idle_minutes * 60),
-        longest_seconds=int(settings.console_session_hours * 3600),
-    )
-    roles = list_roles(settings)
+    parts = urlsplit(public_url or "")
     origin = f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
     return Gate(sessions, tuple(roles), roles, origin)
 
@@ -173,7 +179,7 @@ def list_roles(settings: Settings) -> Mapping[Assistant, Mapping[str, ConsoleRol
     """Return the highest role of each person, by served assistant."""
     found: dict[Assistant, dict[str, ConsoleRole]] = {}
     for one in settings.of_assistants():
-        assistant = (one.tenant, one.assistant)
+        assistant = one.assistant_key
         people = found[assistant] = {}
         for person, name in settings.console_people_of(*assistant):
             people[person] = max(people.get(person, ConsoleRole.VIEWER), ConsoleRole[name.upper()])
@@ -222,12 +228,12 @@ def _describe_value(value: object, secrets: Sequence[str]) -> str:
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
 
 
-async def _publish_all(frame: Frame, pages: VerifiedPages, settings: Settings) -> None:
+async def _publish_all(frame: Frame, pages: VerifiedPages, assistants: Iterable[Assistant]) -> None:
     """Give all verified answers to the agents: Redis may have lost them."""
     try:
         await frame.query(lambda store: store.prepare())
-        for one in settings.of_assistants():
-            await pages.publish((one.tenant, one.assistant))
+        for assistant in assistants:
+            await pages.publish(assistant)
     except (RecordsUnavailableError, MemoryStoreError) as error:
         # Questions are answered without them; they are published at the next change or start.
         log.warning("verified_answers_unavailable", error=str(error))

@@ -1,5 +1,6 @@
 """Assembles what channels read and change of the documents of assistants."""
 
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -7,16 +8,23 @@ import structlog
 
 from broker.ports import Broker
 from config.settings import Settings
+from deploy.assembly.agent_factory import open_own_index
+from deploy.assembly.languages import language_of, make_detector
 from deploy.assembly.runtime import Runtime
 from gateway.documents.catalog import OwnedCatalog, OwnedLibrary
 from gateway.documents.index_owner import Name, ask_owner
 from gateway.documents.indexed_documents import IndexedDocuments
 from gateway.documents.uploads import Uploads
+from gateway.http.review_documents import StoredAttachments
 from knowledge.errors import IndexUnavailable
 from knowledge.index.port import Index
+from memory.work_store import MOST_ATTACHMENTS, RedisAttachments
 
 if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
     from broker.values import Fields
+    from knowledge.isolation.reader_process import ReaderProcess
     from knowledge.open_index import OpenIndex
 
 log = structlog.get_logger("gateway")
@@ -25,23 +33,46 @@ log = structlog.get_logger("gateway")
 def documents_of(runtime: Runtime) -> IndexedDocuments | None:
     """Return the documents of the opened index, or of an index on a server; else None."""
     settings = runtime.settings
+    opened: dict[Name, Index] = {}
     if runtime.knowledge is not None:
-        own = (settings.tenant, settings.assistant)
-        known = {own: runtime.knowledge, **runtime.knowledge.others}
-        return make_indexed_documents(settings, {name: one.index for name, one in known.items()})
-    # An embedded index has one owner, which is another process here.
-    return None if settings.qdrant_url is None else make_indexed_documents(settings, {})
-
-
-def make_indexed_documents(settings: Settings, opened: dict[Name, Index]) -> IndexedDocuments:
-    """Return the documents of the assistants; those that are not in `opened` are opened late."""
-    openers = {(one.tenant, one.assistant): partial(_open, one) for one in settings.of_assistants()}
+        known = {settings.assistant_key: runtime.knowledge, **runtime.knowledge.others}
+        opened = {name: one.index for name, one in known.items()}
+    elif settings.qdrant_url is None:
+        # An embedded index has one owner, which is another process here.
+        return None
+    openers = {one.assistant_key: partial(open_own_index, one) for one in settings.of_assistants()}
     return IndexedDocuments(openers, opened)
 
 
-def make_uploads(settings: Settings) -> Uploads:
-    """Return the written files of one assistant."""
-    return Uploads(settings.refdesk_data, settings.tenant, settings.assistant)
+def make_attachments(
+    settings: Settings, client: "Redis", *, most_documents: int = MOST_ATTACHMENTS
+) -> StoredAttachments:
+    """Return what stores the documents of conversations, which are read as in an ingestion."""
+
+    def make_reader(stack: ExitStack) -> "ReaderProcess":
+        from knowledge.isolation.messages import ReadingLimits
+        from knowledge.isolation.reader_process import ReaderProcess
+
+        return stack.enter_context(
+            ReaderProcess(
+                ReadingLimits(
+                    seconds=settings.ingestion_file_seconds,
+                    memory_mb=settings.ingestion_file_memory_mb,
+                )
+            )
+        )
+
+    store = RedisAttachments(
+        client,
+        shards=settings.shards,
+        ttl_of=settings.find_memory_seconds,
+        most_documents=most_documents,
+    )
+    return StoredAttachments(
+        store,
+        make_reader,
+        lambda: language_of(make_detector(settings.refdesk_data), settings.default_language),
+    )
 
 
 def make_catalog(
@@ -51,25 +82,19 @@ def make_catalog(
     **changes: float,
 ) -> OwnedCatalog:
     """Return the catalog of the assistants; `opened`: the indexes that this process can read."""
-    uploads = {(one.tenant, one.assistant): make_uploads(one) for one in settings.of_assistants()}
+    uploads = {one.assistant_key: Uploads(*one.data_place) for one in settings.of_assistants()}
     return OwnedCatalog(uploads, partial(_ask, broker), opened, **changes)
 
 
 def make_library(runtime: Runtime) -> OwnedLibrary:
     """Return the library of the assistants for programs."""
-    own = (runtime.settings.tenant, runtime.settings.assistant)
+    own = runtime.settings.assistant_key
 
     def find_own(name: Name) -> "OpenIndex | None":
         knowledge = runtime.knowledge
         return None if knowledge is None else knowledge.of(*name, own=own)
 
     return OwnedLibrary(find_own, partial(_ask, runtime.broker))
-
-
-async def _open(settings: Settings) -> Index:
-    from deploy.assembly.knowledge import make_embedder, open_index
-
-    return await open_index(settings, make_embedder(settings))
 
 
 async def _ask(broker: Broker, name: Name, request: "Fields", seconds: float) -> "Fields":

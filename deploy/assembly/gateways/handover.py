@@ -98,10 +98,10 @@ def make_stored_handover(
         conversations=conversations,
         receivers=receivers,
         tickets=tickets,
-        assistants=[(one.tenant, one.assistant) for one in settings.of_assistants()],
+        assistants=[one.assistant_key for one in settings.of_assistants()],
         words=load_texts().text,
         public_url=settings.public_url or "",
-        reply_sender="" if settings.imap_host is None else find_sender(settings),
+        reply_sender="" if settings.imap_host is None else settings.mail_sender,
         journals_alone=journals_alone,
     )
 
@@ -115,7 +115,7 @@ def list_receivers(settings: Settings) -> list[Receiver]:
         receivers.append(
             MailReceiver(
                 to=settings.handover_email,
-                sender=find_sender(settings),
+                sender=settings.mail_sender,
                 host=settings.smtp_host,
                 port=settings.smtp_port,
                 user=settings.smtp_user,
@@ -135,11 +135,6 @@ def list_receivers(settings: Settings) -> list[Receiver]:
         endpoint = WebhookTarget("handover", hook.url, hook.secrets, is_private=hook.private)
         receivers.append(WebhookReceiver(endpoint))
     return receivers
-
-
-def find_sender(settings: Settings) -> str:
-    """Return the address that sends e-mail; replies come to it."""
-    return settings.smtp_from or settings.handover_email or ""
 
 
 @asynccontextmanager
@@ -168,7 +163,7 @@ def make_mail_replies(
     from knowledge.isolation.reader_process import ReaderProcess
 
     limits = ReadingLimits(seconds=MAIL_SECONDS, memory_mb=MAIL_MEMORY_MB)
-    sender, password = find_sender(settings), settings.imap_password
+    sender, password = settings.mail_sender, settings.imap_password
     people = settings.handover_people or (settings.handover_email or "",)
     return MailReplies(
         Mailbox(

@@ -1,27 +1,36 @@
 """Assembles the HTTP channel: keys, memory and desks behind the ports of the gateway."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import structlog
 from fastapi import Request
+from starlette.routing import BaseRoute
 
-from agents.review.cost_estimate import estimate_cost
 from broker.errors import BrokerUnavailableError
-from config.settings import Settings
+from broker.keys import record_of
+from config.channel_settings import PersonIssuer
 from config.texts import load_texts
-from deploy.assembly.gateways.console import make_gate, make_provider, open_parts
-from deploy.assembly.gateways.documents import documents_of, make_catalog, make_library
+from deploy.assembly.gateways.console import list_roles, make_gate, make_provider, open_parts
+from deploy.assembly.gateways.documents import (
+    documents_of,
+    make_attachments,
+    make_catalog,
+    make_library,
+)
 from deploy.assembly.gateways.handover import make_handover, reading_mail_replies
-from deploy.assembly.gateways.report_rendering import StoredReports, make_report_reader
-from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
-from deploy.assembly.recording import connect_records, keeps_records, make_conversations
+from deploy.assembly.gateways.report_rendering import StoredReports
+from deploy.assembly.model_choice import vendor_access
+from deploy.assembly.models import estimate_review
+from deploy.assembly.open_records import connect_records
+from deploy.assembly.recording import make_conversations
 from deploy.assembly.runtime import Runtime, desks
 from deploy.errors import CommandError
 from envelope.question import HTTP
@@ -36,6 +45,7 @@ from gateway.http.app import MakeEndpoint, make_app
 from gateway.http.context import HttpChannel, HttpMeter
 from gateway.http.errors import ForbiddenError, LimitedError, UnauthorizedError
 from gateway.http.links import SourceLinks
+from gateway.http.review_documents import NamedDocumentFinder
 from gateway.http.routes.catalog import Catalog, gaps_router
 from gateway.http.routes.documents import reader_router
 from gateway.http.routes.people import people_router
@@ -49,10 +59,13 @@ from gateway.port import SearchableLibrary
 from gateway.signing_keys import SigningKeys, check_address
 from gateway.widget.routes import FindContents, PageContents, widget_router
 from knowledge.errors import KnowledgeError
+from llm.vendors.catalogue import VendorAccess
+from memory.console_state import RedisConsoleSessions
 from memory.conversation import RedisPeople
 from memory.errors import MemoryUnavailableError
 from memory.http_state import RedisRates
 from memory.job_reports import RedisJobReports
+from memory.work_store import RedisWorkStore
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -89,10 +102,18 @@ async def make_channel(
     guard = Guard(
         keys,
         RedisRates(client),
-        visitors=Visitors(secret, visitor_limits(settings)),
+        visitors=Visitors(
+            secret,
+            VisitorLimits(
+                requests_per_minute=settings.visitor_requests_per_minute,
+                questions_per_minute=settings.visitor_questions_per_minute,
+                questions_per_day=settings.visitor_questions_per_day,
+                share=settings.visitor_share,
+            ),
+        ),
         open_tenant=settings.tenant if keyless else None,
         hosts=hosts,
-        persons=PersonTokens(list_person_issuers(settings)),
+        persons=PersonTokens(list_person_issuers(settings.person_issuers, settings.tenant)),
         digests=PersonDigests(secret),
     )
     conversations = make_conversations(
@@ -114,10 +135,7 @@ async def make_channel(
         release=settings.release,
         job_seconds=settings.job_deadline_seconds,
         links=SourceLinks(
-            {
-                (one.tenant, one.assistant): one.documentation_url or ""
-                for one in settings.of_assistants()
-            },
+            {one.assistant_key: one.documentation_url or "" for one in settings.of_assistants()},
             secret=secret if has_reader else None,
             address=settings.public_url or "",
         ),
@@ -140,8 +158,12 @@ async def open_http_app(
     """
     settings, meter = runtime.settings, HttpMeter(registry)
     client, opened = runtime.endpoint.client(), documents_of(runtime)
-    attachments = StoredAttachments(settings, client)
-    records = connect_records(settings) if keeps_records(settings) else None
+    attachments = make_attachments(settings, client)
+    records = (
+        connect_records(settings.records_url, settings.refdesk_data)
+        if settings.keeps_records
+        else None
+    )
     documents = opened if settings.source_links else None
     stack = AsyncExitStack()
     try:
@@ -153,8 +175,23 @@ async def open_http_app(
             runtime, client, keys, meter, keyless=keyless, has_reader=documents is not None
         )
         library = make_library(runtime)
-        others, stores = [widget_router(_make_find_contents(settings, channel, library))], STORES
-        reports = StoredReports(make_report_reader(settings, client))
+        others, stores = (
+            [
+                widget_router(
+                    _make_find_contents(
+                        settings.domain_name,
+                        settings.assistant,
+                        channel,
+                        library,
+                        has_model=settings.uses_model,
+                    )
+                )
+            ],
+            STORES,
+        )
+        reports = StoredReports(
+            RedisWorkStore(client, shards=settings.shards, record_of=record_of(settings.shards)).get
+        )
         if documents is not None:
             others.append(
                 reader_router(
@@ -167,7 +204,15 @@ async def open_http_app(
             )
         catalog = make_catalog(settings, runtime.broker, opened)
         others.append(Catalog(channel, catalog).router())
-        gate = make_gate(settings, client)
+        gate = make_gate(
+            RedisConsoleSessions(
+                client,
+                idle_seconds=int(settings.console_idle_minutes * 60),
+                longest_seconds=int(settings.console_session_hours * 3600),
+            ),
+            list_roles(settings),
+            settings.public_url,
+        )
         people = PersonalData(
             records,
             RedisPeople(client, lambda one: settings.memory_seconds_of(one.tenant, one.assistant)),
@@ -188,7 +233,7 @@ async def open_http_app(
                     ],
                     concerns=[
                         *parts.concerns,
-                        find_turned_away(meter),
+                        find_turned_away(meter.began_at, meter.count_turned_away),
                         find_in_jobs(RedisJobReports(client).list_reports),
                     ],
                     unavailable=stores,
@@ -198,6 +243,7 @@ async def open_http_app(
         others.append(sources_router(channel, parts.operations))
         if parts.gaps is not None:
             others.append(gaps_router(channel, parts.gaps))
+        path = find_public_path(settings.public_url)
         made = make_app(
             channel,
             stopping=stopping,
@@ -209,12 +255,16 @@ async def open_http_app(
                 attachments,
                 NamedDocumentFinder(attachments, catalog),
                 reports,
-                _make_estimate(settings),
+                _make_estimate(settings.gen_model, vendor_access(settings), client)
+                if settings.uses_model
+                else estimate_nothing,
             ),
             has_session=gate.has_session,
             library=library,
             mcp=_find_mcp(replace(channel, desks=desks(runtime, MCP)), library, stopping),
+            path=path,
         )
+        check_public_path(path, made.routes)
         async with made.running(), reading_mail_replies(runtime, client, channel.handover):
             yield made.app
     finally:
@@ -227,38 +277,45 @@ async def open_http_app(
         await client.aclose()
 
 
-def list_person_issuers(settings: Settings) -> list[TrustedIssuer]:
+def find_public_path(public_url: str | None) -> str:
+    """Return the path of the public address, such as `/desk`; empty for a host alone."""
+    return urlsplit(public_url or "").path.rstrip("/")
+
+
+def check_public_path(path: str, routes: Sequence[BaseRoute]) -> None:
+    """Raise `CommandError` for a path that Refdesk itself uses.
+
+    Behind a proxy that strips it, requests below it could not be told from others.
+    """
+    own = {str(getattr(route, "path", "")).split("/")[1] for route in routes} - {""}
+    if path and path.split("/")[1] in own:
+        raise CommandError(
+            f"PUBLIC_URL: expected a path whose first part Refdesk does not use, found {path}; it "
+            f"uses {', '.join(sorted(own))}"
+        )
+
+
+def list_person_issuers(issuers: Mapping[str, PersonIssuer], tenant: str) -> list[TrustedIssuer]:
     """Return the providers whose tokens state persons; raises `CommandError`."""
     return [
         TrustedIssuer(
             issuer,
             one.audience,
-            one.tenant or settings.tenant,
+            one.tenant or tenant,
             _keys_at(one.jwks_url),
             one.groups_claim,
         )
-        for issuer, one in settings.person_issuers.items()
+        for issuer, one in issuers.items()
     ]
 
 
-def visitor_limits(settings: Settings) -> VisitorLimits:
-    """Return the limits of one visitor of a public key."""
-    return VisitorLimits(
-        requests_per_minute=settings.visitor_requests_per_minute,
-        questions_per_minute=settings.visitor_questions_per_minute,
-        questions_per_day=settings.visitor_questions_per_day,
-        share=settings.visitor_share,
-    )
-
-
 def _make_find_contents(
-    settings: Settings, channel: HttpChannel, library: SearchableLibrary
+    name: str, assistant: str, channel: HttpChannel, library: SearchableLibrary, *, has_model: bool
 ) -> FindContents:
     """Return what determines the contents of the start page.
 
     Titles of documents are shown only to callers who may ask without a key.
     """
-    name = settings.domain_name
 
     async def find_contents(request: Request) -> PageContents:
         try:
@@ -266,7 +323,7 @@ def _make_find_contents(
             if caller.key is not None:
                 return PageContents(name)
             found = await library.browse(
-                caller.tenant, settings.assistant, groups=(), after="", limit=EXAMPLES
+                caller.tenant, assistant, groups=(), after="", limit=EXAMPLES
             )
         except (UnauthorizedError, ForbiddenError, LimitedError):
             return PageContents(name, "key")
@@ -276,7 +333,7 @@ def _make_find_contents(
         if not found:
             return PageContents(name, "empty")
         titles = tuple(dict.fromkeys(document.title for document in found))
-        return PageContents(name, "ready" if settings.uses_model else "search", titles)
+        return PageContents(name, "ready" if has_model else "search", titles)
 
     return find_contents
 
@@ -292,16 +349,19 @@ def _find_mcp(
     return partial(make_endpoint, channel, library, stopping, version("refdesk"), STORES)
 
 
-def _make_estimate(settings: Settings) -> EstimateReview:
-    """Return the estimator of reviews; None without a model."""
-    if not settings.uses_model:
-        return estimate_nothing
+def _make_estimate(
+    model: str, access: Mapping[str, VendorAccess], client: "Redis"
+) -> EstimateReview:
+    """Return the estimator of reviews with a model."""
 
-    def estimate(rules: int, documents: int) -> ReviewEstimate:
-        cost = estimate_cost(rules, documents, settings.gen_model)
-        usd = None if cost.usd is None else float(cost.usd)
+    async def estimate(rules: int, documents: int) -> ReviewEstimate:
+        cost = await estimate_review(model, access, client, rules, documents)
         return ReviewEstimate(
-            model=settings.gen_model, calls=cost.calls, tokens=cost.tokens, cost_usd=usd
+            model=model,
+            calls=cost.calls,
+            tokens=cost.tokens,
+            cost_usd=None if cost.usd is None else float(cost.usd),
+            seconds=cost.seconds,
         )
 
     return estimate
@@ -317,7 +377,3 @@ def _keys_at(address: str) -> SigningKeys:
         return address
 
     return SigningKeys(find_address)
-
-
-def _or_zero(limit: int | None) -> int:
-    return 0 if limit is None else limit

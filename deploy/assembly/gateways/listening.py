@@ -2,18 +2,16 @@
 
 import argparse
 import asyncio
-import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import structlog
 from pydantic import SecretStr
 
-from broker.errors import BrokerUnavailableError
 from config.settings import Settings
 from deploy.errors import CommandError
-from envelope.question import Question
+from gateway.chat.channel_health import ChannelHealth
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -25,46 +23,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger("gateway")
 
 LOCAL = "127.0.0.1"
-LOOK_SECONDS = 2.0
 STUCK_DEADLINES = 2.0
 """The event loop counts as dead if it is blocked for this many lifetimes of a question."""
-NOBODY = Question(tenant="probe", assistant="probe", conversation_id="-", message_id="-")
-
-
-class Watch:
-    """Answers `/healthz` and `/readyz` of a chat channel, from its last check of Redis."""
-
-    def __init__(self, runtime: "Runtime") -> None:
-        self._broker = runtime.broker
-        self._stuck_seconds = STUCK_DEADLINES * runtime.settings.deadline_seconds
-        self._last_turn = time.monotonic()
-        self._away = "Redis was not asked yet"
-
-    async def run(self) -> None:
-        """Check Redis regularly, until cancelled."""
-        while True:
-            self._last_turn = time.monotonic()
-            self._away = await self._look()
-            await asyncio.sleep(LOOK_SECONDS)
-
-    def dead(self) -> str:
-        """Return why the process should be started again, or an empty text."""
-        still = time.monotonic() - self._last_turn
-        if still <= self._stuck_seconds:
-            return ""
-        return f"the event loop has been blocked for {still:.0f} s"
-
-    def unready(self) -> str:
-        """Return why the channel cannot accept messages, or an empty text."""
-        return self._away
-
-    async def _look(self) -> str:
-        try:
-            async with asyncio.timeout(LOOK_SECONDS):
-                await self._broker.replies.read_reply(NOBODY)
-        except (BrokerUnavailableError, TimeoutError):
-            return "Redis does not answer"
-        return ""
 
 
 def add_place(parser: argparse.ArgumentParser, port: int) -> None:
@@ -108,15 +68,22 @@ def limits_of(settings: Settings) -> "ConnectionLimits":
 
 
 @asynccontextmanager
-async def serve_app(app: "ASGIApp", host: str, port: int, settings: Settings) -> AsyncIterator[int]:
+async def serve_app(
+    app: "ASGIApp",
+    host: str,
+    port: int,
+    *,
+    trusted_proxies: Sequence[str],
+    limits: "ConnectionLimits",
+) -> AsyncIterator[int]:
     """Serve an application inside the context; yield the port."""
     from gateway.connections.server import listening, serving
 
     listener = listening(host, port)
-    proxies = settings.trusted_proxies
-    limits = limits_of(settings)
     try:
-        async with serving(app, listener, asyncio.Event(), trusted_proxies=proxies, limits=limits):
+        async with serving(
+            app, listener, asyncio.Event(), trusted_proxies=trusted_proxies, limits=limits
+        ):
             yield listener.getsockname()[1]
     finally:
         listener.close()
@@ -130,7 +97,9 @@ async def serve_probes(runtime: "Runtime", registry: "CollectorRegistry") -> Asy
         return
     from worker.health import serving
 
-    watch = Watch(runtime)
+    watch = ChannelHealth(
+        runtime.broker.replies, STUCK_DEADLINES * runtime.settings.deadline_seconds
+    )
     async with runtime.jobs.running("redis_probe", watch.run):
         port = runtime.settings.health_port
         with serving(port, registry, dead=watch.dead, unready=watch.unready):

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
 
 import orjson
 from pydantic import JsonValue
@@ -17,7 +16,6 @@ from agents.review.report_rendering import (
 )
 from agents.review.requirements import Extraction, make_checklist
 from agents.review.review_report import ReviewReport, decode_report
-from broker.keys import record_of
 from citations.printed_report import (
     PrintedReport,
     ReportPart,
@@ -25,14 +23,9 @@ from citations.printed_report import (
     ReportText,
     render_markdown,
 )
-from config.settings import Settings
 from envelope.question import Question
 from gateway.answer import Opens
 from gateway.review_ports import DocumentRefusedError, ReportForm
-from memory.work_store import RedisWorkStore
-
-if TYPE_CHECKING:
-    from redis.asyncio import Redis
 
 Report = ReviewReport | PrintedReport
 """A report; those of earlier versions are stored as they are printed."""
@@ -134,12 +127,6 @@ def open_links(report: PrintedReport, open_link: LinkOpener) -> PrintedReport:
         )
 
     return replace(report, parts=tuple(map(open_part, report.parts)))
-
-
-def make_report_reader(settings: Settings, client: "Redis") -> ReadStored:
-    """Return the function that reads the reports that are stored with their conversations."""
-    store = RedisWorkStore(client, shards=settings.shards, record_of=record_of(settings.shards))
-    return store.get
 
 
 def _write_json(report: Report, open_link: LinkOpener) -> bytes:

@@ -37,8 +37,9 @@ from gateway.http.errors import (
     waiting_headers,
 )
 from gateway.http.links import CITED, EARLIER_PATH, PATH, TICKET_FORM, Citation, is_picture
+from gateway.http.review_documents import StoredAttachments
 from gateway.port import Documents, ReadableDocument, ReadableSection, StoredPicture
-from gateway.review_ports import Attachments, ReportForm, ReportRenderer
+from gateway.review_ports import ReportForm, ReportRenderer
 
 Ticket = Annotated[str, Path(description="part of the `link` of a source")]
 HTML = "text/html"
@@ -143,7 +144,7 @@ def reader_router(
     channel: HttpChannel,
     documents: Documents | None,
     *,
-    attachments: Attachments | None = None,
+    attachments: StoredAttachments | None = None,
     reports: ReportRenderer | None = None,
     unavailable: Sequence[type[Exception]] = (),
 ) -> APIRouter:
@@ -290,7 +291,7 @@ def _show_picture(picture: StoredPicture) -> Response:
 async def _find_document(
     channel: HttpChannel,
     documents: Documents | None,
-    attachments: Attachments | None,
+    attachments: StoredAttachments | None,
     request: Request,
     citation: Citation,
 ) -> ReadableDocument | None:

@@ -36,6 +36,15 @@ RuleNames = Annotated[
         examples=[["laws/data-protection.md"]],
     ),
 ]
+Specialists = Annotated[
+    list[str] | None,
+    Query(
+        max_length=len(SpecialistName),
+        description="with a file as the body: the specialists that take part; repeatable, or "
+        "separated by commas",
+        examples=[["compliance,risk_verifier"]],
+    ),
+]
 
 
 class NewReview(BaseModel, frozen=True, extra="forbid"):
@@ -72,7 +81,8 @@ class NewReview(BaseModel, frozen=True, extra="forbid"):
 
     estimate_only: bool = Field(
         False,
-        description="return an estimate of calls, tokens and cost, without starting the review",
+        description="return an estimate of calls, tokens, cost and time, without starting the "
+        "review",
     )
 
     @property
@@ -89,16 +99,33 @@ class ReviewCounts(BaseModel, frozen=True, extra="ignore"):
     compliant: int
     violations: int
     gaps: int
-    undecided: int = 0
+    undecided: int | None = Field(None, description="without a verdict; omitted if not counted")
+    confidence: float | None = Field(
+        None, description="mean confidence of the verdicts, 0 to 1; omitted if it was not measured"
+    )
+
+
+class ReviewSection(BaseModel, frozen=True, extra="ignore"):
+    """Whether a part of a review was made: an empty list alone does not say it."""
+
+    state: str = Field(
+        description="result, nothing (it ran and had nothing to report), incomplete, failed, "
+        "not_requested, or not_judged (no model is in use)"
+    )
+    specialist: str
+    reason: str = Field("", description="why it failed or is incomplete")
 
 
 class ReviewEstimate(BaseModel, frozen=True):
-    """What a review takes about: the calls of models, their tokens, and their list price."""
+    """What a review takes about: the calls of models, their tokens, their price, and the time."""
 
     model: str
     calls: int
     tokens: int
     cost_usd: float | None = Field(None, description="omitted if the price is unknown")
+    seconds: int | None = Field(
+        None, description="by the speed of the model in the last days; omitted if not measured"
+    )
 
 
 class EstimatedReview(BaseModel, frozen=True):
@@ -123,10 +150,13 @@ class Review(BaseModel):
     )
     against: list[ConversationDocument] = []
     estimate: ReviewEstimate | None = Field(
-        None, description="estimate of calls, tokens and cost; only in the response to the request"
+        None,
+        description="estimate of calls, tokens, cost and time; only in the response to the request",
     )
     progress: JobProgress | None = None
-    counts: ReviewCounts | None = Field(None, description="link to the report, if there is one")
+    counts: ReviewCounts | None = Field(
+        None, description="omitted if no report was written: nothing was counted then"
+    )
     current_agent: str | None = Field(
         None, description="the specialist that is working now; its cost is in `answer.model_usage`"
     )
@@ -140,10 +170,17 @@ class Review(BaseModel):
         description="requirements that the document does not cover, in the form of `violations`",
     )
     further_gaps: list[dict[str, JsonValue]] | None = Field(
-        None, description="contradictions, outdated dates and wrong citations of the document"
+        None,
+        description="contradictions, outdated dates and wrong citations of the document; omitted "
+        "if nobody looked for them, see `sections`",
     )
     classification: list[dict[str, JsonValue]] | None = Field(
         None, description="of each document: type, domain, complexity, language, sensitivity"
+    )
+    sections: dict[str, ReviewSection] | None = Field(
+        None,
+        description="of each part of the review whether it was made: findings, risks, gaps, "
+        "citations, recommendations, classes",
     )
     answer: Answer | None = None
 
@@ -205,6 +242,12 @@ async def read_form(request: Request) -> NewReview:
             status=415,
         )
     return validate_review(await request.json())
+
+
+def split_names(given: list[str] | None) -> list[str]:
+    """Return the names of a parameter that may be repeated, and may have commas."""
+    parts = (one.strip() for value in given or [] for one in value.split(","))
+    return [one for one in parts if one]
 
 
 def validate_review(fields: object) -> NewReview:

@@ -5,7 +5,7 @@ are those of messages.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -27,6 +27,7 @@ from gateway.http.context import (
     require_scope,
 )
 from gateway.http.errors import InvalidRequestError, unknown
+from gateway.http.review_documents import NamedDocumentFinder, StoredAttachments
 from gateway.http.routes.attachments import (
     LONGEST_FILE_NAME,
     read_upload,
@@ -44,24 +45,27 @@ from gateway.http.routes.review_form import (
     ReviewCounts,
     ReviewEstimate,
     ReviewName,
+    ReviewSection,
     RuleNames,
+    Specialists,
     digest_request,
     list_titles,
     name_review,
     read_form,
     read_review_id,
     refuse_empty,
+    split_names,
     validate_review,
 )
 from gateway.review_ports import (
-    Attachments,
     DocumentEntry,
-    DocumentFinder,
     ReportForm,
     ReportRenderer,
 )
 
 WAY = "specialists"
+_NOT_MADE = frozenset({"failed", "not_requested", "not_judged"})
+"""States of a section whose specialist has no result."""
 BASE = "/v1/reviews"
 ReviewId = Annotated[str, Path(max_length=300, description="`id` of a review")]
 _BODIES: dict[str, object] = {
@@ -83,7 +87,7 @@ _REPORT: dict[int | str, dict[str, object]] = {
         "content": {form.media_type.partition(";")[0]: {} for form in ReportForm},
     }
 }
-EstimateReview = Callable[[int, int], ReviewEstimate | None]
+EstimateReview = Callable[[int, int], Awaitable[ReviewEstimate | None]]
 """Returns what a review takes, by the passages of the rules and of the documents."""
 
 
@@ -96,7 +100,7 @@ class Upload:
     review: NewReview
 
 
-def estimate_nothing(_rules: int, _documents: int) -> ReviewEstimate | None:
+async def estimate_nothing(_rules: int, _documents: int) -> ReviewEstimate | None:
     """Return no estimate: no model is in use."""
     return None
 
@@ -105,8 +109,8 @@ def estimate_nothing(_rules: int, _documents: int) -> ReviewEstimate | None:
 class ReviewParts:
     """What reviews need besides the channel."""
 
-    attachments: Attachments
-    documents: DocumentFinder
+    attachments: StoredAttachments
+    documents: NamedDocumentFinder
     reports: ReportRenderer
     estimate: EstimateReview = estimate_nothing
 
@@ -159,6 +163,7 @@ class ReviewRoutes:
             conversation_id: Annotated[str | None, Query(max_length=128)] = None,
             focus: Annotated[str | None, Query(max_length=LONGEST_FOCUS)] = None,
             language: Annotated[str | None, Query(max_length=3)] = None,
+            specialists: Specialists = None,
             estimate_only: Annotated[
                 bool,
                 Query(
@@ -181,6 +186,7 @@ class ReviewRoutes:
                     "conversation_id": conversation_id,
                     "focus": focus,
                     "language": language,
+                    "specialists": split_names(specialists),
                     "estimate_only": estimate_only,
                 }
                 given = Upload(name, await read_upload(request), validate_review(fields))
@@ -297,7 +303,7 @@ class ReviewRoutes:
         try:
             against = await self._find(access, review.against, is_rule=True)
             documents = await self._collect(access, given)
-            estimate = self._parts.estimate(
+            estimate = await self._parts.estimate(
                 sum(one.chunks for one in against), sum(one.chunks for one in documents)
             )
             if review.estimate_only:
@@ -419,24 +425,26 @@ class ReviewRoutes:
     async def _read_findings(
         self, access: ConversationAccess, name: ReviewName, reported: Mapping[str, JsonValue]
     ) -> dict[str, object]:
-        """Return counts and findings of a report; without findings if it is no longer kept."""
+        """Return counts and findings of a report; only the counts if it is no longer kept."""
         question = access.question(name.message_id)
         opens = self._channel.links.of(access.caller, question)
         report = await self._parts.reports.render(question, reported, ReportForm.JSON, opens)
-        found = {} if report is None else orjson.loads(report)
-        requirements = found.get("requirements", [])
-        of_status = {
-            status: [one for one in requirements if one["status"] == status]
-            for status in ("VIOLATION", "GAP", "UNDECIDED")
+        counts: dict[str, object] = {"counts": ReviewCounts.model_validate(reported)}
+        if report is None:
+            return counts
+        found = orjson.loads(report)
+        requirements, sections = found.get("requirements", []), found.get("sections", {})
+        by_status = {
+            name: [one for one in requirements if one["status"] == status]
+            for name, status in (("violations", "VIOLATION"), ("gaps", "GAP"))
         }
-        counts = ReviewCounts.model_validate(reported)
-        undecided = len(of_status["UNDECIDED"])
+        searched = sections.get("gaps", {}).get("state") not in _NOT_MADE
         return {
-            "counts": counts.model_copy(update={"undecided": undecided}),
-            "violations": of_status["VIOLATION"],
-            "gaps": of_status["GAP"],
-            "further_gaps": found.get("gaps", []),
+            **counts,
+            **by_status,
+            "further_gaps": found.get("gaps", []) if searched else None,
             "classification": found.get("documents", []),
+            "sections": {part: ReviewSection.model_validate(one) for part, one in sections.items()},
         }
 
     async def _render(

@@ -139,8 +139,10 @@ class RefdeskWidget extends HTMLElement {
   }
 
   #server() {
-    const script = SCRIPT ? new URL(SCRIPT.src).origin : location.origin;
-    return this.getAttribute("desk") || script;
+    // The script is at /widget/ of its server, which may itself be below a path.
+    const at = SCRIPT?.src.lastIndexOf("/widget/refdesk") ?? -1;
+    const origin = SCRIPT ? new URL(SCRIPT.src).origin : location.origin;
+    return this.getAttribute("desk") || (at < 0 ? origin : SCRIPT.src.slice(0, at));
   }
 
   #options() {

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import qdrant_edge as edge
 
+from knowledge.data_folder import check_space
 from knowledge.errors import IndexUnavailable
 from knowledge.index.points import layout
 
@@ -27,11 +28,14 @@ def open_shard(folder: Path, dimensions: int) -> edge.EdgeShard:
     try:
         if (shard / "edge_config.json").exists() and not incomplete.exists():
             return edge.EdgeShard.load(str(shard), _adapt_configuration(shard, dimensions))
+        check_space(folder)
         incomplete.touch()
         shutil.rmtree(shard, ignore_errors=True)
         created = _create(shard, dimensions)
         incomplete.unlink()
         return created
+    except IndexUnavailable:
+        raise
     except Exception as error:  # the engine raises nothing narrower
         raise IndexUnavailable(f"the index at {folder} cannot be opened: {error}") from error
 

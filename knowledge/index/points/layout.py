@@ -58,7 +58,7 @@ CHUNKS_OF_LINKS = 64
 """Chunks whose links are in one point; the points of chunks never change for a link."""
 SPARSE = (KEYWORDS, NAMES, SUMMARY, LABELS, VOCABULARY)
 """The sparse vectors: of a chunk its terms and those of its names; of a document the terms of its
-summary, those of its stated metadata, and all terms and words of its chunks."""
+summary, those of its stated metadata, and the words of its chunks as they are spelled."""
 TAGS = "tags"
 """The field with texts such as `kind=chunk`: one indexed field for all values that points are found
 by, because each indexed field costs an empty index 0.02 s of the processor and two files."""

@@ -1,6 +1,6 @@
 """Encodes documents and calibrations as points."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from typing import Any
@@ -9,7 +9,14 @@ import numpy as np
 
 from knowledge.document import Chunk, Document
 from knowledge.documents.page import PictureFile
-from knowledge.index.bm25 import CHUNK_LENGTH, SUMMARY_LENGTH, Bm25, TermNumbers, merge
+from knowledge.index.bm25 import (
+    CHUNK_LENGTH,
+    PARTS_LENGTH,
+    SUMMARY_LENGTH,
+    Bm25,
+    TermNumbers,
+    merge,
+)
 from knowledge.index.calibration import Calibrations
 from knowledge.index.graph.called_names import list_called_names
 from knowledge.index.graph.own_edges import OwnEdges, find_own_edges
@@ -39,18 +46,24 @@ from knowledge.index.points.layout import (
     make_word_term,
     picture_identity,
 )
-from knowledge.index.queries import SparseText, Terms
+from knowledge.index.queries import SparseText
 from knowledge.index.terms import surface_words, terms
+from knowledge.index.word_parts import list_parts
 
 # Crumbs far from the page are the same on most pages.
 _NEAREST_CRUMBS = 3
 
 
 class PointEncoder:
-    """Encodes documents as points."""
+    """Encodes documents as points.
 
-    def __init__(self) -> None:
+    Chunks in another language than `known` ones have the parts of their words too.
+    """
+
+    def __init__(self, known: Callable[[str], bool] = lambda _language: True) -> None:
+        self._is_known = known
         self._chunk = Bm25(CHUNK_LENGTH)
+        self._parts = Bm25(PARTS_LENGTH)
         self._summary = Bm25(SUMMARY_LENGTH)
         self._numbers = TermNumbers()
 
@@ -68,9 +81,7 @@ class PointEncoder:
                 strict=True,
             )
         ]
-        found = [chunk.sparse[KEYWORDS].terms for chunk in chunks]
-        known = np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.uint32)
-        return chunks, self._document_point(document, version, root, known)
+        return chunks, self._document_point(document, version, root)
 
     def _chunk_point(
         self,
@@ -91,28 +102,24 @@ class PointEncoder:
         """Return the terms of a chunk; the first one of a page has its stated metadata too.
 
         The metadata is encoded separately, so that it does not make the text longer and thereby
-        weaker.
+        weaker. The same holds for the parts of words.
         """
-        text = self._chunk.encode(_text_to_search(document, chunk), document.language)
+        language, searched = document.language, _text_to_search(document, chunk)
+        text = self._chunk.encode(searched, language)
+        if not self._is_known(language):
+            text = merge(text, self._parts.encode_terms(list_parts(searched, language)))
         stated = _join_stated(document)
         if chunk.ordinal > 0 or not stated:
             return text
-        return merge(text, self._summary.encode(stated, document.language))
+        return merge(text, self._summary.encode(stated, language))
 
-    def _document_point(
-        self,
-        document: Document,
-        version: str,
-        root: str,
-        known: Terms,
-    ) -> Point:
+    def _document_point(self, document: Document, version: str, root: str) -> Point:
         summary = " ".join((document.title, document.summary, *document.keypoints))
         words = _list_words(document)
-        spelled = self._numbers.of_all(make_word_term(word) for word in words)
-        every = np.union1d(known, spelled)
+        spelled = np.unique(self._numbers.of_all(make_word_term(word) for word in words))
         sparse = {
             SUMMARY: self._summary.encode(summary, document.language),
-            VOCABULARY: SparseText(every, np.ones(len(every), dtype=np.float32)),
+            VOCABULARY: SparseText(spelled, np.ones(len(spelled), dtype=np.float32)),
         }
         added = np.unique(self._numbers.of_all(_list_added(document)))
         if len(added):

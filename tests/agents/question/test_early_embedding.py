@@ -21,8 +21,8 @@ from llm.port import ModelAnswer, Usage
 from llm.tasks.question import ScopeOutput
 from tests.support.embedders import UniformEmbedder
 from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import within
 
-WAIT_SECONDS = 5.0
 FIRST = Turn(speaker="user", text="How do I create a routing rule?")
 ANSWER = Turn(speaker="assistant", text="Open Routing > Rules.")
 QUESTION = "How do I test a routing rule?"
@@ -61,7 +61,7 @@ class WritingModel:
     async def ask(self, task: Any, inputs: Any, run: Run = OUTSIDE, **options: Any) -> Any:
         with options["listener"].attempt() as writing:
             writing.add(BEGINNING)
-            async with asyncio.timeout(WAIT_SECONDS):
+            async with within():
                 await self._vendor.was_asked.wait()
         if not self._whole:
             raise UnreadableOutput("no JSON")
@@ -141,7 +141,7 @@ class JudgingModel(ScriptedModel):
         self._fails = fails
 
     async def ask(self, task: Any, inputs: Any, run: Run = OUTSIDE, **options: Any) -> Any:
-        async with asyncio.timeout(WAIT_SECONDS):
+        async with within():
             await self._vendor.was_asked.wait()
         if self._fails:
             raise LookupError("unexpected")

@@ -8,7 +8,9 @@ import pytest
 
 from agents.named_documents import TitledDocument, find_scope
 from agents.review import findings
-from agents.review.findings import list_errors, translate_note
+from agents.review.findings import describe_checklist, describe_review, list_errors, translate_note
+from agents.review.requirements import Extraction, Requirement, RuleKind, TextPlace
+from agents.review.verdicts import ReviewResult, RuleVerdict, Status, VerdictEvidence
 from envelope.specialists import SpecialistError, complete_sequence
 
 NOTES: dict[str, dict[str, str]] = tomllib.loads(
@@ -83,3 +85,101 @@ def test_one_fault_of_two_attempts_is_named_once() -> None:
     ]
 
     assert list_errors(errors) == [str(errors[0]), str(errors[2])]
+
+
+def make_place(document: str, *path: str) -> TextPlace:
+    return TextPlace(document_id=document, unit_id="u", heading_path=path, start=0, end=9)
+
+
+def make_requirement(name: str, statement: str, *path: str) -> Requirement:
+    return Requirement(
+        id=name, kind=RuleKind.DUTY, statement=statement, quotation=statement,
+        place=make_place("law", *path),
+    )  # fmt: skip
+
+
+def describe(requirements: list[Requirement], verdicts: list[RuleVerdict]) -> list[str]:
+    found = describe_review(
+        Extraction(requirements=tuple(requirements), units=()),
+        ReviewResult(verdicts=tuple(verdicts)),
+        law="Harbour Act",
+        document="Berth Contract",
+        language="en",
+    )
+    return [one.text for one in found]
+
+
+def test_a_requirement_is_named_by_its_article_also_if_a_heading_stands_below_it() -> None:
+    path = ("Harbour Act", "Title II", "Article 9", "Pilots")
+    duty = make_requirement("REQ-001", "A pilot is on board.", *path)
+    other = make_requirement("REQ-002", "The crew is insured.", "Article 10")
+    late = RuleVerdict(requirement_id="REQ-001", status=Status.UNDECIDED, note="too late")
+
+    said = describe([duty, other], [late, RuleVerdict(requirement_id="REQ-002", status=Status.GAP)])
+
+    assert said[1] == "1 of 2 requirements could not be decided (too late): Article 9 > Pilots."
+
+
+def test_requirements_under_one_heading_are_told_apart_by_their_words() -> None:
+    texts = ("A pilot is on board.", "The crew is insured.")
+    duties = [
+        make_requirement(f"REQ-{at}", text, "California", "TITLE") for at, text in enumerate(texts)
+    ]
+    verdicts = [RuleVerdict(requirement_id=one.id, status=Status.COMPLIANT) for one in duties]
+
+    said = describe(duties, verdicts)
+
+    assert said[1].startswith("TITLE (“A pilot is on board”) is fulfilled")
+    assert said[2].startswith("TITLE (“The crew is insured”) is fulfilled")
+
+
+def test_verdicts_that_nobody_gave_are_not_counted_as_none() -> None:
+    duties = [make_requirement(f"REQ-{at}", "Insure it.", f"Article {at}") for at in range(3)]
+    lost = [
+        RuleVerdict(requirement_id=one.id, status=Status.UNDECIDED, note="the model is away")
+        for one in duties
+    ]
+
+    assert describe(duties, lost) == [
+        "None of the 3 requirements of Harbour Act could be judged for Berth Contract: the model "
+        "is away."
+    ]
+
+
+def test_a_law_that_was_not_read_is_not_a_law_without_requirements() -> None:
+    found = describe_checklist(
+        Extraction(requirements=(), units=()), law="Harbour Act", language="en", read=0, unread=12
+    )
+
+    assert [one.text for one in found] == [
+        "12 of 12 units of Harbour Act could not be read, so nobody knows what they require."
+    ]
+
+
+def test_a_gap_has_the_passages_that_were_judged_and_a_fulfilled_rule_its_clause() -> None:
+    duties = [
+        make_requirement("REQ-1", "A pilot is on board.", "Article 1"),
+        make_requirement("REQ-2", "The crew is insured.", "Article 2"),
+    ]
+    crew = VerdictEvidence(place=make_place("contract", "7 Crew"), text="All are insured.")
+    verdicts = [
+        RuleVerdict(
+            requirement_id="REQ-1", status=Status.GAP, closest=(crew,), note="It names no pilot."
+        ),
+        RuleVerdict(requirement_id="REQ-2", status=Status.COMPLIANT, evidence=(crew,)),
+    ]
+
+    _, gap, met = describe_review(
+        Extraction(requirements=tuple(duties), units=()),
+        ReviewResult(verdicts=tuple(verdicts)),
+        law="Harbour Act",
+        document="Berth Contract",
+        language="en",
+    )
+
+    assert gap.text.endswith("It names no pilot. Closest in the document: 7 Crew.")
+    assert gap.places == (duties[0].place, crew.place)
+    assert met.text == "Article 2 is fulfilled: 7 Crew of the document says “All are insured”."
+    assert met.places == (duties[1].place, crew.place)
+    assert gap.is_verdict
+    assert met.is_verdict

@@ -57,6 +57,29 @@ def test_every_sentence_of_a_long_clause_is_in_one_passage() -> None:
     assert all(text[one.place.start : one.place.end] == one.text for one in passages)
 
 
+@pytest.mark.parametrize(
+    "title", ["7. Term and Termination.", "\n\n§ 7 Laufzeit und Kündigung\n\n", "\n\nTERM\n\n"]
+)
+@pytest.mark.parametrize("before", [LONGEST - 60, LONGEST - 15, LONGEST - 5])
+def test_the_title_of_a_clause_stays_with_its_text(title: str, before: int) -> None:
+    start = "The provider keeps a record of each order it receives. "
+    start = (start * 40)[: before - 1] + "."
+    body = "This agreement ends after twelve months unless both parties extend it in writing."
+    unit = RuleUnit("contract", "contract#u1", f"{start} {title} {body}")
+
+    passages = cut_passages([unit])
+
+    assert any(title.strip() in one.text and body in one.text for one in passages)
+
+
+def test_a_text_of_short_lines_is_divided_like_any_other() -> None:
+    lines = "\n\n".join(f"Room {number}" for number in range(1_000))
+
+    passages = cut_passages([RuleUnit("plan", "plan#u1", lines)])
+
+    assert max(len(one.text) for one in passages) <= LONGEST
+
+
 def test_an_item_of_a_list_is_found_by_the_sentence_that_introduces_it() -> None:
     items = " ".join(f"({letter}) {letter * 400};" for letter in "abcdef")
     passages = cut_passages([RuleUnit("d", "d#u1", f"The carrier insures: {items}")])

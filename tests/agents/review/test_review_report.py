@@ -354,3 +354,49 @@ def test_each_recommendation_is_there_once_with_its_place(report: ReviewReport) 
     assert [(one.text, one.place) for one in items] == [
         ("No. 2: Write this", "Act, Article 2 Security [laws/act.md]")
     ]
+
+
+def test_recommendations_stand_in_the_models_order_of_urgency(report: ReviewReport) -> None:
+    second, third = report.requirements[1:3]
+    gap = third.model_copy(update={"recommendation": "Add a clause", "urgency": 1})
+    violation = second.model_copy(update={"urgency": 2})
+
+    printed = lay_out(report.model_copy(update={"requirements": (violation, gap)}))
+
+    assert [one.text for one in printed.parts[5].items] == [
+        "No. 3: Add a clause", "No. 2: Write this"
+    ]  # fmt: skip
+
+
+def test_a_requirement_says_whether_it_is_mandatory_for_whom_and_when(
+    report: ReviewReport,
+) -> None:
+    gap = report.requirements[2].model_copy(
+        update={
+            "severity": "recommended",
+            "addressee": "the keeper",
+            "applicability": "in summer",
+        }
+    )
+
+    printed = lay_out(report.model_copy(update={"requirements": (gap,)}))
+
+    said = "recommended; addressee: the keeper; condition: in summer"
+    assert said in [one.text for one in printed.parts[1].items]
+    assert printed.parts[2].table is not None
+    assert said in [one.text for one in printed.parts[2].table.rows[1][1].more]
+
+
+@pytest.mark.parametrize(
+    ("confidence", "said"),
+    [
+        (0.87, "Confidence of all verdicts: 0.87, the mean of what the model states for 4 of them"),
+        (None, "Confidence of all verdicts: not measured"),
+    ],
+)
+def test_a_report_states_the_confidence_of_all_verdicts_or_that_it_was_not_measured(
+    report: ReviewReport, confidence: float | None, said: str
+) -> None:
+    printed = lay_out(report.model_copy(update={"confidence": confidence}))
+
+    assert any(one.text.startswith(said) for one in printed.parts[0].paragraphs)

@@ -1,6 +1,6 @@
 import pytest
 
-from agents.search.passages import Passage, compose_passages
+from agents.search.passages import SelectedPassage, compose_passages
 from envelope.sources import FoundPart, SourceReference
 
 LIST = "Before you start:\n\n1. Open **Routing**.\n2. Choose New.\n   - Give it a name.\n3. Save."
@@ -17,7 +17,7 @@ def compose(
     language: str = "en",
     common: tuple[str, ...] = (),
     headings: tuple[tuple[str, ...], ...] = (),
-) -> tuple[Passage, ...]:
+) -> tuple[SelectedPassage, ...]:
     """Return the passages of sources; `hits` are the number of a source and the text found in it,
     the best first.
     """

@@ -288,19 +288,20 @@ async def test_the_judge_decides_about_code_that_lost_a_foreign_address(is_suppo
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("line", "kept"),
     [
-        "refresh 203.0.113.7",
-        "refresh --only 203.0.113.7 --all",
-        "refresh 0xCB007107",
-        "refresh 3405803783",
-        "refresh evil\u3002example",
+        ("refresh 203.0.113.7", "refresh [address removed]"),
+        ("refresh --only 203.0.113.7 --all", "refresh --only [address removed] --all"),
+        ("refresh 0xCB007107", "refresh [address removed]"),
+        ("refresh 3405803783", "refresh [address removed]"),
+        ("refresh evil\u3002example", "refresh [address removed]"),
+        ("a 203.0.113.7 b 203.0.113.8", "a [address removed] b [address removed]"),
     ],
 )
-async def test_code_with_an_address_that_nobody_gave_goes_whatever_the_judge_says(
-    line: str,
+async def test_an_address_in_code_that_nobody_gave_goes_alone_whatever_the_judge_says(
+    line: str, kept: str
 ) -> None:
-    block = f"```bash\n{line}\n```"
+    block = f"```bash\nrefresh --all\n{line}\n```"
     fooled = APPROVAL.model_copy(
         update={"verdicts": (Verdict(passage=1, quote=line, supported=True),)}
     )
@@ -310,8 +311,9 @@ async def test_code_with_an_address_that_nobody_gave_goes_whatever_the_judge_say
     )
     inline = await judge(ScriptedModel([fooled]), reads(f"{GOOD}\n\nRun `{line}`. [4]", attempt=1))
 
-    assert writes.response == f"{GOOD}\n\n<left_out in en>"
-    assert inline.response == f"{GOOD}\n\n<left_out in en>"
+    shown = f"Run: [2]\n\n```bash\nrefresh --all\n{kept}\n```"
+    assert writes.response == f"{GOOD}\n\n{shown}\n\n<address_removed in en>"
+    assert inline.response == f"{GOOD}\n\nRun `{kept}`. [2]\n\n<address_removed in en>"
 
 
 async def test_an_address_in_numbers_that_the_person_gave_may_stand_in_code() -> None:

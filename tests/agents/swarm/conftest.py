@@ -4,18 +4,17 @@ import pytest
 import pytest_asyncio
 
 from knowledge.index.embedded import open_embedded
-from knowledge.library.library import Library
-from knowledge.search.searcher import LevelSearcher
-from tests.knowledge.searching.conftest import WordEmbedder, document, identity, put
-from tests.tools.conftest import Parts
+from tests.knowledge.searching.conftest import document, identity, put
+from tests.tools.conftest import make_parts
 from tools.catalog import make_builtin
 from tools.executor import ToolExecutor
+from tools.tool import ToolParts
 
 ISLANDS = ("Amrum", "Borkum", "Calder")
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def parts(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Parts]:
+async def parts(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ToolParts]:
     """One index for all tests: no worker writes to it."""
     index = await open_embedded(tmp_path_factory.mktemp("swarm") / "index", identity())
     await put(
@@ -27,10 +26,10 @@ async def parts(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Parts
         ),
         document("harbour", "The harbour office sells tickets for boats.", title="Harbour"),
     )
-    yield Parts(LevelSearcher(index, WordEmbedder()), Library(index))
+    yield make_parts(index)
     await index.close()
 
 
 @pytest.fixture
-def executor(parts: Parts) -> ToolExecutor:
+def executor(parts: ToolParts) -> ToolExecutor:
     return ToolExecutor(make_builtin(parts))

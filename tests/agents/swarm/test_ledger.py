@@ -10,7 +10,7 @@ from agents.swarm.ledger import (
     note_round,
     settle_round,
 )
-from agents.swarm.swarm_plan import TaskLedger, TaskState
+from agents.swarm.swarm_plan import TaskLedger, TaskState, WorkerPlan
 from agents.swarm.workers import WorkerStatus
 from tests.agents.swarm.builders import make_output, make_passage, make_worker
 
@@ -18,9 +18,10 @@ DONE, FAILED = BranchReport(status="completed"), BranchReport(status="failed", r
 MISSING, ASKS = BranchReport(status="missing"), BranchReport(status="needs_input")
 
 
-def begin(*names: str) -> TaskLedger:
-    ledger = TaskLedger().add([make_worker(name) for name in names])
-    return begin_tasks(ledger, ledger.list_ready(), most=32)[0]
+def begin(*names: str, later: tuple[WorkerPlan, ...] = ()) -> TaskLedger:
+    workers = [make_worker(name) for name in names]
+    ledger = TaskLedger().follow(workers)
+    return begin_tasks(ledger, ledger.list_ready(), most=32)[0].follow((*workers, *later))
 
 
 def test_every_end_of_a_branch_has_its_state() -> None:
@@ -42,7 +43,7 @@ def test_every_end_of_a_branch_has_its_state() -> None:
 
 
 def test_what_is_late_is_not_begun_again_and_neither_is_anything_else() -> None:
-    ledger = begin("a", "b").add([make_worker("c", depends_on=("a",))])
+    ledger = begin("a", "b", later=(make_worker("c", depends_on=("a",)),))
 
     settled = settle_round(ledger, {"a": FAILED, "b": MISSING}, {})
 
@@ -74,7 +75,7 @@ def test_retries_of_a_branch_are_moves_of_its_task() -> None:
 
 def test_with_enough_others_a_missing_one_is_left_and_the_work_goes_on() -> None:
     outputs = {name: make_output(name, make_passage(name, "text")) for name in "ab"}
-    ledger = begin("a", "b", "c").add([make_worker("d", depends_on=("a",))])
+    ledger = begin("a", "b", "c", later=(make_worker("d", depends_on=("a",)),))
 
     settled = settle_round(ledger, {"a": DONE, "b": DONE, "c": MISSING}, outputs, enough_share=0.6)
 
@@ -89,7 +90,7 @@ def test_a_task_without_a_branch_failed() -> None:
 
 
 def test_no_more_tasks_begin_than_allowed() -> None:
-    ledger = TaskLedger().add([make_worker(str(number)) for number in range(5)])
+    ledger = TaskLedger().follow([make_worker(str(number)) for number in range(5)])
 
     begun, ids = begin_tasks(ledger, ledger.list_ready(), most=2)
 

@@ -105,7 +105,7 @@ def make_plan(role: str) -> PlanSwarmOutput:
     return PlanSwarmOutput(action="orchestrate", complexity=0.4, workers=(worker,))
 
 
-async def test_a_further_plan_repeats_only_the_worker_that_failed_and_asks_no_planner() -> None:
+async def test_further_research_replaces_only_the_worker_that_failed_and_asks_no_planner() -> None:
     before = make_swarm_plan(make_worker("w0"), make_worker("w1"))
     output = make_output("w0", make_passage("p", "It costs 12."))
     failed = {"task_id": "w1", "title": "w1", "state": "failed", "error": "too_busy: status 429"}
@@ -117,13 +117,14 @@ async def test_a_further_plan_repeats_only_the_worker_that_failed_and_asks_no_pl
             swarm_plan=before.model_dump(mode="json"),
             worker_outputs={"w0": output.model_dump(mode="json")},
             task_ledger={"tasks": [failed]},
+            quality_analysis="The price of plan B is missing.",
         )
     )
 
     assert isinstance(outcome, Wrote)
     plan = SwarmPlan.model_validate(outcome.writes.swarm_plan)
-    assert [one.objective for one in plan.workers] == ["look up w0", "look up w1", "look up w1"]
-    assert len({one.id for one in plan.workers}) == 3
+    assert [one.id for one in plan.workers] == ["w0", "w1_again"]
+    assert [one.objective for one in plan.workers] == ["look up w0", "look up w1"]
     assert model.calls == []
 
 

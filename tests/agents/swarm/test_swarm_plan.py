@@ -2,7 +2,8 @@
 
 from agents.swarm.swarm_plan import measure_cost
 from llm.port import Usage
-from llm.prices import estimate_call_usd
+from llm.registry import estimate_call_usd
+from llm.vendors.catalogue import VendorAccess
 from tests.agents.swarm.builders import make_swarm_plan, make_worker
 
 
@@ -18,8 +19,10 @@ def test_the_bounds_grow_with_the_workers_and_the_most_expensive_tool() -> None:
 def test_the_models_cost_what_each_call_costs_by_the_price_list_or_nobody_knows() -> None:
     plan = make_swarm_plan(make_worker("a"), make_worker("b"))
     most = Usage(input_tokens=8_000, output_tokens=2_000)
-    listed = estimate_call_usd("gpt-4o-mini@openai,offline", most)
-    own = estimate_call_usd("a-model@a-server-of-ones-own", most)
+    listed = estimate_call_usd("gpt-4o-mini@openai,offline", most, {})
+    # The same name at another address: its prices are not those of the vendor.
+    here = {"openai": VendorAccess("key", "http://127.0.0.1:8080/v1")}
+    own = estimate_call_usd("gpt-4o-mini@openai,offline", most, here)
 
     known, unknown = (measure_cost(plan, call_usd=price) for price in (listed, own))
 

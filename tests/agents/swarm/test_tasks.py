@@ -9,7 +9,7 @@ WORKERS = (make_worker("a"), make_worker("b", depends_on=("a",)))
 
 
 def open_ledger() -> TaskLedger:
-    return TaskLedger().add(WORKERS)
+    return TaskLedger().follow(WORKERS)
 
 
 def test_there_are_seven_states_and_the_moves_of_each_are_known() -> None:
@@ -69,7 +69,9 @@ def test_the_history_has_every_move_once_even_if_it_is_made_twice() -> None:
     ]
 
 
-def test_workers_are_added_once_and_unknown_tasks_are_refused() -> None:
-    assert len(open_ledger().add(WORKERS).tasks) == 2
+def test_a_ledger_has_one_task_for_each_worker_of_the_plan_and_refuses_unknown_ones() -> None:
+    replaced = (WORKERS[0], make_worker("b_again"))
+    assert [one.task_id for one in open_ledger().follow(WORKERS).tasks] == ["a", "b"]
+    assert [one.task_id for one in open_ledger().follow(replaced).tasks] == ["a", "b_again"]
     with pytest.raises(UnknownName, match="found 'z'"):
         open_ledger().find("z")

@@ -6,12 +6,12 @@ from agents.tool_loop.reflect import Reads, ReflectAgent, Writes
 from envelope.outcome import Wrote
 from envelope.sources import SourcePicture
 from llm.port import ModelMessage, ToolUse
-from tools.calls import CitedPassage, QuotedPassage, ToolErrorType, ToolResult
+from tools.calls import CitedPassage, PassageText, ToolErrorType, ToolResult
 
 
 def make_result(call_id: str, *texts: str, **fields: Any) -> ToolResult:
     quoted = tuple(
-        QuotedPassage(
+        PassageText(
             citation=CitedPassage(chunk_id=f"{call_id}#{n}", document_id=call_id, title="Fees"),
             text=text,
         )
@@ -96,7 +96,7 @@ async def test_a_failed_call_and_an_empty_result_are_no_sources() -> None:
 async def test_a_source_has_the_pictures_of_its_passage() -> None:
     shown = SourcePicture(id="a" * 32, caption="The panel")
     cited = CitedPassage(chunk_id="a#0", document_id="a", title="Fees", pictures=(shown,))
-    quoted = (QuotedPassage(citation=cited, text="See the panel."),)
+    quoted = (PassageText(citation=cited, text="See the panel."),)
 
     writes = await combine([make_result("a").model_copy(update={"quoted": quoted})])
 

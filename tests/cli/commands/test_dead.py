@@ -11,7 +11,7 @@ from broker.redis_broker import RedisBroker
 from broker.values import Bury, DeadLetter
 from cli.commands.dead import find_branch
 from config.settings import load_settings
-from deploy.assembly.runtime import connect_broker, connect_runtime
+from deploy.assembly.runtime import connect_runtime
 from envelope.role import Role
 from gateway.dead_letters import DeadLetters
 from gateway.desk import Desk, Message
@@ -113,7 +113,8 @@ def _bury(data: Path, text: str, *, result_list: str = "") -> str:
 
     async def act() -> str:
         settings = load_settings(refdesk_data=data)
-        async with connect_broker(settings) as broker:
+        async with connect_runtime(settings) as runtime:
+            broker = runtime.broker
             desk = Desk(
                 broker.producer,
                 broker.replies,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cli.commands.doctor import EXIT_FAULTS, SetupFinding, hide_secrets
-from cli.model_in_use import NO_MODEL, say_models_once
+from cli.model_in_use import NO_MODEL, describe_models, say_models_once
 from cli.printing import WIDTH
 from tests.support.app_harness import settings_of
 from tests.support.command_line import Run
@@ -61,11 +61,12 @@ def test_the_first_question_says_that_no_model_is_in_use_and_the_next_one_does_n
 ) -> None:
     own = settings_of(tmp_path)
 
-    say_models_once(own)
+    say_models_once(describe_models(own), own.refdesk_data)
     first = capsys.readouterr().err
-    say_models_once(own)
+    say_models_once(describe_models(own), own.refdesk_data)
     second = capsys.readouterr().err
-    say_models_once(own.model_copy(update={"gen_model": "gpt-5-mini@openai"}))
+    other = own.model_copy(update={"gen_model": "gpt-5-mini@openai"})
+    say_models_once(describe_models(other), own.refdesk_data)
     changed = capsys.readouterr().err
 
     assert first == f"refdesk: {NO_MODEL}\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.commands.review import EXIT_FINDINGS
-from deploy.assembly.gateways.review_documents import MOST_FOUND
+from gateway.http.review_documents import MOST_FOUND
 from knowledge.library.attachment_reading import MOST_CHARACTERS
 from tests.knowledge.documents import layouts
 from tests.support.app_harness import EXAMPLES

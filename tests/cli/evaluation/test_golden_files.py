@@ -107,7 +107,7 @@ def test_every_fault_names_its_file_and_question_and_what_was_expected(tmp_path:
         "golden.toml: question 2: question: the message is empty",
         "golden.toml: question 3: expect: Input should be 'answer', 'refuse' or 'clarify', "
         "found 'decline'",
-        "golden.toml: question 4: expected must_say or page, or expect = 'refuse', found neither",
+        "golden.toml: question 4: expected must_say, facts or page, or expect = 'refuse', ",
         "golden.toml: question 5: reason: expected one of ambiguous_query, ",
         "golden.toml: question 5: speed: Unexpected keyword argument, found 3",
     ]
@@ -159,7 +159,7 @@ def test_a_folder_without_golden_questions_is_named_with_what_it_holds(tmp_path:
     write(tmp_path, "", "other.toml")
 
     [fault] = faults_of(tmp_path)
-    assert fault.startswith("expected golden*.toml or golden*.jsonl in ")
+    assert fault.startswith("expected golden*.toml or golden*.yaml or ")
     assert fault.endswith("found other.toml")
 
 

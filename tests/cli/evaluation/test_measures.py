@@ -6,14 +6,17 @@ from typing import Any
 
 import pytest
 
+from citations.statements import says
 from cli.comparison_page import check_page_path, make_page, make_table_lines
+from cli.evaluation.answer_changes import judge_change
 from cli.evaluation.desk_run import AskedCase, CallTotals
 from cli.evaluation.golden import GoldenCase
-from cli.evaluation.measures import AnswerMeasure, is_page, measure_answer
-from cli.evaluation.sentences import says, split_covered
+from cli.evaluation.measures import AnswerMeasure, measure_answer
+from cli.evaluation.sentences import split_covered
 from cli.evaluation.summaries import MeasuredVariant, summarize
 from cli.printing import WIDTH, columns
 from deploy.errors import CommandError
+from knowledge.checks import CheckQuestion, is_page
 from llm.errors import ModelUnavailable
 from llm.tasks.search import JudgeOutput
 from tests.support.scripted_model import ScriptedModel
@@ -262,3 +265,16 @@ def test_a_part_of_a_word_or_a_number_is_no_statement(
     answer: str, statement: tuple[str, ...]
 ) -> None:
     assert not says(answer, statement)
+
+
+async def test_a_sentence_that_the_answer_after_a_change_does_not_support_is_lost() -> None:
+    question = CheckQuestion("q", "How long?", "golden")
+    before = make_asked_case("It is valid for 7 days [1]. It can be used once [1].")
+    after = make_asked_case("It can be used once [1].")
+    judge = ScriptedModel([judgement(False, True)])
+
+    change = await judge_change(question, before, after, judge)
+
+    assert [sentence for sentence, _ in change.lost] == ["It is valid for 7 days [1]."]
+    assert "It can be used once" in repr(judge.calls[0].inputs)
+    assert (change.error, change.before[:2], change.after[:2]) == ("", "It", "It")

@@ -86,12 +86,13 @@ def test_every_lock_is_listed_and_the_image_has_every_extra() -> None:
 
 
 def test_nothing_is_installed_beside_the_lock() -> None:
+    # The clients of others have a folder of their own, and the environment has none of them.
     installing = [
         line
         for name in ("Makefile", ".ci/run", "deploy/Dockerfile")
         for line in (ROOT / name).read_text().replace("\\\n", " ").splitlines()
         for line in line.split("&&")
-        if re.search(r"pip\S* install|\$\(INSTALL\)", line)
+        if re.search(r"pip\S* install|\$\(INSTALL\)", line) and ".clients/" not in line
     ]
 
     assert len(installing) >= 7

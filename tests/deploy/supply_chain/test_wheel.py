@@ -147,7 +147,7 @@ def run(*words: str | Path, at: Path | None = None) -> str:
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     data = {} if at is None else {"REFDESK_DATA": str(at / "data")}
     ended = subprocess.run(
-        words, cwd=at, env={**kept, **data}, capture_output=True, text=True, timeout=50, check=False
+        words, cwd=at, env={**kept, **data}, capture_output=True, text=True, check=False
     )
     assert ended.returncode == 0, ended.stderr
     return ended.stdout

@@ -237,7 +237,7 @@ async def test_a_push_channel_reports_whether_it_can_accept_messages(tmp_path: P
     async with (
         connect_runtime(settings, endpoint=endpoint) as post,
         serve_probes(post, push_metrics("slack", tally, refusals, ratings)),
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=None) as client,
     ):
 
         async def has_turned(status: int) -> bool:

@@ -13,6 +13,7 @@ from aiohttp import web
 from gateway.chat.platform_calls import raise_if_cancelled
 from tests.support.chat_harness import open_connector
 from tests.support.fake_channel import FakeChannel
+from tests.support.waiting import within
 from tests.support.worker_harness import WorkerHarness
 
 
@@ -53,7 +54,7 @@ async def test_a_channel_ends_though_the_renewal_of_its_outcomes_missed_the_canc
     harness: WorkerHarness,
 ) -> None:
     broker = DeafBroker(harness.make_broker())
-    async with asyncio.timeout(20), open_connector(harness, FakeChannel(), broker=broker):
+    async with within(), open_connector(harness, FakeChannel(), broker=broker):
         await broker.results.renews.wait()
 
 

@@ -15,9 +15,8 @@ from starlette.types import ASGIApp
 from gateway.connections.limits import ConnectionLimits
 from gateway.connections.registry import ConnectionRegistry
 from gateway.connections.server import listening, serving
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, within
 
-PATIENCE_SECONDS = 20.0
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 HOST = b"Host: a\r\n"
 
@@ -39,7 +38,7 @@ class RawConnection:
 
     async def head(self) -> str:
         """Return the next answer's head."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with within():
             return (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1")
 
     async def status(self) -> int:
@@ -48,7 +47,7 @@ class RawConnection:
 
     async def rest(self) -> bytes:
         """Return everything until the server closes."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with within():
             try:
                 return await self.reader.read()
             except ConnectionError:

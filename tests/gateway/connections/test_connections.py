@@ -21,7 +21,7 @@ from tests.gateway.connections.raw_connection import (
     RawConnection,
     line_server,
 )
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, within
 
 WAIT = b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n"
 
@@ -358,9 +358,6 @@ ROOT = Path(__file__).parent.parent.parent.parent
 CLOSING = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 
 
-PATIENCE_SECONDS = 30
-
-
 @pytest.mark.slow
 async def test_a_process_without_descriptors_logs_it_once_and_recovers(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
@@ -388,7 +385,7 @@ async def test_a_process_without_descriptors_logs_it_once_and_recovers(tmp_path:
 
 async def ask_and_wait(port: int, request: bytes) -> bytes:
     """Return the answer, however long it is waited for."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with within():
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(request)
         try:

@@ -382,7 +382,7 @@ async def test_failed_sources_and_dead_letters_are_concerns(
 
 async def test_requests_that_were_turned_away_are_a_concern_of_who_owns_the_desk() -> None:
     meter = HttpMeter()
-    find = find_turned_away(meter)
+    find = find_turned_away(meter.began_at, meter.count_turned_away)
     owner = ConsoleUser(OPERATOR, {DESK: ConsoleRole.OWNER}, "t", owns_all=True)
     assert await find(owner) == []
 

@@ -42,7 +42,7 @@ def run_restarted(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
     )  # fmt: skip
     yield process
     process.terminate()
-    process.wait(10)
+    process.wait()
 
 
 @pytest.fixture

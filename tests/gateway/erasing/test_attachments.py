@@ -7,12 +7,13 @@ from pathlib import Path
 import httpx
 import pytest
 
+from deploy.assembly.gateways.documents import make_attachments
 from deploy.assembly.gateways.report_rendering import StoredReports
-from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
 from envelope.question import Question
 from envelope.role import Role
 from gateway.conversations import Conversations
 from gateway.desk import erase
+from gateway.http.review_documents import NamedDocumentFinder
 from gateway.http.routes.reviews import ReviewParts
 from memory.key_names import conversation_keys
 from memory.work_store import RedisAttachments
@@ -32,7 +33,7 @@ Way = Callable[[RewritingHarness, httpx.AsyncClient], Awaitable[None]]
 
 @asynccontextmanager
 async def open_server(harness: RewritingHarness, data: Path) -> AsyncIterator[HttpServerFixture]:
-    attachments = StoredAttachments(settings_of(data), harness.client)
+    attachments = make_attachments(settings_of(data), harness.client)
 
     async def read_nothing(_question: Question, _reference: str) -> None:
         return None

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tests.gateway.hostile.values import ODD, bent
+from tests.support.waiting import within
 
 FORESEEN = frozenset({503, 504})
 """Statuses from 500 on that are documented: something is away, or full."""
@@ -173,7 +174,7 @@ async def _exchange(port: int, data: bytes, *, is_whole: bool) -> bytes:
     answer, patience_seconds = b"", READ_SECONDS if is_whole else IDLE_SECONDS
     try:
         writer.write(data)
-        async with asyncio.timeout(READ_SECONDS):
+        async with within(READ_SECONDS):
             while piece := await _piece(reader, patience_seconds):
                 answer, patience_seconds = answer + piece, IDLE_SECONDS
     except (ConnectionError, TimeoutError):

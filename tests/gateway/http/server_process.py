@@ -15,13 +15,13 @@ from fakeredis import FakeAsyncRedis, FakeServer
 
 from broker.transport.connect import connect
 from gateway.api_keys import Scope
-from tests.support.http_server import PATIENCE_SECONDS, FakeDocuments, open_http_server
+from tests.support.http_server import FakeDocuments, open_http_server
+from tests.support.waiting import within
 from tests.support.worker_harness import WorkerHarness
 
 ROOT = Path(__file__).parent.parent.parent.parent
 WORD = "xylophone"
 """What the other tenant's conversation is about: no answer may ever name it."""
-STOP_SECONDS = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def serve_http(folder: Path, redis_url: str = "") -> Iterator[ServerProcess]:
             yield ServerProcess(started["url"], started["token"], log, process)
         finally:
             process.terminate()
-            process.communicate(timeout=STOP_SECONDS)
+            process.communicate()
 
 
 async def serve(redis_url: str) -> None:
@@ -66,7 +66,7 @@ async def serve(redis_url: str) -> None:
     async with harness.open(), open_http_server(harness, documents=FakeDocuments()) as http_server:
         other = await http_server.secret("other")
         sent = {"text": f"What is a {WORD}?", "message_id": "m1"}
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with within():
             answer = await other.post("/v1/conversations/c1/messages", json=sent)
         assert answer.status_code == 200
         started = {"url": http_server.url, "token": await http_server.key(scopes=frozenset(Scope))}

@@ -6,21 +6,21 @@ import threading
 import zipfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import fakeredis
 import pytest
 
-from deploy.assembly.gateways.review_documents import StoredAttachments
 from envelope.question import Question
 from gateway.errors import BusyError
-from gateway.http.routes.attachments import ReadingTurns
+from gateway.http.reading_turns import ReadingTurns
+from gateway.http.review_documents import StoredAttachments
 from knowledge.documents.errors import TooLargeError
 from knowledge.documents.formats import Item
 from knowledge.documents.location import Location, locate
 from knowledge.isolation import preparation
 from knowledge.isolation.preparation import Preparation, prepare
-from tests.support.app_harness import settings_of
+from memory.work_store import RedisAttachments
 from tests.support.waiting import wait_until
 
 QUESTION = Question(tenant="acme", assistant="docs", conversation_id="c1", message_id="-")
@@ -134,15 +134,17 @@ class HeldReader:
     ) -> Preparation:
         if item.source == "slow.md":
             self._begun.set()
-            assert self._gate.wait(30)
+            assert self._gate.wait()
         return preparation.prepare(item, path, location, most_characters)
 
 
-async def test_a_document_is_read_while_slow_ones_of_another_key_are(tmp_path: Path) -> None:
+async def test_a_document_is_read_while_slow_ones_of_another_key_are() -> None:
     begun, gate = threading.Event(), threading.Event()
     client = fakeredis.FakeAsyncRedis()
     attachments = StoredAttachments(
-        settings_of(tmp_path), client, make_reader=lambda: HeldReader(begun, gate)
+        RedisAttachments(client, shards=1, ttl_of=lambda _question: 60),
+        lambda _stack: HeldReader(begun, gate),
+        lambda: lambda _text: "en",
     )
     text = b"# Contract\n\nThe provider keeps records of all transfers.\n"
     async with asyncio.TaskGroup() as group:

@@ -17,7 +17,7 @@ from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from tests.gateway.http.killable_processes import GO, READY
 from tests.support.http_server import RecordedRequests, read_events, text_of
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, within
 
 ROOT = Path(__file__).parent.parent.parent.parent
 CONVERSATIONS = 20
@@ -91,11 +91,11 @@ async def test_a_killed_server_loses_and_doubles_nothing(redis_url: str) -> None
 
     async with AsyncExitStack() as stack:
         headers, url = {"Accept": "text/event-stream"}, f"http://127.0.0.1:{port}"
-        client = httpx.AsyncClient(base_url=url, headers=headers, timeout=90)
+        client = httpx.AsyncClient(base_url=url, headers=headers, timeout=None)
         await stack.enter_async_context(client)
         stack.enter_context(process("workers", redis_url))
         killed = stack.enter_context(process("server", redis_url, str(port)))
-        async with asyncio.timeout(90), asyncio.TaskGroup() as tasks:
+        async with within(), asyncio.TaskGroup() as tasks:
             for number, one in enumerate(every):
                 path = f"/v1/conversations/c{number}/messages"
                 tasks.create_task(one.follow(client, path))

@@ -49,7 +49,7 @@ async def connect(
     """The official client; without a token, as a person on the server's machine."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     headers |= {"X-Person-Token": person} if person else {}
-    async with httpx2.AsyncClient(headers=headers, timeout=30) as http_client:
+    async with httpx2.AsyncClient(headers=headers, timeout=None) as http_client:
         transport = streamable_http_client(f"{server.url}/mcp{query}", http_client=http_client)
         async with Client(transport, mode=mode) as client:
             yield client

@@ -6,7 +6,7 @@ from memory.rate_limits import RedisTurns
 from tests.support.chat_harness import ANSWER, WORKING
 from tests.support.fake_slack import ALLOWED, BOT, RefusedError, SlackApi
 from tests.support.slack_harness import SlackHarness, slack_desk, wait_until_settled
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, within
 from tests.support.worker_harness import WorkerHarness
 
 MENTION = f"<@{BOT}>"
@@ -47,7 +47,7 @@ async def test_a_burst_at_two_processes_meets_no_limit_and_everybody_is_answered
             while (await process.send(event)).status_code == 503:
                 pass
 
-        async with asyncio.timeout(60.0):
+        async with within():
             await asyncio.gather(*map(send, processes, asked))
 
         await all_answered(desk, asked)

@@ -10,8 +10,7 @@ from knowledge.connectors.confluence_storage import write_html
 from knowledge.documents.markup import html
 from knowledge.errors import ConnectorError
 from knowledge.ingestion_report import PlainReport
-from knowledge.isolation.messages import ReadingLimits
-from knowledge.source_registry import parse_source
+from knowledge.source_registry import STORES, locate_copy, parse_source
 from tests.knowledge.connectors.conftest import Reading
 from tests.knowledge.documents.conftest import Desk
 from tests.support.app_harness import settings_of
@@ -375,11 +374,12 @@ async def test_a_service_is_fetched_and_opened_as_a_source(
 ) -> None:
     settings = settings_of(tmp_path / "data", **reading.settings)
     spec = parse_source(reading.place)
-    limits, report = ReadingLimits(seconds=20, memory_mb=512), PlainReport(lambda _line: None)
+    report = PlainReport(lambda _line: None)
 
-    (fetched,) = await fetch_sources(settings, [spec], limits, report)
+    (fetched,) = await fetch_sources(settings, [spec], report)
     assert fetched.copied is not None
-    await reading.desk.ingest(open_copy(settings, fetched.spec, fetched.copied))
+    folder = locate_copy(*settings.data_place, STORES, spec.place)
+    await reading.desk.ingest(open_copy(folder, fetched.spec, fetched.copied))
 
     assert len(reading.documents) == 3
     assert set(reading.desk.index.roots.values()) == {spec.root}

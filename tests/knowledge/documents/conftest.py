@@ -4,11 +4,12 @@ from pathlib import Path
 import pytest
 
 from knowledge.chunking import text_to_embed
+from knowledge.description_queue import Describer
 from knowledge.document import Document
 from knowledge.index.listing import ListedDocument
 from knowledge.index.overlap import SurveySource
 from knowledge.index.port import WrittenDocument
-from knowledge.ingestion import Describer, ingest
+from knowledge.ingestion import ingest
 from knowledge.ingestion_report import IngestionResult, PlainReport
 from knowledge.isolation.reader_process import ReaderProcess
 from knowledge.rule_descriptions import Description, RuleDescriber

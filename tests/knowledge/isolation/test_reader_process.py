@@ -110,7 +110,7 @@ def test_the_end_of_reading_is_reported_to_whoever_waits_for_its_start() -> None
     with ReaderProcess(ReadingLimits()) as reader:
         waiting = threading.Thread(target=read)
         waiting.start()
-    waiting.join(20)
+    waiting.join()
 
     assert [str(error) for error in failures] == ["reading has ended"]
 
@@ -158,7 +158,7 @@ def test_who_waits_is_notified_when_reading_ends() -> None:
         waiting = threading.Thread(target=read)
         waiting.start()
         pid = reader.process_id
-    waiting.join(20)
+    waiting.join()
 
     assert len(failures) == 1
     with pytest.raises(ProcessLookupError):

@@ -233,7 +233,6 @@ def test_embedding_leaves_no_trace_of_telemetry_in_the_home_folder(tmp_path: Pat
         [sys.executable, "-c", EMBED],
         env={**environment, "HOME": str(tmp_path), "PYTHONPATH": root},
         check=True,
-        timeout=50,
     )
 
     assert list(tmp_path.rglob("*")) == []

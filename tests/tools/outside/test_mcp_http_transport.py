@@ -6,6 +6,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,11 @@ pytestmark = pytest.mark.slow
 
 
 @asynccontextmanager
-async def run_server(folder: Path, port: int) -> AsyncIterator[asyncio.subprocess.Process]:
+async def run_server(
+    folder: Path, port: int, *options: str
+) -> AsyncIterator[asyncio.subprocess.Process]:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, str(PROGRAM), str(folder), "--port", str(port)
+        sys.executable, str(PROGRAM), str(folder), "--port", str(port), *options
     )
     try:
         await wait_until(lambda: is_open(port))
@@ -90,6 +93,27 @@ async def test_a_server_at_an_address_is_called_and_found_again_after_its_restar
     assert (before.text, after.text) == ("Rain in Mantua.", "Rain in Mantua.")
     assert away.error_type is ToolErrorType.EXECUTION
     assert "cannot be used" in (away.error or "")
+
+
+async def test_a_call_whose_session_a_server_has_forgotten_is_sent_once_more_in_a_new_one(
+    tmp_path: Path,
+) -> None:
+    port = find_port()
+    run = partial(run_server, tmp_path, port, "--sessions")
+    entry = make_entry(port, effect="effect")
+    async with run() as first, open_servers({"weather": entry}) as tools:
+        await call(tools, "get_forecast", {"city": "Mantua"})
+        os.kill(first.pid, 9)
+        await first.wait()
+        async with run():
+            after = await asyncio.gather(
+                call(tools, "get_forecast", {"city": "Cremona"}),
+                call(tools, "get_forecast", {"city": "Brescia"}),
+            )
+
+    assert [one.text for one in after] == ["Rain in Cremona.", "Rain in Brescia."]
+    called = (tmp_path / "called").read_text().split()
+    assert sorted(called) == ["Brescia", "Cremona", "Mantua"]
 
 
 async def test_a_name_that_leads_into_the_private_network_later_is_not_connected_to() -> None:

@@ -6,11 +6,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agents.named_documents import make_sort_key
-from config.settings import Settings
-from deploy.assembly.languages import language_of, make_detector
 from envelope.question import Question
-from gateway.http.routes.attachments import ReadingTurns
+from gateway.http.reading_turns import ReadingTurns
 from gateway.port import (
     CatalogEntry,
     CatalogSelection,
@@ -19,7 +16,6 @@ from gateway.port import (
     ReadableSection,
 )
 from gateway.review_ports import (
-    Attachments,
     DocumentEntry,
     DocumentRefusedError,
     DocumentUnknownError,
@@ -30,13 +26,12 @@ from knowledge.documents.errors import (
     TooLargeError,
     WrongFormatError,
 )
+from knowledge.documents.folder import make_sort_key
 from knowledge.library.attached_documents import AttachedDocument
 from knowledge.sections import document_of, join_chunks
-from memory.work_store import MOST_ATTACHMENTS, RedisAttachments, Stored
+from memory.work_store import RedisAttachments, Stored
 
 if TYPE_CHECKING:
-    from redis.asyncio import Redis
-
     from knowledge.library.attachment_reading import PreparingReader
 
 _KINDS: tuple[tuple[type[ReadingError], str], ...] = (
@@ -54,54 +49,55 @@ _SHOWN = 5
 
 
 class StoredAttachments:
-    """A `gateway.review_ports.Attachments`.
+    """Stores the documents that people give to conversations; any `Question` identifies one.
 
-    A process that reads starts with the first file, another when two clients need one at the same
-    time. Each file is read within the limits of ingestion; `ReadingTurns` decides the order.
+    `make_reader` starts a process that reads: one for the first file, another when two clients need
+    one at the same time. It is closed by the stack that it receives. `ReadingTurns` decides the
+    order of the files.
     """
 
     def __init__(
         self,
-        settings: Settings,
-        client: "Redis",
-        *,
-        most_documents: int = MOST_ATTACHMENTS,
-        make_reader: "Callable[[], PreparingReader] | None" = None,
+        store: RedisAttachments,
+        make_reader: "Callable[[ExitStack], PreparingReader]",
+        make_language_of: Callable[[], Callable[[str], str]],
     ) -> None:
-        self._settings = settings
-        self._most_documents = most_documents
-        self._store = RedisAttachments(
-            client,
-            shards=settings.shards,
-            ttl_of=lambda one: settings.memory_seconds_of(one.tenant, one.assistant),
-            most_documents=most_documents,
-        )
+        self._store = store
+        self._make_reader = make_reader
+        self._make_language_of = make_language_of
         self._language_of: Callable[[str], str] | None = None
         self._idle: list[PreparingReader] = []
         self._opened = ExitStack()
-        self._make_reader = make_reader or self._open_reader
         self._turns = ReadingTurns()
 
     async def attach(
         self, question: Question, name: str, data: bytes, groups: Sequence[str], client: str = ""
     ) -> DocumentEntry:
+        """Read and store a file's bytes; raises `DocumentRefusedError`.
+
+        Only people with all of `groups` read it. The same file has the same id each time. Files are
+        read by turns of tenants and of their clients, which `client` names, such as a key; raises
+        `BusyError` where too many wait.
+        """
         async with self._turns.take(question.tenant, client):
             document = await self._read(name, data, groups)
         stored = await self._store.put(question, document.id, document.encode())
         if stored is Stored.NO_ROOM:
             raise DocumentRefusedError(
-                f"expected at most {self._most_documents} documents of a usual size in a "
+                f"expected at most {self._store.most_documents} documents of a usual size in a "
                 f"conversation, found no room for another one: start a new conversation",
                 "too_many_documents",
             )
         return replace(name_document(document), is_new=stored is Stored.ADDED)
 
     async def remove(self, question: Question, document_id: str) -> None:
+        """Remove a document of the conversation."""
         await self._store.remove(question, document_id)
 
     async def list_attached(
         self, question: Question, groups: Sequence[str]
     ) -> Sequence[DocumentEntry]:
+        """Return the documents of the conversation that a person of these groups may read."""
         stored = await self._store.all(question)
         documents = [AttachedDocument.decode(one) for one in stored.values()]
         visible = [one for one in documents if one.is_visible_to(groups)]
@@ -110,6 +106,7 @@ class StoredAttachments:
     async def citing(
         self, question: Question, chunk_id: str, groups: Sequence[str]
     ) -> ReadableDocument | None:
+        """Return the document of a cited chunk, or None if this conversation has none."""
         name = document_of(chunk_id)
         stored = await self._store.find(question, [name])
         document = AttachedDocument.decode(stored[name]) if name in stored else None
@@ -139,9 +136,9 @@ class StoredAttachments:
         # Imported here: the readers are needed only if a document is added.
         from knowledge.library.attachment_reading import read_attachment
 
-        reader = self._idle.pop() if self._idle else self._make_reader()
+        reader = self._idle.pop() if self._idle else self._make_reader(self._opened)
         if self._language_of is None:
-            self._language_of = language_of(self._settings, make_detector(self._settings))
+            self._language_of = self._make_language_of()
         try:
             return await read_attachment(
                 reader, name, data, groups=groups, language_of=self._language_of
@@ -151,26 +148,26 @@ class StoredAttachments:
         finally:
             self._idle.append(reader)
 
-    def _open_reader(self) -> "PreparingReader":
-        from deploy.assembly.ingestion import reading_limits
-        from knowledge.isolation.reader_process import ReaderProcess
-
-        return self._opened.enter_context(ReaderProcess(reading_limits(self._settings)))
-
 
 class NamedDocumentFinder:
-    """A `gateway.review_ports.DocumentFinder`.
+    """Finds the documents that a request names, as far as its caller may read them.
 
     A document that the caller may not read is as unknown as one that does not exist.
     """
 
-    def __init__(self, attachments: Attachments, catalog: DocumentCatalog) -> None:
+    def __init__(self, attachments: StoredAttachments, catalog: DocumentCatalog) -> None:
         self._attachments = attachments
         self._catalog = catalog
 
     async def find(
         self, question: Question, name: str, groups: Sequence[str], *, is_rule: bool = False
     ) -> Sequence[DocumentEntry]:
+        """Return the document of an id, file, title, or web address, or those of a folder.
+
+        Documents of the question's conversation are found, too. A rule (`is_rule`) is looked for in
+        the index first: a document that somebody gave to the conversation never takes its place.
+        Raises `DocumentUnknownError`, also for a name of more than one document.
+        """
         wanted = name.strip()
         attached = await self._attachments.list_attached(question, groups)
         if by_id := [one for one in attached if one.id == wanted]:

@@ -9,30 +9,33 @@ from urllib.parse import quote
 
 from pydantic import JsonValue
 
-from agents.named_documents import make_sort_key
-from deploy.assembly.gateways.documents import documents_of, make_catalog
+from agents.review.cost_estimate import ReviewCost
+from broker.keys import record_of
+from deploy.assembly.gateways.documents import documents_of, make_attachments, make_catalog
 from deploy.assembly.gateways.report_rendering import (
     Report,
     StoredReports,
-    make_report_reader,
     read_passage,
     render_report,
 )
-from deploy.assembly.gateways.review_documents import (
-    MOST_FOUND,
-    NamedDocumentFinder,
-    StoredAttachments,
-)
+from deploy.assembly.model_choice import vendor_access
+from deploy.assembly.models import estimate_review
 from deploy.assembly.recording import make_conversations
 from deploy.assembly.runtime import Runtime
 from deploy.errors import CommandError
 from envelope.question import Question
 from gateway.conversations import Conversations
 from gateway.desk import erase
+from gateway.http.review_documents import (
+    MOST_FOUND,
+    NamedDocumentFinder,
+    StoredAttachments,
+)
 from gateway.review_ports import DocumentEntry, DocumentRefusedError, ReportForm
 from knowledge.documents.decoding import MAX_BYTES
-from knowledge.documents.folder import FolderListing, walk
+from knowledge.documents.folder import FolderListing, make_sort_key, walk
 from knowledge.sections import document_of
+from memory.work_store import RedisWorkStore
 
 _MOST_DOCUMENTS = 2 * MOST_FOUND
 """Maximum number of documents in the folders of a review."""
@@ -84,6 +87,18 @@ class LocalReview:
         if written is None:
             raise CommandError("there is no checklist to write, because no rules were read")
         return written
+
+    async def estimate(
+        self, model: str, against: Sequence[DocumentEntry], documents: Sequence[DocumentEntry]
+    ) -> ReviewCost:
+        """Return what the review takes before it begins."""
+        client = self.runtime.endpoint.client()
+        access = vendor_access(self.runtime.settings)
+        rules, own = (sum(one.chunks for one in group) for group in (against, documents))
+        try:
+            return await estimate_review(model, access, client, rules, own)
+        finally:
+            await client.aclose()
 
     def render(self, report: Report, form: ReportForm) -> bytes:
         """Return the file of a report, with links to the places in the files of this machine."""
@@ -139,7 +154,7 @@ async def open_local_review(
 ) -> AsyncIterator[LocalReview]:
     """Provide the documents of a review whose answer is that of `question`."""
     settings, client = runtime.settings, runtime.endpoint.client()
-    attachments = StoredAttachments(settings, client, most_documents=_MOST_DOCUMENTS)
+    attachments = make_attachments(settings, client, most_documents=_MOST_DOCUMENTS)
     opened = documents_of(runtime)
     try:
         yield LocalReview(
@@ -148,7 +163,11 @@ async def open_local_review(
             tuple(groups),
             attachments,
             NamedDocumentFinder(attachments, make_catalog(settings, runtime.broker, opened)),
-            StoredReports(make_report_reader(settings, client)),
+            StoredReports(
+                RedisWorkStore(
+                    client, shards=settings.shards, record_of=record_of(settings.shards)
+                ).get
+            ),
             make_conversations(settings, runtime.broker, client),
         )
     finally:

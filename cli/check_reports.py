@@ -1,0 +1,179 @@
+"""Writes the result of a check: for a terminal, as JSON, JUnit XML, annotations and Markdown."""
+
+import os
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from citations.links import clean_text
+from cli.printing import WIDTH, wrap
+from deploy.assembly.checks import AnswerChange, CheckRun
+from knowledge.checks import STATES, QuestionResult
+from knowledge.source_registry import GIT
+
+_INDENT = "           "
+_MOST_ROWS = 100
+"""Rows of a Markdown summary: GitHub cuts longer ones."""
+
+
+def describe_run(run: CheckRun) -> dict[str, Any]:
+    """Return a check as values for JSON."""
+    result = run.result
+    return {
+        **{state: result.count(state) for state in STATES},
+        "newly_answered": sum(one.newly_answered for one in result.results),
+        "documents": {
+            "added": result.added, "changed": result.changed, "removed": result.removed,
+        },
+        "seconds": round(run.seconds, 3),
+        "notes": list(run.notes),
+        "questions": [_describe_result(one) for one in result.results],
+        "answers": [
+            {"id": one.question.id, "question": one.question.text, "before": one.before,
+             "after": one.after, "error": one.error,
+             "lost": [{"sentence": text, "reason": reason} for text, reason in one.lost]}
+            for one in run.answers
+        ],
+    }  # fmt: skip
+
+
+def make_table(run: CheckRun, *, with_unchanged: bool = False) -> Iterator[str]:
+    """Yield the lines for a terminal of 80 columns."""
+    for one in run.result.results:
+        if one.state == "unchanged" and not (with_unchanged or one.missing):
+            continue
+        yield from textwrap.wrap(
+            clean_text(one.question.text), WIDTH,
+            initial_indent=f"{_name(one):<{len(_INDENT)}}", subsequent_indent=_INDENT,
+        )  # fmt: skip
+        for reason in one.reasons:
+            yield from textwrap.wrap(
+                clean_text(reason), WIDTH, initial_indent=f"{_INDENT}- ",
+                subsequent_indent=f"{_INDENT}  ", break_long_words=False, break_on_hyphens=False,
+            )  # fmt: skip
+    for each in run.answers:
+        yield from _lay_out_answers(each)
+    for line in (*(f"note: {note}" for note in run.notes), summarize(run)):
+        yield from textwrap.wrap(clean_text(line), WIDTH, break_long_words=False)
+
+
+def summarize(run: CheckRun) -> str:
+    """Return the numbers of a check as one line."""
+    result = run.result
+    states = ", ".join(f"{result.count(state)} {state}" for state in STATES)
+    return (
+        f"{len(result.results)} questions: {states}; documents: {result.added} added, "
+        f"{result.changed} changed, {result.removed} removed; {run.seconds:.1f} s"
+    )
+
+
+def make_junit(run: CheckRun) -> bytes:
+    """Return a check as JUnit XML; a broken question is a failed test."""
+    counts = {"tests": str(len(run.result.results)), "failures": str(run.result.count("broken"))}
+    root = ET.Element("testsuites", counts)
+    suite = ET.SubElement(
+        root, "testsuite", {**counts, "name": "refdesk check", "time": f"{run.seconds:.3f}"}
+    )
+    for one in run.result.results:
+        case = ET.SubElement(
+            suite, "testcase", classname=f"refdesk.{one.question.origin}",
+            name=clean_text(one.question.text),
+        )  # fmt: skip
+        text = clean_text("\n".join(one.reasons))
+        if one.state == "broken":
+            ET.SubElement(case, "failure", message=text.partition("\n")[0]).text = text
+        elif text:
+            ET.SubElement(case, "system-out").text = text
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode").encode()
+
+
+def make_annotations(run: CheckRun) -> Iterator[str]:
+    """Yield the commands by which GitHub marks the files of a pull request."""
+    for one in run.result.results:
+        if one.state == "unchanged":
+            continue
+        kind = "error" if one.state == "broken" else "notice"
+        place = _find_file(one)
+        file = f"file={_escape(place, in_property=True)}," if place else ""
+        title = _escape(f"Question {_name(one).lower()}", in_property=True)
+        text = "\n".join([one.question.text, *one.reasons])
+        yield f"::{kind} {file}title={title}::{_escape(text)}"
+
+
+def make_markdown(run: CheckRun) -> str:
+    """Return the summary for a pull request."""
+    shown = [one for one in run.result.results if one.state != "unchanged"]
+    lines = ["### Questions and this change", "", summarize(run) + "."]
+    if shown:
+        lines += ["", "| | Question | What changed |", "|---|---|---|"]
+    for one in shown[:_MOST_ROWS]:
+        reasons = "<br>".join(map(_cell, one.reasons))
+        lines.append(f"| {_name(one)} | {_cell(one.question.text)} | {reasons} |")
+    if len(shown) > _MOST_ROWS:
+        lines.append(f"\nand {len(shown) - _MOST_ROWS} more")
+    for each in run.answers:
+        lost = "<br>".join(_cell(f"{text} ({reason})") for text, reason in each.lost)
+        lines += [
+            "", f"<details><summary>{_cell(each.question.text)}</summary>", "",
+            "| Answer before | Answer after |", "|---|---|",
+            f"| {_cell(each.before)} | {_cell(each.after)} |", "",
+            f"Lost or contradicted: {lost or _cell(each.error) or 'nothing'}", "</details>",
+        ]  # fmt: skip
+    lines += [f"\n> {_cell(note)}" for note in run.notes]
+    return "\n".join(lines) + "\n"
+
+
+def _lay_out_answers(change: AnswerChange) -> Iterator[str]:
+    yield from wrap(f"Answers: {change.question.text}")
+    for name, text in (("before", change.before), ("after", change.after)):
+        yield f"  {name}:"
+        yield from (f"    {line}" for line in wrap(text, WIDTH - 4))
+    for text, reason in change.lost:
+        yield from wrap(f"  - lost or contradicted: {text} ({reason})")
+    if change.error:
+        yield from wrap(f"  - not judged: {change.error}")
+
+
+def _describe_result(one: QuestionResult) -> dict[str, Any]:
+    question = one.question
+    return {
+        "id": question.id, "question": question.text, "origin": question.origin,
+        "state": one.state, "lost": list(one.lost), "missing": list(one.missing),
+        "sections": [
+            {"title": each.title, "source": each.source, "fate": each.fate, "target": each.target}
+            for each in one.sections
+        ],
+        "rank_before": one.rank_before, "rank_after": one.rank_after,
+        "newly_answered": one.newly_answered, "no_longer_found": one.no_longer_found,
+    }  # fmt: skip
+
+
+def _name(one: QuestionResult) -> str:
+    return "BROKEN" if one.state == "broken" else one.state
+
+
+def _find_file(one: QuestionResult) -> str:
+    """Return the file of the first section that changed, relative to the working directory."""
+    order = sorted(one.sections, key=lambda change: change.fate != "deleted")
+    for change in order:
+        path = Path(os.path.realpath(change.file.removeprefix(GIT)))
+        if "://" not in change.file and path.is_relative_to(Path.cwd()):
+            return path.relative_to(Path.cwd()).as_posix()
+    return ""
+
+
+def _escape(text: str, *, in_property: bool = False) -> str:
+    """Return a text as the commands of GitHub Actions take it."""
+    signs = {"%": "%25", "\n": "%0A"}
+    if in_property:
+        signs |= {":": "%3A", ",": "%2C"}
+    return "".join(signs.get(sign, sign) for sign in clean_text(text))
+
+
+def _cell(text: str) -> str:
+    """Return a text as a cell of a table, without markup of its own."""
+    plain = " ".join(clean_text(text).split())
+    return "".join(f"&#{ord(sign)};" if sign in "|<>&[]*_`#@!\\" else sign for sign in plain)

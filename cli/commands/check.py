@@ -1,0 +1,195 @@
+"""Shows which questions a change of the documents breaks, before it is published."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli.arguments import add_groups_argument, read_groups
+from cli.printing import print_line, say_json
+from config.settings import Settings, load_settings
+from deploy.errors import CommandError
+
+if TYPE_CHECKING:
+    from cli.evaluation.golden import GoldenCase
+    from deploy.assembly.checks import AnswerChange, CheckRun
+    from deploy.assembly.knowledge import Knowledge
+    from knowledge.checks import CheckQuestion, CheckResult
+
+EXIT_BROKEN = 11
+
+
+class RequestedAnswers:
+    """Asks the questions that a change touches in both states, once the estimate is accepted."""
+
+    def __init__(self, settings: Settings, chosen: argparse.Namespace) -> None:
+        self._settings = settings
+        self._is_accepted = chosen.yes
+        self._judge = chosen.judge or settings.model_of("judge")
+        self.found: list[AnswerChange] = []
+
+    async def __call__(
+        self, result: "CheckResult", before: "Knowledge", after: "Knowledge"
+    ) -> None:
+        """Print the estimate, and ask if it is accepted."""
+        from cli.evaluation.answer_changes import compare_answers, estimate_answers, list_touched
+
+        questions = list_touched(result)
+        cost = estimate_answers(len(questions), self._settings)
+        price = "an unknown price" if cost.usd is None else f"about {cost.usd:.2f} USD"
+        _report(
+            f"{cost.questions} questions in both states: about {cost.calls} model calls, "
+            f"{cost.tokens:,} tokens, {price}" + ("" if self._is_accepted else "; to ask: --yes")
+        )
+        if questions and self._is_accepted:
+            self.found = await compare_answers(
+                self._settings, questions, before, after, self._judge, _report
+            )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk check`."""
+    parser.add_argument(
+        "sources",
+        nargs="*",
+        metavar="SOURCE",
+        help="the proposed documents, as in refdesk ingest: a folder, git:PATH, a configured "
+        "source as it is now (default: all configured sources)",
+    )
+    parser.add_argument(
+        "--questions",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="golden questions, .yaml, .json, .toml or .jsonl; repeatable (default: the questions "
+        "of this installation: the most asked, marked and verified ones, and gaps)",
+    )
+    parser.add_argument(
+        "--recorded",
+        action="store_true",
+        help="add the questions of this installation to those of --questions",
+    )
+    parser.add_argument(
+        "--revision", default="", help="branch, tag or commit that is proposed (default: the files)"
+    )
+    parser.add_argument(
+        "--base",
+        metavar="REVISION",
+        help="compare with this branch, tag or commit (default: with the index in use)",
+    )
+    parser.add_argument("--folder", default="", help="folder of the repository, such as docs")
+    parser.add_argument(
+        "--as",
+        dest="stands_for",
+        default="",
+        metavar="SOURCE",
+        help="the source of the index that the proposed folder replaces (default: itself)",
+    )
+    add_groups_argument(parser)
+    parser.add_argument(
+        "--answers",
+        action="store_true",
+        help="estimate what the answers of the broken and changed questions cost in both states; "
+        "with --yes, ask the model of the settings, and judge what the new answers have lost",
+    )
+    parser.add_argument("--yes", action="store_true", help="accept the estimate of --answers")
+    parser.add_argument("--judge", metavar="NAME", help="the model that judges (default: JUDGE)")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument(
+        "--github", action="store_true", help="print annotations for GitHub Actions"
+    )
+    parser.add_argument("--all", action="store_true", help="list unchanged questions, too")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="append a summary for a pull request"
+    )
+    parser.epilog = f"exit status: 0 no question is broken, {EXIT_BROKEN} some are, 1 error"
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk check`."""
+    from cli.check_reports import make_junit, make_markdown
+
+    settings = load_settings()
+    if chosen.answers and not settings.uses_model:
+        raise CommandError("--answers needs a model: set GEN_MODEL")
+    answers = RequestedAnswers(settings, chosen) if chosen.answers else None
+    result = asyncio.run(_check(settings, chosen, answers))
+    if answers is not None:
+        result = replace(result, answers=tuple(answers.found))
+    if chosen.junit is not None:
+        chosen.junit.write_bytes(make_junit(result))
+    if chosen.markdown is not None:
+        with chosen.markdown.open("a", encoding="utf-8") as file:
+            file.write(make_markdown(result))
+    _print(result, chosen)
+    return EXIT_BROKEN if result.result.count("broken") else 0
+
+
+def read_golden(files: Sequence[Path]) -> "list[CheckQuestion]":
+    """Return the questions of golden files; raises `UnknownFormatError`."""
+    from cli.evaluation.golden import load_golden_cases
+
+    several = len(files) > 1
+    return [
+        _make_question(case, f"{file.stem}/" if several else "")
+        for file in files
+        for case in load_golden_cases(file.parent, file)
+    ]
+
+
+def _make_question(case: "GoldenCase", prefix: str) -> "CheckQuestion":
+    from knowledge.checks import CheckQuestion
+
+    return CheckQuestion(
+        id=f"{prefix}{case.id}",
+        text=case.question,
+        origin="golden",
+        language=case.language,
+        # An answer says what its context says: files for `evaluate answers` need no facts.
+        facts=(case.facts or case.must_say) if case.expect == "answer" else (),
+        pages=case.pages,
+        must_be_declined=case.expect == "refuse",
+    )
+
+
+def _report(line: str) -> None:
+    sys.stderr.write(f"refdesk: {line}\n")
+
+
+async def _check(
+    settings: Settings, chosen: argparse.Namespace, answers: RequestedAnswers | None
+) -> "CheckRun":
+    from cli.commands.ingest import report_on_terminal
+    from deploy.assembly.checks import find_proposals, run_check
+
+    questions = read_golden(chosen.questions)
+    proposals = find_proposals(
+        settings, chosen.sources, revision=chosen.revision, folder=chosen.folder,
+        stands_for=chosen.stands_for,
+    )  # fmt: skip
+    with report_on_terminal(quiet=chosen.json or chosen.github) as report:
+        return await run_check(
+            settings, questions, proposals, report, base=chosen.base,
+            groups=read_groups(chosen.groups),
+            with_records=chosen.recorded or not chosen.questions, ask=answers,
+        )  # fmt: skip
+
+
+def _print(result: "CheckRun", chosen: argparse.Namespace) -> None:
+    from cli.check_reports import describe_run, make_annotations, make_table, summarize
+
+    if chosen.json:
+        say_json(describe_run(result))
+        return
+    if chosen.github:
+        for line in make_annotations(result):
+            print_line(line)
+        print_line(summarize(result))
+        return
+    for line in make_table(result, with_unchanged=chosen.all):
+        print_line(line)

@@ -1,0 +1,96 @@
+"""Asks the questions that a change of the documents touches in both states, with a model.
+
+The sentences of the answer before the change are judged against the answer after it: a sentence
+that the new answer does not support is lost or contradicted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from cli.evaluation.desk_run import AskedCase, Progress, Variant, run_variant
+from cli.evaluation.golden import GoldenCase
+from cli.evaluation.judging import JudgedClaim, JudgedQuestion, judge_answer
+from cli.evaluation.sentences import split_covered
+from config.settings import Settings
+from deploy.assembly.checks import AnswerChange
+from deploy.assembly.knowledge import Knowledge
+from deploy.assembly.model_choice import find_context_tokens, vendor_access
+from deploy.assembly.models import make_registry
+from knowledge.checks import CheckQuestion, CheckResult
+from llm.port import Model, Usage
+from llm.registry import estimate_call_usd
+
+_CALLS_PER_ANSWER = 3
+"""To understand the question, to write the answer, to judge it."""
+_PROMPT_TOKENS, _WRITTEN_TOKENS = 2_500, 600
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCost:
+    """About how many model calls the answers need; `usd` is None for an unknown price."""
+
+    questions: int
+    calls: int
+    tokens: int
+    usd: Decimal | None
+
+
+def list_touched(result: CheckResult) -> list[CheckQuestion]:
+    """Return the questions that a change breaks or changes."""
+    return [one.question for one in result.results if one.state != "unchanged"]
+
+
+def estimate_answers(questions: int, settings: Settings) -> AnswerCost:
+    """Return the estimate for the answers of both states, and for their judgement."""
+    calls = questions * (2 * _CALLS_PER_ANSWER + 1)
+    # The writer and the judge of an answer read its context.
+    read = calls * _PROMPT_TOKENS + questions * 4 * find_context_tokens(settings)
+    usage = Usage(read, calls * _WRITTEN_TOKENS)
+    price = estimate_call_usd(settings.model_of("respond"), usage, vendor_access(settings))
+    return AnswerCost(questions, calls, read, price)
+
+
+async def compare_answers(
+    settings: Settings,
+    questions: Sequence[CheckQuestion],
+    before: Knowledge,
+    after: Knowledge,
+    judge: str,
+    report: Progress,
+) -> list[AnswerChange]:
+    """Return the answers of both states, judged by the model `judge`."""
+    cases = [_make_case(one) for one in questions]
+    first = await run_variant(settings, before, Variant(), cases, report)
+    second = await run_variant(settings, after, Variant(), cases, report)
+    registry = make_registry(settings)
+    try:
+        model = registry.model(judge)
+        return [
+            await judge_change(question, old, new, model)
+            for question, old, new in zip(questions, first.asked, second.asked, strict=True)
+        ]
+    finally:
+        await registry.close()
+
+
+async def judge_change(
+    question: CheckQuestion, before: AskedCase, after: AskedCase, judge: Model
+) -> AnswerChange:
+    """Return both answers, and the sentences of the first one that the second one has lost."""
+    texts = [str(one.reply.get("text") or "") for one in (before, after)]
+    language = str(before.reply.get("language") or "en")
+    sentences = split_covered(texts[0], language)
+    claims = [JudgedClaim(one.text, {1: texts[1]}) for one in sentences]
+    found = await judge_answer(judge, JudgedQuestion(question.text, language, texts[1], claims))
+    lost = [
+        (sentence.text, opinion.reason)
+        for sentence, opinion in zip(sentences, found.opinions, strict=False)
+        if opinion.supported is False
+    ]
+    return AnswerChange(question, texts[0], texts[1], tuple(lost), found.error)
+
+
+def _make_case(question: CheckQuestion) -> GoldenCase:
+    expected = question.facts or ((question.text,),)
+    return GoldenCase(id=question.id, question=question.text, facts=expected)

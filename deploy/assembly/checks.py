@@ -1,0 +1,367 @@
+"""Checks a change of the documents: what questions find before and after it.
+
+The questions are searched for in a copy of the index, then the proposed documents are ingested into
+the copy, and the questions are searched for again. Documents that did not change keep their chunks
+and vectors. Nothing of the index in use is changed.
+"""
+
+import asyncio
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from config.settings import Settings
+from deploy.assembly.check_questions import collect_questions, has_records, make_options
+from deploy.assembly.data_folder import open_source_registry
+from deploy.assembly.ingestion import ingest_here
+from deploy.assembly.knowledge import Knowledge, open_knowledge
+from deploy.assembly.open_records import connect_records
+from deploy.assembly.runtime import connect_runtime, ready_to_take_over
+from deploy.assembly.source_opening import fetch_sources
+from deploy.errors import CommandError
+from gateway.documents.index_owner import ask_owner
+from knowledge.checks import (
+    CheckQuestion,
+    CheckResult,
+    Snapshot,
+    compare,
+    take_snapshot,
+)
+from knowledge.connectors.git_repository import copy_revision, find_places, survey_copy
+from knowledge.data_folder import protect_data_folder
+from knowledge.documents.exports import make_address
+from knowledge.documents.folder import RuleBase
+from knowledge.documents.survey import LanguageOf, ReadTitle, Survey, survey
+from knowledge.errors import IndexOwned
+from knowledge.index.embedded import copy_closed
+from knowledge.index.index_folders import IndexFolders
+from knowledge.index.listing import ListedDocument, is_below
+from knowledge.index.overlap import SurveySource
+from knowledge.ingestion_report import IngestionResult, Report
+from knowledge.owner_requests import OwnerRequest
+from knowledge.search.question_vectors import RememberingEmbedder
+from knowledge.search.searcher import LevelSearcher
+from knowledge.source_registry import GIT, FetchedSource, SourceSpec, locate_copy, parse_source
+
+PREFIX = "check-"
+"""How the folder of a copy begins, in the data folder."""
+EARLIER = "earlier"
+"""The folder of the state before the change, inside the folder of the copy."""
+AskBoth = Callable[[CheckResult, Knowledge, Knowledge], Awaitable[None]]
+"""Asks questions of the documents before and after the change."""
+_NO_QUESTIONS = (
+    "there are no questions to check: name a file with --questions; nothing was recorded, marked "
+    "or verified here"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A state of a source: the source as it is now, or a revision of the repository around it.
+
+    `stands_for` is the name in the index of the source that it replaces; empty: its own.
+    """
+
+    spec: SourceSpec
+    revision: str = ""
+    stands_for: str = ""
+
+    @property
+    def root(self) -> str:
+        """The name of the source in the index."""
+        return self.stands_for or self.spec.root
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerChange:
+    """Both answers of a question; `lost` are sentences of the first one, with the judge's reason.
+
+    `error`: why nothing was judged.
+    """
+
+    question: CheckQuestion
+    before: str
+    after: str
+    lost: tuple[tuple[str, str], ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRun:
+    """The result of a check; `notes` say what it could not see."""
+
+    result: CheckResult
+    seconds: float
+    notes: tuple[str, ...] = ()
+    answers: tuple[AnswerChange, ...] = ()
+
+
+def find_proposals(
+    settings: Settings, named: Sequence[str], *, revision: str, folder: str, stands_for: str
+) -> list[Proposal]:
+    """Return the proposed states of the named sources; of all configured ones if none is named.
+
+    Raises `CommandError` and `SourceError`.
+    """
+    known = {one.root: one for one in open_source_registry(settings.data_place).list_specs()}
+    if not named and not known:
+        raise CommandError(
+            "name a source, such as a folder; there are no configured sources to check"
+        )
+    if stands_for and len(named) != 1:
+        raise CommandError("--as needs exactly one source, which replaces the named one")
+    proposals = []
+    for text in named or known:
+        spec = _find_spec(known, text, folder)
+        proposals.append(
+            Proposal(spec, revision, _find_root(known, stands_for) if stands_for else "")
+        )
+    return proposals
+
+
+async def run_check(
+    settings: Settings,
+    questions: Sequence[CheckQuestion],
+    proposals: Sequence[Proposal],
+    report: Report,
+    *,
+    base: str | None = None,
+    groups: tuple[str, ...] = (),
+    with_records: bool = False,
+    ask: AskBoth | None = None,
+) -> CheckRun:
+    """Return what the proposed documents do to the questions.
+
+    The documents are compared with the index in use, or, with `base`, with that revision of
+    themselves. `with_records` adds the recorded, marked and verified questions of the assistant.
+    `ask` receives the result and both states of the documents.
+    Raises `CommandError`, and the errors of sources and of the index.
+    """
+    began = time.monotonic()
+    async with _open_copy(settings, is_empty=base is not None) as (own, knowledge):
+        if base is not None:
+            earlier = [replace(one, revision=base) for one in proposals]
+            _refuse_failures(await _ingest(own, knowledge, earlier, report))
+        options = make_options(own, groups)
+        if with_records:
+            questions = [*questions, *await _read_recorded(settings, knowledge)]
+        if not questions:
+            raise CommandError(_NO_QUESTIONS)
+        before = await take_snapshot(knowledge, questions, options)
+        notes = _find_strangers(proposals, before) if base is None else []
+        if ask is not None:
+            await _keep_earlier(own, knowledge)
+        await asyncio.to_thread(_copy_mirrors, settings, own, proposals)
+        ingested = await _ingest(own, knowledge, proposals, report)
+        after = await take_snapshot(knowledge, questions, options, since=before)
+        result = compare(questions, before, after)
+        if ask is not None:
+            state = own.model_copy(update={"refdesk_data": own.refdesk_data / EARLIER})
+            async with open_knowledge(state, alone=True) as first:
+                await ask(result, first, knowledge)
+    notes += [f"{source} could not be read: {reason}" for source, reason in ingested.failed]
+    return CheckRun(result, time.monotonic() - began, tuple(notes))
+
+
+async def _keep_earlier(own: Settings, knowledge: Knowledge) -> None:
+    """Copy the copy before the proposed documents change it."""
+    target = own.refdesk_data / EARLIER / "index"
+    await knowledge.index.copy_to(target)
+    (copied,) = target.iterdir()
+    _find_folders(own.model_copy(update={"refdesk_data": target.parent})).switch(copied.name)
+
+
+async def _read_recorded(settings: Settings, knowledge: Knowledge) -> list[CheckQuestion]:
+    if not has_records(settings):
+        return []
+    store = connect_records(settings.records_url, settings.refdesk_data)
+    try:
+        await asyncio.to_thread(store.prepare)
+        return await collect_questions(settings, store, knowledge.embedder)
+    finally:
+        await asyncio.to_thread(store.close)
+
+
+@asynccontextmanager
+async def _open_copy(
+    settings: Settings, *, is_empty: bool
+) -> AsyncIterator[tuple[Settings, Knowledge]]:
+    """Provide a copy of the index in use, or an empty index, and the settings to use it."""
+    place = None
+    if not is_empty:
+        protect_data_folder(settings.refdesk_data)
+        # The process that has the index open writes the copy: both must see the folder.
+        place = settings.refdesk_data.resolve()
+    with tempfile.TemporaryDirectory(dir=place, prefix=PREFIX) as folder:
+        own = settings.model_copy(
+            update={
+                "refdesk_data": Path(folder),
+                "redis_url": None,
+                "qdrant_url": None,
+                "assistants": (),
+            }
+        )
+        if not is_empty:
+            await _copy_index(settings, own)
+        async with open_knowledge(own, alone=True) as knowledge:
+            # Each question is searched for twice, and embedded once.
+            vectors = RememberingEmbedder(knowledge.embedder)
+            searcher = LevelSearcher(
+                knowledge.index,
+                vectors,
+                threshold=own.search_confidence_threshold,
+                reranker=knowledge.reranker,
+            )
+            yield own, replace(knowledge, searcher=searcher)
+
+
+async def _copy_index(settings: Settings, own: Settings) -> None:
+    """Copy the index in use, here or by the process that has it open."""
+    if settings.qdrant_url is not None:
+        raise CommandError(
+            "the index is on a Qdrant server, which is not copied: compare two revisions with "
+            "--base REVISION"
+        )
+    serving = _find_folders(settings).serving
+    source, target = settings.refdesk_data / "index" / serving, own.refdesk_data / "index"
+    if not await asyncio.to_thread(source.is_dir):
+        raise CommandError(
+            f"there is no index in {settings.refdesk_data.resolve()} yet: ingest the documents "
+            "first, or compare two revisions with --base REVISION"
+        )
+    try:
+        await asyncio.to_thread(copy_closed, source, target)
+    except IndexOwned:
+        async with connect_runtime(settings) as runtime, ready_to_take_over(runtime, ()):
+            request = OwnerRequest(action="copy", new=str(target)).encode()
+            await ask_owner(runtime.broker, settings.assistant_key, request)
+    (copied,) = target.iterdir()
+    _find_folders(own).switch(copied.name)
+
+
+def _find_folders(settings: Settings) -> IndexFolders:
+    return IndexFolders(settings.refdesk_data / "index", *settings.assistant_key)
+
+
+def _copy_mirrors(settings: Settings, own: Settings, proposals: Sequence[Proposal]) -> None:
+    """Copy what is kept of websites and stores, so that only changed pages are fetched."""
+    for spec in (one.spec for one in proposals if not one.spec.is_local):
+        for kind in ("websites", "stores"):
+            name = (*settings.assistant_key, kind, spec.place)
+            known = locate_copy(settings.refdesk_data, *name)
+            if known.is_dir():
+                shutil.copytree(known, locate_copy(own.refdesk_data, *name))
+
+
+async def _ingest(
+    own: Settings, knowledge: Knowledge, proposals: Sequence[Proposal], report: Report
+) -> IngestionResult:
+    with ExitStack() as stack:
+        sources = [await _open(own, one, report, stack) for one in proposals]
+        return await ingest_here(own, knowledge, sources, report, describes_by_rules=True)
+
+
+async def _open(
+    own: Settings, proposal: Proposal, report: Report, stack: ExitStack
+) -> Path | FetchedSource | SurveySource:
+    spec = proposal.spec
+    if spec.is_repository:
+        revision = proposal.revision or spec.revision
+        return FetchedSource(spec=spec.model_copy(update={"revision": revision}))
+    if not spec.is_local:
+        if proposal.revision:
+            raise CommandError(f"{spec.root} is not a folder of a repository: it has no revisions")
+        (fetched,) = await fetch_sources(own, [spec], report)
+        return fetched
+    if proposal.revision:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=own.refdesk_data))
+        return partial(_survey_revision, proposal, Path(folder))
+    if proposal.stands_for:
+        return partial(_survey_substitute, proposal)
+    return FetchedSource(spec=spec)
+
+
+def _survey_revision(
+    proposal: Proposal,
+    target: Path,
+    listed: Sequence[ListedDocument],
+    read_title: ReadTitle,
+    language_of: LanguageOf,
+) -> Survey:
+    """Return the files of a folder as a revision of the repository around it has them."""
+    path = Path(proposal.spec.place)
+    places = find_places(path)
+    top = next((one for one in places if path.resolve().is_relative_to(one.resolve())), places[0])
+    folder = path.resolve().relative_to(top.resolve()).as_posix().removeprefix(".")
+    tree = target / (top.name if folder else Path(proposal.root).name)
+    tree.mkdir()
+    copied = copy_revision(top, proposal.revision, folder, tree)
+    found = survey_copy(proposal.root, tree, folder, copied, read_title, language_of, places=places)
+    return _rename(found, proposal, f"{tree.name}/" if folder else "")
+
+
+def _survey_substitute(
+    proposal: Proposal,
+    listed: Sequence[ListedDocument],
+    read_title: ReadTitle,
+    language_of: LanguageOf,
+) -> Survey:
+    """Return the files of a folder as those of the source that it stands for."""
+    path, root = Path(proposal.spec.place), Path(proposal.root)
+    # The rules of access above the source hold, and those of the proposed folder itself.
+    bases = [RuleBase(path, within=path), RuleBase(root, outside=root)]
+    found = survey(path, read_title, language_of, bases=bases)
+    return _rename(found, proposal, f"{Path(found.root).name}/", f"{root.name}/")
+
+
+def _rename(found: Survey, proposal: Proposal, begin: str, instead: str = "") -> Survey:
+    """Return a survey whose files have the names and addresses of those of the source."""
+    located = {}
+    for path, place in found.locations.items():
+        is_inside = bool(begin) and place.name.startswith(begin)
+        name = instead + place.name.removeprefix(begin) if is_inside else place.name
+        address = make_address(proposal.spec.web_address, path) if proposal.spec.web_address else ""
+        located[path] = replace(place, name=name, url=address or place.url)
+    return replace(found, root=proposal.root, locations=located)
+
+
+def _find_spec(known: dict[str, SourceSpec], text: str, folder: str) -> SourceSpec:
+    """Return a configured source by its name, else the source that a text names."""
+    if text in known:
+        return known[text]
+    spec = parse_source(text, folder=folder)
+    if spec.is_local and not os.path.exists(spec.repository):
+        raise CommandError(f"expected a folder or a configured source, found nothing at {text!r}")
+    return known.get(_find_root(known, text) if spec.is_local else spec.root, spec)
+
+
+def _find_root(known: dict[str, SourceSpec], text: str) -> str:
+    """Return the name under which the index has a path; it may be reached by a link."""
+    if text in known or "://" in text or text.startswith(GIT):
+        return text
+    return os.path.realpath(text)
+
+
+def _refuse_failures(ingested: IngestionResult) -> None:
+    for source, reason in ingested.failed:
+        raise CommandError(f"{source} cannot be read: {reason}")
+
+
+def _find_strangers(proposals: Sequence[Proposal], before: Snapshot) -> list[str]:
+    """Return a note on each proposal of a source that the index does not have."""
+    roots = {os.path.realpath(one.root) for one in before.listed.values()}
+    return [
+        f"the index has no documents of {one.root}, so all of its pages count as added: name the "
+        "source that it replaces with --as"
+        for one in proposals
+        if not any(
+            is_below(root, os.path.realpath(one.root)) or is_below(os.path.realpath(one.root), root)
+            for root in roots
+        )
+    ]

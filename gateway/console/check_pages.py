@@ -1,0 +1,198 @@
+"""The pages of checks: the last one of each source, and the questions that the owner marked."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from envelope.question import Question
+from gateway.console.access import (
+    Assistant,
+    ConsoleRefusedError,
+    ConsoleRole,
+    ConsoleUser,
+    require,
+    user_of,
+)
+from gateway.console.attention import Concern, FindConcerns
+from gateway.console.frame import Frame, Pages, add_pages, lead, receive
+from gateway.console.pages import HEADERS
+from knowledge.checks import CheckQuestion
+from records.checks import (
+    LONGEST_QUESTION,
+    MOST_FACTS,
+    CheckStore,
+    StoredCheck,
+    TooManyMarkedError,
+    list_citations,
+)
+from records.store import RecordStore
+
+Text = Annotated[str, Query(max_length=2_000)]
+_LONGEST_FACTS = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantChecks:
+    """The last checks of an assistant, those with broken questions first, and its questions."""
+
+    assistant: Assistant
+    checks: Sequence[StoredCheck]
+    marked: Sequence[CheckQuestion]
+
+
+class CheckPages:
+    """Shows the checks, and marks questions as tests."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+
+    def add_to(self, router: APIRouter) -> None:
+        """Add the routes."""
+        shown: Pages = {"checks": self.list_checks, "check": self.show, "checks.json": self.export}
+        add_pages(router, "GET", shown)
+        add_pages(router, "POST", {"checks/mark": self.mark, "checks/remove": self.remove})
+
+    @require(ConsoleRole.VIEWER)
+    async def list_checks(self, request: Request) -> Response:
+        """Show the last check of each source, and the marked questions."""
+
+        async def read(user: ConsoleUser) -> Mapping[str, Any]:
+            editable = user.list_assistants(ConsoleRole.EDITOR)
+            return {"found": await self.find(user), "editable": editable}
+
+        return await self._frame.show(request, "checks.html", read)
+
+    @require(ConsoleRole.VIEWER)
+    async def show(self, request: Request, tenant: Text, assistant: Text, source: Text) -> Response:
+        """Show one check, question by question."""
+
+        async def read(user: ConsoleUser) -> Mapping[str, Any] | None:
+            if (tenant, assistant) not in user.list_assistants():
+                return None
+            look = partial(_read_check, name=(tenant, assistant), source=source)
+            check = await self._frame.query(look)
+            return None if check is None else {"check": check}
+
+        return await self._frame.show(request, "check.html", read)
+
+    @require(ConsoleRole.EDITOR)
+    async def export(self, request: Request, tenant: Text, assistant: Text) -> Response:
+        """Return the marked questions as a file of golden questions."""
+        name = (tenant, assistant)
+        user_of(request).require(ConsoleRole.EDITOR, name)
+        marked = await self._frame.query(lambda store: CheckStore(store).list_marked(name))
+        text = json.dumps({"questions": list(map(_export, marked))}, ensure_ascii=False, indent=2)
+        headers = {**HEADERS, "Content-Disposition": 'attachment; filename="questions.json"'}
+        return Response(text, media_type="application/json", headers=headers)
+
+    @require(ConsoleRole.EDITOR)
+    async def mark(self, request: Request) -> Response:
+        """Mark a recorded question as a test, in the words and with the facts of the form."""
+        form = await receive(request, ConsoleRole.EDITOR)
+        text = form.read("question", most=LONGEST_QUESTION)
+        lines = form.read("facts", most=_LONGEST_FACTS).splitlines()
+        facts = list(filter(None, (line.strip() for line in lines)))
+        if not text or len(facts) > MOST_FACTS:
+            raise ConsoleRefusedError(
+                400, "Not saved", f"Enter a question, and at most {MOST_FACTS} facts."
+            )
+        asked = Question(
+            tenant=form.assistant[0],
+            assistant=form.assistant[1],
+            conversation_id=form.read("conversation"),
+            message_id=form.read("message"),
+        )
+        try:
+            await self._frame.query(lambda store: _mark(store, asked, text, facts))
+        except TooManyMarkedError as error:
+            raise ConsoleRefusedError(
+                400, "Not saved", f"Remove another marked question first: {error}."
+            ) from error
+        return lead("checks", said="saved")
+
+    @require(ConsoleRole.EDITOR)
+    async def remove(self, request: Request) -> Response:
+        """Remove a marked question."""
+        form = await receive(request, ConsoleRole.EDITOR)
+        name, question_id = form.assistant, form.read("id")
+        is_removed = await self._frame.query(
+            lambda store: CheckStore(store).unmark(name, question_id)
+        )
+        if not is_removed:
+            raise ConsoleRefusedError(
+                404, "No such question", "Somebody has removed it in the meantime."
+            )
+        return lead("checks", said="removed")
+
+    async def find(self, user: ConsoleUser) -> list[AssistantChecks]:
+        """Return the checks and the marked questions of a person's assistants."""
+        return [
+            await self._frame.query(partial(_read_all, name=name))
+            for name in user.list_assistants()
+        ]
+
+
+def find_in_checks(pages: CheckPages) -> FindConcerns:
+    """Return what finds the ingestions that broke questions."""
+
+    async def find(user: ConsoleUser) -> list[Concern]:
+        return [
+            Concern(
+                "A change of the documents broke questions",
+                f"{check.source}: {check.result.count('broken')} questions lost a fact or a "
+                "section that their answer cites",
+                "checks",
+            )
+            for one in await pages.find(user)
+            for check in one.checks
+            if check.result.count("broken")
+        ]
+
+    return find
+
+
+def _read_all(store: RecordStore, *, name: Assistant) -> AssistantChecks:
+    own = CheckStore(store)
+    checks = own.list_checks(name).values()
+    broken_first = sorted(checks, key=lambda one: (-one.result.count("broken"), -one.at))
+    return AssistantChecks(name, broken_first, own.list_marked(name))
+
+
+def _read_check(store: RecordStore, *, name: Assistant, source: str) -> StoredCheck | None:
+    own = CheckStore(store)
+    check = own.list_checks(name).get(source)
+    return None if check is None else own.show_texts(check)
+
+
+def _mark(store: RecordStore, asked: Question, text: str, facts: Sequence[str]) -> None:
+    record = store.get(asked)
+    if record is None:
+        raise ConsoleRefusedError(404, "No such question", "It was erased in the meantime.")
+    pages = dict.fromkeys(str(one.get("path") or one.get("url") or "") for one in record.sources)
+    CheckStore(store).mark(
+        (asked.tenant, asked.assistant),
+        CheckQuestion(
+            id="",
+            text=text,
+            origin="marked",
+            language=record.language,
+            facts=tuple((one,) for one in facts),
+            pages=tuple(filter(None, pages)),
+            citations=tuple(list_citations(record.sources)),
+            groups=record.groups,
+        ),
+    )
+
+
+def _export(question: CheckQuestion) -> dict[str, Any]:
+    fields = {
+        "question": question.text,
+        "language": question.language,
+        "facts": [list(one) for one in question.facts],
+        "pages": list(question.pages),
+    }
+    return {name: value for name, value in fields.items() if value}

@@ -1,0 +1,92 @@
+"""Splits words into parts: other forms of a word, and compounds with it, share most of them.
+
+Parts are sequences of four letters, the size that serves most European languages best (McNamee and
+Mayfield 2004, Character N-Gram Tokenization for European Language Text Retrieval), and the first
+three letters. An index has them for documents in languages that its embedding model does not know;
+they stand beside the terms of the text and change none of them. Scripts without spaces need none:
+their terms are pairs of characters.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from knowledge.index.terms import find_runs, surface_words, terms, without_accents
+from knowledge.stop_words import list_small_words
+
+_SIZE = 4
+_BEGINNING = 3
+_LEAST_PARTS = 2
+_SHARE = 0.65
+"""The share of the parts of a word that a text with a form of it has: "gestern" is not in a text
+with "gestellt".
+"""
+_MARK = "~"
+"""Begins every part, and no term of a text."""
+_HIRAGANA = re.compile("[\u3040-\u309f]")
+_HANGUL = re.compile("[\uac00-\ud7af]")
+_ALPHABET = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
+"""Letters of scripts without spaces in which two letters are no word."""
+_ADJACENT = 3
+"""The adjacent pairs of such letters that are evidence of a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContentWord:
+    """A word of a question that names a subject.
+
+    A text contains it if it has all of its `terms`, or most of its `parts`.
+    """
+
+    terms: tuple[str, ...]
+    parts: tuple[str, ...] = ()
+
+    def is_in(self, has: Callable[[str], bool]) -> bool:
+        """Return whether a text contains the word; `has` says whether it has a term or a part."""
+        held = sum(map(has, self.parts))
+        is_likely = held >= _LEAST_PARTS and held >= _SHARE * len(self.parts)
+        return is_likely or all(map(has, self.terms))
+
+
+def list_parts(text: str, language: str) -> list[str]:
+    """Return the parts of the words of a text, without those of function words."""
+    small = list_small_words(language)
+    return [part for word in surface_words(text) if word not in small for part in _split(word)]
+
+
+def list_content_words(text: str, language: str) -> list[ContentWord]:
+    """Return the words of a question, without those that only ask and function words."""
+    small = list_small_words(language)
+    spaced = [
+        ContentWord(tuple(terms(word, language)), tuple(_split(word)))
+        for word in surface_words(text)
+        if word not in small
+    ]
+    return [*spaced, *_list_unspaced(text, small)]
+
+
+def _split(word: str) -> Iterator[str]:
+    plain = "".join(filter(str.isalpha, without_accents(word)))
+    if plain == "" or len(word) < _SIZE:
+        return
+    yield f"{_MARK}^{plain[:_BEGINNING]}"
+    for start in range(len(plain) - _SIZE + 1):
+        yield _MARK + plain[start : start + _SIZE]
+
+
+def _list_unspaced(text: str, small: frozenset[str]) -> Iterator[ContentWord]:
+    """Yield what is evidence of a word in scripts without spaces.
+
+    Korean words begin with what they mean; Japanese writes endings in hiragana.
+    """
+    for run in find_runs(text):
+        pairs = [first + second for first, second in pairwise(run)]
+        if _HANGUL.match(run):
+            yield from (ContentWord((pair,)) for pair in pairs[:1] if pair not in small)
+        elif _ALPHABET.match(run):
+            windows = (pairs[at : at + _ADJACENT] for at in range(len(pairs) - _ADJACENT + 1))
+            yield from (ContentWord(tuple(window)) for window in windows)
+        else:
+            kept = (one for one in pairs if not _HIRAGANA.search(one) and one not in small)
+            yield from (ContentWord((pair,)) for pair in kept)

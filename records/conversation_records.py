@@ -1,0 +1,53 @@
+"""The operations of channels on the records of a conversation."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from broker.ports import EndedReader
+from envelope.question import Question
+
+if TYPE_CHECKING:
+    from records.store import RecordStore
+
+
+class ConversationRecords:
+    """Has answers rated and conversations forgotten in the records.
+
+    `is_recording`: questions are recorded. `open_store` returns the store of the records, or None
+    if there is none yet; records of an earlier setting are forgotten, too.
+    """
+
+    def __init__(
+        self,
+        ended: EndedReader,
+        open_store: "Callable[[], RecordStore | None]",
+        *,
+        is_recording: bool,
+    ) -> None:
+        self._ended = ended
+        self._open_store = open_store
+        self._is_recording = is_recording
+
+    async def announce_rating(self, question: Question) -> None:
+        """Have the rating of an answer recorded."""
+        if self._is_recording:
+            await self._ended.announce(question, "rated")
+
+    async def forget(self, question: Question) -> int:
+        """Delete the records of the question's conversation, and return their number.
+
+        A process on another machine that keeps a database of its own is told, and deletes them too.
+        """
+        await self._ended.announce(question, "forgotten")
+        return await asyncio.to_thread(self._forget, question)
+
+    def _forget(self, question: Question) -> int:
+        store = self._open_store()
+        if store is None:
+            return 0
+        try:
+            store.prepare()
+            return store.forget(question)
+        finally:
+            store.close()

@@ -1,0 +1,192 @@
+"""`PUBLIC_URL=https://host/desk`: a browser uses every page through nginx, which has TLS.
+
+The location blocks are those of `docs/http.md`.
+"""
+
+import json
+import re
+import shutil
+import ssl
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.async_api import BrowserContext, Response
+
+from deploy.assembly.gateways.http_gateway import check_public_path
+from deploy.errors import CommandError
+from tests.cli.commands.test_serve_process import serving
+from tests.deploy.test_pods_worker import free_port
+from tests.support.app_harness import ROOT, refdesk
+from tests.support.browser import BrowserVisitor, chromium
+from tests.support.waiting import block_until
+
+pytestmark = [
+    pytest.mark.redis,
+    pytest.mark.slow,
+    pytest.mark.timeout(180),
+    pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed"),
+]
+
+PAGE = "# Reset a password\n\nChoose Forgotten in the portal, and wait for the letter.\n"
+NGINX = """\
+daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/nginx.log;
+events {{}}
+http {{
+  access_log off;
+  client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
+  fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
+  server {{
+    listen 127.0.0.1:{port} ssl;
+    ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem;
+    {location}
+  }}
+}}
+"""
+BLOCKS = re.findall(
+    r"^```nginx\n(.*?)^```", (ROOT / "docs/http.md").read_text(), re.DOTALL | re.MULTILINE
+)
+"""The location blocks: one that strips the path, one that leaves it."""
+
+
+@contextmanager
+def proxying(folder: Path, port: int, location: str) -> Iterator[None]:
+    """Run nginx with a certificate of its own."""
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
+         "/CN=localhost", "-keyout", folder / "key.pem", "-out", folder / "cert.pem"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    configuration = folder / "nginx.conf"
+    configuration.write_text(NGINX.format(folder=folder, port=port, location=location))
+    process = subprocess.Popen(["nginx", "-c", configuration, "-e", folder / "nginx.log"])
+    try:
+        block_until(lambda: (folder / "nginx.pid").exists() or process.poll() is not None)
+        yield
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@pytest.fixture(params=BLOCKS, ids=["stripped", "left"])
+def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A desk with a page, behind nginx: its public address and its data folder."""
+    (tmp_path / "passwords.md").write_text(PAGE)
+    data = tmp_path / "data"
+    data.mkdir()
+    port = free_port()
+    public = f"https://127.0.0.1:{port}/desk"
+    assert refdesk(data, "ingest", str(tmp_path / "passwords.md")).returncode == 0
+    with serving(data, public_url=public, trusted_proxies='["127.0.0.1"]') as (url, _):
+        location = request.param.replace("http://127.0.0.1:8000", url)
+        with proxying(tmp_path, port, location):
+            yield public, data
+
+
+def create_key(data: Path, *words: str) -> str:
+    return str(json.loads(refdesk(data, "keys", "create", "--json", *words).stdout)["token"])
+
+
+async def open_browser(context: BrowserContext, public: str) -> list[str]:
+    """Return the list of the addresses outside the path, and of those that are not found."""
+    wrong: list[str] = []
+
+    def check(answer: Response) -> None:
+        if not answer.url.startswith(public) or answer.status >= 400:
+            wrong.append(f"{answer.status} {answer.url}")
+
+    context.on("response", check)
+    return wrong
+
+
+async def test_the_start_page_answers_and_opens_the_cited_page(desk: tuple[str, Path]) -> None:
+    public, data = desk
+    key = create_key(data, "--public", "--origin", public.removesuffix("/desk"))
+    async with chromium() as browser:
+        context = await browser.new_context(ignore_https_errors=True)
+        wrong = await open_browser(context, public)
+        visitor = BrowserVisitor(context, public)
+
+        page = await visitor.goes(f"{public}#key={key}")
+        tag = await page.page.locator("#tag").inner_text()
+        await page.asks("How do I reset a password?")
+        answers = await page.has_answers(1)
+        source = await page.part("a.place").first.get_attribute("href")
+        reader = await context.new_page()
+        await reader.goto(str(source))
+        read = await reader.content()
+        await context.close()
+
+    assert (wrong, visitor.errors) == ([], [])
+    assert any("Forgotten" in answer for answer in answers)
+    assert str(source).startswith(f"{public}/v1/reader/")
+    assert "Choose Forgotten in the portal" in read
+    assert f'src="{public}/widget/refdesk.' in tag
+
+
+async def test_every_page_of_the_console_opens_and_a_session_ends(desk: tuple[str, Path]) -> None:
+    public, data = desk
+    link = refdesk(data, "console", public_url=public).stdout.strip()
+    async with chromium() as browser:
+        context = await browser.new_context(ignore_https_errors=True)
+        wrong = await open_browser(context, public)
+        visitor = BrowserVisitor(context, public)
+
+        page = (await visitor.goes(link)).page
+        first = page.url
+        places = await page.locator("nav a").evaluate_all("all => all.map((it) => it.href)")
+        titles = [await page.title()]
+        for place in places:
+            await page.goto(place)
+            titles.append(await page.title())
+        cookies = {cookie["name"]: cookie["path"] for cookie in await context.cookies(first)}
+        await page.get_by_role("button", name="Sign out", exact=True).click()
+        signed_out = await page.locator("h1").inner_text()
+        left = await context.cookies(first)
+        await context.close()
+
+    assert (wrong, visitor.errors) == ([], [])
+    assert first == f"{public}/console"
+    assert len(set(titles)) > 5
+    assert cookies == {"refdesk_console": "/desk/console"}
+    assert (signed_out, left) == ("You are signed out", [])
+
+
+async def test_programs_use_the_api_its_description_and_mcp(desk: tuple[str, Path]) -> None:
+    public, data = desk
+    headers = {
+        "Authorization": f"Bearer {create_key(data)}",
+        "Accept": "application/json, text/event-stream",
+    }
+    call: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    async with httpx.AsyncClient(verify=trusting, headers=headers, timeout=60) as client:
+        opened = await client.post(f"{public}/v1/conversations")
+        models = await client.get(f"{public}/v1/models")
+        described = await client.get(f"{public}/openapi.json")
+        docs = await client.get(f"{public}/docs")
+        script = await client.get(f"{public}/widget")
+        tools = await client.post(f"{public}/mcp", json=call)
+        start = await client.get(public, follow_redirects=True)
+
+    assert opened.headers["location"].startswith("/desk/v1/conversations/")
+    assert models.status_code == 200
+    assert described.json()["servers"] == [{"url": "/desk"}]
+    assert 'href="openapi.json"' in docs.text
+    assert script.json()["src"].startswith("/desk/widget/refdesk.")
+    assert (tools.status_code, start.status_code) == (200, 200)
+
+
+def test_a_path_that_refdesk_itself_uses_is_refused() -> None:
+    from starlette.routing import Route
+
+    routes = [Route("/v1/models", lambda _request: None)]
+
+    check_public_path("/desk", routes)
+    with pytest.raises(CommandError, match="PUBLIC_URL: expected a path"):
+        check_public_path("/v1", routes)
